@@ -1,0 +1,32 @@
+//! CRC-32C as LevelDB stores it.
+//!
+//! LevelDB masks every stored checksum, so that the checksum of bytes that contain checksums stays meaningful.
+
+const MASK_DELTA: u32 = 0xa282_ead8;
+
+/// The checksum of `data`, masked for storage.
+pub(crate) fn masked(data: &[u8]) -> u32 {
+    mask(crc32c::crc32c(data))
+}
+
+/// The checksum of `first` followed by `second`, masked for storage.
+pub(crate) fn masked_pair(first: &[u8], second: &[u8]) -> u32 {
+    mask(crc32c::crc32c_append(crc32c::crc32c(first), second))
+}
+
+fn mask(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(MASK_DELTA)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_value_and_mask() {
+        // RFC 3720, B.4: 32 bytes of zeros.
+        assert_eq!(crc32c::crc32c(&[0u8; 32]), 0x8a91_36aa);
+        assert_ne!(masked(b"foo"), crc32c::crc32c(b"foo"));
+        assert_eq!(masked_pair(b"fo", b"o"), masked(b"foo"));
+    }
+}

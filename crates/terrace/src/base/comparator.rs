@@ -1,0 +1,150 @@
+//! The order of user keys.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A total order over user keys, and two ways to shorten keys within it.
+///
+/// Called from any thread, background threads included. An implementation must not panic, and must order the same
+/// two keys the same way for as long as a database exists: its [`name`](Comparator::name) is recorded in the
+/// database, which refuses to open under another name.
+pub trait Comparator: Send + Sync {
+    /// The name recorded in the MANIFEST. Change it whenever the order changes.
+    fn name(&self) -> &str;
+
+    /// Compares two user keys.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// May replace `start` by a shorter key in `[start, limit)`, given `start < limit`. Doing nothing is correct.
+    fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        let _ = (start, limit);
+    }
+
+    /// May replace `key` by a shorter key that is not less. Doing nothing is correct.
+    fn find_short_successor(&self, key: &mut Vec<u8>) {
+        let _ = key;
+    }
+}
+
+/// Lexicographic order of unsigned bytes: LevelDB's default, by the same name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BytewiseComparator;
+
+/// The name LevelDB records for its default order.
+pub(crate) const BYTEWISE_NAME: &str = "leveldb.BytewiseComparator";
+
+impl Comparator for BytewiseComparator {
+    fn name(&self) -> &str {
+        BYTEWISE_NAME
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+
+    fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        let Some(at) = start.iter().zip(limit).position(|(a, b)| a != b) else { return };
+        let byte = start[at];
+        if byte < 0xff && byte + 1 < limit[at] {
+            start[at] = byte + 1;
+            start.truncate(at + 1);
+        }
+    }
+
+    fn find_short_successor(&self, key: &mut Vec<u8>) {
+        if let Some(at) = key.iter().position(|&byte| byte != 0xff) {
+            key[at] += 1;
+            key.truncate(at + 1);
+        }
+    }
+}
+
+/// The order of user keys as the engine uses it: the bytewise order inlined, any other by a virtual call.
+#[derive(Clone, Default)]
+pub(crate) struct KeyOrder {
+    custom: Option<Arc<dyn Comparator>>,
+}
+
+impl KeyOrder {
+    pub(crate) fn bytewise() -> Self {
+        KeyOrder { custom: None }
+    }
+
+    /// The order of `comparator`. One that bears the bytewise order's name is taken for it.
+    pub(crate) fn new(comparator: Arc<dyn Comparator>) -> Self {
+        let custom = (comparator.name() != BYTEWISE_NAME).then_some(comparator);
+        KeyOrder { custom }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.custom.as_ref().map_or(BYTEWISE_NAME, |c| c.name())
+    }
+
+    /// Whether keys are ordered as plain bytes, so that their first bytes alone may decide.
+    #[inline]
+    pub(crate) fn is_bytewise(&self) -> bool {
+        self.custom.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match &self.custom {
+            None => a.cmp(b),
+            Some(comparator) => comparator.compare(a, b),
+        }
+    }
+
+    pub(crate) fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        match &self.custom {
+            None => BytewiseComparator.find_shortest_separator(start, limit),
+            Some(comparator) => comparator.find_shortest_separator(start, limit),
+        }
+    }
+
+    pub(crate) fn find_short_successor(&self, key: &mut Vec<u8>) {
+        match &self.custom {
+            None => BytewiseComparator.find_short_successor(key),
+            Some(comparator) => comparator.find_short_successor(key),
+        }
+    }
+}
+
+impl fmt::Debug for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeyOrder").field(&self.name()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn separator(start: &[u8], limit: &[u8]) -> Vec<u8> {
+        let mut key = start.to_vec();
+        BytewiseComparator.find_shortest_separator(&mut key, limit);
+        key
+    }
+
+    #[test]
+    fn separators_are_between_and_short() {
+        assert_eq!(separator(b"abcdefgh", b"abxyz"), b"abd");
+        assert_eq!(separator(b"abc", b"abd"), b"abc");
+        assert_eq!(separator(b"abc", b"abcd"), b"abc");
+        assert_eq!(separator(b"", b"a"), b"");
+        assert_eq!(separator(&[0xff, 1], &[0xff, 3]), [0xff, 2]);
+    }
+
+    #[test]
+    fn successors_are_not_less_and_short() {
+        let successor = |key: &[u8]| {
+            let mut key = key.to_vec();
+            BytewiseComparator.find_short_successor(&mut key);
+            key
+        };
+        assert_eq!(successor(b"abc"), b"b");
+        assert_eq!(successor(&[0xff, 0xff, 7, 7]), [0xff, 0xff, 8]);
+        assert_eq!(successor(&[0xff, 0xff]), [0xff, 0xff]);
+        assert_eq!(successor(b""), b"");
+    }
+}

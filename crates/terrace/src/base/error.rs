@@ -1,0 +1,156 @@
+//! The errors of every layer: a few kinds, each with a message that says what, where and why.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What went wrong, coarsely: enough to decide what to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Something that was asked for by name does not exist.
+    NotFound,
+    /// Bytes on disk are not what they must be. The message names the file and, where known, the offset.
+    Corruption,
+    /// The request is meaningful, but this build, file system or database cannot do it.
+    NotSupported,
+    /// An argument or option is out of range. Nothing was changed.
+    InvalidArgument,
+    /// The operating system refused an operation. The message names the operation and the path.
+    Io,
+    /// Somebody else holds what is needed, for example the database's lock.
+    Busy,
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ErrorKind::NotFound => "not found",
+            ErrorKind::Corruption => "corruption",
+            ErrorKind::NotSupported => "not supported",
+            ErrorKind::InvalidArgument => "invalid argument",
+            ErrorKind::Io => "I/O error",
+            ErrorKind::Busy => "busy",
+        })
+    }
+}
+
+/// An error of the database. Cheap to clone, because one background failure answers many callers.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    source: Option<io::Error>,
+}
+
+/// The result of every fallible call in this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    fn new(kind: ErrorKind, message: String, source: Option<io::Error>) -> Self {
+        Error(Arc::new(Inner { kind, message, source }))
+    }
+
+    /// Something named in the request does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message.into(), None)
+    }
+
+    /// Damaged bytes. Name the file and the offset in `message`.
+    pub fn corruption(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corruption, message.into(), None)
+    }
+
+    /// A meaningful request that cannot be served here.
+    pub fn not_supported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotSupported, message.into(), None)
+    }
+
+    /// An argument or option out of range.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message.into(), None)
+    }
+
+    /// Somebody else holds what is needed.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Busy, message.into(), None)
+    }
+
+    /// An I/O failure without an operating-system error behind it.
+    pub fn io_message(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Io, message.into(), None)
+    }
+
+    /// The operating system refused `operation` on `path`.
+    ///
+    /// A missing file becomes [`ErrorKind::NotFound`]; everything else is [`ErrorKind::Io`].
+    pub fn io(operation: &str, path: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Io,
+        };
+        let message = format!("{operation} {}: {source}", path.display());
+        Self::new(kind, message, Some(source))
+    }
+
+    /// The same error, its message prefixed with where it was met.
+    #[must_use]
+    pub fn context(self, place: impl fmt::Display) -> Self {
+        let message = format!("{place}: {}", self.0.message);
+        let source = self.0.source.as_ref().map(clone_io);
+        Self::new(self.0.kind, message, source)
+    }
+
+    /// The coarse kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The message without the kind.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The operating system's error number, where one is behind this error.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.0.source.as_ref().and_then(io::Error::raw_os_error)
+    }
+
+    /// Whether the device or quota is full (ENOSPC, EDQUOT).
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+    }
+
+    /// Whether the process or system ran out of file descriptors (EMFILE, ENFILE).
+    pub fn is_out_of_descriptors(&self) -> bool {
+        matches!(self.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    }
+}
+
+fn clone_io(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.kind, self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|e| e as _)
+    }
+}

@@ -1,0 +1,9 @@
+//! Bytes and words: what every other layer is written in.
+//!
+//! Nothing here does I/O, starts a thread or knows what a database is.
+
+pub(crate) mod checksum;
+pub(crate) mod coding;
+pub(crate) mod comparator;
+pub(crate) mod error;
+pub(crate) mod internal_key;

@@ -1,0 +1,262 @@
+//! The settings of a database and of single operations.
+//!
+//! Names, defaults and clipping are LevelDB 1.23's where LevelDB has the option. Numbers that LevelDB clips silently
+//! are clipped silently here too, so that programs that rely on it keep working; options that only Terrace has are
+//! checked, and a bad value is [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
+
+use std::sync::Arc;
+
+use crate::base::comparator::{BytewiseComparator, Comparator};
+use crate::base::error::{Error, Result};
+use crate::db::events::EventListener;
+use crate::env::{Env, Logger, PosixEnv, ReadAccess};
+use crate::filter::FilterPolicy;
+use crate::table::{BlockCache, Compression};
+
+use super::snapshot::Snapshot;
+
+/// The number of levels of a database. Part of LevelDB's format.
+pub const NUM_LEVELS: usize = crate::version::NUM_LEVELS;
+
+/// How a damaged write-ahead log is treated when a database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RecoveryMode {
+    /// Recovers exactly a prefix of the history of writes. Damage to data that is known to have been durable is an
+    /// error; a torn tail of writes that were never synced is cut. The default.
+    #[default]
+    Prefix,
+    /// Refuses to open in every doubtful case, as LevelDB's `paranoid_checks` does.
+    Strict,
+    /// Takes every batch that still decodes, skipping damage. May leave holes in the history: only to save what can
+    /// be saved.
+    Salvage,
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $assign:expr;)*) => {
+        $($(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, value: $type) -> Self {
+            self.$name = $assign(value);
+            self
+        })*
+    };
+}
+
+/// How a database is opened. A builder: `Options::new().create_if_missing(true)`.
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
+    pub(crate) paranoid_checks: bool,
+    pub(crate) recovery_mode: RecoveryMode,
+    pub(crate) read_only: bool,
+    pub(crate) comparator: Arc<dyn Comparator>,
+    pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) logger: Option<Arc<dyn Logger>>,
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
+    pub(crate) write_buffer_size: usize,
+    pub(crate) max_open_files: usize,
+    pub(crate) block_cache: Option<BlockCache>,
+    pub(crate) block_cache_size: usize,
+    pub(crate) block_size: usize,
+    pub(crate) block_restart_interval: usize,
+    pub(crate) max_file_size: usize,
+    pub(crate) compression: Compression,
+    pub(crate) compression_per_level: Vec<Compression>,
+    pub(crate) reuse_logs: bool,
+    pub(crate) background_threads: usize,
+    pub(crate) read_access: ReadAccess,
+    pub(crate) mapped_log: bool,
+    pub(crate) bytes_per_sync: u64,
+    pub(crate) max_manifest_size: u64,
+    pub(crate) file_mode: u32,
+    pub(crate) dir_mode: u32,
+    pub(crate) seek_compaction: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create_if_missing: false,
+            error_if_exists: false,
+            paranoid_checks: false,
+            recovery_mode: RecoveryMode::Prefix,
+            read_only: false,
+            comparator: Arc::new(BytewiseComparator),
+            filter_policy: None,
+            env: PosixEnv::shared(),
+            logger: None,
+            listener: None,
+            write_buffer_size: 4 << 20,
+            max_open_files: 1000,
+            block_cache: None,
+            block_cache_size: 8 << 20,
+            block_size: 4096,
+            block_restart_interval: 16,
+            max_file_size: 2 << 20,
+            compression: Compression::Snappy,
+            compression_per_level: Vec::new(),
+            reuse_logs: false,
+            background_threads: 2,
+            read_access: ReadAccess::Mapped,
+            mapped_log: true,
+            bytes_per_sync: 0,
+            max_manifest_size: 64 << 20,
+            file_mode: 0o644,
+            dir_mode: 0o755,
+            seek_compaction: true,
+        }
+    }
+}
+
+impl Options {
+    /// LevelDB 1.23's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        /// Create the database if there is none. Default: false.
+        create_if_missing: bool = |v| v;
+        /// Fail with `InvalidArgument` if there is a database already. Default: false.
+        error_if_exists: bool = |v| v;
+        /// Treat every doubtful byte in logs and MANIFEST as an error, as [`RecoveryMode::Strict`] does. Default: false.
+        paranoid_checks: bool = |v| v;
+        /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
+        recovery_mode: RecoveryMode = |v| v;
+        /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are replayed into
+        /// memory, and other readers may open the database at the same time. Default: false.
+        read_only: bool = |v| v;
+        /// The order of keys. A database opens only under the name it was created with. Default: bytewise.
+        comparator: Arc<dyn Comparator> = |v| v;
+        /// A filter that spares reads of tables that do not hold a key. Default: none.
+        filter_policy: Option<Arc<dyn FilterPolicy>> = |v| v;
+        /// The world outside. Default: the operating system's.
+        env: Arc<dyn Env> = |v| v;
+        /// Where messages for people go. Default: the file `LOG` in the database's directory.
+        logger: Option<Arc<dyn Logger>> = |v| v;
+        /// Who is told of flushes, compactions, errors and recovery. Default: nobody.
+        listener: Option<Arc<dyn EventListener>> = |v| v;
+        /// Bytes of a memtable before it is written to a table; clipped to 64 KiB – 1 GiB. Default: 4 MiB.
+        write_buffer_size: usize = |v| v;
+        /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10 are kept for other
+        /// uses. Default: 1,000.
+        max_open_files: usize = |v| v;
+        /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the database's own.
+        block_cache: Option<BlockCache> = |v| v;
+        /// Bytes of the database's own block cache, where none is shared. Default: 8 MiB.
+        block_cache_size: usize = |v| v;
+        /// Bytes of user data in a block before compression; clipped to 1 KiB – 4 MiB. Default: 4 KiB.
+        block_size: usize = |v| v;
+        /// Keys between two restart points of a block, at least 1. Default: 16.
+        block_restart_interval: usize = |v| v;
+        /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. Default: 2 MiB.
+        max_file_size: usize = |v| v;
+        /// How blocks are compressed. Default: snappy.
+        compression: Compression = |v| v;
+        /// Compression by level, overriding `compression`; the last entry holds for all deeper levels. Default: empty.
+        compression_per_level: Vec<Compression> = |v| v;
+        /// Continue with the newest log and MANIFEST at open instead of starting new ones, where that is safe.
+        /// Default: false.
+        reuse_logs: bool = |v| v;
+        /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64. Default: 2.
+        background_threads: usize = |v| v;
+        /// How tables are read. Default: mapped.
+        read_access: ReadAccess = |v| v;
+        /// Append to the write-ahead log through prepared, mapped segments where the file system allows it, instead
+        /// of a system call per write. The promise is the same. Default: true.
+        mapped_log: bool = |v| v;
+        /// Start writing a growing table out after this many bytes, so that its final sync has less to do; 0 leaves
+        /// it to the system. Default: 0.
+        bytes_per_sync: u64 = |v| v;
+        /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
+        max_manifest_size: u64 = |v| v;
+        /// Permission bits of new files, before the umask. Default: 0o644.
+        file_mode: u32 = |v| v;
+        /// Permission bits of a new database directory, before the umask. Default: 0o755.
+        dir_mode: u32 = |v| v;
+        /// Merge tables that many reads had to look through in vain, when there is nothing else to do. Default: true.
+        seek_compaction: bool = |v| v;
+    }
+
+    /// Checks Terrace's own options and clips LevelDB's.
+    pub(crate) fn sanitized(mut self) -> Result<Self> {
+        self.write_buffer_size = self.write_buffer_size.clamp(64 << 10, 1 << 30);
+        self.max_open_files = self.max_open_files.clamp(64 + 10, 50_000);
+        self.max_file_size = self.max_file_size.clamp(1 << 20, 1 << 30);
+        self.block_size = self.block_size.clamp(1 << 10, 4 << 20);
+        self.block_restart_interval = self.block_restart_interval.max(1);
+        check("background_threads", self.background_threads as u64, 1, 64)?;
+        check("max_manifest_size", self.max_manifest_size, 4 << 10, 1 << 30)?;
+        check("file_mode", u64::from(self.file_mode), 0o400, 0o777)?;
+        check("dir_mode", u64::from(self.dir_mode), 0o500, 0o7777)?;
+        check("compression_per_level (entries)", self.compression_per_level.len() as u64, 0, NUM_LEVELS as u64)?;
+        if self.paranoid_checks && self.recovery_mode == RecoveryMode::Prefix {
+            self.recovery_mode = RecoveryMode::Strict;
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn compression_at(&self, level: usize) -> Compression {
+        let per_level = &self.compression_per_level;
+        per_level.get(level).or(per_level.last()).copied().unwrap_or(self.compression)
+    }
+}
+
+fn check(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!("option {option} is {value}, must be {low} to {high}")))
+}
+
+/// How a read is done.
+#[derive(Clone, Default)]
+pub struct ReadOptions {
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) skip_cache: bool,
+}
+
+impl ReadOptions {
+    /// Reads the present, through the cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Read the database as it was when `snapshot` was taken.
+    #[must_use]
+    pub fn snapshot(mut self, snapshot: &Snapshot) -> Self {
+        self.snapshot = Some(snapshot.clone());
+        self
+    }
+
+    /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that nobody will read
+    /// again soon. Default: true.
+    #[must_use]
+    pub fn fill_cache(mut self, fill: bool) -> Self {
+        self.skip_cache = !fill;
+        self
+    }
+}
+
+/// How a write is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Wait until the write, and every write before it, would survive the death of the machine. Without it a write
+    /// survives the death of the process. Default: false.
+    pub sync: bool,
+}
+
+impl WriteOptions {
+    /// Asynchronous: survives the process.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Synchronous: survives the machine.
+    pub fn sync() -> Self {
+        WriteOptions { sync: true }
+    }
+}

@@ -1,0 +1,197 @@
+//! The one seam to the world: files, directories, locks, time and threads.
+//!
+//! Everything that can fail or differ between systems comes through [`Env`], so that the same engine runs on the
+//! real system, in memory, on somebody else's file layer and inside a crash simulator.
+//!
+//! # Contract
+//! 1. Every method may be called from any thread at any time.
+//! 2. An error names the operation and the path ([`Error::io`](crate::Error::io)); a missing file is `NotFound`.
+//! 3. Data that [`WritableFile::append`] accepted survives the death of the process. Data survives the death of the
+//!    machine once a `sync` that began after the append has returned `Ok`, *and* the file's directory entry has been
+//!    made durable by [`Env::sync_dir`].
+//! 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on the same file.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::error::Result;
+
+/// A job for the background threads.
+pub type Job = Box<dyn FnOnce() + Send + 'static>;
+
+/// What a background job is for. Memory waits for flushes, so they go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Memtables to tables.
+    Flush,
+    /// Everything else: merging tables, removing files, preparing logs.
+    Compaction,
+}
+
+/// How the reader of a table gets at its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReadAccess {
+    /// Map the file into memory where the Env can; fall back to reads. The fastest on local file systems.
+    #[default]
+    Mapped,
+    /// `pread` for every block. Use it where a file may be truncated or its device may vanish under the process.
+    Pread,
+}
+
+/// Whether a lock excludes everybody or only writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// One holder: the writer of a database.
+    Exclusive,
+    /// Many holders, none of them a writer: read-only opens. The file is never created or changed.
+    Shared,
+}
+
+/// How a new file comes to be.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateOptions {
+    /// Permission bits of the new file, before the process's umask.
+    pub mode: u32,
+    /// Fail with `Io` (EEXIST) if the name exists; otherwise an existing file is truncated.
+    pub exclusive: bool,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        CreateOptions { mode: 0o644, exclusive: true }
+    }
+}
+
+/// A file that is read at any offset by any number of threads.
+pub trait RandomAccessFile: Send + Sync {
+    /// Reads up to `buffer.len()` bytes from `offset`; fewer only at the end of the file.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+
+    /// The file's size in bytes when it was opened.
+    fn size(&self) -> u64;
+
+    /// The whole file as memory, if it is mapped. The same bytes for the life of this object, provided that nobody
+    /// modifies the file, which the engine never does with a finished table.
+    fn mapped(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Says that `length` bytes from `offset` will be read soon. A hint.
+    fn will_need(&self, offset: u64, length: usize) {
+        let _ = (offset, length);
+    }
+}
+
+/// Makes what was appended to a file durable, while its owner goes on appending.
+pub trait FileSyncer: Send + Sync {
+    /// Returns once every byte whose append had returned before this call is durable.
+    fn sync(&self) -> Result<()>;
+}
+
+/// A file that is written from front to back by one thread at a time.
+pub trait WritableFile: Send {
+    /// Appends `data`. On an error an unknown prefix of it may have been written.
+    fn append(&mut self, data: &[u8]) -> Result<()>;
+
+    /// Makes every appended byte durable.
+    fn sync(&mut self) -> Result<()>;
+
+    /// A handle that syncs concurrently with further appends; `None` if this file cannot, and `sync` must be used.
+    fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        None
+    }
+
+    /// Asks the system to start writing out `length` bytes from `offset`, without waiting. A hint.
+    fn start_writeback(&mut self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
+
+    /// Closes the file and reports what `close` reports. A prepared tail is trimmed. Does not sync.
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// A held lock. Dropping it releases the lock.
+pub trait FileLock: Send + Sync {}
+
+/// Where messages for people go: one line a call, without a newline at its end.
+///
+/// Called from any thread, background threads included; it must not call back into the database.
+pub trait Logger: Send + Sync {
+    /// Takes one message.
+    fn log(&self, message: &str);
+}
+
+/// The world outside the engine. See the [module](self) for the contract.
+pub trait Env: Send + Sync + 'static {
+    /// Opens an existing file for reading at any offset. A symbolic link as the last component is refused by
+    /// [`PosixEnv`].
+    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>>;
+
+    /// Creates a file for writing.
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>>;
+
+    /// Creates a write-ahead log that is expected to grow to about `expected_size` bytes.
+    ///
+    /// The engine appends whole records, each call beginning at a record's header. An Env may prepare space ahead;
+    /// then a reader finds zeros behind the last record until [`WritableFile::close`] trims them, and a record
+    /// becomes readable only as a whole.
+    fn create_log(&self, path: &Path, options: CreateOptions, expected_size: u64) -> Result<Box<dyn WritableFile>> {
+        let _ = expected_size;
+        self.create(path, options)
+    }
+
+    /// Opens an existing file for appending at its end.
+    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>>;
+
+    /// Whether a file or directory of that name exists (a dangling symbolic link does).
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// The names in a directory, without `.` and `..`, in no order. Names that are not UTF-8 are left out: no file
+    /// of a database has one.
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Creates a directory and its missing parents; fine if it exists already, an error if a file has the name.
+    fn create_dir(&self, path: &Path, mode: u32) -> Result<()>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+
+    /// A file's size in bytes.
+    fn file_size(&self, path: &Path) -> Result<u64>;
+
+    /// Renames a file, replacing `to` if it exists, as one step.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Makes creations, renames and removals in a directory durable. An Env without the notion returns `Ok`.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Takes the lock that LevelDB takes on `path`, without waiting. `Busy` if another database handle, in this
+    /// process or another, holds it. An exclusive lock creates the file where it is missing.
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
+
+    /// Runs `job` on a background thread, flushes before anything else. Threads start when first needed and never
+    /// keep a process alive.
+    fn schedule(&self, lane: Lane, job: Job);
+
+    /// Lets at least `count` background threads run at once. The pool is shared by all databases of the Env.
+    fn set_background_threads(&self, count: usize);
+
+    /// Microseconds on a clock that never goes back.
+    fn now_micros(&self) -> u64;
+
+    /// Seconds and microseconds of the wall clock since 1970, UTC. Only for people: no decision depends on it.
+    fn wall_clock(&self) -> Duration;
+
+    /// Suspends the calling thread.
+    fn sleep(&self, duration: Duration);
+
+    /// Whether this process is a fork of the one that opened its databases: background threads and locks did not
+    /// come along, so such a process must not write. Called on every write: cheap.
+    fn is_forked_child(&self) -> bool {
+        false
+    }
+}

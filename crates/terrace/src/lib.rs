@@ -1,0 +1,20 @@
+//! Terrace: an embedded, ordered, persistent key-value store on LevelDB's files.
+
+mod base;
+mod cache;
+mod compaction;
+mod db;
+mod env;
+mod filter;
+mod iterator;
+mod log;
+mod memtable;
+mod table;
+mod version;
+mod write;
+
+pub use base::comparator::{BytewiseComparator, Comparator};
+pub use base::error::{Error, ErrorKind, Result};
+pub use env::{
+    CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, RandomAccessFile, ReadAccess, WritableFile,
+};
