@@ -1,1 +1,164 @@
-//! .
+//! The memtable: the newest writes, in memory and in order.
+//!
+//! A [`MemTableWriter`] adds entries; it is one of a kind for its table, and may move between threads. Any number of
+//! threads read the [`MemTable`] meanwhile, without locks.
+//!
+//! 1. An entry, once added, stays where it is, unchanged, until the table is dropped.
+//! 2. A reader who has learnt of an insertion (from the writer, or from whoever learnt it there) sees the entry.
+//!    Others see it in full or not at all.
+//! 3. Entries are in the order of internal keys. Entries of equal internal key, which only damaged logs lead to, are
+//!    all kept, the latest first.
+
+mod arena;
+mod record;
+mod skiplist;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use self::skiplist::{SkipList, SkipListIter, SkipListWriter};
+use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber, pack_tag, split};
+
+/// The entries, for readers.
+pub(crate) struct MemTable {
+    list: Arc<SkipList>,
+    len: AtomicUsize,
+    deletions: AtomicUsize,
+}
+
+impl MemTable {
+    /// An empty table, and the one who adds to it. `capacity_hint` is the number of bytes it may grow to; it decides
+    /// about the size of allocations only.
+    #[expect(clippy::new_ret_no_self, reason = "a table without its writer is of no use")]
+    pub(crate) fn new(order: InternalOrder, capacity_hint: usize) -> (MemTableWriter, Arc<MemTable>) {
+        let list = SkipListWriter::new(order, capacity_hint);
+        let table = Arc::new(MemTable {
+            list: Arc::clone(list.list()),
+            len: AtomicUsize::new(0),
+            deletions: AtomicUsize::new(0),
+        });
+        (MemTableWriter { list, table: Arc::clone(&table) }, table)
+    }
+
+    /// The tag and value of the newest entry of `user_key` whose sequence number is not above `sequence`.
+    pub(crate) fn get(&self, user_key: &[u8], sequence: SequenceNumber) -> Option<(u64, &[u8])> {
+        self.list.get(user_key, sequence)
+    }
+
+    /// An iterator over all entries, those added later included; it keeps them alive. It starts out invalid.
+    pub(crate) fn iter(self: &Arc<Self>) -> MemTableIter {
+        MemTableIter { list: SkipListIter::new(Arc::clone(&self.list)) }
+    }
+
+    /// The bytes that entries and bookkeeping take. Memory reserved for further entries is not counted.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.list.memory_usage()
+    }
+
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of entries that are deletions.
+    pub(crate) fn deletions(&self) -> usize {
+        self.deletions.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for MemTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemTable").field("len", &self.len()).field("memory_usage", &self.memory_usage()).finish()
+    }
+}
+
+/// The one who adds to a table.
+pub(crate) struct MemTableWriter {
+    list: SkipListWriter,
+    table: Arc<MemTable>,
+}
+
+impl MemTableWriter {
+    /// The table being written.
+    pub(crate) fn table(&self) -> &Arc<MemTable> {
+        &self.table
+    }
+
+    /// Adds an entry. Key and value are each shorter than 4 GiB: a batch that holds them has been checked for that.
+    pub(crate) fn insert(&mut self, sequence: SequenceNumber, kind: EntryKind, user_key: &[u8], value: &[u8]) {
+        self.list.insert(user_key, pack_tag(sequence, kind), value);
+        // The writer alone changes these: no read-modify-write is needed.
+        self.table.len.store(self.table.len() + 1, Ordering::Relaxed);
+        if kind == EntryKind::Deletion {
+            self.table.deletions.store(self.table.deletions() + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for MemTableWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemTableWriter").field(&self.table).finish()
+    }
+}
+
+/// A position in a table, which it keeps alive.
+///
+/// Off either end, and before the first seek, it is invalid: keys and values are then empty, and moving does nothing.
+pub(crate) struct MemTableIter {
+    list: SkipListIter,
+}
+
+impl MemTableIter {
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.list.valid()
+    }
+
+    pub(crate) fn seek_to_first(&mut self) {
+        self.list.seek_to_first();
+    }
+
+    pub(crate) fn seek_to_last(&mut self) {
+        self.list.seek_to_last();
+    }
+
+    /// Moves to the first entry whose internal key is not before `internal_key`.
+    pub(crate) fn seek(&mut self, internal_key: &[u8]) {
+        let (user_key, tag) = split(internal_key).unwrap_or((&[], 0));
+        self.list.seek(user_key, tag);
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        self.list.next();
+    }
+
+    pub(crate) fn prev(&mut self) {
+        self.list.prev();
+    }
+
+    /// The internal key.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.list.key()
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.list.value()
+    }
+}
+
+impl fmt::Debug for MemTableIter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemTableIter").field("valid", &self.valid()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Memory that is handed out piece by piece and given back all at once.
+//!
+//! One [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena.
+//!
+//! 1. A piece is never moved, reused or freed before the arena is dropped.
+//! 2. Pieces do not overlap: only the allocator hands them out, and there is one for each arena.
+//! 3. A piece starts out uninitialised. Whoever asked for it writes it before showing it to another thread.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{self, Layout};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+/// Every piece starts at a multiple of this.
+pub(super) const ALIGNMENT: usize = 8;
+
+/// Chunks start on a cache line of their own.
+const CHUNK_ALIGNMENT: usize = 64;
+
+/// The chunks of an arena are an eighth of the expected capacity, within these bounds.
+const MIN_CHUNK: usize = 4 << 10;
+const MAX_CHUNK: usize = 1 << 20;
+
+/// The memory that an [`Allocator`] has handed out.
+pub(super) struct Arena {
+    chunks: Mutex<Vec<Chunk>>,
+    used: AtomicUsize,
+}
+
+/// One allocation of the system.
+struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a chunk owns its memory, like a `Box<[MaybeUninit<u8>]>`, and gives no access to it.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    fn new(size: usize) -> Self {
+        let layout =
+            Layout::from_size_align(size, CHUNK_ALIGNMENT).expect("an entry of less than half the address space");
+        // SAFETY: the size is not zero: it is at least a chunk's or a rounded-up piece's.
+        let start = unsafe { alloc::alloc(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
+        Chunk { start, layout }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; by invariant 1 nobody uses it any longer.
+        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+impl Arena {
+    /// The bytes handed out, and the bookkeeping of chunks.
+    pub(super) fn memory_usage(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn add_chunk(&self, size: usize) -> NonNull<u8> {
+        let chunk = Chunk::new(size);
+        let start = chunk.start;
+        self.chunks.lock().push(chunk);
+        start
+    }
+}
+
+/// Hands out the memory of one arena.
+pub(super) struct Allocator {
+    arena: Arc<Arena>,
+    chunk_size: usize,
+    next: NonNull<u8>,
+    remaining: usize,
+}
+
+// SAFETY: `next` points into the arena, which is shared and lives as long as the allocator.
+unsafe impl Send for Allocator {}
+
+impl Allocator {
+    /// An allocator and its arena, which expects to hold about `capacity_hint` bytes.
+    pub(super) fn new(capacity_hint: usize) -> Self {
+        let arena = Arena { chunks: Mutex::new(Vec::new()), used: AtomicUsize::new(0) };
+        Allocator {
+            arena: Arc::new(arena),
+            chunk_size: (capacity_hint / 8).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT),
+            next: NonNull::dangling(),
+            remaining: 0,
+        }
+    }
+
+    pub(super) fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// A piece of `size` bytes, uninitialised and aligned to [`ALIGNMENT`]. It is the caller's alone, and valid until
+    /// the arena is dropped.
+    #[inline]
+    pub(super) fn allocate(&mut self, size: usize) -> NonNull<u8> {
+        let size = size.next_multiple_of(ALIGNMENT);
+        let used = self.arena.used.load(Ordering::Relaxed);
+        self.arena.used.store(used + size, Ordering::Relaxed);
+        if size > self.remaining {
+            return self.allocate_slow(size);
+        }
+        let piece = self.next;
+        // SAFETY: `size` bytes remain in the chunk after `next`.
+        self.next = unsafe { piece.add(size) };
+        self.remaining -= size;
+        piece
+    }
+
+    /// A large piece gets a chunk to itself, so that the rest of the current one is not lost.
+    #[cold]
+    fn allocate_slow(&mut self, size: usize) -> NonNull<u8> {
+        if size > self.chunk_size / 4 {
+            return self.arena.add_chunk(size);
+        }
+        let piece = self.arena.add_chunk(self.chunk_size);
+        // SAFETY: the chunk has `chunk_size` bytes, and `size` is at most a quarter of it.
+        self.next = unsafe { piece.add(size) };
+        self.remaining = self.chunk_size - size;
+        piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_aligned_apart_and_counted() {
+        let mut allocator = Allocator::new(0);
+        let mut pieces = Vec::new();
+        for size in (1..300).chain([5000, 1, 100_000, 7]) {
+            let piece = allocator.allocate(size);
+            assert_eq!(piece.as_ptr() as usize % ALIGNMENT, 0);
+            // SAFETY: the piece has `size` bytes and nobody else uses them.
+            unsafe { piece.as_ptr().write_bytes(size as u8, size) };
+            pieces.push((piece, size));
+        }
+        for &(piece, size) in &pieces {
+            // SAFETY: written above, and the arena is alive.
+            let bytes = unsafe { std::slice::from_raw_parts(piece.as_ptr(), size) };
+            assert!(bytes.iter().all(|&byte| byte == size as u8));
+        }
+        let asked: usize = pieces.iter().map(|&(_, size)| size.next_multiple_of(ALIGNMENT)).sum();
+        assert_eq!(allocator.arena().memory_usage(), asked);
+    }
+}
