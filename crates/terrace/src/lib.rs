@@ -18,3 +18,4 @@ pub use base::error::{Error, ErrorKind, Result};
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, RandomAccessFile, ReadAccess, WritableFile,
 };
+pub use filter::{BloomFilterPolicy, FilterPolicy};

@@ -1,1 +1,281 @@
-//! .
+//! A cache whose entries live where they are used.
+//!
+//! Whoever has things worth keeping (a table: its blocks) owns an array of slots, one for each thing, and looks
+//! there. A hit is one load of a slot: no lock, no table to search, no counter shared between readers. The cache
+//! itself owns what is common: the capacity, and the queues that decide which slot is emptied next.
+//!
+//! Any thread may call anything. Looking into a slot never waits; filling one takes the cache's lock for the work of
+//! a few pointers.
+//!
+//! # Invariants
+//! 1. The weight of all filled slots is at most the capacity whenever no insertion is under way. What readers hold
+//!    beyond that, because it was evicted under them, is theirs to release.
+//! 2. A filled slot has exactly one place in the queues; an empty one has none.
+//! 3. An array that goes away empties its slots and gives their weight back. Its places in the queues are swept
+//!    before they make up half of the queues.
+//! 4. Nothing is dropped while the lock is held: values are released by the caller, afterwards.
+
+mod queues;
+mod slots;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use queues::Queues;
+use slots::Slots;
+
+/// What can be cached.
+pub(crate) trait Weighted: Send + Sync + 'static {
+    /// The memory that this value takes, in bytes, everything included. The same at every call.
+    fn weight(&self) -> usize;
+}
+
+/// A value found in a slot, pinned until it is dropped.
+pub(crate) type Cached<V> = arc_swap::Guard<Option<Arc<V>>>;
+
+/// A cache of `V`s. Clones share it.
+pub(crate) struct SlotCache<V> {
+    shared: Arc<Shared<V>>,
+}
+
+struct Shared<V> {
+    capacity: usize,
+    queues: Mutex<Queues<V>>,
+}
+
+impl<V> Clone for SlotCache<V> {
+    fn clone(&self) -> Self {
+        SlotCache { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<V: Weighted> SlotCache<V> {
+    /// A cache of at most `capacity` bytes. One of no bytes keeps nothing.
+    pub(crate) fn new(capacity: usize) -> Self {
+        SlotCache { shared: Arc::new(Shared { capacity, queues: Mutex::new(Queues::new()) }) }
+    }
+
+    /// The most bytes that the cache holds.
+    pub(crate) fn capacity(&self) -> usize {
+        self.shared.capacity
+    }
+
+    /// The bytes that the cache holds now.
+    pub(crate) fn used(&self) -> usize {
+        self.shared.queues.lock().used()
+    }
+
+    /// Empties every slot.
+    pub(crate) fn prune(&self) {
+        let evicted = {
+            let mut queues = self.shared.queues.lock();
+            let mut evicted = Vec::new();
+            queues.make_room(usize::MAX, 0, &mut evicted);
+            evicted
+        };
+        drop(evicted);
+    }
+
+    /// An array of `count` empty slots in this cache.
+    pub(crate) fn slots(&self, count: usize) -> SlotArray<V> {
+        SlotArray { slots: Arc::new(Slots::new(count)), cache: self.clone() }
+    }
+}
+
+/// Slots that one owner fills and looks into. Dropping it empties them.
+pub(crate) struct SlotArray<V: Weighted> {
+    slots: Arc<Slots<V>>,
+    cache: SlotCache<V>,
+}
+
+impl<V: Weighted> SlotArray<V> {
+    /// The bytes of the slots themselves, which the cache's capacity does not include.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.slots.memory_usage()
+    }
+
+    /// What slot `index` holds. Marks it as used.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<Cached<V>> {
+        self.slots.get(index)
+    }
+
+    /// Puts `value` into slot `index`, evicting others for it, and returns what the slot holds afterwards: what
+    /// another thread put there first, if so. A value heavier than the whole cache is handed back and not kept.
+    pub(crate) fn insert(&self, index: usize, value: Arc<V>) -> Arc<V> {
+        let capacity = self.cache.capacity();
+        let weight = value.weight();
+        if weight > capacity || index >= self.slots.len() {
+            return value;
+        }
+        let mut evicted = Vec::new();
+        let kept = {
+            let mut queues = self.cache.shared.queues.lock();
+            match self.slots.peek(index) {
+                Some(first) => first,
+                None => {
+                    queues.make_room(weight, capacity, &mut evicted);
+                    queues.insert(&self.slots, index, Arc::clone(&value), weight);
+                    Arc::clone(&value)
+                }
+            }
+        };
+        drop(evicted);
+        kept
+    }
+}
+
+impl<V: Weighted> Drop for SlotArray<V> {
+    fn drop(&mut self) {
+        let mut released = Vec::new();
+        self.cache.shared.queues.lock().retire(&self.slots, &mut released);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Payload(usize);
+
+    impl Weighted for Payload {
+        fn weight(&self) -> usize {
+            self.0
+        }
+    }
+
+    fn held(slots: &SlotArray<Payload>, count: usize) -> Vec<usize> {
+        (0..count).filter(|&index| slots.slots.peek(index).is_some()).collect()
+    }
+
+    #[test]
+    fn capacity_is_exact() {
+        let cache = SlotCache::new(1000);
+        let slots = cache.slots(64);
+        for index in 0..64 {
+            slots.insert(index, Arc::new(Payload(90 + index)));
+            assert!(cache.used() <= 1000, "{} used", cache.used());
+        }
+        assert!(cache.used() > 700);
+        assert_eq!(slots.insert(0, Arc::new(Payload(1001))).0, 1001);
+        assert!(!held(&slots, 64).contains(&0), "heavier than the cache, yet kept");
+        cache.prune();
+        assert_eq!((cache.used(), held(&slots, 64).len()), (0, 0));
+    }
+
+    #[test]
+    fn no_capacity_keeps_nothing() {
+        let cache = SlotCache::new(0);
+        let slots = cache.slots(1);
+        assert_eq!(slots.insert(0, Arc::new(Payload(1))).0, 1);
+        assert!(slots.get(0).is_none());
+        assert!(slots.get(7).is_none());
+        assert_eq!(slots.insert(7, Arc::new(Payload(0))).0, 0);
+    }
+
+    #[test]
+    fn the_first_of_two_values_stays() {
+        let cache = SlotCache::new(100);
+        let slots = cache.slots(1);
+        slots.insert(0, Arc::new(Payload(10)));
+        assert_eq!(slots.insert(0, Arc::new(Payload(20))).0, 10);
+        assert_eq!(cache.used(), 10);
+    }
+
+    #[test]
+    fn a_scan_does_not_evict_what_is_used() {
+        let cache = SlotCache::new(100);
+        let hot = cache.slots(50);
+        for index in 0..50 {
+            hot.insert(index, Arc::new(Payload(1)));
+            assert!(hot.get(index).is_some());
+        }
+        let scanned = cache.slots(1000);
+        for index in 0..1000 {
+            scanned.insert(index, Arc::new(Payload(1)));
+        }
+        assert_eq!(held(&hot, 50).len(), 50);
+        assert_eq!(held(&scanned, 1000).len(), 50);
+    }
+
+    #[test]
+    fn what_comes_back_soon_is_kept_longer() {
+        let cache = SlotCache::new(10);
+        let slots = cache.slots(100);
+        for index in 0..9 {
+            slots.insert(index, Arc::new(Payload(1)));
+            let _ = slots.get(index);
+        }
+        for index in 10..14 {
+            slots.insert(index, Arc::new(Payload(1)));
+        }
+        assert!(slots.get(10).is_none(), "not evicted");
+        slots.insert(10, Arc::new(Payload(1)));
+        for index in 20..30 {
+            slots.insert(index, Arc::new(Payload(1)));
+        }
+        assert!(slots.get(10).is_some(), "evicted in spite of its return");
+    }
+
+    #[test]
+    fn arrays_that_go_give_back_and_are_swept() {
+        let cache = SlotCache::new(1 << 20);
+        let keeper = cache.slots(4);
+        for index in 0..4 {
+            keeper.insert(index, Arc::new(Payload(1)));
+        }
+        for _ in 0..100 {
+            let slots = cache.slots(32);
+            for index in 0..32 {
+                slots.insert(index, Arc::new(Payload(100)));
+            }
+            assert_eq!(cache.used(), 3204);
+            drop(slots);
+            assert_eq!(cache.used(), 4);
+            assert!(cache.shared.queues.lock().places() <= 2 * 36);
+        }
+        assert_eq!(held(&keeper, 4), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_a_reader_pins_outlives_its_slot() {
+        let cache = SlotCache::new(100);
+        let slots = cache.slots(1);
+        slots.insert(0, Arc::new(Payload(42)));
+        let pinned = slots.get(0).expect("cached");
+        cache.prune();
+        drop(slots);
+        assert_eq!(cache.used(), 0);
+        assert_eq!(pinned.as_ref().map(|value| value.0), Some(42));
+    }
+
+    #[test]
+    fn threads_agree_on_the_weight() {
+        let cache = SlotCache::new(500);
+        let shared: Vec<SlotArray<Payload>> = (0..4).map(|_| cache.slots(200)).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..4u32 {
+                let (cache, shared) = (&cache, &shared);
+                scope.spawn(move || {
+                    let mut state = thread + 1;
+                    for _ in 0..5_000 {
+                        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                        let (array, index) = ((state >> 8) as usize % 4, (state >> 16) as usize % 200);
+                        let weight = 1 + index % 40;
+                        match shared[array].get(index) {
+                            Some(found) => assert_eq!(found.as_ref().map(|value| value.0), Some(weight)),
+                            None => assert_eq!(shared[array].insert(index, Arc::new(Payload(weight))).0, weight),
+                        }
+                        assert!(cache.used() <= 500);
+                    }
+                });
+            }
+        });
+        let total: usize =
+            shared.iter().flat_map(|slots| (0..200).filter_map(|i| slots.slots.peek(i))).map(|v| v.0).sum();
+        assert_eq!(cache.used(), total);
+        drop(shared);
+        assert_eq!(cache.used(), 0);
+    }
+}

@@ -1,0 +1,111 @@
+//! The slots of one owner.
+//!
+//! Readers only load the value and set the mark that they used it; everything else changes under the lock of the
+//! cache's queues.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use super::Cached;
+
+pub(super) struct Slots<V> {
+    slots: Box<[Slot<V>]>,
+    /// Whether the owner is gone, so that nothing will ever be looked up here again. Changes under the lock.
+    retired: AtomicBool,
+}
+
+struct Slot<V> {
+    value: ArcSwapOption<V>,
+    /// Whether a reader came by since the value was put here or last passed over by an eviction.
+    used: AtomicBool,
+    /// Which queue the slot's place is in. Under the lock.
+    in_main: AtomicBool,
+    /// When a value was last evicted from here on probation, on the queues' clock; 0 if never. Under the lock.
+    evicted_at: AtomicU32,
+}
+
+impl<V> Slots<V> {
+    pub(super) fn new(count: usize) -> Self {
+        let slot = || Slot {
+            value: ArcSwapOption::empty(),
+            used: AtomicBool::new(false),
+            in_main: AtomicBool::new(false),
+            evicted_at: AtomicU32::new(0),
+        };
+        Slots { slots: (0..count).map(|_| slot()).collect(), retired: AtomicBool::new(false) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.slots)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<Cached<V>> {
+        let slot = self.slots.get(index)?;
+        let value = slot.value.load();
+        if value.is_none() {
+            return None;
+        }
+        // A store only where it changes something: the line stays shared between the readers of a hot block.
+        if !slot.used.load(Ordering::Relaxed) {
+            slot.used.store(true, Ordering::Relaxed);
+        }
+        Some(value)
+    }
+
+    /// The value of a slot, without a mark.
+    pub(super) fn peek(&self, index: usize) -> Option<Arc<V>> {
+        self.slots.get(index)?.value.load_full()
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn fill(&self, index: usize, value: Arc<V>, in_main: bool) {
+        let slot = &self.slots[index];
+        slot.used.store(false, Ordering::Relaxed);
+        slot.in_main.store(in_main, Ordering::Relaxed);
+        slot.value.store(Some(value));
+    }
+
+    pub(super) fn take(&self, index: usize) -> Option<Arc<V>> {
+        self.slots[index].value.swap(None)
+    }
+
+    /// Whether a reader came by since the last call.
+    pub(super) fn take_used(&self, index: usize) -> bool {
+        let used = &self.slots[index].used;
+        let was = used.load(Ordering::Relaxed);
+        if was {
+            used.store(false, Ordering::Relaxed);
+        }
+        was
+    }
+
+    pub(super) fn is_in_main(&self, index: usize) -> bool {
+        self.slots[index].in_main.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_in_main(&self, index: usize) {
+        self.slots[index].in_main.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn evicted_at(&self, index: usize) -> u32 {
+        self.slots[index].evicted_at.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_evicted_at(&self, index: usize, time: u32) {
+        self.slots[index].evicted_at.store(time, Ordering::Relaxed);
+    }
+}
