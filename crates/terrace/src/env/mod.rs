@@ -11,9 +11,21 @@
 //!    made durable by [`Env::sync_dir`].
 //! 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on the same file.
 
+mod clock;
+mod filesystem;
+mod fork;
+mod lock;
+mod mapped_table;
+mod pool;
+mod posix;
+mod posix_file;
+mod system_call;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use self::posix::PosixEnv;
 
 use crate::base::error::Result;
 

@@ -1,0 +1,122 @@
+//! Tells a process from its forks, at the price of one load.
+//!
+//! Any thread may call. The mark is one page of memory that the kernel clears in a child
+//! (`MADV_WIPEONFORK`); where the kernel cannot do that, the process id is compared instead.
+//!
+//! # Invariants
+//! 1. [`generation`] never changes within one process.
+//! 2. A process's generation is greater than that of every ancestor whose memory it inherited, so a value that was
+//!    remembered before a fork never equals the child's.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// The last generation given out in this process or an ancestor of it: ordinary memory, which a fork copies.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+static MARK: OnceLock<Mark> = OnceLock::new();
+
+enum Mark {
+    /// The generation, in a page that reads as zero in a child.
+    Wiped(&'static AtomicU64),
+    /// The process id of whoever set the generation.
+    Process { id: AtomicU32, generation: AtomicU64 },
+}
+
+/// A number that identifies this process among itself and its ancestors. Never zero.
+#[inline]
+pub(super) fn generation() -> u64 {
+    let mark = MARK.get_or_init(Mark::new);
+    match mark {
+        Mark::Wiped(word) => match word.load(Ordering::Relaxed) {
+            0 => begin(word),
+            generation => generation,
+        },
+        Mark::Process { id, generation } => {
+            let process = std::process::id();
+            if id.load(Ordering::Acquire) != process {
+                generation.store(0, Ordering::Relaxed);
+                begin(generation);
+                id.store(process, Ordering::Release);
+            }
+            generation.load(Ordering::Relaxed)
+        }
+    }
+}
+
+/// Gives the process its generation. When threads race, all of them get the first one's.
+#[cold]
+fn begin(word: &AtomicU64) -> u64 {
+    let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    match word.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => next,
+        Err(current) => current,
+    }
+}
+
+impl Mark {
+    fn new() -> Mark {
+        match wiped_page() {
+            Some(word) => Mark::Wiped(word),
+            None => Mark::Process { id: AtomicU32::new(0), generation: AtomicU64::new(0) },
+        }
+    }
+}
+
+/// A word that is zero now, and zero again in every child.
+fn wiped_page() -> Option<&'static AtomicU64> {
+    // The kernel rounds up to whole pages.
+    let size = size_of::<AtomicU64>();
+    // SAFETY: a null hint lets the kernel choose the place, so no existing mapping is touched.
+    let page = unsafe {
+        mmap_anonymous(std::ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE).ok()?
+    };
+    // SAFETY: the range is exactly the mapping just made, which nobody else knows of.
+    if unsafe { madvise(page, size, Advice::LinuxWipeOnFork) }.is_err() {
+        // SAFETY: as above; nothing refers to the page.
+        let _ = unsafe { munmap(page, size) };
+        return None;
+    }
+    let word = NonNull::new(page.cast::<AtomicU64>())?;
+    // SAFETY: the page is readable, writable, aligned, at least eight bytes long, zeroed (a valid AtomicU64), never
+    // unmapped from here on, and reached only through this shared reference. The kernel clears it between
+    // instructions of a new process only.
+    Some(unsafe { word.as_ref() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_differs_from_its_parent_and_from_itself_never() {
+        let here = generation();
+        assert_ne!(here, 0);
+        assert_eq!(here, generation());
+        // SAFETY: the child calls only async-signal-safe functions (atomics and _exit).
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "fork failed");
+        if child == 0 {
+            let there = generation();
+            let fine = there > here && there == generation();
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(if fine { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` outlives the call; `child` is a child of this process.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0);
+        assert_eq!(here, generation());
+    }
+
+    #[test]
+    fn the_fallback_counts_too() {
+        let mark = AtomicU64::new(0);
+        let first = begin(&mark);
+        assert_eq!(first, begin(&mark));
+    }
+}

@@ -1,0 +1,324 @@
+//! The lock of a database: between processes and within this one.
+//!
+//! Between processes it is an open-file-description lock on the whole of `LOCK`, which conflicts with the POSIX lock
+//! that LevelDB takes, both ways, but is not lost when the process closes some other descriptor of the file. Within
+//! the process a table of (device, inode) answers before the file is touched at all, so that a second open can do no
+//! harm even to a LevelDB that lives in the same process.
+//!
+//! # Invariants
+//! 1. The table has an entry for a file as long as a lock on it is held in this process.
+//! 2. A child of a fork starts with an empty table: the locks are its parent's. Dropping an inherited lock releases
+//!    nothing.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::fork::generation;
+use super::posix_file::open_regular;
+use super::system_call::{LockRequest, set_lock};
+use super::{FileLock, LockMode};
+use crate::base::error::{Error, Result};
+
+/// Who holds a file, as far as this process knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holders {
+    exclusive: bool,
+    shared: usize,
+}
+
+impl Holders {
+    pub(super) fn allow(self, mode: LockMode) -> bool {
+        !self.exclusive && (mode == LockMode::Shared || self.shared == 0)
+    }
+
+    pub(super) fn add(&mut self, mode: LockMode) {
+        match mode {
+            LockMode::Exclusive => self.exclusive = true,
+            LockMode::Shared => self.shared += 1,
+        }
+    }
+
+    pub(super) fn remove(&mut self, mode: LockMode) {
+        match mode {
+            LockMode::Exclusive => self.exclusive = false,
+            LockMode::Shared => self.shared -= 1,
+        }
+    }
+}
+
+pub(super) fn busy_here(path: &Path) -> Error {
+    Error::busy(format!("{}: database is in use by this process", path.display()))
+}
+
+fn busy_elsewhere(path: &Path) -> Error {
+    Error::busy(format!("{}: database is in use by another process", path.display()))
+}
+
+/// A file's identity, whatever its name.
+type FileId = (u64, u64);
+
+struct Table {
+    generation: u64,
+    files: Mutex<HashMap<FileId, Holders>>,
+}
+
+impl Table {
+    fn new() -> Arc<Table> {
+        Arc::new(Table { generation: generation(), files: Mutex::default() })
+    }
+}
+
+static TABLE: LazyLock<ArcSwap<Table>> = LazyLock::new(|| ArcSwap::new(Table::new()));
+
+fn table() -> Arc<Table> {
+    let table = TABLE.load_full();
+    if table.generation == generation() {
+        return table;
+    }
+    TABLE.rcu(|current| if current.generation == generation() { current.clone() } else { Table::new() });
+    TABLE.load_full()
+}
+
+/// A held lock.
+struct PosixLock {
+    file: File,
+    id: FileId,
+    mode: LockMode,
+    table: Arc<Table>,
+}
+
+impl FileLock for PosixLock {}
+
+impl Drop for PosixLock {
+    fn drop(&mut self) {
+        // In a child the descriptor shares its lock with the parent's: closing keeps the lock, releasing would not.
+        if self.table.generation != generation() {
+            return;
+        }
+        let mut files = self.table.files.lock();
+        // Released rather than left to closing: a child that inherited the descriptor would keep the lock alive.
+        // Several shared holders have a descriptor each, so this ends only this one's.
+        let _ = set_lock(self.file.as_fd(), LockRequest::Release);
+        if let Entry::Occupied(mut entry) = files.entry(self.id) {
+            entry.get_mut().remove(self.mode);
+            if *entry.get() == Holders::default() {
+                entry.remove();
+            }
+        }
+    }
+}
+
+/// What a reader holds where there is no file to lock: nothing, on media where nobody writes.
+struct NoLock;
+
+impl FileLock for NoLock {}
+
+/// Takes the lock on `path`. See [`Env::lock`](super::Env::lock).
+pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+    let table = table();
+    // Held throughout: nothing in here waits, and two opens must not race between looking and locking.
+    let mut files = table.files.lock();
+    loop {
+        if let Some(id) = identify(path)?
+            && !holders(&files, id).allow(mode)
+        {
+            return Err(busy_here(path));
+        }
+        let file = match open(path, mode) {
+            Err(error) if mode == LockMode::Shared && error.raw_os_error() == Some(libc::ENOENT) => {
+                return Ok(Box::new(NoLock));
+            }
+            opened => opened?,
+        };
+        let info = file.metadata().map_err(|e| Error::io("stat", path, e))?;
+        let id = (info.dev(), info.ino());
+        if !holders(&files, id).allow(mode) {
+            return Err(busy_here(path));
+        }
+        let request = match mode {
+            LockMode::Exclusive => LockRequest::Exclusive,
+            LockMode::Shared => LockRequest::Shared,
+        };
+        if !set_lock(file.as_fd(), request).map_err(|e| Error::io("lock", path, e))? {
+            return Err(busy_elsewhere(path));
+        }
+        // Whoever destroys a database removes the file while holding its lock: a lock on a removed file excludes
+        // nobody.
+        if identify(path)? != Some(id) {
+            continue;
+        }
+        files.entry(id).or_default().add(mode);
+        drop(files);
+        return Ok(Box::new(PosixLock { file, id, mode, table }));
+    }
+}
+
+fn holders(files: &HashMap<FileId, Holders>, id: FileId) -> Holders {
+    files.get(&id).copied().unwrap_or_default()
+}
+
+fn open(path: &Path, mode: LockMode) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    if mode == LockMode::Exclusive {
+        options.write(true).create(true).truncate(false).mode(0o644);
+    }
+    open_regular(&mut options, "lock", path)
+}
+
+fn identify(path: &Path) -> Result<Option<FileId>> {
+    match std::fs::symlink_metadata(path) {
+        Ok(info) => Ok(Some((info.dev(), info.ino()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("stat", path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unsafe_code)]
+
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+    use crate::base::error::ErrorKind;
+
+    /// Runs `child` in another process, which is what LevelDB's POSIX locks look at; true if `child` says so.
+    /// It must be async-signal-safe: no allocation, no locks.
+    fn in_another_process(child: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child calls only `child`, which is async-signal-safe, and `_exit`.
+        let process = unsafe { libc::fork() };
+        assert!(process >= 0, "fork failed");
+        if process == 0 {
+            let code = if child() { 7 } else { 0 };
+            // SAFETY: ends the child without running anything of the parent's.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(process, &mut status, 0) }, process);
+        assert!(libc::WIFEXITED(status));
+        libc::WEXITSTATUS(status) == 7
+    }
+
+    /// Takes the lock LevelDB takes.
+    fn set_posix_lock(file: &File, kind: libc::c_int) -> bool {
+        // SAFETY: plain data, for which zeros are valid.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = kind as libc::c_short;
+        // SAFETY: the descriptor is open and `lock` outlives the call.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock) == 0 }
+    }
+
+    fn leveldb_gets_the_lock(path: &Path, write: bool) -> bool {
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        in_another_process(|| set_posix_lock(&file, if write { libc::F_WRLCK } else { libc::F_RDLCK }))
+    }
+
+    fn kind(result: Result<Box<dyn FileLock>>) -> Option<ErrorKind> {
+        result.err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn a_failed_second_open_leaves_the_first_lock_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let held = lock(&path, LockMode::Exclusive).unwrap();
+        assert!(!leveldb_gets_the_lock(&path, true));
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
+            let error = lock(&path, mode).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Busy);
+            assert!(error.message().contains("by this process") && error.message().contains("LOCK"), "{error}");
+            assert!(!leveldb_gets_the_lock(&path, true));
+        }
+        drop(held);
+        assert!(leveldb_gets_the_lock(&path, true));
+        assert!(lock(&path, LockMode::Exclusive).is_ok());
+    }
+
+    #[test]
+    fn many_readers_or_one_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        drop(lock(&path, LockMode::Shared).unwrap());
+        assert!(!path.exists());
+        drop(lock(&path, LockMode::Exclusive).unwrap());
+        let readers = [lock(&path, LockMode::Shared).unwrap(), lock(&path, LockMode::Shared).unwrap()];
+        let [first, second] = readers;
+        drop(first);
+        assert_eq!(kind(lock(&path, LockMode::Exclusive)), Some(ErrorKind::Busy));
+        assert!(leveldb_gets_the_lock(&path, false) && !leveldb_gets_the_lock(&path, true));
+        drop(second);
+        assert_eq!(kind(lock(&path, LockMode::Exclusive)), None);
+    }
+
+    #[test]
+    fn leveldb_in_another_process_excludes_us() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let file = File::create(&path).unwrap();
+        let (mut held, held_end) = io::pipe().unwrap();
+        let (release_end, release) = io::pipe().unwrap();
+        let inherited_release = release.as_raw_fd();
+        std::thread::scope(|scope| {
+            let (file, held_end, release_end) = (&file, &held_end, &release_end);
+            let child = scope.spawn(move || {
+                in_another_process(|| {
+                    let held = set_posix_lock(file, libc::F_WRLCK);
+                    let mut byte = [0];
+                    // SAFETY: closes the child's copy of the writing end, so that the read below can end.
+                    unsafe { libc::close(inherited_release) };
+                    // SAFETY: the buffer outlives the calls; the descriptors are open.
+                    unsafe { libc::write(held_end.as_raw_fd(), byte.as_ptr().cast(), 1) };
+                    // SAFETY: as above.
+                    unsafe { libc::read(release_end.as_raw_fd(), byte.as_mut_ptr().cast(), 1) };
+                    held
+                })
+            });
+            io::Read::read_exact(&mut held, &mut [0]).unwrap();
+            for mode in [LockMode::Exclusive, LockMode::Shared] {
+                let error = lock(&path, mode).err().unwrap();
+                assert!(error.kind() == ErrorKind::Busy && error.message().contains("by another process"), "{error}");
+            }
+            drop(release);
+            assert!(child.join().unwrap());
+        });
+        assert_eq!(kind(lock(&path, LockMode::Exclusive)), None);
+    }
+
+    #[test]
+    fn a_fork_holds_nothing_and_drops_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let held = lock(&path, LockMode::Exclusive).unwrap();
+        let mut inherited = Some(held);
+        assert!(in_another_process(|| {
+            drop(inherited.take());
+            true
+        }));
+        assert!(!leveldb_gets_the_lock(&path, true));
+        drop(inherited);
+        assert!(leveldb_gets_the_lock(&path, true));
+    }
+
+    #[test]
+    fn the_name_counts_not_a_removed_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let held = lock(&path, LockMode::Exclusive).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let again = lock(&path, LockMode::Exclusive).unwrap();
+        drop(held);
+        assert_eq!(kind(lock(&path, LockMode::Exclusive)), Some(ErrorKind::Busy));
+        drop(again);
+    }
+}

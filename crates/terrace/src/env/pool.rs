@@ -1,0 +1,221 @@
+//! The background threads of the process: one pool, two queues, shared by all databases.
+//!
+//! Any thread may schedule; jobs run on threads named `terrace-bg`, never on the caller's.
+//!
+//! # Invariants
+//! 1. A flush is taken before any other job that waits.
+//! 2. At most `limit` jobs of the compaction lane run at once. If all threads are busy with them when a flush
+//!    arrives, one thread beyond `limit` is started for it, so no flush waits for a long compaction.
+//! 3. Threads start when first needed and are detached: they never keep a process alive, and they are reused for
+//!    ever.
+//! 4. A panic in a job ends that job only.
+//! 5. Threads do not cross a fork. A child gets a fresh, empty pool; jobs that were queued in its parent are the
+//!    parent's.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+use std::thread;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
+
+use super::fork::generation;
+use super::{Job, Lane};
+
+static SHARED: LazyLock<ArcSwap<Pool>> = LazyLock::new(|| ArcSwap::new(Pool::new(1)));
+
+/// The pool of this process.
+pub(super) fn shared() -> Arc<Pool> {
+    let pool = SHARED.load_full();
+    if pool.generation == generation() {
+        return pool;
+    }
+    SHARED.rcu(|current| if current.generation == generation() { current.clone() } else { Pool::new(1) });
+    // The inherited pool is not dropped: its jobs hold parts of databases that belong to the parent.
+    std::mem::forget(pool);
+    SHARED.load_full()
+}
+
+/// A set of background threads and the jobs that wait for them.
+pub(super) struct Pool {
+    generation: u64,
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+struct State {
+    flushes: VecDeque<Job>,
+    others: VecDeque<Job>,
+    limit: usize,
+    threads: usize,
+    idle: usize,
+    running_flushes: usize,
+    running_others: usize,
+}
+
+impl State {
+    fn may_start_thread(&self) -> bool {
+        let extra_for_flush = self.threads == self.limit && self.running_flushes == 0 && !self.flushes.is_empty();
+        self.threads < self.limit || extra_for_flush
+    }
+
+    fn take(&mut self) -> Option<(Lane, Job)> {
+        if let Some(job) = self.flushes.pop_front() {
+            self.running_flushes += 1;
+            return Some((Lane::Flush, job));
+        }
+        if self.running_others >= self.limit {
+            return None;
+        }
+        let job = self.others.pop_front()?;
+        self.running_others += 1;
+        Some((Lane::Compaction, job))
+    }
+}
+
+impl Pool {
+    fn new(limit: usize) -> Arc<Pool> {
+        Arc::new(Pool {
+            generation: generation(),
+            state: Mutex::new(State {
+                flushes: VecDeque::new(),
+                others: VecDeque::new(),
+                limit,
+                threads: 0,
+                idle: 0,
+                running_flushes: 0,
+                running_others: 0,
+            }),
+            work: Condvar::new(),
+        })
+    }
+
+    /// Queues `job`. If the system refuses to start a first thread, the job waits until a later call can start one.
+    pub(super) fn schedule(self: &Arc<Self>, lane: Lane, job: Job) {
+        let mut state = self.state.lock();
+        match lane {
+            Lane::Flush => state.flushes.push_back(job),
+            Lane::Compaction => state.others.push_back(job),
+        }
+        self.staff(&mut state);
+    }
+
+    /// Raises the number of threads to `count`; never lowers it.
+    pub(super) fn grow(self: &Arc<Self>, count: usize) {
+        let mut state = self.state.lock();
+        state.limit = state.limit.max(count);
+        self.staff(&mut state);
+    }
+
+    /// Sees to it that somebody takes what waits.
+    fn staff(self: &Arc<Self>, state: &mut State) {
+        while state.idle < state.flushes.len() + state.others.len() && state.may_start_thread() {
+            let pool = Arc::clone(self);
+            let started = thread::Builder::new().name("terrace-bg".into()).spawn(move || pool.work());
+            if started.is_err() {
+                break;
+            }
+            state.threads += 1;
+            // Counted as idle until it takes its first job, so that one job does not start two threads.
+            state.idle += 1;
+        }
+        self.work.notify_one();
+    }
+
+    fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            let Some((lane, job)) = state.take() else {
+                self.work.wait(&mut state);
+                continue;
+            };
+            state.idle -= 1;
+            drop(state);
+            // What the job shared is its owner's to judge; the pool shares nothing with it.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+            state = self.state.lock();
+            state.idle += 1;
+            match lane {
+                Lane::Flush => state.running_flushes -= 1,
+                Lane::Compaction => state.running_others -= 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// A job that says it started and then waits to be released.
+    fn held(name: &'static str, started: &Sender<&'static str>) -> (Job, Sender<()>) {
+        let (release, released): (Sender<()>, Receiver<()>) = channel();
+        let started = started.clone();
+        let job = Box::new(move || {
+            started.send(name).unwrap();
+            released.recv().unwrap();
+        });
+        (job, release)
+    }
+
+    #[test]
+    fn flush_runs_beside_compactions_and_goes_first() {
+        let pool = Pool::new(1);
+        let (started, events) = channel();
+        let (compaction, release_compaction) = held("compaction", &started);
+        let (second, release_second) = held("second", &started);
+        let (flush, release_flush) = held("flush", &started);
+        pool.schedule(Lane::Compaction, compaction);
+        assert_eq!(events.recv().unwrap(), "compaction");
+        pool.schedule(Lane::Compaction, second);
+        pool.schedule(Lane::Flush, flush);
+        assert_eq!(events.recv().unwrap(), "flush");
+        assert_eq!(pool.state.lock().threads, 2);
+        // The extra thread does not take the second compaction.
+        release_flush.send(()).unwrap();
+        let (another, release_another) = held("another flush", &started);
+        pool.schedule(Lane::Flush, another);
+        assert_eq!(events.recv().unwrap(), "another flush");
+        assert_eq!(pool.state.lock().running_others, 1);
+        release_compaction.send(()).unwrap();
+        assert_eq!(events.recv().unwrap(), "second");
+        release_second.send(()).unwrap();
+        release_another.send(()).unwrap();
+        assert_eq!(pool.state.lock().threads, 2);
+    }
+
+    #[test]
+    fn a_panic_ends_only_its_job() {
+        let pool = Pool::new(1);
+        let (done, finished) = channel();
+        pool.schedule(Lane::Compaction, Box::new(|| std::panic::resume_unwind(Box::new("expected"))));
+        pool.schedule(
+            Lane::Compaction,
+            Box::new(move || done.send(thread::current().name().map(String::from)).unwrap()),
+        );
+        assert_eq!(finished.recv().unwrap().as_deref(), Some("terrace-bg"));
+        assert_eq!(pool.state.lock().threads, 1);
+    }
+
+    #[test]
+    fn growing_lets_waiting_jobs_run() {
+        let pool = Pool::new(1);
+        let (started, events) = channel();
+        let jobs: Vec<_> = (0..3).map(|_| held("job", &started)).collect();
+        let releases: Vec<_> = jobs
+            .into_iter()
+            .map(|(job, release)| {
+                pool.schedule(Lane::Compaction, job);
+                release
+            })
+            .collect();
+        assert_eq!(events.recv().unwrap(), "job");
+        assert!(events.try_recv().is_err());
+        pool.grow(3);
+        assert_eq!((events.recv().unwrap(), events.recv().unwrap()), ("job", "job"));
+        releases.iter().for_each(|release| release.send(()).unwrap());
+    }
+}

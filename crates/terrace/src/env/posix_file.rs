@@ -1,0 +1,163 @@
+//! Files of the operating system: opening them safely, reading by `pread`, appending by `write`.
+//!
+//! # Invariants
+//! 1. No descriptor survives `exec`. (std opens with O_CLOEXEC.)
+//! 2. A database file is a regular file under its own name: a symbolic link as the last component, a device, pipe or
+//!    directory is refused, and opening one never blocks.
+//! 3. Once a sync failed, every later sync of the same file fails too: the kernel reports a lost page once and then
+//!    calls it clean.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::{CreateOptions, FileSyncer, RandomAccessFile, WritableFile, system_call};
+use crate::base::error::{Error, Result};
+
+/// Opens `path` under the rules above. `operation` is for messages.
+pub(super) fn open_regular(options: &mut OpenOptions, operation: &str, path: &Path) -> Result<File> {
+    let file = options
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|e| refused(operation, path, e))?;
+    let info = file.metadata().map_err(|e| Error::io("stat", path, e))?;
+    if info.is_file() {
+        return Ok(file);
+    }
+    Err(Error::io_message(format!("{operation} {}: refused, a database file must be a regular file", path.display())))
+}
+
+fn refused(operation: &str, path: &Path, error: io::Error) -> Error {
+    let symbolic_link = error.raw_os_error() == Some(libc::ELOOP);
+    let error = Error::io(operation, path, error);
+    if symbolic_link {
+        return error.context("refused, a database file must not be a symbolic link");
+    }
+    error
+}
+
+/// Opens an existing file for reading.
+pub(super) fn open_for_read(path: &Path) -> Result<File> {
+    open_regular(OpenOptions::new().read(true), "open", path)
+}
+
+/// Creates a file for writing. Read access comes along for those who map it.
+pub(super) fn create(path: &Path, options: CreateOptions) -> Result<File> {
+    let mut how = OpenOptions::new();
+    how.read(true).write(true).mode(options.mode);
+    if options.exclusive {
+        how.create_new(true);
+    } else {
+        how.create(true).truncate(true);
+    }
+    open_regular(&mut how, "create", path)
+}
+
+/// A file read by `pread`.
+pub(super) struct PosixRandomFile {
+    file: File,
+    path: Box<Path>,
+    size: u64,
+}
+
+impl PosixRandomFile {
+    pub(super) fn new(file: File, path: &Path, size: u64) -> Self {
+        PosixRandomFile { file, path: path.into(), size }
+    }
+}
+
+impl RandomAccessFile for PosixRandomFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.file.read_at(&mut buffer[done..], offset.saturating_add(done as u64)) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", &self.path, error)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn will_need(&self, offset: u64, length: usize) {
+        let length = std::num::NonZeroU64::new(length as u64);
+        let _ = rustix::fs::fadvise(&self.file, offset, length, rustix::fs::Advice::WillNeed);
+    }
+}
+
+/// An open file whose durability several threads look after.
+pub(super) struct SyncedFile {
+    pub(super) file: File,
+    pub(super) path: Box<Path>,
+    failure: OnceLock<Error>,
+}
+
+impl SyncedFile {
+    pub(super) fn new(file: File, path: &Path) -> Self {
+        SyncedFile { file, path: path.into(), failure: OnceLock::new() }
+    }
+}
+
+impl FileSyncer for SyncedFile {
+    fn sync(&self) -> Result<()> {
+        if let Some(failure) = self.failure.get() {
+            return Err(failure.clone());
+        }
+        // fdatasync: it makes the size durable too, and leaves out only times.
+        match self.file.sync_data() {
+            // A concurrent sync may have been told of a lost page that this one covers.
+            Ok(()) => self.failure.get().map_or(Ok(()), |failure| Err(failure.clone())),
+            Err(error) => Err(self.failure.get_or_init(|| Error::io("fdatasync", &self.path, error)).clone()),
+        }
+    }
+}
+
+/// A file appended to by `write`, unbuffered: what was appended is the kernel's.
+pub(super) struct PosixWritableFile {
+    shared: Arc<SyncedFile>,
+}
+
+impl PosixWritableFile {
+    pub(super) fn new(file: File, path: &Path) -> Self {
+        PosixWritableFile { shared: Arc::new(SyncedFile::new(file, path)) }
+    }
+}
+
+impl WritableFile for PosixWritableFile {
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        // Handles short writes and EINTR.
+        (&self.shared.file).write_all(data).map_err(|e| Error::io("write", &self.shared.path, e))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        Some(self.shared.clone())
+    }
+
+    fn start_writeback(&mut self, offset: u64, length: u64) {
+        system_call::start_writeback(self.shared.file.as_fd(), offset, length);
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        close(self.shared)
+    }
+}
+
+/// Closes the file if nobody else syncs it; otherwise the last of them closes it.
+pub(super) fn close(shared: Arc<SyncedFile>) -> Result<()> {
+    match Arc::try_unwrap(shared) {
+        Ok(SyncedFile { file, path, .. }) => system_call::close(file.into()).map_err(|e| Error::io("close", &path, e)),
+        Err(_) => Ok(()),
+    }
+}
