@@ -1,0 +1,221 @@
+//! What was written to a database, what was acknowledged when, and which states that allows after a crash.
+//!
+//! For one writer: its writes have one order. Moments are counts of [`SimFs`](crate::simfs::SimFs) steps.
+
+use std::collections::HashMap;
+
+use crate::model::{Change, Model, Pair};
+use crate::rng::mix;
+
+/// One write.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// What it changes, as one step.
+    pub changes: Vec<Change>,
+    /// Whether it was to be durable when acknowledged.
+    pub sync: bool,
+    /// The moment at which the call began.
+    pub began: usize,
+    /// The moment after it returned success; none if it failed or never returned.
+    pub acknowledged: Option<usize>,
+}
+
+/// Every write so far, in order.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    writes: Vec<Write>,
+    /// Fingerprints of the state after so many writes.
+    prints: Vec<u128>,
+    last: Model,
+    /// Moments from which on everything before a number of writes is durable by other means than a synced write.
+    floors: Vec<(usize, usize)>,
+}
+
+/// What survived a power loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survived {
+    /// So many writes are in effect, the first ones.
+    pub writes: usize,
+    /// So many had to be.
+    pub required: usize,
+}
+
+impl History {
+    /// No writes yet.
+    pub fn new() -> History {
+        History { prints: vec![0], ..History::default() }
+    }
+
+    /// A history that begins with what is there after `writes` writes of `self`, as one durable write.
+    pub fn restart(&self, writes: usize) -> History {
+        let mut next = History::new();
+        let changes = self.state(writes).entries().into_iter().map(|(key, value)| Change::Put(key, value)).collect();
+        let at = next.begin(changes, true, 0);
+        next.acknowledge(at, 0);
+        next
+    }
+
+    /// Notes that a write begins.
+    pub fn begin(&mut self, changes: Vec<Change>, sync: bool, now: usize) -> usize {
+        let mut print = self.prints.last().copied().unwrap_or(0);
+        for change in &changes {
+            if let Some(old) = self.last.get(change.key()) {
+                print = print.wrapping_sub(fingerprint(change.key(), old));
+            }
+            if let Change::Put(key, value) = change {
+                print = print.wrapping_add(fingerprint(key, value));
+            }
+            self.last.apply(std::slice::from_ref(change));
+        }
+        self.prints.push(print);
+        self.writes.push(Write { changes, sync, began: now, acknowledged: None });
+        self.writes.len() - 1
+    }
+
+    /// Notes that the write numbered `at` returned success.
+    pub fn acknowledge(&mut self, at: usize, now: usize) {
+        self.writes[at].acknowledged = Some(now);
+    }
+
+    /// Notes that everything written so far is durable from `now` on, for example because `flush` returned success.
+    pub fn all_durable(&mut self, now: usize) {
+        self.floors.push((now, self.writes.len()));
+    }
+
+    /// All writes.
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// How many writes must survive a power loss at moment `at`.
+    pub fn required(&self, at: usize) -> usize {
+        let synced = |write: &Write| write.sync && write.acknowledged.is_some_and(|moment| moment <= at);
+        let writes = self.writes.iter().rposition(synced).map_or(0, |last| last + 1);
+        let floor = self.floors.iter().filter(|(moment, _)| *moment <= at).map(|(_, writes)| *writes).max();
+        writes.max(floor.unwrap_or(0))
+    }
+
+    /// How many writes must survive the death of the process at moment `at`.
+    pub fn required_without_power_loss(&self, at: usize) -> usize {
+        let acknowledged = |write: &Write| write.acknowledged.is_some_and(|moment| moment <= at);
+        self.writes.iter().rposition(acknowledged).map_or(0, |last| last + 1)
+    }
+
+    /// How many writes may be there at moment `at`.
+    pub fn begun(&self, at: usize) -> usize {
+        self.writes.iter().rposition(|write| write.began <= at).map_or(0, |last| last + 1)
+    }
+
+    /// The state after the first `writes` writes.
+    pub fn state(&self, writes: usize) -> Model {
+        let mut model = Model::default();
+        for write in &self.writes[..writes] {
+            model.apply(&write.changes);
+        }
+        model
+    }
+
+    /// Finds which prefix of the history `found` is; it must be one between `required` and `begun` writes.
+    pub fn check(&self, found: &[Pair], required: usize, begun: usize) -> Result<Survived, String> {
+        let print = found.iter().fold(0u128, |sum, (key, value)| sum.wrapping_add(fingerprint(key, value)));
+        let matching = |n: &usize| self.prints.get(*n) == Some(&print);
+        if let Some(writes) = (required..=begun).rev().find(matching) {
+            return Ok(Survived { writes, required });
+        }
+        if let Some(writes) = (0..required).rev().find(matching) {
+            return Err(format!("LOST: the first {writes} writes are there, the first {required} must be"));
+        }
+        if let Some(writes) = (begun..self.prints.len()).find(matching) {
+            return Err(format!("the first {writes} writes are there, but only {begun} had begun"));
+        }
+        Err(format!("NOT A PREFIX ({required} to {begun} writes possible): {}", self.explain(found)))
+    }
+
+    /// For each key that differs from the newest possible state: which write its value comes from.
+    fn explain(&self, found: &[Pair]) -> String {
+        let found: HashMap<&[u8], &[u8]> =
+            found.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
+        let mut lines = Vec::new();
+        let mut keys: Vec<&[u8]> = self.writes.iter().flat_map(|w| w.changes.iter().map(Change::key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in &keys {
+            let value = found.get(key);
+            // The writes after which the key has this value.
+            let mut spans = Vec::new();
+            let mut current: Option<&[u8]> = None;
+            let mut since = 0;
+            for (at, write) in self.writes.iter().enumerate() {
+                for change in write.changes.iter().filter(|change| change.key() == *key) {
+                    if current == value.copied() && at + 1 > since {
+                        spans.push(format!("{since}..{}", at));
+                    }
+                    since = at + 1;
+                    current = match change {
+                        Change::Put(_, value) => Some(value),
+                        Change::Delete(_) => None,
+                    };
+                }
+            }
+            if current == value.copied() {
+                spans.push(format!("{since}.."));
+            }
+            lines.push(format!("{}: state after writes {}", show(key), spans.join(" or ")));
+        }
+        for key in found.keys().filter(|key| keys.binary_search(key).is_err()) {
+            lines.push(format!("{}: never written", show(key)));
+        }
+        lines.truncate(60);
+        lines.join("\n    ")
+    }
+}
+
+/// Bytes for a message.
+pub fn show(bytes: &[u8]) -> String {
+    let text: String = bytes.iter().take(24).flat_map(|b| std::ascii::escape_default(*b)).map(char::from).collect();
+    if bytes.len() > 24 { format!("\"{text}…\"({})", bytes.len()) } else { format!("\"{text}\"") }
+}
+
+fn fingerprint(key: &[u8], value: &[u8]) -> u128 {
+    let half = |seed: u64| {
+        let mut hash = mix(seed ^ key.len() as u64);
+        for bytes in [key, value] {
+            let mut chunks = bytes.chunks_exact(8);
+            for chunk in &mut chunks {
+                hash = mix(hash ^ u64::from_le_bytes(chunk.try_into().unwrap_or_default()));
+            }
+            let mut rest = [0; 8];
+            rest[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+            hash = mix(hash ^ u64::from_le_bytes(rest)) ^ bytes.len() as u64;
+        }
+        u128::from(mix(hash))
+    };
+    half(1) << 64 | half(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: &str, value: &str) -> Vec<Change> {
+        vec![Change::Put(key.into(), value.into())]
+    }
+
+    #[test]
+    fn prefixes_are_told_from_holes_and_losses() {
+        let mut history = History::new();
+        for (moment, (key, sync)) in [("a", false), ("b", true), ("c", false)].into_iter().enumerate() {
+            let at = history.begin(put(key, "1"), sync, moment * 10);
+            history.acknowledge(at, moment * 10 + 5);
+        }
+        assert_eq!((history.required(14), history.required(15)), (0, 2));
+        assert_eq!((history.begun(9), history.begun(10)), (1, 2));
+        assert_eq!(history.required_without_power_loss(25), 3);
+        let survived = |n: usize| history.state(n).entries();
+        assert_eq!(history.check(&survived(2), 2, 3), Ok(Survived { writes: 2, required: 2 }));
+        assert!(history.check(&survived(1), 2, 3).unwrap_err().starts_with("LOST"));
+        assert!(history.check(&survived(3), 0, 2).unwrap_err().contains("only 2"));
+        let hole = [(b"a".to_vec(), b"1".to_vec()), (b"c".to_vec(), b"1".to_vec())];
+        assert!(history.check(&hole, 0, 3).unwrap_err().contains("NOT A PREFIX"));
+    }
+}

@@ -1,0 +1,139 @@
+//! Which operations of a simulated file system fail, and how.
+
+use std::io;
+use std::path::Path;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OpKind {
+    /// Creating a file.
+    Create,
+    /// Opening a file for reading or appending.
+    Open,
+    /// Reading from a file.
+    Read,
+    /// Writing to a file.
+    Append,
+    /// Making a file durable.
+    Sync,
+    /// Closing a written file.
+    Close,
+    /// Renaming a file.
+    Rename,
+    /// Removing a file or directory.
+    Remove,
+    /// Creating a directory.
+    CreateDir,
+    /// Making a directory durable.
+    SyncDir,
+    /// Listing a directory, asking for existence or size.
+    Look,
+    /// Taking a lock.
+    Lock,
+}
+
+impl OpKind {
+    /// All kinds.
+    pub const ALL: [OpKind; 12] = [
+        OpKind::Create,
+        OpKind::Open,
+        OpKind::Read,
+        OpKind::Append,
+        OpKind::Sync,
+        OpKind::Close,
+        OpKind::Rename,
+        OpKind::Remove,
+        OpKind::CreateDir,
+        OpKind::SyncDir,
+        OpKind::Look,
+        OpKind::Lock,
+    ];
+}
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// EIO; nothing happened. A failed sync leaves its pages to chance, and no later sync writes them.
+    Io,
+    /// ENOSPC; nothing happened.
+    NoSpace,
+    /// An append writes a part of its data, then EIO. Other operations: as [`Fault::Io`].
+    Short,
+    /// The operation takes place as a whole, and then EIO is reported.
+    Late,
+    /// EINTR; nothing happened.
+    Interrupted,
+    /// EMFILE; nothing happened.
+    TooManyFiles,
+    /// EACCES; nothing happened.
+    Access,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 7] =
+        [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late, Fault::Interrupted, Fault::TooManyFiles, Fault::Access];
+
+    /// The error that a caller sees.
+    pub fn error(self) -> io::Error {
+        io::Error::from_raw_os_error(match self {
+            Fault::Io | Fault::Short | Fault::Late => libc::EIO,
+            Fault::NoSpace => libc::ENOSPC,
+            Fault::Interrupted => libc::EINTR,
+            Fault::TooManyFiles => libc::EMFILE,
+            Fault::Access => libc::EACCES,
+        })
+    }
+}
+
+/// Which operation fails. Operations that do not match `kinds` and `suffix` are not counted.
+#[derive(Clone, Debug)]
+pub struct FaultPlan {
+    /// The kinds that count; empty for all.
+    pub kinds: Vec<OpKind>,
+    /// How the name must end; empty for any.
+    pub suffix: String,
+    /// How many matching operations succeed first.
+    pub after: u64,
+    /// Whether all later matching operations fail too, or just one.
+    pub forever: bool,
+    /// How it fails.
+    pub fault: Fault,
+}
+
+impl FaultPlan {
+    /// The operation after the first `after`, of any kind and on any file.
+    pub fn at(after: u64, fault: Fault, forever: bool) -> FaultPlan {
+        FaultPlan { kinds: Vec::new(), suffix: String::new(), after, forever, fault }
+    }
+
+    fn matches(&self, kind: OpKind, path: &Path) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&kind))
+            && (self.suffix.is_empty() || path.to_string_lossy().ends_with(&self.suffix))
+    }
+}
+
+/// A plan being carried out.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    plan: Option<FaultPlan>,
+    /// Operations that matched the plan.
+    matched: u64,
+    /// Operations that failed.
+    pub(super) injected: u64,
+}
+
+impl Faults {
+    pub(super) fn new(plan: Option<FaultPlan>) -> Faults {
+        Faults { plan, matched: 0, injected: 0 }
+    }
+
+    /// What happens to this operation.
+    pub(super) fn next(&mut self, kind: OpKind, path: &Path) -> Option<Fault> {
+        let plan = self.plan.as_ref().filter(|plan| plan.matches(kind, path))?;
+        self.matched += 1;
+        let hit = if plan.forever { self.matched > plan.after } else { self.matched == plan.after + 1 };
+        self.injected += u64::from(hit);
+        hit.then_some(plan.fault)
+    }
+}

@@ -1,0 +1,189 @@
+//! Open files and held locks of a simulated file system.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use terrace::{Error, FileLock, FileSyncer, LockMode, RandomAccessFile, Result, WritableFile};
+
+use super::disk::{Inode, Step};
+use super::fault::{Fault, OpKind};
+use super::file::Content;
+use super::{LogKind, SimFs, State, late, refuse};
+
+/// A file as it was when it was opened for reading.
+pub(super) struct Reader {
+    fs: SimFs,
+    path: PathBuf,
+    content: Content,
+    mapped: Option<Vec<u8>>,
+}
+
+impl Reader {
+    pub(super) fn new(fs: SimFs, path: &Path, content: Content, mapped: Option<Vec<u8>>) -> Reader {
+        Reader { fs, path: path.to_owned(), content, mapped }
+    }
+}
+
+impl RandomAccessFile for Reader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let fault = self.fs.state().begin(OpKind::Read, "read", &self.path)?;
+        late(fault, "read", &self.path)?;
+        Ok(self.content.read(usize::try_from(offset).unwrap_or(usize::MAX), buffer))
+    }
+
+    fn size(&self) -> u64 {
+        self.content.len() as u64
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        self.mapped.as_deref()
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Writer {
+    fs: SimFs,
+    path: PathBuf,
+    inode: Inode,
+    /// Where the next byte goes.
+    end: usize,
+    /// How far space is prepared, if this is a prepared log.
+    prepared: usize,
+}
+
+impl Writer {
+    pub(super) fn new(fs: SimFs, path: &Path, inode: Inode, end: usize) -> Writer {
+        Writer { fs, path: path.to_owned(), inode, end, prepared: 0 }
+    }
+
+    /// Prepares space for `len` bytes if there is room.
+    pub(super) fn prepare(&mut self, state: &mut State, len: usize) {
+        let more = len.saturating_sub(self.prepared.max(self.end));
+        if state.room(more) == more {
+            state.apply(Step::SetLen { inode: self.inode, len });
+            self.prepared = len;
+        }
+    }
+}
+
+impl WritableFile for Writer {
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        let fs = self.fs.clone();
+        let state = &mut *fs.state();
+        let fault = state.begin(OpKind::Append, "write", &self.path)?;
+        if self.prepared > 0 && self.end + data.len() > self.prepared && state.log_kind == LogKind::Prepared {
+            self.prepare(state, (self.end + data.len()).next_multiple_of(64 << 10));
+        }
+        let growth = (self.end + data.len()).saturating_sub(self.prepared.max(self.end));
+        let room = data.len() - growth + state.room(growth);
+        let taken = if fault == Some(Fault::Short) { data.len() / 2 } else { data.len() }.min(room);
+        if taken > 0 {
+            state.apply(Step::Write { inode: self.inode, offset: self.end, data: data[..taken].into() });
+            self.end += taken;
+        }
+        late(fault, "write", &self.path)?;
+        if taken < data.len() { Err(refuse("write", &self.path, libc::ENOSPC)) } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        sync(&self.fs, self.inode, &self.path)
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        Some(Arc::new(Syncer { fs: self.fs.clone(), inode: self.inode, path: self.path.clone() }))
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        let fs = self.fs.clone();
+        let state = &mut *fs.state();
+        let fault = state.begin(OpKind::Close, "close", &self.path)?;
+        if self.prepared > self.end {
+            state.apply(Step::SetLen { inode: self.inode, len: self.end });
+            self.prepared = 0;
+        }
+        late(fault, "close", &self.path)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.fs.state().disk.open.remove(&self.inode);
+    }
+}
+
+struct Syncer {
+    fs: SimFs,
+    inode: Inode,
+    path: PathBuf,
+}
+
+impl FileSyncer for Syncer {
+    fn sync(&self) -> Result<()> {
+        sync(&self.fs, self.inode, &self.path)
+    }
+}
+
+fn sync(fs: &SimFs, inode: Inode, path: &Path) -> Result<()> {
+    let state = &mut *fs.state();
+    match state.begin(OpKind::Sync, "sync", path) {
+        Ok(None) => {
+            state.apply(Step::Sync { inode });
+            Ok(())
+        }
+        Ok(Some(fault)) => {
+            state.apply(Step::Sync { inode });
+            Err(Error::io("sync", path, fault.error()))
+        }
+        Err(error) => {
+            state.apply(Step::SyncFailed { inode });
+            Err(error)
+        }
+    }
+}
+
+/// Who holds a lock.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    exclusive: bool,
+    shared: usize,
+}
+
+impl Held {
+    pub(super) fn take(&mut self, mode: LockMode) -> bool {
+        match mode {
+            LockMode::Exclusive if !self.exclusive && self.shared == 0 => self.exclusive = true,
+            LockMode::Shared if !self.exclusive => self.shared += 1,
+            LockMode::Exclusive | LockMode::Shared => return false,
+        }
+        true
+    }
+
+    fn give_back(&mut self, mode: LockMode) {
+        match mode {
+            LockMode::Exclusive => self.exclusive = false,
+            LockMode::Shared => self.shared -= 1,
+        }
+    }
+}
+
+pub(super) struct Lock {
+    fs: SimFs,
+    path: PathBuf,
+    mode: LockMode,
+}
+
+impl Lock {
+    pub(super) fn new(fs: SimFs, path: &Path, mode: LockMode) -> Lock {
+        Lock { fs, path: path.to_owned(), mode }
+    }
+}
+
+impl FileLock for Lock {}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(held) = self.fs.state().locks.get_mut(&self.path) {
+            held.give_back(self.mode);
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! A simulated file system: a [`terrace::Env`] in memory that knows what is durable.
+//!
+//! It records every change in one total order, so that the disk after a power loss at any moment can be made
+//! afterwards ([`Recording`]); it fails operations on request ([`FaultPlan`]) and fills up ([`SimFs::set_capacity`]).
+//! Threads, clocks and sleeping are those of the real system.
+//!
+//! Every method may be called from any thread. An operation takes place at once, under one lock, so that its place
+//! in the order is the moment at which it took effect.
+
+mod disk;
+mod fault;
+mod file;
+mod handles;
+mod power_loss;
+mod recording;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use terrace::{
+    CreateOptions, Env, Error, FileLock, Job, Lane, LockMode, PosixEnv, RandomAccessFile, ReadAccess, Result,
+    WritableFile,
+};
+
+pub use fault::{Fault, FaultPlan, OpKind};
+pub use power_loss::{DataLoss, EntryLoss, PowerLoss};
+pub use recording::{Recording, Replay};
+
+use disk::{Disk, Entry, Inode, Step, parent};
+use fault::Faults;
+use file::Content;
+use handles::{Held, Reader, Writer};
+
+/// How logs made by [`Env::create_log`] behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogKind {
+    /// Like any other file.
+    #[default]
+    Plain,
+    /// Space is prepared ahead, so that a reader finds zeros behind the last record until the log is closed, and a
+    /// log that was not closed keeps them.
+    Prepared,
+}
+
+/// The simulated file system. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct SimFs {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Threads and clocks.
+    system: Arc<dyn Env>,
+}
+
+struct State {
+    disk: Disk,
+    next_inode: u64,
+    recording: Option<Recording>,
+    /// Steps since the file system was made.
+    steps: u64,
+    operations: u64,
+    faults: Faults,
+    capacity: Option<u64>,
+    log_kind: LogKind,
+    serve_mapped: bool,
+    locks: HashMap<PathBuf, Held>,
+}
+
+impl Default for SimFs {
+    fn default() -> Self {
+        SimFs::new()
+    }
+}
+
+impl SimFs {
+    /// An empty file system.
+    pub fn new() -> SimFs {
+        SimFs::with_disk(Disk::default())
+    }
+
+    fn with_disk(disk: Disk) -> SimFs {
+        let next_inode = disk.files.keys().next_back().map_or(1, |inode| inode.0 + 1);
+        let state = State {
+            disk,
+            next_inode,
+            recording: None,
+            steps: 0,
+            operations: 0,
+            faults: Faults::default(),
+            capacity: None,
+            log_kind: LogKind::Plain,
+            serve_mapped: false,
+            locks: HashMap::new(),
+        };
+        SimFs { shared: Arc::new(Shared { state: Mutex::new(state), system: PosixEnv::shared() }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This file system as an Env for [`terrace::Options`].
+    pub fn env(&self) -> Arc<dyn Env> {
+        Arc::new(self.clone())
+    }
+
+    /// Chooses how logs behave from now on.
+    pub fn set_log_kind(&self, kind: LogKind) {
+        self.state().log_kind = kind;
+    }
+
+    /// Whether files opened for mapped reading really offer their bytes as memory. Default: no.
+    pub fn set_serve_mapped(&self, mapped: bool) {
+        self.state().serve_mapped = mapped;
+    }
+
+    /// Starts recording; what was recorded before is forgotten.
+    pub fn record(&self) {
+        let state = &mut *self.state();
+        state.steps = 0;
+        state.recording = Some(Recording { base: state.disk.clone(), steps: Vec::new() });
+    }
+
+    /// Stops recording and hands out what was recorded.
+    pub fn take_recording(&self) -> Recording {
+        self.state().recording.take().unwrap_or_default()
+    }
+
+    /// How many changes of the disk have taken effect since [`SimFs::record`]. An operation that has returned is
+    /// among the first `steps()`.
+    pub fn steps(&self) -> usize {
+        self.state().steps as usize
+    }
+
+    /// How many operations of every kind were asked for.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// From now on operations fail as `plan` says; `None` heals the file system.
+    pub fn set_faults(&self, plan: Option<FaultPlan>) {
+        self.state().faults = Faults::new(plan);
+    }
+
+    /// How many operations have failed since [`SimFs::set_faults`].
+    pub fn injected(&self) -> u64 {
+        self.state().faults.injected
+    }
+
+    /// Limits the bytes in all files together; `None` for no limit.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.state().capacity = bytes;
+    }
+
+    /// Bytes in all files.
+    pub fn used(&self) -> u64 {
+        self.state().disk.used()
+    }
+
+    /// The file system after a power loss now. This one goes on.
+    pub fn power_loss(&self, loss: PowerLoss) -> SimFs {
+        SimFs::with_disk(power_loss::after_power_loss(&self.state().disk, loss))
+    }
+
+    /// The bytes of a file, past every fault; `None` if there is no such file.
+    pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
+        self.state().disk.file(path).map(|file| file.current.to_vec())
+    }
+
+    /// Replaces a file's bytes durably, past every fault. Makes the file if there is none.
+    pub fn set_contents(&self, path: &Path, bytes: &[u8]) {
+        let state = &mut *self.state();
+        let mut content = Content::default();
+        content.write(0, bytes);
+        let inode = state.disk.inode(path).unwrap_or_else(|| {
+            state.next_inode += 1;
+            Inode(state.next_inode - 1)
+        });
+        state.disk.entries.insert(path.to_owned(), Entry::File(inode));
+        state.disk.durable.insert(path.to_owned(), Entry::File(inode));
+        state.disk.files.insert(inode, Arc::new(file::File::settled(content)));
+    }
+
+    /// The names of the files in `dir`, sorted, past every fault.
+    pub fn names(&self, dir: &Path) -> Vec<String> {
+        let state = self.state();
+        state.disk.children(dir).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+    }
+}
+
+impl State {
+    fn apply(&mut self, step: Step) {
+        self.disk.apply(&step);
+        self.steps += 1;
+        if let Some(recording) = &mut self.recording {
+            recording.steps.push(step);
+        }
+    }
+
+    /// Counts an operation and decides whether it fails before it begins. `Late` and `Short` are left to the caller.
+    fn begin(&mut self, kind: OpKind, what: &str, path: &Path) -> Result<Option<Fault>> {
+        self.operations += 1;
+        match self.faults.next(kind, path) {
+            None => Ok(None),
+            Some(fault @ Fault::Late) => Ok(Some(fault)),
+            Some(fault @ Fault::Short) if kind == OpKind::Append => Ok(Some(fault)),
+            Some(fault) => Err(Error::io(what, path, fault.error())),
+        }
+    }
+
+    fn create(&mut self, path: &Path, options: CreateOptions) -> Result<Inode> {
+        let fault = self.begin(OpKind::Create, "create", path)?;
+        if !self.disk.is_dir(parent(path)) {
+            return Err(refuse("create", path, libc::ENOENT));
+        }
+        let inode = match self.disk.entries.get(path) {
+            Some(Entry::Dir) => return Err(refuse("create", path, libc::EISDIR)),
+            Some(Entry::File(_)) if options.exclusive => return Err(refuse("create", path, libc::EEXIST)),
+            Some(Entry::File(inode)) => {
+                let inode = *inode;
+                self.apply(Step::SetLen { inode, len: 0 });
+                inode
+            }
+            None => {
+                let inode = Inode(self.next_inode);
+                self.next_inode += 1;
+                self.apply(Step::Create { path: path.to_owned(), inode });
+                inode
+            }
+        };
+        late(fault, "create", path)?;
+        self.disk.open.insert(inode);
+        Ok(inode)
+    }
+
+    /// How many of `wanted` further bytes there is room for.
+    fn room(&self, wanted: usize) -> usize {
+        match self.capacity {
+            None => wanted,
+            Some(capacity) => wanted.min(capacity.saturating_sub(self.disk.used()) as usize),
+        }
+    }
+}
+
+fn refuse(what: &str, path: &Path, code: i32) -> Error {
+    Error::io(what, path, io::Error::from_raw_os_error(code))
+}
+
+fn late(fault: Option<Fault>, what: &str, path: &Path) -> Result<()> {
+    match fault {
+        Some(fault) => Err(Error::io(what, path, fault.error())),
+        None => Ok(()),
+    }
+}
+
+impl Env for SimFs {
+    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Open, "open", path)?;
+        late(fault, "open", path)?;
+        let Some(file) = state.disk.file(path) else {
+            let code = if state.disk.is_dir(path) { libc::EISDIR } else { libc::ENOENT };
+            return Err(refuse("open", path, code));
+        };
+        let mapped = (state.serve_mapped && access == ReadAccess::Mapped).then(|| file.current.to_vec());
+        Ok(Arc::new(Reader::new(self.clone(), path, file.current.clone(), mapped)))
+    }
+
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
+        let inode = self.state().create(path, options)?;
+        Ok(Box::new(Writer::new(self.clone(), path, inode, 0)))
+    }
+
+    fn create_log(&self, path: &Path, options: CreateOptions, expected_size: u64) -> Result<Box<dyn WritableFile>> {
+        let state = &mut *self.state();
+        let inode = state.create(path, options)?;
+        let mut writer = Writer::new(self.clone(), path, inode, 0);
+        if state.log_kind == LogKind::Prepared {
+            writer.prepare(state, (expected_size as usize).clamp(8192, 1 << 20));
+        }
+        Ok(Box::new(writer))
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Open, "open", path)?;
+        late(fault, "open", path)?;
+        let inode = state.disk.inode(path).ok_or_else(|| refuse("open", path, libc::ENOENT))?;
+        let len = state.disk.files.get(&inode).map_or(0, |file| file.current.len());
+        state.disk.open.insert(inode);
+        Ok(Box::new(Writer::new(self.clone(), path, inode, len)))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Look, "stat", path)?;
+        late(fault, "stat", path)?;
+        Ok(state.disk.is_dir(path) || state.disk.entries.contains_key(path))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Look, "list", dir)?;
+        late(fault, "list", dir)?;
+        if !state.disk.is_dir(dir) {
+            let code = if state.disk.entries.contains_key(dir) { libc::ENOTDIR } else { libc::ENOENT };
+            return Err(refuse("list", dir, code));
+        }
+        Ok(state.disk.children(dir).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Remove, "remove", path)?;
+        if state.disk.inode(path).is_none() {
+            let code = if state.disk.is_dir(path) { libc::EISDIR } else { libc::ENOENT };
+            return Err(refuse("remove", path, code));
+        }
+        state.apply(Step::Remove { path: path.to_owned() });
+        late(fault, "remove", path)
+    }
+
+    fn create_dir(&self, path: &Path, _mode: u32) -> Result<()> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::CreateDir, "create directory", path)?;
+        let mut missing = Vec::new();
+        let mut at = path;
+        while !state.disk.is_dir(at) {
+            if state.disk.entries.contains_key(at) {
+                let code = if at == path { libc::EEXIST } else { libc::ENOTDIR };
+                return Err(refuse("create directory", path, code));
+            }
+            missing.push(at.to_owned());
+            at = parent(at);
+        }
+        for path in missing.into_iter().rev() {
+            state.apply(Step::CreateDir { path });
+        }
+        late(fault, "create directory", path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Remove, "remove directory", path)?;
+        if state.disk.entries.get(path) != Some(&Entry::Dir) {
+            return Err(refuse("remove directory", path, libc::ENOENT));
+        }
+        if state.disk.children(path).next().is_some() {
+            return Err(refuse("remove directory", path, libc::ENOTEMPTY));
+        }
+        state.apply(Step::Remove { path: path.to_owned() });
+        late(fault, "remove directory", path)
+    }
+
+    fn file_size(&self, path: &Path) -> Result<u64> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Look, "stat", path)?;
+        late(fault, "stat", path)?;
+        let file = state.disk.file(path).ok_or_else(|| refuse("stat", path, libc::ENOENT))?;
+        Ok(file.current.len() as u64)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Rename, "rename", from)?;
+        if !state.disk.entries.contains_key(from) || !state.disk.is_dir(parent(to)) {
+            return Err(refuse("rename", from, libc::ENOENT));
+        }
+        if state.disk.is_dir(to) {
+            return Err(refuse("rename", to, libc::EISDIR));
+        }
+        state.apply(Step::Rename { from: from.to_owned(), to: to.to_owned() });
+        late(fault, "rename", from)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::SyncDir, "sync directory", dir)?;
+        if !state.disk.is_dir(dir) {
+            return Err(refuse("sync directory", dir, libc::ENOENT));
+        }
+        state.apply(Step::SyncDir { path: dir.to_owned() });
+        late(fault, "sync directory", dir)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Lock, "lock", path)?;
+        late(fault, "lock", path)?;
+        if !state.disk.is_dir(parent(path)) {
+            return Err(refuse("lock", path, libc::ENOENT));
+        }
+        if !state.disk.entries.contains_key(path) {
+            if mode == LockMode::Shared {
+                return Err(refuse("lock", path, libc::ENOENT));
+            }
+            let inode = Inode(state.next_inode);
+            state.next_inode += 1;
+            state.apply(Step::Create { path: path.to_owned(), inode });
+        }
+        let held = state.locks.entry(path.to_owned()).or_default();
+        if !held.take(mode) {
+            return Err(Error::busy(format!("lock {}: already held", path.display())));
+        }
+        Ok(Box::new(handles::Lock::new(self.clone(), path, mode)))
+    }
+
+    fn schedule(&self, lane: Lane, job: Job) {
+        self.shared.system.schedule(lane, job);
+    }
+
+    fn set_background_threads(&self, count: usize) {
+        self.shared.system.set_background_threads(count);
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.shared.system.now_micros()
+    }
+
+    fn wall_clock(&self) -> Duration {
+        self.shared.system.wall_clock()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.shared.system.sleep(duration);
+    }
+}

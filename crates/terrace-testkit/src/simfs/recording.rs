@@ -1,0 +1,75 @@
+//! What a simulated disk went through, and the disk at any moment of it.
+
+use super::SimFs;
+use super::disk::{Disk, Step};
+use super::power_loss::{PowerLoss, after_power_loss};
+
+/// A disk and the totally ordered steps that changed it since.
+#[derive(Clone, Default)]
+pub struct Recording {
+    pub(super) base: Disk,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Recording {
+    /// How many steps were recorded; there is one moment more: before the first.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Walks over the moments from before the first step to after the last.
+    pub fn replay(&self) -> Replay<'_> {
+        Replay { recording: self, disk: self.base.clone(), at: 0 }
+    }
+
+    /// The steps around moment `at`, for a message.
+    pub fn describe(&self, at: usize) -> String {
+        let mut text = String::new();
+        for (index, step) in self.steps.iter().enumerate().take(at + 3).skip(at.saturating_sub(25)) {
+            let mark = if index + 1 == at { "<- last before the crash" } else { "" };
+            let shown = match step {
+                Step::Write { inode, offset, data } => format!("Write {inode:?} {offset}+{}", data.len()),
+                other => format!("{other:?}"),
+            };
+            text.push_str(&format!("  {}: {shown} {mark}\n", index + 1));
+        }
+        text
+    }
+}
+
+/// A moment in a [`Recording`].
+pub struct Replay<'a> {
+    recording: &'a Recording,
+    disk: Disk,
+    at: usize,
+}
+
+impl Replay<'_> {
+    /// How many steps have happened.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Goes on by one step; false at the end.
+    pub fn advance(&mut self) -> bool {
+        let Some(step) = self.recording.steps.get(self.at) else { return false };
+        self.disk.apply(step);
+        self.at += 1;
+        true
+    }
+
+    /// Goes on until `at` steps have happened.
+    pub fn advance_to(&mut self, at: usize) {
+        while self.at < at && self.advance() {}
+    }
+
+    /// The file system as it may be if the power fails now.
+    pub fn power_loss(&self, loss: PowerLoss) -> SimFs {
+        SimFs::with_disk(after_power_loss(&self.disk, loss))
+    }
+}
