@@ -16,7 +16,7 @@ mod write;
 pub use base::comparator::{BytewiseComparator, Comparator};
 pub use base::error::{Error, ErrorKind, Result};
 pub use env::{
-    CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, PosixEnv, RandomAccessFile, ReadAccess,
-    WritableFile,
+    CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,
+    ReadAccess, WritableFile,
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};

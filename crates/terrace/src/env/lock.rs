@@ -118,7 +118,7 @@ impl Drop for PosixLock {
 }
 
 /// What a reader holds where there is no file to lock: nothing, on media where nobody writes.
-struct NoLock;
+pub(super) struct NoLock;
 
 impl FileLock for NoLock {}
 

@@ -16,6 +16,7 @@ mod filesystem;
 mod fork;
 mod lock;
 mod mapped_table;
+mod memory;
 mod pool;
 mod posix;
 mod posix_file;
@@ -25,6 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::memory::MemEnv;
 pub use self::posix::PosixEnv;
 
 use crate::base::error::Result;
