@@ -1,0 +1,555 @@
+//! Reads the records of a log, sound or damaged.
+//!
+//! One thread. The reader reports what it finds and decides nothing: whether damage is an error, the end of history
+//! or something to skip is known only to who knows the log's marks and its recovery mode.
+//!
+//! # Invariants
+//! 1. Any bytes at all are read to their end: every call moves on, and nothing panics.
+//! 2. Memory is one block and the record that is being put together, which grows by bytes really read.
+//! 3. A record is handed out only if all its fragments follow each other with good checksums.
+//! 4. Zeros up to the end of the file are no damage: space was prepared there. Neither is a record that the end of
+//!    the file cuts off: its writer died.
+//!
+//! After damage the reader looks for records behind it. Where LevelDB goes on with the next block, this one first
+//! looks in the rest of the block: a log of a few kilobytes is one block, and without the records behind the damage
+//! nobody can tell a rotten bit in synced data from the torn end of unsynced data.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
+use crate::base::checksum;
+use crate::base::error::{Error, Result};
+use crate::env::RandomAccessFile;
+
+/// Bytes checksummed at most in the search for a record in one block. Ordinary data take a tenth of it; hostile data
+/// could demand half a gigabyte.
+const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
+
+/// What a log holds next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LogItem<'a> {
+    /// A whole record, from its first header at `offset` to `end`.
+    Record { data: &'a [u8], offset: u64, end: u64 },
+    /// Bytes that are no record and were skipped. The reason names file and offset.
+    Damage { offset: u64, length: u64, reason: String },
+    /// Nothing more: again and again. `offset` is the end of the last record, `torn` whether the end of the file (or
+    /// prepared zeros) cut one off behind it.
+    End { offset: u64, torn: bool },
+}
+
+/// Reads one log file from its beginning.
+pub(crate) struct LogReader {
+    file: Arc<dyn RandomAccessFile>,
+    name: String,
+    /// The current block; shorter than [`BLOCK_SIZE`] only if the file ends in it.
+    block: Vec<u8>,
+    block_start: u64,
+    next_block: u64,
+    /// Where the next header is expected in the block.
+    cursor: usize,
+    /// The fragments so far of the record that began at `record_start`.
+    record: Vec<u8>,
+    record_start: Option<u64>,
+    /// The end of the last record handed out.
+    good_end: u64,
+    /// Set at the end: whether it is torn.
+    ended: Option<bool>,
+}
+
+/// What [`LogReader::fragment`] finds.
+enum Fragment {
+    Good { kind: u8, header: usize, payload: Range<usize> },
+    Damage { offset: u64, what: &'static str },
+    End { torn: bool },
+}
+
+/// What stands at a place that should hold a header.
+enum Look {
+    Good { kind: u8, payload: Range<usize> },
+    Zeros,
+    TooLong,
+    BadChecksum { end: usize },
+}
+
+/// What [`LogReader::step`] finds.
+enum Step {
+    InBlock(Range<usize>, u64),
+    Assembled(u64),
+    Damage { offset: u64, end: u64, what: &'static str },
+    End { torn: bool },
+}
+
+impl LogReader {
+    /// Reads `file`; `name` is for messages.
+    pub(crate) fn new(file: Arc<dyn RandomAccessFile>, name: String) -> Self {
+        LogReader {
+            file,
+            name,
+            block: Vec::new(),
+            block_start: 0,
+            next_block: 0,
+            cursor: 0,
+            record: Vec::new(),
+            record_start: None,
+            good_end: 0,
+            ended: None,
+        }
+    }
+
+    /// The next item. An error is the file's: the bytes could not be read.
+    pub(crate) fn next(&mut self) -> Result<LogItem<'_>> {
+        Ok(match self.step()? {
+            Step::InBlock(payload, offset) => {
+                LogItem::Record { data: &self.block[payload], offset, end: self.good_end }
+            }
+            Step::Assembled(offset) => LogItem::Record { data: &self.record, offset, end: self.good_end },
+            Step::Damage { offset, end, what } => LogItem::Damage {
+                offset,
+                length: end.saturating_sub(offset),
+                reason: format!("{}: {what} at offset {offset}", self.name),
+            },
+            Step::End { torn } => LogItem::End { offset: self.good_end, torn },
+        })
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        loop {
+            if let Some(torn) = self.ended {
+                return Ok(Step::End { torn });
+            }
+            let (kind, header, payload) = match self.fragment()? {
+                Fragment::Good { kind, header, payload } => (kind, header, payload),
+                Fragment::Damage { offset, what } => {
+                    // The fragments before it are lost with it.
+                    let offset = self.record_start.take().unwrap_or(offset);
+                    return Ok(Step::Damage { offset, end: self.position(), what });
+                }
+                Fragment::End { torn } => {
+                    self.ended = Some(torn || self.record_start.is_some());
+                    continue;
+                }
+            };
+            let offset = self.block_start + header as u64;
+            match (kind, self.record_start) {
+                // An empty first fragment without a successor is what a writer leaves that died, or an old LevelDB.
+                (FULL | FIRST, Some(start)) if !self.record.is_empty() => {
+                    self.record_start = None;
+                    self.cursor = header;
+                    return Ok(Step::Damage { offset: start, end: offset, what: "a record without its last fragment" });
+                }
+                (FULL, _) => {
+                    self.record_start = None;
+                    self.good_end = self.position();
+                    return Ok(Step::InBlock(payload, offset));
+                }
+                (FIRST, _) => {
+                    self.record.clear();
+                    self.record_start = Some(offset);
+                    self.assemble(payload)?;
+                }
+                (_, None) => {
+                    let what = "a fragment without its record's first";
+                    return Ok(Step::Damage { offset, end: self.position(), what });
+                }
+                (kind, Some(start)) => {
+                    self.assemble(payload)?;
+                    if kind == LAST {
+                        self.record_start = None;
+                        self.good_end = self.position();
+                        return Ok(Step::Assembled(start));
+                    }
+                }
+            }
+        }
+    }
+
+    fn assemble(&mut self, payload: Range<usize>) -> Result<()> {
+        self.record.try_reserve(payload.len()).map_err(|_| {
+            let length = self.record.len();
+            Error::io_message(format!("{}: out of memory for a record of over {length} bytes", self.name))
+        })?;
+        self.record.extend_from_slice(&self.block[payload]);
+        Ok(())
+    }
+
+    /// The file's offset of the cursor.
+    fn position(&self) -> u64 {
+        self.block_start + self.cursor as u64
+    }
+
+    /// Whether the current block is known to be the file's last.
+    fn at_last_block(&self) -> bool {
+        self.next_block > 0 && self.block.len() < BLOCK_SIZE
+    }
+
+    /// Goes to the beginning of the next block; `false` if there is none.
+    fn load(&mut self) -> Result<bool> {
+        if self.at_last_block() {
+            self.cursor = self.block.len();
+            return Ok(false);
+        }
+        self.block.resize(BLOCK_SIZE, 0);
+        // If the read fails this block counts as used up, so that a later call tries again.
+        self.cursor = BLOCK_SIZE;
+        let length = self.file.read_at(self.next_block, &mut self.block)?;
+        self.block.truncate(length);
+        self.block_start = self.next_block;
+        self.next_block += BLOCK_SIZE as u64;
+        self.cursor = 0;
+        Ok(length > 0)
+    }
+
+    /// Takes the next fragment, or the damage or end that stands in its place, and moves behind it.
+    fn fragment(&mut self) -> Result<Fragment> {
+        while self.block.len() - self.cursor < HEADER_SIZE {
+            let filler = self.cursor > BLOCK_SIZE - HEADER_SIZE;
+            let torn = !filler && self.block[self.cursor..].iter().any(|&byte| byte != 0);
+            if !self.load()? {
+                return Ok(Fragment::End { torn });
+            }
+        }
+        let header = self.cursor;
+        let offset = self.position();
+        let (what, resume) = match self.look(header) {
+            Look::Good { kind, payload } => {
+                self.cursor = payload.end;
+                if matches!(kind, FULL..=LAST) {
+                    return Ok(Fragment::Good { kind, header, payload });
+                }
+                ("an unknown kind of record", payload.end)
+            }
+            Look::Zeros => return self.pass_zeros(),
+            Look::TooLong => match self.find_record(header + 1) {
+                None if self.at_last_block() => {
+                    self.cursor = self.block.len();
+                    return Ok(Fragment::End { torn: true });
+                }
+                found => ("a record that is longer than its block", found.unwrap_or(self.block.len())),
+            },
+            Look::BadChecksum { end } if self.may_begin_record(end) => ("a checksum mismatch", end),
+            Look::BadChecksum { .. } => {
+                ("a checksum mismatch", self.find_record(header + 1).unwrap_or(self.block.len()))
+            }
+        };
+        self.cursor = resume;
+        Ok(Fragment::Damage { offset, what })
+    }
+
+    /// Passes zeros at the cursor: to the end of the file, which is a clean end, or to the next thing that looks like
+    /// a record, which makes them damage.
+    fn pass_zeros(&mut self) -> Result<Fragment> {
+        let offset = self.position();
+        loop {
+            let Some(count) = self.block[self.cursor..].iter().position(|&byte| byte != 0) else {
+                if self.load()? {
+                    continue;
+                }
+                return Ok(Fragment::End { torn: false });
+            };
+            // The first bytes of a checksum may be zeros themselves.
+            let from = (self.cursor + count).saturating_sub(HEADER_SIZE - 1).max(self.cursor);
+            self.cursor = self.find_record(from).unwrap_or(self.block.len());
+            return Ok(Fragment::Damage { offset, what: "zeros inside the log" });
+        }
+    }
+
+    /// What stands at `at`, where the block has at least a header's length left.
+    fn look(&self, at: usize) -> Look {
+        let bytes = &self.block[at..];
+        let &[c0, c1, c2, c3, l0, l1, kind, ..] = bytes else { return Look::TooLong };
+        let end = HEADER_SIZE + usize::from(u16::from_le_bytes([l0, l1]));
+        if bytes[..HEADER_SIZE] == [0; HEADER_SIZE] {
+            return Look::Zeros;
+        }
+        let Some(covered) = bytes.get(HEADER_SIZE - 1..end) else { return Look::TooLong };
+        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3]) {
+            return Look::BadChecksum { end: at + end };
+        }
+        Look::Good { kind, payload: at + HEADER_SIZE..at + end }
+    }
+
+    /// Whether a damaged record may really have ended at `at`: then its payload is damaged and its length is not, and
+    /// what looks like a record inside the payload is none.
+    fn may_begin_record(&self, at: usize) -> bool {
+        self.block.len() - at < HEADER_SIZE || matches!(self.look(at), Look::Good { .. } | Look::Zeros)
+    }
+
+    /// The first place from `from` on in this block where a known kind of fragment with a good checksum begins.
+    fn find_record(&self, from: usize) -> Option<usize> {
+        let mut budget = SEARCH_BUDGET;
+        let last = self.block.len().checked_sub(HEADER_SIZE)?;
+        for at in from..=last {
+            let header = &self.block[at..at + HEADER_SIZE];
+            let length = usize::from(u16::from_le_bytes([header[4], header[5]]));
+            if !matches!(header[6], FULL | FIRST | MIDDLE | LAST) || length > last - at {
+                continue;
+            }
+            budget = budget.checked_sub(length + 1)?;
+            if matches!(self.look(at), Look::Good { .. }) {
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::env::{Env, MemEnv, ReadAccess};
+    use crate::log::LogWriter;
+
+    /// An item without its reason, and with its data owned.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    enum Item {
+        Record(Vec<u8>, Range<u64>),
+        Damage(Range<u64>),
+        End(u64, bool),
+    }
+    use Item::{Damage, End};
+
+    fn items(bytes: &[u8]) -> Vec<Item> {
+        let env = MemEnv::new();
+        env.write("000003.log", bytes.to_vec());
+        let file = env.open_random(Path::new("000003.log"), ReadAccess::Pread).unwrap();
+        let mut reader = LogReader::new(file, "000003.log".into());
+        let mut items = Vec::new();
+        let mut behind = 0;
+        loop {
+            let item = match reader.next().unwrap() {
+                LogItem::Record { data, offset, end } => {
+                    assert!(offset >= behind && end > offset);
+                    behind = end;
+                    Item::Record(data.to_vec(), offset..end)
+                }
+                LogItem::Damage { offset, length, reason } => {
+                    assert!(offset >= behind && length > 0 && reason.contains("000003.log"), "{reason}");
+                    behind = offset + length;
+                    Damage(offset..behind)
+                }
+                LogItem::End { offset, torn } => End(offset, torn),
+            };
+            let ended = matches!(item, End(..));
+            items.push(item);
+            if ended {
+                assert!(behind <= bytes.len() as u64);
+                assert_eq!(reader.next().unwrap(), LogItem::End { offset: end(&items), torn: torn(&items) });
+                return items;
+            }
+        }
+    }
+
+    fn end(items: &[Item]) -> u64 {
+        let Some(End(offset, _)) = items.last() else { panic!("no end") };
+        *offset
+    }
+
+    fn torn(items: &[Item]) -> bool {
+        matches!(items.last(), Some(End(_, true)))
+    }
+
+    fn records(items: &[Item]) -> Vec<&[u8]> {
+        items.iter().filter_map(|item| if let Item::Record(data, _) = item { Some(&data[..]) } else { None }).collect()
+    }
+
+    fn damage(items: &[Item]) -> Vec<Range<u64>> {
+        items.iter().filter_map(|item| if let Damage(range) = item { Some(range.clone()) } else { None }).collect()
+    }
+
+    fn log(records: &[&[u8]]) -> Vec<u8> {
+        let env = MemEnv::new();
+        env.write("log", Vec::new());
+        let mut writer = LogWriter::new(env.open_append(Path::new("log")).unwrap(), 0);
+        records.iter().for_each(|record| writer.add_record(record).unwrap());
+        env.read("log").unwrap()
+    }
+
+    /// A fragment of any kind with a good checksum.
+    fn fragment(kind: u8, payload: &[u8]) -> Vec<u8> {
+        let covered = [&[kind], payload].concat();
+        let length = (payload.len() as u16).to_le_bytes();
+        [&checksum::masked(&covered).to_le_bytes()[..], &length, &covered].concat()
+    }
+
+    fn xorshift(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn round_trips_at_every_alignment() {
+        let small: &[u8] = b"a small record";
+        let big = vec![b'b'; 2 * BLOCK_SIZE + 100];
+        for before in (BLOCK_SIZE - 40..BLOCK_SIZE + 3).chain([0, 1, 2 * BLOCK_SIZE]) {
+            let first = vec![b'f'; before];
+            for middle in [&b""[..], small, &big] {
+                let expected = [&first[..], middle, small, b""];
+                let bytes = log(&expected);
+                let found = items(&bytes);
+                assert_eq!(records(&found), expected, "{before} bytes before");
+                assert_eq!(found.len(), 5);
+                assert!(!torn(&found) && bytes.len() as u64 - end(&found) < HEADER_SIZE as u64);
+                // The same with prepared space behind it, which may end anywhere.
+                for zeros in [1, 6, 7, 50, BLOCK_SIZE, 3 * BLOCK_SIZE + 5] {
+                    let prepared = [&bytes[..], &vec![0; zeros]].concat();
+                    assert_eq!(items(&prepared), found, "{before} bytes before, {zeros} zeros behind");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_are_those_of_headers() {
+        let bytes = log(&[b"one", &[2; BLOCK_SIZE], b"three"]);
+        let second = 10..(BLOCK_SIZE + 10 + 14) as u64;
+        let expected = [
+            Item::Record(b"one".to_vec(), 0..10),
+            Item::Record(vec![2; BLOCK_SIZE], second.clone()),
+            Item::Record(b"three".to_vec(), second.end..second.end + 12),
+            End(second.end + 12, false),
+        ];
+        assert_eq!(items(&bytes), expected);
+        assert_eq!(items(b""), [End(0, false)]);
+    }
+
+    #[test]
+    fn every_cut_is_a_clean_or_torn_end() {
+        let bytes = log(&[b"one", b"two", &[3; BLOCK_SIZE + 5]]);
+        let ends = [0, 10, 20, bytes.len()];
+        for cut in (0..60).chain(BLOCK_SIZE - 10..bytes.len()) {
+            let good = *ends.iter().rfind(|&&end| end <= cut).unwrap();
+            let found = items(&bytes[..cut]);
+            assert_eq!(found.last(), Some(&End(good as u64, cut != good)), "cut at {cut}");
+            assert_eq!(damage(&found), []);
+        }
+        // The first fragment alone with prepared space behind it.
+        let prepared = [&bytes[..BLOCK_SIZE], &[0; 5000]].concat();
+        assert_eq!(items(&prepared).last(), Some(&End(20, true)));
+    }
+
+    #[test]
+    fn zeros_before_a_record_are_damage() {
+        let record = log(&[b"good"]);
+        let start = log(&[b"first"]);
+        for gap in [7, 8, 11, 100, 4096, BLOCK_SIZE - 12, 3 * BLOCK_SIZE - 12] {
+            let bytes = [&start[..], &vec![0; gap], &record, &record].concat();
+            let found = items(&bytes);
+            assert_eq!(records(&found), [&b"first"[..], b"good", b"good"], "{gap} zeros");
+            assert_eq!(damage(&found), [12..12 + gap as u64]);
+            assert_eq!(found.last(), Some(&End(bytes.len() as u64, false)));
+        }
+        // Also when the record's checksum begins with a zero.
+        let payload = (0u32..).map(u32::to_le_bytes).find(|p| fragment(FULL, p).starts_with(&[0])).unwrap();
+        let found = items(&[&[0; 20][..], &fragment(FULL, &payload)].concat());
+        assert_eq!((records(&found), damage(&found)), (vec![&payload[..]], vec![0..20]));
+        // A record whose header never came, in prepared space.
+        let unfinished = [&start[..], &[0; 8], b"payload of a record", &[0; 500]].concat();
+        assert_eq!(damage(&items(&unfinished)), [12..unfinished.len() as u64]);
+        assert_eq!(items(&unfinished).last(), Some(&End(12, false)));
+    }
+
+    #[test]
+    fn records_behind_damage_are_found() {
+        let mut bytes = log(&[b"first", b"second", b"third"]);
+        let sound = bytes.clone();
+        // Payload, checksum, kind and length of the second, which stands at 12..25.
+        for (at, mask) in [(20, 1), (13, 0x80), (18, 2), (16, 1), (17, 0x80)] {
+            bytes.clone_from(&sound);
+            bytes[at] ^= mask;
+            let found = items(&bytes);
+            assert_eq!(records(&found), [b"first", b"third"], "flip at {at}");
+            assert_eq!(damage(&found), [12..25], "flip at {at}");
+            assert_eq!(found.last(), Some(&End(37, false)));
+        }
+        // At the end nothing follows: the checksum still says damage.
+        bytes.clone_from(&sound);
+        bytes[33] ^= 1;
+        assert_eq!(items(&bytes)[2..], [Damage(25..37), End(25, false)]);
+        // A record's bytes inside a damaged record's payload are not taken for a record.
+        let inner = log(&[b"inner"]);
+        let mut bytes = log(&[&inner, b"next"]);
+        bytes[0] ^= 1;
+        assert_eq!(records(&items(&bytes)), [b"next"]);
+        // A length that is too long for a whole block, and nothing readable in the rest of it.
+        let mut bytes = log(&[&[1; BLOCK_SIZE - 100], &[2; 200], b"next"]);
+        bytes[5] ^= 0x80;
+        let found = items(&bytes);
+        assert_eq!(records(&found), [b"next"]);
+        assert_eq!(damage(&found).first().unwrap().start, 0);
+    }
+
+    #[test]
+    fn fragments_must_fit_together() {
+        let whole = fragment(FULL, b"whole");
+        let run = |parts: &[(u8, &[u8])]| {
+            items(&parts.iter().flat_map(|(kind, payload)| fragment(*kind, payload)).collect::<Vec<_>>())
+        };
+        assert_eq!(whole.len(), 12);
+        // An unknown kind costs itself only.
+        let found = run(&[(FULL, b"whole"), (9, b"what?"), (FULL, b"whole")]);
+        assert_eq!((records(&found).len(), damage(&found)), (2, vec![12..24]));
+        // Orphans.
+        let found = run(&[(MIDDLE, b"whole"), (LAST, b"whole"), (FULL, b"whole")]);
+        assert_eq!((records(&found).len(), damage(&found)), (1, vec![0..12, 12..24]));
+        // No last.
+        let found = run(&[(FIRST, b"whole"), (MIDDLE, b"whole"), (FULL, b"whole")]);
+        assert_eq!((records(&found).len(), damage(&found)), (1, vec![0..24]));
+        let found = run(&[(FIRST, b"whole"), (FIRST, b"whole"), (LAST, b"whole")]);
+        assert_eq!((records(&found), damage(&found)), (vec![&b"wholewhole"[..]], vec![0..12]));
+        assert_eq!(run(&[(FULL, b"whole"), (FIRST, b"whole"), (MIDDLE, b"")]).last(), Some(&End(12, true)));
+        // Damage takes the fragments before it along.
+        let found = run(&[(FIRST, b"whole"), (0, b"whole"), (LAST, b"whole"), (FULL, b"")]);
+        assert_eq!((records(&found), damage(&found)), (vec![&b""[..]], vec![0..24, 24..36]));
+        // An empty first fragment is forgiven.
+        let found = run(&[(FIRST, b""), (FULL, b"whole")]);
+        assert_eq!((records(&found), damage(&found)), (vec![&b"whole"[..]], vec![]));
+    }
+
+    #[test]
+    fn any_bytes_are_read_to_their_end() {
+        let seed = 0x5eed_0001_u64;
+        println!("seed {seed:#x}");
+        let mut random = seed;
+        for round in 0..300 {
+            let length = (xorshift(&mut random) % (3 * BLOCK_SIZE as u64)) as usize;
+            // Mostly small bytes, so that lengths fit and kinds are known.
+            let mask = [0xff, 0x07, 0x01, 0x81][round % 4];
+            let bytes: Vec<u8> = (0..length).map(|_| xorshift(&mut random) as u8 & mask).collect();
+            items(&bytes);
+        }
+    }
+
+    #[test]
+    fn flips_lose_only_what_they_hit() {
+        let seed = 0x5eed_0002_u64;
+        println!("seed {seed:#x}");
+        let mut random = seed;
+        for round in 0..400 {
+            let sizes: Vec<usize> = (0..20)
+                .map(|_| match xorshift(&mut random) % 10 {
+                    0 => xorshift(&mut random) as usize % (2 * BLOCK_SIZE),
+                    _ => xorshift(&mut random) as usize % 200,
+                })
+                .collect();
+            let written: Vec<Vec<u8>> =
+                sizes.iter().map(|&size| (0..size).map(|_| xorshift(&mut random) as u8).collect()).collect();
+            let mut bytes = log(&written.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let sound = items(&bytes);
+            let bit = xorshift(&mut random) as usize % (bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let found = items(&bytes);
+            let hit = (bit / 8) as u64;
+            for item in &sound {
+                let Item::Record(_, range) = item else { continue };
+                // Never an altered record; the others are there.
+                assert_eq!(found.contains(item), !range.contains(&hit), "round {round}, byte {hit}, record {range:?}");
+            }
+            assert!(records(&found).iter().all(|data| written.iter().any(|record| record == data)), "round {round}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Appends records to a log.
+//!
+//! One thread at a time; the handle from [`LogWriter::syncer`] works beside it.
+//!
+//! # Invariants
+//! 1. A record reaches the file in one append that begins with the record's first header: what fills the end of a
+//!    block is written with the record before it. So a mapped log can make the record visible as a whole, and a file
+//!    never ends in a block's filler that a later append would have to begin with. (A file that LevelDB ended that
+//!    way gets its filler with the first append.)
+//! 2. After an append or sync failed, every later append fails with the same error: what the file holds behind the
+//!    last good record is unknown, and a record behind it might never be read.
+
+use std::sync::Arc;
+
+use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
+use crate::base::checksum;
+use crate::base::error::{Error, Result};
+use crate::env::{FileSyncer, WritableFile};
+
+/// What the scratch buffer may keep after a huge record.
+const SCRATCH_KEPT: usize = 1 << 20;
+
+/// Writes one log file.
+pub(crate) struct LogWriter {
+    file: Box<dyn WritableFile>,
+    offset: u64,
+    scratch: Vec<u8>,
+    failure: Option<Error>,
+}
+
+impl LogWriter {
+    /// Writes to `file`, which holds `offset` bytes already.
+    pub(crate) fn new(file: Box<dyn WritableFile>, offset: u64) -> Self {
+        LogWriter { file, offset, scratch: Vec::new(), failure: None }
+    }
+
+    /// Appends one record.
+    pub(crate) fn add_record(&mut self, payload: &[u8]) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        self.scratch.clear();
+        encode(&mut self.scratch, (self.offset % BLOCK_SIZE as u64) as usize, payload);
+        if let Err(error) = self.file.append(&self.scratch) {
+            return Err(self.fail(error));
+        }
+        self.offset += self.scratch.len() as u64;
+        if self.scratch.capacity() > SCRATCH_KEPT {
+            self.scratch = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// The bytes of the file up to the end of the last record.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Makes every record durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.file.sync().map_err(|error| self.fail(error))
+    }
+
+    /// A handle that syncs beside further appends, if the file has one. Its failures are its user's to act on.
+    pub(crate) fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        self.file.syncer()
+    }
+
+    /// Closes the file without syncing it.
+    pub(crate) fn close(self) -> Result<()> {
+        self.file.close()
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error) -> Error {
+        self.failure.get_or_insert(error).clone()
+    }
+}
+
+/// Appends to `dst` the fragments of a record that begins `position` bytes into a block.
+fn encode(dst: &mut Vec<u8>, mut position: usize, mut payload: &[u8]) {
+    if BLOCK_SIZE - position < HEADER_SIZE {
+        dst.resize(dst.len() + BLOCK_SIZE - position, 0);
+        position = 0;
+    }
+    let mut first = true;
+    loop {
+        let room = BLOCK_SIZE - position - HEADER_SIZE;
+        let (fragment, rest) = payload.split_at(payload.len().min(room));
+        let kind = match (first, rest.is_empty()) {
+            (true, true) => FULL,
+            (true, false) => FIRST,
+            (false, false) => MIDDLE,
+            (false, true) => LAST,
+        };
+        put_fragment(dst, kind, fragment);
+        position += HEADER_SIZE + fragment.len();
+        if rest.is_empty() {
+            break;
+        }
+        // The fragment filled its block.
+        (first, payload, position) = (false, rest, 0);
+    }
+    let left = BLOCK_SIZE - position;
+    if left < HEADER_SIZE {
+        dst.resize(dst.len() + left, 0);
+    }
+}
+
+fn put_fragment(dst: &mut Vec<u8>, kind: u8, payload: &[u8]) {
+    let start = dst.len();
+    let length = (payload.len() as u16).to_le_bytes();
+    dst.extend_from_slice(&[0, 0, 0, 0, length[0], length[1], kind]);
+    dst.extend_from_slice(payload);
+    let crc = checksum::masked(&dst[start + HEADER_SIZE - 1..]);
+    dst[start..start + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::base::error::ErrorKind;
+    use crate::env::{CreateOptions, Env, MemEnv};
+
+    fn written(offset: usize, records: &[&[u8]]) -> Vec<u8> {
+        let env = MemEnv::new();
+        env.write("log", vec![0; offset]);
+        let mut writer = LogWriter::new(env.open_append(Path::new("log")).unwrap(), offset as u64);
+        for record in records {
+            writer.add_record(record).unwrap();
+            assert_eq!(writer.offset(), env.file_size(Path::new("log")).unwrap());
+        }
+        writer.sync().unwrap();
+        writer.close().unwrap();
+        env.read("log").unwrap().split_off(offset)
+    }
+
+    #[test]
+    fn golden_bytes() {
+        // crc32c("\x01foo") = 0x3a82ec18; rotated right by 15 and increased by 0xa282ead8: 0x7ab35fdd.
+        assert_eq!(written(0, &[b"foo"]), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
+        assert_eq!(written(5, &[b""])[4..], [0, 0, 1]);
+    }
+
+    #[test]
+    fn fragments_fill_blocks_and_short_ends_are_zeros() {
+        let header = |bytes: &[u8]| (u16::from_le_bytes([bytes[4], bytes[5]]) as usize, bytes[6]);
+        let big = vec![7; 2 * BLOCK_SIZE];
+        let bytes = written(0, &[&big]);
+        assert_eq!(bytes.len(), 2 * BLOCK_SIZE + 3 * HEADER_SIZE);
+        assert_eq!(header(&bytes), (BLOCK_SIZE - HEADER_SIZE, FIRST));
+        assert_eq!(header(&bytes[BLOCK_SIZE..]), (BLOCK_SIZE - HEADER_SIZE, MIDDLE));
+        assert_eq!(header(&bytes[2 * BLOCK_SIZE..]), (2 * HEADER_SIZE, LAST));
+        for left in 0..HEADER_SIZE {
+            let first = vec![1; BLOCK_SIZE - HEADER_SIZE - left];
+            let bytes = written(0, &[&first]);
+            assert_eq!(bytes.len(), BLOCK_SIZE, "{left} bytes left");
+            assert!(bytes[BLOCK_SIZE - left..].iter().all(|&byte| byte == 0));
+            // LevelDB leaves the filler to the next append.
+            assert_eq!(written(BLOCK_SIZE - left, &[b"x"]).len(), left % BLOCK_SIZE + HEADER_SIZE + 1);
+        }
+        // Room for a header alone takes an empty first fragment.
+        let bytes = written(BLOCK_SIZE - HEADER_SIZE, &[b"abc"]);
+        assert_eq!((header(&bytes), header(&bytes[HEADER_SIZE..])), ((0, FIRST), (3, LAST)));
+    }
+
+    struct Full {
+        room: usize,
+    }
+
+    impl WritableFile for Full {
+        fn append(&mut self, data: &[u8]) -> Result<()> {
+            self.room = self.room.checked_sub(data.len()).ok_or_else(|| Error::io_message("full, the first time"))?;
+            Ok(())
+        }
+
+        fn sync(&mut self) -> Result<()> {
+            Err(Error::io_message("cannot sync"))
+        }
+
+        fn close(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn failures_stick() {
+        let mut writer = LogWriter::new(Box::new(Full { room: 100 }), 0);
+        writer.add_record(&[0; 50]).unwrap();
+        let error = writer.add_record(&[0; 50]).unwrap_err();
+        assert_eq!((error.kind(), writer.offset()), (ErrorKind::Io, 57));
+        assert_eq!(writer.add_record(b"").unwrap_err().message(), error.message());
+        let mut writer = LogWriter::new(Box::new(Full { room: 100 }), 0);
+        assert!(writer.sync().is_err());
+        assert_eq!(writer.add_record(b"").unwrap_err().message(), "cannot sync");
+        assert!(writer.syncer().is_none());
+    }
+}
