@@ -46,12 +46,15 @@ impl History {
         History { prints: vec![0], ..History::default() }
     }
 
-    /// A history that begins with what is there after `writes` writes of `self`, as one durable write.
-    pub fn restart(&self, writes: usize) -> History {
+    /// What is left of this history after a power loss that `survived`: the later writes never happened, and the
+    /// moments of the earlier ones are past.
+    pub fn after(&self, survived: Survived) -> History {
         let mut next = History::new();
-        let changes = self.state(writes).entries().into_iter().map(|(key, value)| Change::Put(key, value)).collect();
-        let at = next.begin(changes, true, 0);
-        next.acknowledge(at, 0);
+        for write in &self.writes[..survived.writes] {
+            let at = next.begin(write.changes.clone(), false, 0);
+            next.acknowledge(at, 0);
+        }
+        next.floors.push((0, survived.required));
         next
     }
 
@@ -116,6 +119,9 @@ impl History {
     }
 
     /// Finds which prefix of the history `found` is; it must be one between `required` and `begun` writes.
+    ///
+    /// # Errors
+    /// A message that begins with LOST or says where there is a hole.
     pub fn check(&self, found: &[Pair], required: usize, begun: usize) -> Result<Survived, String> {
         let print = found.iter().fold(0u128, |sum, (key, value)| sum.wrapping_add(fingerprint(key, value)));
         let matching = |n: &usize| self.prints.get(*n) == Some(&print);
@@ -129,6 +135,49 @@ impl History {
             return Err(format!("the first {writes} writes are there, but only {begun} had begun"));
         }
         Err(format!("NOT A PREFIX ({required} to {begun} writes possible): {}", self.explain(found)))
+    }
+
+    /// Checks one key where writes that failed may or may not have taken effect: its value must be that of the last
+    /// acknowledged write among the first `required`, or of any write after that one.
+    ///
+    /// # Errors
+    /// A message if it is none of these.
+    pub fn check_key(&self, key: &[u8], found: Option<&[u8]>, required: usize) -> Result<(), String> {
+        let mut newest = None;
+        for (at, write) in self.writes.iter().enumerate().rev() {
+            let Some(change) = write.changes.iter().rfind(|change| change.key() == key) else { continue };
+            let value = match change {
+                Change::Put(_, value) => Some(value.as_slice()),
+                Change::Delete(_) => None,
+            };
+            if value == found {
+                return Ok(());
+            }
+            newest = newest.or(Some(at));
+            if at < required && write.acknowledged.is_some() {
+                return Err(format!(
+                    "{} is {:?}: not what the acknowledged write {at} (sync: {}) set, nor any write up to {newest:?}",
+                    show(key),
+                    found.map(show),
+                    write.sync
+                ));
+            }
+        }
+        if found.is_none() { Ok(()) } else { Err(format!("{} was never set to {:?}", show(key), found.map(show))) }
+    }
+
+    /// Checks all keys as [`History::check_key`] does.
+    ///
+    /// # Errors
+    /// The first message.
+    pub fn check_keys(&self, found: &[Pair], required: usize) -> Result<(), String> {
+        let values: HashMap<&[u8], &[u8]> =
+            found.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
+        let mut keys: Vec<&[u8]> = self.writes.iter().flat_map(|w| w.changes.iter().map(Change::key)).collect();
+        keys.extend(values.keys());
+        keys.sort_unstable();
+        keys.dedup();
+        keys.iter().try_for_each(|key| self.check_key(key, values.get(key).copied(), required))
     }
 
     /// For each key that differs from the newest possible state: which write its value comes from.

@@ -1,12 +1,14 @@
 //! What tests of Terrace are made of: random numbers from a seed, a model of a database, operations and options at
 //! random, a log of what was acknowledged when, a file system that crashes, fails and fills up, and the real LevelDB.
 
+pub mod campaign;
 pub mod history;
 pub mod leveldb;
 pub mod model;
 pub mod ops;
 pub mod rng;
 pub mod scale;
+pub mod script;
 pub mod simfs;
 pub mod watchdog;
 pub mod workload;

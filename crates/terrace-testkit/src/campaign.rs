@@ -1,0 +1,60 @@
+//! Many runs of one test, each decided by a seed: counted, and repeatable one by one.
+
+use std::any::Any;
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::rng::mix;
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// How many panics there were in this process since the first call, in any thread, caught or not.
+pub fn panics() -> u64 {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.fetch_add(1, Ordering::SeqCst);
+            previous(info);
+        }));
+    });
+    PANICS.load(Ordering::SeqCst)
+}
+
+/// The seed that `TERRACE_SEED` asks for.
+///
+/// # Panics
+/// If it is not a number.
+pub fn chosen_seed() -> Option<u64> {
+    let text = env::var("TERRACE_SEED").ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("TERRACE_SEED is {text:?}, must be a number")))
+}
+
+/// Does `run` with `count` seeds, or with the one that `TERRACE_SEED` names.
+///
+/// # Panics
+/// At the first run that fails or panics, naming its seed; and if any thread panicked meanwhile.
+pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), String>) {
+    let chosen = chosen_seed();
+    let count = if chosen.is_some() { 1 } else { count };
+    let before = panics();
+    for number in 0..count {
+        // Small seeds are easier to type than to tell apart: `mix` in the generators takes care of that.
+        let seed = chosen.unwrap_or_else(|| mix(number) % 1_000_000_007);
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| Err(panic_text(&*panic)));
+        if let Err(message) = outcome {
+            panic!("{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this test's name");
+        }
+        assert_eq!(panics(), before, "{name}: a thread panicked; repeat with: TERRACE_SEED={seed}");
+    }
+    println!("{name}: {count} runs");
+}
+
+/// What a caught panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panic: {}", text.unwrap_or_default())
+}
