@@ -20,3 +20,4 @@ pub use env::{
     ReadAccess, WritableFile,
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};
+pub use table::{BlockCache, Compression};

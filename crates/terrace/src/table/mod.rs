@@ -1,1 +1,37 @@
-//! .
+//! Tables: sorted files, written once and then only read, in LevelDB's format.
+//!
+//! [`TableBuilder`] writes one, [`Table`] reads one from any number of threads, [`TableIter`] steps through one. The
+//! same code serves the engine's tables of internal keys and LevelDB's public tables of plain keys; [`TableOrder`] is
+//! the difference.
+
+mod block;
+mod block_builder;
+mod block_cache;
+mod block_iter;
+mod block_ref;
+mod block_writer;
+mod compression;
+mod counters;
+mod filter_block;
+mod format;
+mod index;
+mod iter;
+mod order;
+mod properties;
+#[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]
+mod table;
+mod table_builder;
+
+pub use block_cache::BlockCache;
+pub use compression::Compression;
+
+pub(crate) use block_ref::BlockSlice;
+pub(crate) use counters::{ReadCounters, ReadTotals};
+pub(crate) use iter::TableIter;
+pub(crate) use order::TableOrder;
+pub(crate) use properties::TableProperties;
+pub(crate) use table::{Table, TableHit, TableReadSettings};
+pub(crate) use table_builder::{FinishedTable, TableBuilder, TableSettings};
+
+#[cfg(test)]
+mod tests;

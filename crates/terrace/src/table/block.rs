@@ -1,0 +1,256 @@
+//! A block in memory, and the search for a key in it.
+//!
+//! Any number of threads read a block at once. Its bytes have passed their checksum but are not trusted otherwise:
+//! every offset and length is checked where it is used. A block that contradicts itself is *damaged*; whoever knows
+//! file and offset makes an error of that.
+
+use std::cmp::Ordering;
+
+use crate::base::coding::get_varint32;
+use crate::base::internal_key;
+use crate::cache::Weighted;
+
+use super::format::BlockData;
+use super::order::{TableOrder, common_prefix};
+
+/// What is wrong with a block.
+pub(super) type Damage = &'static str;
+
+const BAD_ENTRY: Damage = "an entry does not decode";
+const BAD_SHARING: Damage = "an entry shares more of a key than there is";
+const SHORT_KEY: Damage = "a key is too short for its tag";
+const BAD_RESTART: Damage = "a restart point is no entry";
+
+/// What a block costs besides its bytes: itself, its count of references, its place in the cache's queues, and the
+/// allocator's share of all that.
+const OVERHEAD: usize = size_of::<Block>() + 64;
+
+/// The bytes of a block: entries, then the offsets of restart points, then their number.
+pub(crate) struct Block {
+    data: BlockData,
+    /// Where the entries end and the restart points begin.
+    entries_end: usize,
+    restarts: usize,
+}
+
+/// An entry, as offsets into the entries of a block.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Entry {
+    pub(super) offset: usize,
+    /// Bytes of the key that are those of the key before.
+    pub(super) shared: usize,
+    /// Where the rest of the key begins.
+    pub(super) rest: usize,
+    /// Where the rest of the key ends and the value begins.
+    pub(super) value: usize,
+    /// Where the value ends and the next entry begins.
+    pub(super) end: usize,
+}
+
+impl Entry {
+    #[inline]
+    pub(super) fn key_length(&self) -> usize {
+        self.shared + (self.value - self.rest)
+    }
+
+    /// Decodes the entry at `offset`. Everything in it lies within `entries`.
+    #[inline]
+    pub(super) fn decode(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
+        if let Some(&[shared, rest, value]) = entries.get(offset..).and_then(<[u8]>::first_chunk)
+            && (shared | rest | value) < 0x80
+        {
+            let start = offset + 3;
+            let (value_start, end) = (start + usize::from(rest), start + usize::from(rest) + usize::from(value));
+            if end > entries.len() {
+                return Err(BAD_ENTRY);
+            }
+            return Ok(Entry { offset, shared: usize::from(shared), rest: start, value: value_start, end });
+        }
+        Entry::decode_long(entries, offset)
+    }
+
+    fn decode_long(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
+        let mut cursor = entries.get(offset..).ok_or(BAD_ENTRY)?;
+        let mut next = || get_varint32(&mut cursor).map(|value| value as usize).ok_or(BAD_ENTRY);
+        let (shared, rest_length, value_length) = (next()?, next()?, next()?);
+        if rest_length > cursor.len() || value_length > cursor.len() - rest_length {
+            return Err(BAD_ENTRY);
+        }
+        let rest = entries.len() - cursor.len();
+        let value = rest + rest_length;
+        Ok(Entry { offset, shared, rest, value, end: value + value_length })
+    }
+
+    /// Checks this entry against the length of the key before it.
+    #[inline]
+    pub(super) fn check(&self, previous_key: usize, tag_size: usize) -> Result<(), Damage> {
+        if self.shared > previous_key {
+            return Err(BAD_SHARING);
+        }
+        if self.key_length() < tag_size {
+            return Err(SHORT_KEY);
+        }
+        Ok(())
+    }
+}
+
+/// The first entry that is not less than a key sought for.
+pub(super) struct Found {
+    pub(super) entry: Entry,
+    /// Whether its user key is the one sought for.
+    pub(super) same_user_key: bool,
+    /// Its key, if it had to be put together. Otherwise what it shares with the key before it, it also shares with
+    /// the key sought for.
+    pub(super) key: Option<Vec<u8>>,
+    /// Its tag; 0 in a table of plain keys.
+    pub(super) tag: u64,
+}
+
+impl Block {
+    /// Checks the frame of a block.
+    pub(super) fn parse(data: BlockData) -> Result<Block, Damage> {
+        let bytes = data.as_slice();
+        let (rest, restarts) = bytes.split_last_chunk::<4>().ok_or("too short for a block")?;
+        let restarts = u32::from_le_bytes(*restarts) as usize;
+        if restarts > rest.len() / 4 {
+            return Err("more restart points than bytes");
+        }
+        let entries_end = rest.len() - 4 * restarts;
+        let block = Block { data, entries_end, restarts };
+        if entries_end > 0 && block.restart(0) != Some(0) {
+            return Err("the first entry is no restart point");
+        }
+        Ok(block)
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.data.as_slice()
+    }
+
+    #[inline]
+    pub(super) fn entries(&self) -> &[u8] {
+        self.data.as_slice().get(..self.entries_end).unwrap_or_default()
+    }
+
+    /// The restart point `index`, if there is one and it lies before the end of the entries.
+    #[inline]
+    fn restart(&self, index: usize) -> Option<usize> {
+        let at = self.entries_end + 4 * index;
+        let bytes = self.data.as_slice().get(at..)?.first_chunk::<4>()?;
+        let offset = u32::from_le_bytes(*bytes) as usize;
+        (index < self.restarts && offset < self.entries_end).then_some(offset)
+    }
+
+    /// The last restart point before `offset`, which is not 0.
+    pub(super) fn restart_before(&self, offset: usize) -> Result<usize, Damage> {
+        let (mut low, mut high) = (0, self.restarts);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.restart(middle).ok_or(BAD_RESTART)? < offset { low = middle } else { high = middle }
+        }
+        self.restart(low).filter(|&restart| restart < offset).ok_or(BAD_RESTART)
+    }
+
+    /// The first entry whose key is at least `target`, a key of the table's order; `None` if all are less.
+    pub(super) fn find(&self, order: &TableOrder, target: &[u8]) -> Result<Option<Found>, Damage> {
+        let entries = self.entries();
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let (mut low, mut high) = (0, self.restarts);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let entry = Entry::decode(entries, self.restart(middle).ok_or(BAD_RESTART)?)?;
+            entry.check(0, order.tag_size())?;
+            if order.compare(&entries[entry.rest..entry.value], target) == Ordering::Less {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let start = self.restart(low).ok_or(BAD_RESTART)?;
+        if order.is_bytewise() && target.len() >= order.tag_size() {
+            scan_bytewise(entries, start, order, target)
+        } else {
+            scan(entries, start, order, target)
+        }
+    }
+}
+
+impl Weighted for Block {
+    fn weight(&self) -> usize {
+        self.data.owned_bytes() + OVERHEAD
+    }
+}
+
+/// Looks for the first entry that is at least `target`, from the restart point `start` on, without putting keys
+/// together.
+///
+/// `matched` is how much of the sought user key the key before has in common with it. An entry that shares more than
+/// that with the key before is as small as that one, whatever else it holds; of one that shares less, the shared part
+/// is the sought key's too, and only the rest needs a look. Where tags come into it (versions of one user key, or a
+/// user key that is the beginning of another) this does not hold, and [`scan`] takes over.
+fn scan_bytewise(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]) -> Result<Option<Found>, Damage> {
+    let tag_size = order.tag_size();
+    let (user, tag) = target.split_at(target.len() - tag_size);
+    let (mut matched, mut previous_user, mut previous_key) = (0, 0, 0);
+    let mut offset = start;
+    while offset < entries.len() {
+        let entry = Entry::decode(entries, offset)?;
+        entry.check(previous_key, tag_size)?;
+        offset = entry.end;
+        previous_key = entry.key_length();
+        let length = previous_key - tag_size;
+        if entry.shared > matched && matched < previous_user.min(length) {
+            previous_user = length;
+            continue;
+        }
+        if entry.shared > matched || entry.shared > length {
+            return scan(entries, start, order, target);
+        }
+        let (rest, entry_tag) = entries[entry.rest..entry.value].split_at(length - entry.shared);
+        let remaining = &user[entry.shared..];
+        let common = common_prefix(rest, remaining);
+        let ordering = match (rest.get(common), remaining.get(common)) {
+            (Some(a), Some(b)) => a.cmp(b),
+            (None, Some(_)) => Ordering::Less,
+            (Some(_), None) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        };
+        if ordering == Ordering::Less || (ordering == Ordering::Equal && read_tag(entry_tag) > read_tag(tag)) {
+            matched = entry.shared + common;
+            previous_user = length;
+            continue;
+        }
+        let same_user_key = ordering == Ordering::Equal;
+        return Ok(Some(Found { entry, same_user_key, key: None, tag: read_tag(entry_tag) }));
+    }
+    Ok(None)
+}
+
+/// Looks for the first entry that is at least `target`, from the restart point `start` on, in any order.
+fn scan(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]) -> Result<Option<Found>, Damage> {
+    let mut key = Vec::with_capacity(target.len() + 64);
+    let mut offset = start;
+    while offset < entries.len() {
+        let entry = Entry::decode(entries, offset)?;
+        entry.check(key.len(), order.tag_size())?;
+        offset = entry.end;
+        key.truncate(entry.shared);
+        key.extend_from_slice(&entries[entry.rest..entry.value]);
+        if order.compare(&key, target) == Ordering::Less {
+            continue;
+        }
+        let same_user_key = order.compare_user(order.user_key(&key), order.user_key(target)) == Ordering::Equal;
+        let tag = if order.is_internal() { internal_key::split(&key).map_or(0, |(_, tag)| tag) } else { 0 };
+        return Ok(Some(Found { entry, same_user_key, key: Some(key), tag }));
+    }
+    Ok(None)
+}
+
+/// The tag of an internal key; the tag of a plain one, which has none, is 0.
+#[inline]
+fn read_tag(bytes: &[u8]) -> u64 {
+    bytes.first_chunk::<8>().map_or(0, |tag| u64::from_le_bytes(*tag))
+}

@@ -1,0 +1,310 @@
+//! Steps through the entries of a block in either direction.
+//!
+//! Forward, the key is changed in place: what an entry shares with its predecessor is in the buffer already. Backward,
+//! the offsets of a whole restart group are decoded once and then gone through; the end of each key is fetched from
+//! the entries that hold it. That costs the space of the offsets and no more, however long the keys are.
+
+use std::sync::Arc;
+
+use super::block::{Block, Damage, Entry};
+use super::order::TableOrder;
+
+/// Not within a decoded restart group.
+const NO_GROUP: usize = usize::MAX;
+
+/// A position in a block, or none. Reused from block to block.
+pub(super) struct BlockIter {
+    block: Option<Arc<Block>>,
+    tag_size: usize,
+    valid: bool,
+    entry: Entry,
+    key: KeyBuffer,
+    /// The offsets of the entries of a restart group, up to the one where the group was entered from behind.
+    group: Vec<usize>,
+    /// Which of these entries this one is, or follows; `NO_GROUP` after a step forward.
+    in_group: usize,
+    damage: Option<Damage>,
+}
+
+impl BlockIter {
+    pub(super) fn new(tag_size: usize) -> Self {
+        BlockIter {
+            block: None,
+            tag_size,
+            valid: false,
+            entry: Entry::default(),
+            key: KeyBuffer::new(),
+            group: Vec::new(),
+            in_group: NO_GROUP,
+            damage: None,
+        }
+    }
+
+    /// Goes over to `block`, at no entry.
+    pub(super) fn set_block(&mut self, block: Option<Arc<Block>>) {
+        self.block = block;
+        self.invalidate();
+        self.damage = None;
+    }
+
+    pub(super) fn has_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    #[inline]
+    pub(super) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// What stopped the last movement, if the block is damaged.
+    pub(super) fn damage(&self) -> Option<Damage> {
+        self.damage
+    }
+
+    /// The key here; empty if not valid.
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        if self.valid { self.key.as_slice() } else { &[] }
+    }
+
+    /// The value here; empty if not valid.
+    #[inline]
+    pub(super) fn value(&self) -> &[u8] {
+        match &self.block {
+            Some(block) if self.valid => block.entries().get(self.entry.value..self.entry.end).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    pub(super) fn seek_to_first(&mut self) {
+        self.damage = None;
+        self.key.clear();
+        self.step_to(0);
+    }
+
+    pub(super) fn seek_to_last(&mut self) {
+        self.invalidate();
+        self.damage = None;
+        let end = self.block.as_ref().map_or(0, |block| block.entries().len());
+        self.entry = Entry { offset: end, ..Entry::default() };
+        self.step_back();
+    }
+
+    /// Goes to the first entry whose key is at least `target`.
+    pub(super) fn seek(&mut self, order: &TableOrder, target: &[u8]) {
+        self.invalidate();
+        self.damage = None;
+        let Some(block) = &self.block else { return };
+        match block.find(order, target) {
+            Ok(Some(found)) => {
+                let entries = block.entries();
+                match found.key {
+                    Some(key) => self.key.set(0, &key, 0, key.len()),
+                    None => {
+                        self.key.set(0, target, 0, found.entry.shared);
+                        self.key.set(found.entry.shared, entries, found.entry.rest, found.entry.value);
+                    }
+                }
+                self.entry = found.entry;
+                self.valid = true;
+            }
+            Ok(None) => {}
+            Err(damage) => self.fail(damage),
+        }
+    }
+
+    /// Goes to the next entry. Nothing happens without a position.
+    #[inline]
+    pub(super) fn next(&mut self) {
+        if self.valid {
+            self.step_to(self.entry.end);
+        }
+    }
+
+    /// Goes to the entry before. Nothing happens without a position.
+    #[inline]
+    pub(super) fn prev(&mut self) {
+        if self.valid {
+            self.step_back();
+        }
+    }
+
+    /// Goes to the entry at `offset`; the buffer holds the key before it.
+    #[inline]
+    fn step_to(&mut self, offset: usize) {
+        self.in_group = NO_GROUP;
+        let entries = self.block.as_ref().map_or(&[][..], |block| block.entries());
+        if offset >= entries.len() {
+            return self.invalidate();
+        }
+        let entry = match Entry::decode(entries, offset) {
+            Ok(entry) => entry,
+            Err(damage) => return self.fail(damage),
+        };
+        if let Err(damage) = entry.check(self.key.length, self.tag_size) {
+            return self.fail(damage);
+        }
+        self.key.set(entry.shared, entries, entry.rest, entry.value);
+        self.entry = entry;
+        self.valid = true;
+    }
+
+    /// Goes to the entry before the one in `self.entry`, which may be the end of the block.
+    fn step_back(&mut self) {
+        if self.entry.offset == 0 {
+            return self.invalidate();
+        }
+        if let Err(damage) = self.try_step_back() {
+            self.fail(damage);
+        }
+    }
+
+    fn try_step_back(&mut self) -> Result<(), Damage> {
+        let Some(block) = &self.block else { return Ok(()) };
+        let entries = block.entries();
+        // What the entry behind shares is the beginning of this key, and in the buffer already.
+        let known = self.entry.shared;
+        if self.in_group == NO_GROUP || self.in_group == 0 {
+            let start = block.restart_before(self.entry.offset)?;
+            decode_group(entries, start, self.entry.offset, self.tag_size, &mut self.group)?;
+            self.in_group = self.group.len();
+        }
+        let index = self.in_group - 1;
+        let entry = Entry::decode(entries, self.group[index])?;
+        // A damaged block may contradict itself from group to group.
+        if known > entry.key_length() {
+            return Err("an entry shares more of a key than there is");
+        }
+        self.key.truncate(known);
+        fetch_key(entries, &self.group[..=index], entry, known, &mut self.key)?;
+        self.entry = entry;
+        self.in_group = index;
+        self.valid = true;
+        Ok(())
+    }
+
+    fn invalidate(&mut self) {
+        self.valid = false;
+        self.in_group = NO_GROUP;
+    }
+
+    #[cold]
+    fn fail(&mut self, damage: Damage) {
+        self.invalidate();
+        self.damage = Some(damage);
+    }
+}
+
+/// The offsets of the entries from the restart point `start` up to `end`, all of them checked.
+fn decode_group(
+    entries: &[u8],
+    start: usize,
+    end: usize,
+    tag_size: usize,
+    group: &mut Vec<usize>,
+) -> Result<(), Damage> {
+    group.clear();
+    let (mut offset, mut key_length) = (start, 0);
+    while offset < end {
+        let entry = Entry::decode(entries, offset)?;
+        entry.check(key_length, tag_size)?;
+        key_length = entry.key_length();
+        group.push(offset);
+        offset = entry.end;
+    }
+    if offset == end { Ok(()) } else { Err("a restart point is no entry") }
+}
+
+/// Completes the key of `entry`, the last of `group`. Its first `known` bytes are in the buffer. The others are in the
+/// rests of this entry and those before it, each of which covers the key from where it stops sharing.
+fn fetch_key(entries: &[u8], group: &[usize], entry: Entry, known: usize, key: &mut KeyBuffer) -> Result<(), Damage> {
+    let length = entry.key_length();
+    key.grow(length);
+    let mut missing_end = length;
+    let mut holder = entry;
+    let mut before = group.len() - 1;
+    loop {
+        let from = holder.shared.max(known);
+        if from < missing_end {
+            let at = holder.rest + (from - holder.shared);
+            let end = at + (missing_end - from);
+            // Only the end of the key has nothing behind it yet.
+            if missing_end == length {
+                key.put(from, entries, at, end)
+            } else {
+                key.put_exact(from, entries, at, end)
+            }
+            missing_end = from;
+        }
+        if missing_end <= known {
+            key.length = length;
+            return Ok(());
+        }
+        // The first entry of a group shares nothing, so this ends there at the latest.
+        before = before.checked_sub(1).ok_or("an entry shares more of a key than there is")?;
+        holder = Entry::decode(entries, group[before])?;
+    }
+}
+
+/// A key under change. Longer than the key, so that short pieces are copied in one fixed size.
+struct KeyBuffer {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+/// The fixed size, and the slack behind the key that allows it.
+const CHUNK: usize = 32;
+
+impl KeyBuffer {
+    fn new() -> Self {
+        KeyBuffer { bytes: vec![0; 2 * CHUNK], length: 0 }
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Makes the key end at `at`, followed by `source[from..to]`.
+    #[inline]
+    fn set(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
+        self.grow(at + (to - from));
+        self.put(at, source, from, to);
+        self.length = at + (to - from);
+    }
+
+    /// Room for a key of `length` bytes.
+    #[inline]
+    fn grow(&mut self, length: usize) {
+        if self.bytes.len() < length + CHUNK {
+            self.bytes.resize((length + CHUNK).next_power_of_two(), 0);
+        }
+    }
+
+    /// Writes `source[from..to]` at `at`, where there is room. Bytes behind it, up to the slack, become arbitrary.
+    #[inline]
+    fn put(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
+        let length = to - from;
+        if length <= CHUNK
+            && let Some(chunk) = source.get(from..from + CHUNK)
+            && let Some(room) = self.bytes.get_mut(at..at + CHUNK)
+        {
+            room.copy_from_slice(chunk);
+        } else {
+            self.put_exact(at, source, from, to);
+        }
+    }
+
+    /// Writes `source[from..to]` at `at`, where there is room, and nothing else.
+    fn put_exact(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
+        self.bytes[at..at + (to - from)].copy_from_slice(&source[from..to]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Puts finished blocks into a table file: compression, trailer, and few large writes.
+
+use crate::base::error::Result;
+use crate::env::WritableFile;
+
+use super::compression::{Compression, RAW, SNAPPY};
+use super::format::{BlockHandle, FOOTER_SIZE, Footer, TRAILER_SIZE, trailer};
+
+/// Bytes that are collected before the file is written to.
+const BUFFER_SIZE: usize = 128 << 10;
+
+/// The end of a table file under construction.
+pub(super) struct BlockWriter {
+    file: Box<dyn WritableFile>,
+    /// What the file does not have yet is in the first `filled` bytes. The rest is kept initialised, so that the
+    /// compressor can write into it without its being cleared first.
+    buffer: Vec<u8>,
+    filled: usize,
+    /// Where the next block begins.
+    offset: u64,
+    encoder: snap::raw::Encoder,
+    compression: Compression,
+    bytes_per_sync: u64,
+    /// Bytes that the file has, and how many of them the system was asked to write out.
+    written: u64,
+    writeback: u64,
+}
+
+impl BlockWriter {
+    pub(super) fn new(file: Box<dyn WritableFile>, compression: Compression, bytes_per_sync: u64) -> Self {
+        BlockWriter {
+            file,
+            buffer: Vec::new(),
+            filled: 0,
+            offset: 0,
+            encoder: snap::raw::Encoder::new(),
+            compression,
+            bytes_per_sync,
+            written: 0,
+            writeback: 0,
+        }
+    }
+
+    /// The bytes of the file so far, collected ones included.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Writes a block, compressed if that is worth its while.
+    pub(super) fn write(&mut self, contents: &[u8]) -> Result<BlockHandle> {
+        if self.compression == Compression::None {
+            return self.write_raw(contents);
+        }
+        // Zero: too large for the format.
+        let longest = snap::raw::max_compress_len(contents.len());
+        if longest == 0 {
+            return self.write_raw(contents);
+        }
+        self.reserve(longest + TRAILER_SIZE)?;
+        let output = &mut self.buffer[self.filled..self.filled + longest];
+        match self.encoder.compress(contents, output) {
+            Ok(size) if size < contents.len() - contents.len() / 8 => {
+                let trailer = trailer(&output[..size], SNAPPY);
+                self.filled += size;
+                Ok(self.end_block(size, trailer))
+            }
+            _ => self.write_raw(contents),
+        }
+    }
+
+    /// Writes a block as it is.
+    pub(super) fn write_raw(&mut self, contents: &[u8]) -> Result<BlockHandle> {
+        let trailer = trailer(contents, RAW);
+        if contents.len() < BUFFER_SIZE / 2 {
+            self.reserve(contents.len() + TRAILER_SIZE)?;
+            self.buffer[self.filled..self.filled + contents.len()].copy_from_slice(contents);
+            self.filled += contents.len();
+        } else {
+            self.flush()?;
+            self.append(contents)?;
+            self.reserve(TRAILER_SIZE)?;
+        }
+        Ok(self.end_block(contents.len(), trailer))
+    }
+
+    /// Writes the footer and everything collected, and gives the file back.
+    pub(super) fn finish(mut self, footer: &Footer) -> Result<(Box<dyn WritableFile>, u64)> {
+        let mut bytes = Vec::with_capacity(FOOTER_SIZE);
+        footer.encode(&mut bytes);
+        self.reserve(FOOTER_SIZE)?;
+        self.buffer[self.filled..self.filled + FOOTER_SIZE].copy_from_slice(&bytes);
+        self.filled += FOOTER_SIZE;
+        self.offset += FOOTER_SIZE as u64;
+        self.flush()?;
+        Ok((self.file, self.offset))
+    }
+
+    /// Gives the file back as it is, without what was collected.
+    pub(super) fn into_file(self) -> Box<dyn WritableFile> {
+        self.file
+    }
+
+    /// Hands everything collected to the file.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if self.filled == 0 {
+            return Ok(());
+        }
+        let filled = std::mem::take(&mut self.filled);
+        self.file.append(&self.buffer[..filled])?;
+        self.account(filled);
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.append(bytes)?;
+        self.account(bytes.len());
+        Ok(())
+    }
+
+    fn end_block(&mut self, size: usize, trailer: [u8; TRAILER_SIZE]) -> BlockHandle {
+        self.buffer[self.filled..self.filled + TRAILER_SIZE].copy_from_slice(&trailer);
+        self.filled += TRAILER_SIZE;
+        let handle = BlockHandle { offset: self.offset, size: size as u64 };
+        self.offset += (size + TRAILER_SIZE) as u64;
+        handle
+    }
+
+    /// Makes room for `size` more bytes in the buffer.
+    fn reserve(&mut self, size: usize) -> Result<()> {
+        if self.filled + size > BUFFER_SIZE {
+            self.flush()?;
+        }
+        let needed = (self.filled + size).max(BUFFER_SIZE);
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed, 0);
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+        let pending = self.written - self.writeback;
+        if self.bytes_per_sync > 0 && pending >= self.bytes_per_sync {
+            self.file.start_writeback(self.writeback, pending);
+            self.writeback = self.written;
+        }
+    }
+}

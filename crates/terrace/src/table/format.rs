@@ -1,0 +1,212 @@
+//! The fixed points of a table file: handles, footer, block trailer.
+//!
+//! A table is a sequence of blocks and a footer of fixed size that says where the index and the metaindex are. Every
+//! block is followed by a trailer: one byte that tells how it is compressed, and the checksum of block and byte.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::base::checksum;
+use crate::base::coding::{get_u64, get_varint64, put_u64, put_varint64};
+use crate::base::error::{Error, Result};
+use crate::env::RandomAccessFile;
+
+use super::compression;
+
+/// The last eight bytes of every table.
+const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
+
+/// Bytes of the footer: two handles, padding, magic.
+pub(super) const FOOTER_SIZE: usize = 2 * MAX_HANDLE_SIZE + 8;
+
+/// The longest encoding of a handle: two 64-bit varints.
+pub(super) const MAX_HANDLE_SIZE: usize = 20;
+
+/// Bytes after every block.
+pub(super) const TRAILER_SIZE: usize = 5;
+
+/// Where a block is: its offset in the file and its size without the trailer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct BlockHandle {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+impl BlockHandle {
+    pub(super) fn encode(self, dst: &mut Vec<u8>) {
+        put_varint64(dst, self.offset);
+        put_varint64(dst, self.size);
+    }
+
+    pub(super) fn decode(src: &mut &[u8]) -> Option<Self> {
+        Some(BlockHandle { offset: get_varint64(src)?, size: get_varint64(src)? })
+    }
+
+    /// Whether block and trailer lie before `end`.
+    pub(super) fn fits_before(self, end: u64) -> bool {
+        let size = self.size.checked_add(TRAILER_SIZE as u64);
+        size.and_then(|size| size.checked_add(self.offset)).is_some_and(|limit| limit <= end)
+    }
+}
+
+/// The end of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    pub(super) metaindex: BlockHandle,
+    pub(super) index: BlockHandle,
+}
+
+impl Footer {
+    pub(super) fn encode(&self, dst: &mut Vec<u8>) {
+        let end = dst.len() + FOOTER_SIZE;
+        self.metaindex.encode(dst);
+        self.index.encode(dst);
+        dst.resize(end - 8, 0);
+        put_u64(dst, MAGIC);
+    }
+
+    /// Reads and checks the footer of `file`.
+    pub(super) fn read(file: &dyn RandomAccessFile, name: &str) -> Result<Self> {
+        let size = file.size();
+        let bad = |what: &str| Error::corruption(format!("{name}: {what}"));
+        let Some(at) = size.checked_sub(FOOTER_SIZE as u64) else {
+            return Err(bad(&format!("{size} bytes are too few for a table")));
+        };
+        let mut bytes = [0; FOOTER_SIZE];
+        read_exact(file, at, &mut bytes, name)?;
+        let (mut handles, mut magic) = bytes.split_at(FOOTER_SIZE - 8);
+        if get_u64(&mut magic) != Some(MAGIC) {
+            return Err(bad("not a table: the last eight bytes are not a table's"));
+        }
+        let mut handle = || BlockHandle::decode(&mut handles).filter(|handle| handle.fits_before(at));
+        match (handle(), handle()) {
+            (Some(metaindex), Some(index)) => Ok(Footer { metaindex, index }),
+            _ => Err(bad("the footer points outside the file")),
+        }
+    }
+}
+
+/// The verified, decompressed bytes of a block.
+pub(super) enum BlockData {
+    /// A buffer of its own; bytes past the length are the trailer it was read with.
+    Owned { bytes: Box<[u8]>, length: usize },
+    /// A part of a mapped file, in place.
+    Mapped { file: Arc<dyn RandomAccessFile>, range: Range<usize> },
+}
+
+impl BlockData {
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[u8] {
+        match self {
+            BlockData::Owned { bytes, length } => bytes.get(..*length).unwrap_or_default(),
+            BlockData::Mapped { file, range } => mapped_range(file.as_ref(), range),
+        }
+    }
+
+    /// The bytes on the heap.
+    pub(super) fn owned_bytes(&self) -> usize {
+        match self {
+            BlockData::Owned { bytes, .. } => bytes.len(),
+            BlockData::Mapped { .. } => 0,
+        }
+    }
+}
+
+fn mapped_range<'a>(file: &'a dyn RandomAccessFile, range: &Range<usize>) -> &'a [u8] {
+    file.mapped().and_then(|bytes| bytes.get(range.start..range.end)).unwrap_or_default()
+}
+
+/// Reads, verifies and decompresses the block at `handle`.
+///
+/// Nothing is allocated before the handle was checked against the file's size. A raw block of a mapped file stays
+/// where it is.
+pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, name: &str) -> Result<BlockData> {
+    let bad = |what: &str| Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset));
+    if !handle.fits_before(file.size()) {
+        return Err(bad(&format!("its {} bytes do not lie within the file", handle.size)));
+    }
+    let (Ok(start), Ok(size)) = (usize::try_from(handle.offset), usize::try_from(handle.size)) else {
+        return Err(bad("too large for this machine"));
+    };
+    if let Some(mapped) = file.mapped() {
+        let bytes = mapped.get(start..start + size + TRAILER_SIZE).ok_or_else(|| bad("outside of the mapping"))?;
+        let (contents, kind) = verify(bytes).map_err(bad)?;
+        if kind == compression::RAW {
+            return Ok(BlockData::Mapped { file: Arc::clone(file), range: start..start + size });
+        }
+        return decompress(kind, contents).map_err(bad);
+    }
+    let mut bytes = allocate(size + TRAILER_SIZE).map_err(bad)?;
+    read_exact(file.as_ref(), handle.offset, &mut bytes, name)?;
+    let (contents, kind) = verify(&bytes).map_err(bad)?;
+    if kind == compression::RAW {
+        return Ok(BlockData::Owned { bytes, length: size });
+    }
+    decompress(kind, contents).map_err(bad)
+}
+
+fn decompress(kind: u8, contents: &[u8]) -> std::result::Result<BlockData, &'static str> {
+    let bytes = compression::decompress(kind, contents)?;
+    let length = bytes.len();
+    Ok(BlockData::Owned { bytes, length })
+}
+
+/// Checks block and trailer; gives the block and how it is compressed.
+fn verify(bytes: &[u8]) -> std::result::Result<(&[u8], u8), &'static str> {
+    let Some((checked, stored)) = bytes.split_last_chunk::<4>() else { return Err("no trailer") };
+    if checksum::masked(checked) != u32::from_le_bytes(*stored) {
+        return Err("checksum mismatch");
+    }
+    let Some((&kind, contents)) = checked.split_last() else { return Err("no trailer") };
+    Ok((contents, kind))
+}
+
+/// The trailer of a block.
+pub(super) fn trailer(contents: &[u8], kind: u8) -> [u8; TRAILER_SIZE] {
+    let [a, b, c, d] = checksum::masked_pair(contents, &[kind]).to_le_bytes();
+    [kind, a, b, c, d]
+}
+
+/// A zeroed buffer whose size comes from a file: lack of memory is an answer, not an abort.
+pub(super) fn allocate(size: usize) -> std::result::Result<Box<[u8]>, &'static str> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| "not enough memory for it")?;
+    bytes.resize(size, 0);
+    Ok(bytes.into_boxed_slice())
+}
+
+fn read_exact(file: &dyn RandomAccessFile, offset: u64, buffer: &mut [u8], name: &str) -> Result<()> {
+    let read = file.read_at(offset, buffer)?;
+    if read < buffer.len() {
+        let wanted = buffer.len();
+        return Err(Error::corruption(format!("{name}: {read} bytes at offset {offset} instead of {wanted}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn footer_has_leveldbs_shape() {
+        let footer = Footer {
+            metaindex: BlockHandle { offset: 300, size: 8 },
+            index: BlockHandle { offset: 313, size: 1 << 40 },
+        };
+        let mut bytes = Vec::new();
+        footer.encode(&mut bytes);
+        assert_eq!(bytes.len(), 48);
+        assert_eq!(bytes[..5], [0xac, 2, 8, 0xb9, 2]);
+        assert_eq!(bytes[40..], [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb]);
+    }
+
+    #[test]
+    fn handles_that_overflow_fit_nowhere() {
+        let handle = BlockHandle { offset: u64::MAX - 2, size: 1 };
+        assert!(!handle.fits_before(u64::MAX));
+        assert!(!BlockHandle { offset: 0, size: u64::MAX }.fits_before(u64::MAX));
+        assert!(BlockHandle { offset: 5, size: 10 }.fits_before(20));
+        assert!(!BlockHandle { offset: 5, size: 10 }.fits_before(19));
+    }
+}

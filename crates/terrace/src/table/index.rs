@@ -1,0 +1,149 @@
+//! The index of a table, decoded once when the table is opened.
+//!
+//! For every data block there is a *separator*: a key that is not less than any of the block's and less than all of
+//! the next block's. The search wants the first separator that is not less than a key. In the bytewise order most of
+//! it needs no key at all: what all separators have in common is cut off, the next eight bytes of each are kept as one
+//! number, and only equal numbers lead to a comparison.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::block::{Block, Damage};
+use super::block_iter::BlockIter;
+use super::format::BlockHandle;
+use super::order::{TableOrder, common_prefix};
+
+/// Separators may share prefixes, so that few bytes can stand for many keys. LevelDB's never do; what expands further
+/// than this was made to.
+const MAX_EXPANSION: usize = 32;
+const MAX_EXPANSION_FLOOR: usize = 1 << 20;
+
+/// Separators and blocks of a table, in order.
+pub(super) struct Index {
+    /// The separators, one after the other.
+    keys: Vec<u8>,
+    /// Where each separator ends in `keys`.
+    ends: Vec<usize>,
+    handles: Vec<BlockHandle>,
+    /// How many bytes all separators' user keys begin with in common.
+    prefix: usize,
+    /// Of each separator the eight bytes of the user key after the prefix, big-endian, zeros where it is shorter.
+    /// Empty unless the order is bytewise.
+    heads: Vec<u64>,
+}
+
+impl Index {
+    /// Decodes an index block. Blocks lie before `limit`, an offset in the file.
+    pub(super) fn decode(block: Arc<Block>, order: &TableOrder, limit: u64) -> Result<Index, Damage> {
+        let largest = block.bytes().len().saturating_mul(MAX_EXPANSION).max(MAX_EXPANSION_FLOOR);
+        let mut index = Index { keys: Vec::new(), ends: Vec::new(), handles: Vec::new(), prefix: 0, heads: Vec::new() };
+        let mut iter = BlockIter::new(order.tag_size());
+        iter.set_block(Some(block));
+        iter.seek_to_first();
+        while iter.valid() {
+            let handle = BlockHandle::decode(&mut iter.value()).filter(|handle| handle.fits_before(limit));
+            index.handles.push(handle.ok_or("it points outside the file")?);
+            index.keys.extend_from_slice(iter.key());
+            index.ends.push(index.keys.len());
+            if index.keys.len() > largest {
+                return Err("its keys are out of proportion");
+            }
+            iter.next();
+        }
+        if let Some(damage) = iter.damage() {
+            return Err(damage);
+        }
+        if order.is_bytewise() {
+            index.cut_heads(order)?;
+        }
+        index.keys.shrink_to_fit();
+        index.ends.shrink_to_fit();
+        index.handles.shrink_to_fit();
+        Ok(index)
+    }
+
+    fn cut_heads(&mut self, order: &TableOrder) -> Result<(), Damage> {
+        let first = order.user_key(self.key(0));
+        let prefix = (1..self.len())
+            .fold(first.len(), |prefix, at| prefix.min(common_prefix(first, order.user_key(self.key(at)))));
+        self.heads =
+            (0..self.len()).map(|at| head(order.user_key(self.key(at)).get(prefix..).unwrap_or(&[]))).collect();
+        self.prefix = prefix;
+        for at in 1..self.len() {
+            let ascends = match self.heads[at - 1].cmp(&self.heads[at]) {
+                Ordering::Equal => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
+                ordering => ordering == Ordering::Less,
+            };
+            if !ascends {
+                return Err("its keys do not ascend");
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of data blocks.
+    pub(super) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    pub(super) fn handle(&self, at: usize) -> Option<BlockHandle> {
+        self.handles.get(at).copied()
+    }
+
+    pub(super) fn handles(&self) -> &[BlockHandle] {
+        &self.handles
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let words = self.ends.capacity() + self.heads.capacity();
+        self.keys.capacity() + words * 8 + self.handles.capacity() * size_of::<BlockHandle>()
+    }
+
+    /// The first block whose separator is not less than `target`; the number of blocks if all are less.
+    #[inline]
+    pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> usize {
+        if self.heads.is_empty() {
+            return self.search_between(0, self.len(), order, target);
+        }
+        let user = order.user_key(target);
+        let first = order.user_key(self.key(0));
+        let (Some(common), Some((begin, rest))) = (first.get(..self.prefix), user.split_at_checked(self.prefix)) else {
+            return self.search_between(0, self.len(), order, target);
+        };
+        match begin.cmp(common) {
+            Ordering::Less => return 0,
+            Ordering::Greater => return self.len(),
+            Ordering::Equal => {}
+        }
+        let wanted = head(rest);
+        let low = self.heads.partition_point(|&head| head < wanted);
+        if self.heads.get(low) != Some(&wanted) {
+            return low;
+        }
+        let same = self.heads[low..].partition_point(|&head| head == wanted);
+        self.search_between(low, low + same, order, target)
+    }
+
+    fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if order.compare(self.key(middle), target) == Ordering::Less { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    fn key(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+        let end = self.ends.get(at).copied();
+        start.zip(end).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
+    }
+}
+
+/// The first eight bytes as a number that orders as they do.
+#[inline]
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => bytes.iter().rev().fold(0, |head, &byte| (head >> 8) | (u64::from(byte) << 56)),
+    }
+}

@@ -1,0 +1,146 @@
+//! Steps through a table in either direction.
+//!
+//! The outer level is a position in the decoded index, the inner one an iterator over that data block. Damage ends an
+//! iteration: the iterator becomes invalid and says why, and stays so until the next seek.
+
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+
+use super::block_iter::BlockIter;
+use super::table::Table;
+
+/// A position in a table, or none. It keeps its table open and the current block in memory.
+pub(crate) struct TableIter {
+    table: Arc<Table>,
+    fill_cache: bool,
+    /// Which data block `block` is over.
+    at: usize,
+    block: BlockIter,
+    failure: Option<Error>,
+}
+
+impl TableIter {
+    pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> Self {
+        let block = BlockIter::new(table.order().tag_size());
+        TableIter { table, fill_cache, at: usize::MAX, block, failure: None }
+    }
+
+    /// Whether there is an entry here.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.block.valid()
+    }
+
+    /// The key here, a key of the table's order; empty if not valid. Good until the next movement.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.block.key()
+    }
+
+    /// The value here; empty if not valid. Good until the next movement.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.block.value()
+    }
+
+    /// Why the iterator became invalid, if not for want of entries.
+    pub(crate) fn status(&self) -> Result<()> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Goes to the first entry.
+    pub(crate) fn seek_to_first(&mut self) {
+        if self.enter(0) {
+            self.block.seek_to_first();
+            self.settle_forward();
+        }
+    }
+
+    /// Goes to the last entry.
+    pub(crate) fn seek_to_last(&mut self) {
+        if self.enter(self.table.index().len().wrapping_sub(1)) {
+            self.block.seek_to_last();
+            self.settle_backward();
+        }
+    }
+
+    /// Goes to the first entry whose key is at least `target`, a key of the table's order.
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        let at = self.table.index().search(self.table.order(), target);
+        if self.enter(at) {
+            self.block.seek(self.table.order(), target);
+            self.settle_forward();
+        }
+    }
+
+    /// Goes to the next entry. Nothing happens if not valid.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        if self.block.valid() {
+            self.block.next();
+            if !self.block.valid() {
+                self.settle_forward();
+            }
+        }
+    }
+
+    /// Goes to the entry before. Nothing happens if not valid.
+    #[inline]
+    pub(crate) fn prev(&mut self) {
+        if self.block.valid() {
+            self.block.prev();
+            if !self.block.valid() {
+                self.settle_backward();
+            }
+        }
+    }
+
+    /// Goes on to later blocks until there is an entry, an end, or damage.
+    fn settle_forward(&mut self) {
+        while !self.block.valid() && !self.is_damaged() {
+            if !self.enter(self.at.wrapping_add(1)) {
+                return;
+            }
+            self.block.seek_to_first();
+        }
+    }
+
+    fn settle_backward(&mut self) {
+        while !self.block.valid() && !self.is_damaged() {
+            if !self.enter(self.at.wrapping_sub(1)) {
+                return;
+            }
+            self.block.seek_to_last();
+        }
+    }
+
+    /// Takes damage over from the block.
+    fn is_damaged(&mut self) -> bool {
+        if let Some(damage) = self.block.damage() {
+            let handle = self.table.index().handle(self.at).unwrap_or_default();
+            self.failure = Some(self.table.damaged(handle, damage));
+        }
+        self.failure.is_some()
+    }
+
+    /// Goes over to the data block `at`, at no entry of it. False if there is no such block or it cannot be read.
+    fn enter(&mut self, at: usize) -> bool {
+        self.failure = None;
+        if at == self.at && self.block.has_block() {
+            return true;
+        }
+        let block = self.table.index().handle(at).map(|handle| self.table.block(at, handle, self.fill_cache, false));
+        let (block, entered) = match block {
+            Some(Ok(block)) => (block.into_owned(), true),
+            Some(Err(error)) => {
+                self.failure = Some(error);
+                (None, false)
+            }
+            None => (None, false),
+        };
+        self.at = at;
+        self.block.set_block(block);
+        entered
+    }
+}

@@ -1,0 +1,113 @@
+//! The order of a table's keys.
+//!
+//! The engine's tables order internal keys. LevelDB's public `Table` and `TableBuilder` order plain user keys; both
+//! are the same file format, and one reader and one builder serve them.
+
+use std::cmp::Ordering;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::internal_key::{self, InternalOrder, TAG_SIZE};
+
+/// How the keys of a table are ordered, and what part of them a user sees.
+#[derive(Clone, Debug)]
+pub(crate) struct TableOrder {
+    order: InternalOrder,
+    internal: bool,
+}
+
+impl TableOrder {
+    /// A table of internal keys, whose user keys are ordered by `keys`.
+    pub(crate) fn internal(keys: KeyOrder) -> Self {
+        TableOrder { order: InternalOrder::new(keys), internal: true }
+    }
+
+    /// A table of plain keys, ordered by `keys`.
+    pub(crate) fn user(keys: KeyOrder) -> Self {
+        TableOrder { order: InternalOrder::new(keys), internal: false }
+    }
+
+    #[inline]
+    pub(crate) fn is_internal(&self) -> bool {
+        self.internal
+    }
+
+    /// Whether user keys are ordered as plain bytes.
+    #[inline]
+    pub(crate) fn is_bytewise(&self) -> bool {
+        self.order.keys.is_bytewise()
+    }
+
+    /// The bytes at the end of each key that are not the user's.
+    #[inline]
+    pub(crate) fn tag_size(&self) -> usize {
+        if self.internal { TAG_SIZE } else { 0 }
+    }
+
+    #[inline]
+    pub(crate) fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if self.internal { self.order.compare(a, b) } else { self.order.keys.compare(a, b) }
+    }
+
+    /// Compares two user keys.
+    #[inline]
+    pub(crate) fn compare_user(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.order.keys.compare(a, b)
+    }
+
+    /// The user key of a table's key; of one too short to have a tag, nothing.
+    #[inline]
+    pub(crate) fn user_key<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        if self.internal { internal_key::user_key(key) } else { key }
+    }
+
+    pub(crate) fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        if self.internal {
+            self.order.find_shortest_separator(start, limit);
+        } else {
+            self.order.keys.find_shortest_separator(start, limit);
+        }
+    }
+
+    pub(crate) fn find_short_successor(&self, key: &mut Vec<u8>) {
+        if self.internal {
+            self.order.find_short_successor(key);
+        } else {
+            self.order.keys.find_short_successor(key);
+        }
+    }
+}
+
+/// The length of the longest common prefix.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let shorter = a.len().min(b.len());
+    let (a, b) = (&a[..shorter], &b[..shorter]);
+    let (a_words, _) = a.as_chunks::<8>();
+    let (b_words, _) = b.as_chunks::<8>();
+    let mut at = 0;
+    for (x, y) in a_words.iter().zip(b_words) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return at + difference.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_prefixes_of_every_length() {
+        let a: Vec<u8> = (0..40).collect();
+        for length in 0..40 {
+            let mut b = a.clone();
+            b[length] ^= 0x80;
+            assert_eq!(common_prefix(&a, &b), length);
+            assert_eq!(common_prefix(&a, &a[..length]), length);
+        }
+        assert_eq!(common_prefix(&a, &a), 40);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reads a table file.
+//!
+//! A table is opened once and then read by any number of threads. Opening decodes footer and index; blocks are loaded
+//! when they are needed, each verified against its checksum, and kept in the table's slots of the shared cache.
+//!
+//! # Invariants
+//! 1. No block is used before its checksum was verified. What a slot holds has been.
+//! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that does not fit.
+//! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the bytewise order).
+//! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is read without it, and
+//!    [`Table::for_each_block`] reports it.
+
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key;
+use crate::cache::SlotArray;
+use crate::env::RandomAccessFile;
+use crate::filter::FilterPolicy;
+
+use super::block::{Block, Damage};
+use super::block_cache::BlockCache;
+use super::block_iter::BlockIter;
+use super::block_ref::{BlockRef, BlockSlice};
+use super::counters::{Outcome, ReadCounters};
+use super::filter_block::{FILTER_PREFIX, FilterBlockReader};
+use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
+use super::index::Index;
+use super::iter::TableIter;
+use super::order::TableOrder;
+use super::properties::{PROPERTIES_NAME, TableProperties};
+
+/// How tables are read.
+#[derive(Clone)]
+pub(crate) struct TableReadSettings {
+    pub(crate) order: TableOrder,
+    pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
+    pub(crate) cache: BlockCache,
+    /// Where look-ups are counted.
+    pub(crate) counters: Arc<ReadCounters>,
+}
+
+/// An open table.
+pub(crate) struct Table {
+    file: Arc<dyn RandomAccessFile>,
+    /// For messages.
+    name: String,
+    order: TableOrder,
+    footer: Footer,
+    index: Index,
+    filter: Option<FilterBlockReader>,
+    properties: Option<TableProperties>,
+    slots: SlotArray<Block>,
+    counters: Arc<ReadCounters>,
+}
+
+/// The entry that a look-up found.
+pub(crate) struct TableHit {
+    /// Sequence number and kind of the entry; 0 in a table of plain keys.
+    pub(crate) tag: u64,
+    pub(crate) value: BlockSlice,
+}
+
+impl Table {
+    /// Opens the table in `file`. `name` is how messages call it.
+    pub(crate) fn open(file: Arc<dyn RandomAccessFile>, name: String, settings: TableReadSettings) -> Result<Table> {
+        let footer = Footer::read(file.as_ref(), &name)?;
+        let limit = file.size() - FOOTER_SIZE as u64;
+        let bad_index = |damage: Damage| damaged(&name, footer.index, damage).context("index");
+        let block = Block::parse(read_block(&file, footer.index, &name)?).map_err(bad_index)?;
+        let index = Index::decode(Arc::new(block), &settings.order, limit).map_err(bad_index)?;
+        let slots = settings.cache.slots().slots(index.len());
+        let mut table = Table {
+            file,
+            name,
+            order: settings.order,
+            footer,
+            index,
+            filter: None,
+            properties: None,
+            slots,
+            counters: settings.counters,
+        };
+        table.open_meta_blocks(settings.filter_policy);
+        Ok(table)
+    }
+
+    fn open_meta_blocks(&mut self, policy: Option<Arc<dyn FilterPolicy>>) {
+        let Ok(entries) = self.metaindex() else { return };
+        let read = |name: &str| {
+            let (_, handle) = entries.iter().find(|(entry, _)| entry == name.as_bytes())?;
+            read_block(&self.file, *handle, &self.name).ok()
+        };
+        let properties = read(PROPERTIES_NAME).and_then(|data| TableProperties::decode(data.as_slice()));
+        let filter = policy.and_then(|policy| {
+            let data = read(&format!("{FILTER_PREFIX}{}", policy.name()))?;
+            FilterBlockReader::new(policy, data)
+        });
+        self.properties = properties;
+        self.filter = filter;
+    }
+
+    /// Names and places of the blocks that are neither data nor index.
+    fn metaindex(&self) -> Result<Vec<(Vec<u8>, BlockHandle)>> {
+        let bad = |damage: Damage| damaged(&self.name, self.footer.metaindex, damage).context("metaindex");
+        let block = Block::parse(read_block(&self.file, self.footer.metaindex, &self.name)?).map_err(bad)?;
+        let mut iter = BlockIter::new(0);
+        iter.set_block(Some(Arc::new(block)));
+        iter.seek_to_first();
+        let mut entries = Vec::new();
+        while iter.valid() {
+            let handle = BlockHandle::decode(&mut iter.value()).ok_or_else(|| bad("a handle does not decode"))?;
+            entries.push((iter.key().to_vec(), handle));
+            iter.next();
+        }
+        iter.damage().map_or(Ok(entries), |damage| Err(bad(damage)))
+    }
+
+    /// The first entry that is not less than `key`, if it has the same user key. `key` is an internal key in a table
+    /// of internal keys. Without `fill_cache` a block that had to be loaded is not kept.
+    pub(crate) fn get(&self, key: &[u8], fill_cache: bool) -> Result<Option<TableHit>> {
+        let at = self.index.search(&self.order, key);
+        let Some(handle) = self.index.handle(at) else { return Ok(None) };
+        if let Some(filter) = &self.filter
+            && !filter.key_may_match(handle.offset, self.order.user_key(key))
+        {
+            self.counters.count(Outcome::Spared);
+            return Ok(None);
+        }
+        let block = self.block(at, handle, fill_cache, self.filter.is_some())?;
+        let found = match block.get() {
+            Some(block) => block.find(&self.order, key).map_err(|damage| damaged(&self.name, handle, damage))?,
+            None => None,
+        };
+        Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
+            tag: found.tag,
+            value: BlockSlice::new(block, found.entry.value..found.entry.end),
+        }))
+    }
+
+    /// Whether an entry of `user_key` may be here. Reads no block; always true without a filter, except for a key
+    /// past the last.
+    pub(crate) fn may_contain(&self, user_key: &[u8]) -> bool {
+        // Before all entries of the user key, so that the block is the one where they begin.
+        let at = if self.order.is_internal() {
+            let seek = internal_key::encode(user_key, internal_key::MAX_SEQUENCE, internal_key::KIND_FOR_SEEK);
+            self.index.search(&self.order, &seek)
+        } else {
+            self.index.search(&self.order, user_key)
+        };
+        let Some(handle) = self.index.handle(at) else { return false };
+        self.filter.as_ref().is_none_or(|filter| filter.key_may_match(handle.offset, user_key))
+    }
+
+    /// About where in the file an entry of `key`, a key of the table's order, is or would be.
+    pub(crate) fn approximate_offset_of(&self, key: &[u8]) -> u64 {
+        let at = self.index.search(&self.order, key);
+        self.index.handle(at).unwrap_or(self.footer.metaindex).offset
+    }
+
+    /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not kept.
+    pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool) -> TableIter {
+        TableIter::new(Arc::clone(self), fill_cache)
+    }
+
+    /// What the builder knew; `None` if the table is not Terrace's, or the block is damaged.
+    pub(crate) fn properties(&self) -> Option<TableProperties> {
+        self.properties
+    }
+
+    /// Bytes in memory for as long as the table is open, blocks in the cache not included.
+    pub(crate) fn memory_usage(&self) -> usize {
+        let filter = self.filter.as_ref().map_or(0, FilterBlockReader::owned_bytes);
+        size_of::<Self>() + self.name.capacity() + self.index.memory_usage() + filter + self.slots.memory_usage()
+    }
+
+    /// Reads and checks every block of the file past all caches, data blocks first, and says how each of them is:
+    /// offset, size, result.
+    pub(crate) fn for_each_block(&self, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
+        for &handle in self.index.handles() {
+            visit(handle.offset, handle.size, self.check_data_block(handle));
+        }
+        if let Ok(entries) = self.metaindex() {
+            for (name, handle) in entries {
+                let result = read_block(&self.file, handle, &self.name).map(drop);
+                visit(handle.offset, handle.size, result.map_err(|error| error.context(name.escape_ascii())));
+            }
+        }
+        visit(self.footer.metaindex.offset, self.footer.metaindex.size, self.metaindex().map(drop));
+        let index = read_block(&self.file, self.footer.index, &self.name).map(drop);
+        visit(self.footer.index.offset, self.footer.index.size, index.map_err(|error| error.context("index")));
+    }
+
+    fn check_data_block(&self, handle: BlockHandle) -> Result<()> {
+        let mut iter = BlockIter::new(self.order.tag_size());
+        iter.set_block(Some(Arc::new(self.load(handle)?)));
+        iter.seek_to_first();
+        while iter.valid() {
+            iter.next();
+        }
+        iter.damage().map_or(Ok(()), |damage| Err(damaged(&self.name, handle, damage)))
+    }
+
+    pub(super) fn order(&self) -> &TableOrder {
+        &self.order
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn damaged(&self, handle: BlockHandle, damage: Damage) -> Error {
+        damaged(&self.name, handle, damage)
+    }
+
+    /// The data block `at`, which is at `handle`, from the cache or from the file.
+    pub(super) fn block(&self, at: usize, handle: BlockHandle, fill_cache: bool, filtered: bool) -> Result<BlockRef> {
+        if let Some(cached) = self.slots.get(at) {
+            self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
+            return Ok(BlockRef::Cached(cached));
+        }
+        self.counters.count(if filtered { Outcome::FilteredMiss } else { Outcome::Miss });
+        let block = Arc::new(self.load(handle)?);
+        Ok(BlockRef::Owned(if fill_cache { self.slots.insert(at, block) } else { block }))
+    }
+
+    fn load(&self, handle: BlockHandle) -> Result<Block> {
+        let data = read_block(&self.file, handle, &self.name)?;
+        Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))
+    }
+}
+
+fn damaged(name: &str, handle: BlockHandle, damage: Damage) -> Error {
+    Error::corruption(format!("{name}: block at offset {}: {damage}", handle.offset))
+}

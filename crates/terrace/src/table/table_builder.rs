@@ -1,0 +1,228 @@
+//! Writes a table file from front to back.
+//!
+//! Data blocks come first, then the filter block, Terrace's properties, the metaindex, the index and the footer. The
+//! index has an entry for each data block: a key that is not less than the block's last and less than the next
+//! block's first, and where the block is. One thread uses a builder. Once a call has failed the file is worthless:
+//! every later call fails too.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::env::WritableFile;
+use crate::filter::FilterPolicy;
+
+use super::block_builder::BlockBuilder;
+use super::block_writer::BlockWriter;
+use super::compression::Compression;
+use super::filter_block::{FILTER_PREFIX, FilterBlockBuilder};
+use super::format::{BlockHandle, Footer};
+use super::order::TableOrder;
+use super::properties::{PROPERTIES_NAME, TableProperties};
+
+/// Longer entries do not fit the 32-bit lengths and offsets of a block.
+const MAX_ENTRY_SIZE: usize = (u32::MAX as usize) - (1 << 20);
+
+/// How a table is written.
+#[derive(Clone)]
+pub(crate) struct TableSettings {
+    pub(crate) order: TableOrder,
+    /// Bytes of entries after which a block ends, before compression.
+    pub(crate) block_size: usize,
+    /// Entries between two restart points.
+    pub(crate) restart_interval: usize,
+    pub(crate) compression: Compression,
+    pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
+    /// Ask the system to begin writing out after this many bytes; 0: never.
+    pub(crate) bytes_per_sync: u64,
+}
+
+/// A table that was written but not yet made durable.
+pub(crate) struct FinishedTable {
+    pub(crate) file: Box<dyn WritableFile>,
+    /// The size of the file.
+    pub(crate) size: u64,
+    /// Of a table of plain keys only the numbers of entries and bytes mean something.
+    pub(crate) properties: TableProperties,
+    /// The first and the last key.
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
+}
+
+/// A table under construction.
+pub(crate) struct TableBuilder {
+    writer: BlockWriter,
+    settings: TableSettings,
+    data: BlockBuilder,
+    index: BlockBuilder,
+    filter: Option<FilterBlockBuilder>,
+    properties: TableProperties,
+    smallest: Vec<u8>,
+    /// The last data block, until the key that follows it is known and its index entry can be short.
+    pending: Option<BlockHandle>,
+    /// Reused for index entries.
+    separator: Vec<u8>,
+    encoded_handle: Vec<u8>,
+    failure: Option<Error>,
+}
+
+impl TableBuilder {
+    /// A table in `file`, which is empty.
+    pub(crate) fn new(file: Box<dyn WritableFile>, settings: &TableSettings) -> Self {
+        let mut filter = settings.filter_policy.clone().map(FilterBlockBuilder::new);
+        if let Some(filter) = &mut filter {
+            filter.start_block(0);
+        }
+        TableBuilder {
+            writer: BlockWriter::new(file, settings.compression, settings.bytes_per_sync),
+            settings: settings.clone(),
+            data: BlockBuilder::new(settings.restart_interval),
+            index: BlockBuilder::new(1),
+            filter,
+            properties: TableProperties::new(),
+            smallest: Vec::new(),
+            pending: None,
+            separator: Vec::new(),
+            encoded_handle: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Adds an entry. Its key is greater than every key before it.
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_alive()?;
+        self.check_entry(key, value)?;
+        if let Some(handle) = self.pending.take() {
+            self.separator.clear();
+            self.separator.extend_from_slice(self.data.last_key());
+            self.settings.order.find_shortest_separator(&mut self.separator, key);
+            self.add_to_index(handle);
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.add_key(self.settings.order.user_key(key));
+        }
+        if self.properties.entries == 0 {
+            self.smallest.extend_from_slice(key);
+        }
+        self.properties.count(key, value, self.settings.order.is_internal());
+        self.data.add(key, value);
+        if self.data.size() >= self.settings.block_size {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the current block and hands everything to the file, so that the next entry is in a block of its own.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.check_alive()?;
+        self.end_block()?;
+        let flushed = self.writer.flush();
+        self.sticky(flushed)
+    }
+
+    /// The bytes of the file so far. Entries of the unfinished block are not in it.
+    pub(crate) fn file_size(&self) -> u64 {
+        self.writer.offset()
+    }
+
+    /// Entries added so far.
+    pub(crate) fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// The key added last; nothing before the first.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        self.data.last_key()
+    }
+
+    /// Writes the rest of the table. Neither syncs nor closes the file.
+    pub(crate) fn finish(mut self) -> Result<FinishedTable> {
+        self.check_alive()?;
+        self.end_block()?;
+        let metaindex = self.write_meta_blocks()?;
+        if let Some(handle) = self.pending.take() {
+            self.separator.clear();
+            self.separator.extend_from_slice(self.data.last_key());
+            self.settings.order.find_short_successor(&mut self.separator);
+            self.add_to_index(handle);
+        }
+        let index = self.writer.write(self.index.finish())?;
+        let largest = self.data.last_key().to_vec();
+        let (file, size) = self.writer.finish(&Footer { metaindex, index })?;
+        Ok(FinishedTable { file, size, properties: self.properties, smallest: self.smallest, largest })
+    }
+
+    /// Gives the unfinished file back. What it holds is no table.
+    pub(crate) fn abandon(self) -> Box<dyn WritableFile> {
+        self.writer.into_file()
+    }
+
+    fn write_meta_blocks(&mut self) -> Result<BlockHandle> {
+        // The names ascend bytewise: readers search for them.
+        let mut metaindex = BlockBuilder::new(self.settings.restart_interval);
+        if let Some(filter) = self.filter.take() {
+            let name = format!("{FILTER_PREFIX}{}", filter.policy_name());
+            let handle = self.writer.write_raw(&filter.finish())?;
+            metaindex.add(name.as_bytes(), encoded(handle, &mut self.encoded_handle));
+        }
+        if self.settings.order.is_internal() {
+            let handle = self.writer.write_raw(&self.properties.encode())?;
+            metaindex.add(PROPERTIES_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
+        }
+        self.writer.write(metaindex.finish())
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if self.data.is_empty() {
+            return Ok(());
+        }
+        let written = self.writer.write(self.data.finish());
+        self.data.reset();
+        match written {
+            Ok(handle) => self.pending = Some(handle),
+            Err(error) => return self.sticky(Err(error)),
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.start_block(self.writer.offset());
+        }
+        Ok(())
+    }
+
+    fn add_to_index(&mut self, handle: BlockHandle) {
+        self.index.add(&self.separator, encoded(handle, &mut self.encoded_handle));
+    }
+
+    fn check_entry(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let order = &self.settings.order;
+        if key.len() < order.tag_size() {
+            return Err(Error::invalid_argument("a key without a tag in a table of internal keys"));
+        }
+        if key.len().saturating_add(value.len()) > MAX_ENTRY_SIZE {
+            return Err(Error::invalid_argument("an entry of 4 GiB or more"));
+        }
+        // The engine's own merges are in order; a virtual call for each entry would only prove it again.
+        let checked = order.is_bytewise() || !order.is_internal() || cfg!(debug_assertions);
+        if checked && self.properties.entries > 0 && order.compare(self.data.last_key(), key) != Ordering::Less {
+            return Err(Error::invalid_argument("keys of a table must be added in ascending order"));
+        }
+        Ok(())
+    }
+
+    fn check_alive(&self) -> Result<()> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Remembers a failure of the file: what it holds after one is unknown.
+    fn sticky(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.failure = Some(error.clone());
+        }
+        result
+    }
+}
+
+fn encoded(handle: BlockHandle, buffer: &mut Vec<u8>) -> &[u8] {
+    buffer.clear();
+    handle.encode(buffer);
+    buffer
+}

@@ -1,0 +1,521 @@
+//! Tables as a whole: what was built is read back, and what was damaged is noticed.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::base::comparator::{Comparator, KeyOrder};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, TAG_SIZE, encode, pack_tag};
+use crate::env::{RandomAccessFile, WritableFile};
+use crate::filter::{BloomFilterPolicy, FilterPolicy};
+
+struct MemoryFile {
+    bytes: Vec<u8>,
+    mapped: bool,
+}
+
+impl RandomAccessFile for MemoryFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let rest = self.bytes.get(offset as usize..).unwrap_or_default();
+        let length = rest.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        self.mapped.then_some(&self.bytes[..])
+    }
+}
+
+#[derive(Clone, Default)]
+struct Sink {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    /// Bytes after which appending fails.
+    capacity: Option<usize>,
+}
+
+impl WritableFile for Sink {
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        let mut bytes = self.bytes.lock().expect("not poisoned");
+        bytes.extend_from_slice(data);
+        match self.capacity {
+            Some(capacity) if bytes.len() > capacity => Err(Error::io_message("full")),
+            _ => Ok(()),
+        }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// xorshift64*: the seed is all there is to it.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+    }
+
+    fn bytes(&mut self, length: usize, alphabet: usize) -> Vec<u8> {
+        (0..length).map(|_| self.below(alphabet) as u8).collect()
+    }
+}
+
+fn settings(order: TableOrder) -> TableSettings {
+    TableSettings {
+        order,
+        block_size: 4096,
+        restart_interval: 16,
+        compression: Compression::Snappy,
+        filter_policy: None,
+        bytes_per_sync: 0,
+    }
+}
+
+fn build(settings: &TableSettings, entries: &[(Vec<u8>, Vec<u8>)]) -> (Vec<u8>, FinishedTable) {
+    let sink = Sink::default();
+    let mut builder = TableBuilder::new(Box::new(sink.clone()), settings);
+    for (key, value) in entries {
+        builder.add(key, value).expect("adds");
+    }
+    let finished = builder.finish().expect("finishes");
+    let bytes = sink.bytes.lock().expect("not poisoned").clone();
+    assert_eq!(finished.size, bytes.len() as u64);
+    (bytes, finished)
+}
+
+fn open(bytes: Vec<u8>, mapped: bool, settings: &TableSettings, cache: usize) -> Result<Arc<Table>> {
+    let read = TableReadSettings {
+        order: settings.order.clone(),
+        filter_policy: settings.filter_policy.clone(),
+        cache: BlockCache::new(cache),
+        counters: Arc::default(),
+    };
+    Table::open(Arc::new(MemoryFile { bytes, mapped }), "t.ldb".to_owned(), read).map(Arc::new)
+}
+
+/// Bytewise, backwards, as a foreign order.
+struct Reverse;
+
+impl Comparator for Reverse {
+    fn name(&self) -> &str {
+        "reverse"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+/// Random internal or plain keys in the table's order: several versions of a key, keys that begin others, long ones.
+fn random_entries(random: &mut Random, order: &TableOrder) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let alphabet = [2, 5, 256][random.below(3)];
+    let longest = [4, 12, 40][random.below(3)];
+    let common = random.below(12);
+    let prefix = random.bytes(common, 256);
+    let count = random.below(400);
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let length = random.below(longest);
+        let mut key = prefix.clone();
+        key.extend(random.bytes(length, alphabet));
+        let value_length = if random.below(50) == 0 { random.below(9000) } else { random.below(60) };
+        let value = random.bytes(value_length, 30);
+        if order.is_internal() {
+            for _ in 0..=random.below(3) {
+                let kind = if random.below(4) == 0 { EntryKind::Deletion } else { EntryKind::Value };
+                entries.push((encode(&key, random.below(1000) as u64, kind), value.clone()));
+            }
+        } else {
+            entries.push((key, value));
+        }
+    }
+    entries.sort_by(|a, b| order.compare(&a.0, &b.0));
+    entries.dedup_by(|a, b| a.0 == b.0);
+    entries
+}
+
+fn random_settings(random: &mut Random) -> TableSettings {
+    let keys = if random.below(4) == 0 { KeyOrder::new(Arc::new(Reverse)) } else { KeyOrder::bytewise() };
+    let order = if random.below(3) == 0 { TableOrder::user(keys) } else { TableOrder::internal(keys) };
+    TableSettings {
+        block_size: [1, 256, 1024, 4096, 65_536][random.below(5)],
+        restart_interval: [1, 2, 16, 1000][random.below(4)],
+        compression: [Compression::None, Compression::Snappy][random.below(2)],
+        filter_policy: (random.below(2) == 0)
+            .then(|| Arc::new(BloomFilterPolicy::new(1 + random.below(20))) as Arc<dyn FilterPolicy>),
+        ..settings(order)
+    }
+}
+
+#[test]
+fn everything_comes_back_under_every_setting() {
+    for seed in 1..=300u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let settings = random_settings(&mut random);
+        let entries = random_entries(&mut random, &settings.order);
+        let (bytes, finished) = build(&settings, &entries);
+        assert_eq!(finished.properties.entries, entries.len() as u64, "seed {seed}");
+        let cache = [0, 3000, 1 << 20][random.below(3)];
+        let table = open(bytes, random.below(2) == 0, &settings, cache).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        check_scans(&table, &entries, seed);
+        check_seeks(&table, &entries, &mut random, seed);
+        check_gets(&table, &entries, &mut random, seed);
+        table.for_each_block(&mut |offset, _, result| result.unwrap_or_else(|e| panic!("seed {seed}, {offset}: {e}")));
+        assert_eq!(table.properties(), settings.order.is_internal().then_some(finished.properties), "seed {seed}");
+    }
+}
+
+fn check_scans(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], seed: u64) {
+    let mut iter = table.iter(true);
+    iter.seek_to_first();
+    for (key, value) in entries {
+        assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]), "seed {seed}");
+        iter.next();
+    }
+    assert!(!iter.valid() && iter.status().is_ok(), "seed {seed}");
+    iter.seek_to_last();
+    for (key, value) in entries.iter().rev() {
+        assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]), "seed {seed}");
+        iter.prev();
+    }
+    assert!(!iter.valid() && iter.status().is_ok(), "seed {seed}");
+    assert_eq!((iter.key(), iter.value()), (&[][..], &[][..]));
+}
+
+/// A key of the table, or one near it.
+fn sought(random: &mut Random, entries: &[(Vec<u8>, Vec<u8>)], order: &TableOrder) -> Vec<u8> {
+    let mut key = match entries.len() {
+        0 => Vec::new(),
+        count => entries[random.below(count)].0.clone(),
+    };
+    let user = key.len().saturating_sub(order.tag_size());
+    match random.below(4) {
+        0 => return key,
+        1 => key.truncate(random.below(user + 1)),
+        2 if user > 0 => {
+            key.truncate(user);
+            key[random.below(user)] = random.below(256) as u8;
+        }
+        _ => {
+            key.truncate(user);
+            key.push(random.below(256) as u8);
+        }
+    }
+    if order.is_internal() {
+        key.extend_from_slice(&pack_tag(random.below(1100) as u64, EntryKind::Value).to_le_bytes());
+    }
+    key
+}
+
+fn check_seeks(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut Random, seed: u64) {
+    let mut iter = table.iter(random.below(2) == 0);
+    for _ in 0..60 {
+        let target = sought(random, entries, table.order());
+        let mut expected = entries.partition_point(|(key, _)| table.order().compare(key, &target) == Ordering::Less);
+        iter.seek(&target);
+        for _ in 0..12 {
+            let here = entries.get(expected).map(|(key, value)| (&key[..], &value[..]));
+            assert_eq!(iter.valid().then(|| (iter.key(), iter.value())), here, "seed {seed}, target {target:?}");
+            if here.is_none() {
+                break;
+            }
+            if random.below(2) == 0 {
+                iter.next();
+                expected += 1;
+            } else {
+                iter.prev();
+                expected = expected.wrapping_sub(1);
+            }
+        }
+        iter.status().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+fn check_gets(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut Random, seed: u64) {
+    let order = table.order();
+    for (key, value) in entries {
+        let hit = table.get(key, random.below(2) == 0).expect("reads").unwrap_or_else(|| panic!("seed {seed}"));
+        assert_eq!(hit.value.as_slice(), &value[..], "seed {seed}");
+        assert!(table.may_contain(order.user_key(key)), "seed {seed}");
+        assert_eq!(hit.value.detach().as_slice(), &value[..], "seed {seed}");
+    }
+    for _ in 0..60 {
+        let target = sought(random, entries, order);
+        let at = entries.partition_point(|(key, _)| order.compare(key, &target) == Ordering::Less);
+        let expected = entries.get(at).filter(|(key, _)| order.user_key(key) == order.user_key(&target));
+        let hit = table.get(&target, true).expect("reads");
+        assert_eq!(
+            hit.as_ref().map(|hit| hit.value.as_slice()),
+            expected.map(|(_, value)| &value[..]),
+            "seed {seed}, target {target:?}"
+        );
+        if let (true, Some(hit), Some((key, _))) = (order.is_internal(), hit, expected) {
+            assert_eq!(hit.tag.to_le_bytes(), key[key.len() - TAG_SIZE..], "seed {seed}");
+        }
+    }
+}
+
+fn small_table(compression: Compression) -> (Vec<u8>, TableSettings, BTreeMap<Vec<u8>, Vec<u8>>) {
+    let settings = TableSettings {
+        block_size: 128,
+        restart_interval: 4,
+        compression,
+        filter_policy: Some(Arc::new(BloomFilterPolicy::new(10))),
+        ..settings(TableOrder::internal(KeyOrder::bytewise()))
+    };
+    let entry = |n: u64| (encode(format!("key{n:03}").as_bytes(), n, EntryKind::Value), vec![b'v'; n as usize % 17]);
+    let entries: Vec<_> = (0..40).map(entry).collect();
+    let (bytes, _) = build(&settings, &entries);
+    (bytes, settings, entries.into_iter().collect())
+}
+
+/// Reads everything there is in `bytes`; whatever comes back is right or a corruption.
+fn read_damaged(bytes: Vec<u8>, mapped: bool, settings: &TableSettings, truth: &BTreeMap<Vec<u8>, Vec<u8>>) -> u32 {
+    let corrupted = |error: Error| assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    let table = match open(bytes, mapped, settings, 1 << 16) {
+        Ok(table) => table,
+        Err(error) => {
+            corrupted(error);
+            return 1;
+        }
+    };
+    let mut damage = 0;
+    let mut iter = table.iter(false);
+    iter.seek_to_first();
+    let mut expected = truth.iter();
+    while iter.valid() {
+        assert_eq!(expected.next(), Some((&iter.key().to_vec(), &iter.value().to_vec())));
+        iter.next();
+    }
+    match iter.status() {
+        Ok(()) => assert_eq!(expected.next(), None),
+        Err(error) => {
+            damage += 1;
+            corrupted(error);
+        }
+    }
+    iter.seek_to_last();
+    let mut expected = truth.iter().rev();
+    while iter.valid() {
+        assert_eq!(expected.next(), Some((&iter.key().to_vec(), &iter.value().to_vec())));
+        iter.prev();
+    }
+    match iter.status() {
+        Ok(()) => assert_eq!(expected.next(), None),
+        Err(error) => corrupted(error),
+    }
+    for (key, value) in truth {
+        match table.get(key, true) {
+            Ok(hit) => assert_eq!(hit.expect("present").value.as_slice(), &value[..]),
+            Err(error) => corrupted(error),
+        }
+    }
+    table.for_each_block(&mut |_, _, result| {
+        if let Err(error) = result {
+            damage += 1;
+            corrupted(error);
+        }
+    });
+    damage
+}
+
+#[test]
+fn every_flipped_byte_is_harmless_or_noticed() {
+    for compression in [Compression::None, Compression::Snappy] {
+        let (bytes, settings, truth) = small_table(compression);
+        assert_eq!(read_damaged(bytes.clone(), true, &settings, &truth), 0);
+        let padding = bytes.len() - 48..bytes.len() - 8;
+        for at in 0..bytes.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                let noticed = read_damaged(damaged, at % 2 == 0, &settings, &truth);
+                assert!(noticed > 0 || padding.contains(&at), "byte {at} changed and nobody noticed");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_noticed() {
+    let (bytes, settings, truth) = small_table(Compression::Snappy);
+    for length in 0..bytes.len() {
+        assert!(read_damaged(bytes[..length].to_vec(), length % 2 == 0, &settings, &truth) > 0);
+    }
+}
+
+/// Flips bytes and repairs the checksums after it, so that only the structure can tell.
+#[test]
+fn lies_with_good_checksums_do_not_panic() {
+    let (bytes, settings, _) = small_table(Compression::None);
+    let mut blocks = Vec::new();
+    open(bytes.clone(), true, &settings, 0).expect("opens").for_each_block(&mut |offset, size, _| {
+        blocks.push((offset as usize, size as usize));
+    });
+    let read_all = |bytes: Vec<u8>, at: usize| {
+        let Ok(table) = open(bytes, at % 2 == 0, &settings, 1 << 16) else { return };
+        let mut iter = table.iter(true);
+        iter.seek_to_first();
+        (0..200).for_each(|_| iter.next());
+        iter.seek_to_last();
+        (0..200).for_each(|_| iter.prev());
+        for n in 0..40 {
+            let key = encode(format!("key{n:03}").as_bytes(), MAX_SEQUENCE, EntryKind::Value);
+            let _ = table.get(&key, true);
+            iter.seek(&key);
+            iter.prev();
+            iter.prev();
+        }
+        table.for_each_block(&mut |_, _, _| {});
+    };
+    for &(offset, size) in &blocks {
+        for at in offset..offset + size {
+            for flip in [0x01, 0x03, 0x10, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                let trailer = format::trailer(&damaged[offset..offset + size], 0);
+                damaged[offset + size..offset + size + 5].copy_from_slice(&trailer);
+                read_all(damaged, at);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_blocks_do_not_panic() {
+    for seed in 1..=3000u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let size = random.below(200);
+        let alphabet = [4, 16, 256][random.below(3)];
+        let mut bytes = random.bytes(size, alphabet);
+        for n in 0..random.below(4) {
+            let restart = if n == 0 { 0 } else { random.below(size + 2) };
+            bytes.extend_from_slice(&(restart as u32).to_le_bytes());
+        }
+        let restarts = random.below(5) as u32;
+        bytes.extend_from_slice(&restarts.to_le_bytes());
+        let length = bytes.len();
+        let data = format::BlockData::Owned { bytes: bytes.into_boxed_slice(), length };
+        let Ok(block) = block::Block::parse(data) else { continue };
+        let block = Arc::new(block);
+        for order in [TableOrder::user(KeyOrder::bytewise()), TableOrder::internal(KeyOrder::bytewise())] {
+            let _ = index::Index::decode(Arc::clone(&block), &order, 1 << 20);
+            let mut iter = block_iter::BlockIter::new(order.tag_size());
+            iter.set_block(Some(Arc::clone(&block)));
+            iter.seek_to_first();
+            (0..100).for_each(|_| iter.next());
+            iter.seek_to_last();
+            (0..100).for_each(|_| iter.prev());
+            for _ in 0..10 {
+                let length = random.below(20);
+                iter.seek(&order, &random.bytes(length, 16));
+                (0..5).for_each(|_| if random.below(2) == 0 { iter.prev() } else { iter.next() });
+            }
+        }
+    }
+}
+
+#[test]
+fn golden_bytes_of_a_table() {
+    // What leveldb::TableBuilder of LevelDB 1.23 writes for these entries and options.
+    let settings = TableSettings {
+        block_size: 32,
+        restart_interval: 2,
+        compression: Compression::None,
+        filter_policy: Some(Arc::new(BloomFilterPolicy::new(10))),
+        ..settings(TableOrder::user(KeyOrder::bytewise()))
+    };
+    let entries: Vec<(Vec<u8>, Vec<u8>)> =
+        [("apple", "1"), ("apply", "22"), ("banana", ""), ("bandana", "xyz")].map(|(k, v)| (k.into(), v.into())).into();
+    let (bytes, finished) = build(&settings, &entries);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, GOLDEN);
+    assert_eq!((&finished.smallest[..], &finished.largest[..]), (&b"apple"[..], &b"bandana"[..]));
+}
+
+const GOLDEN: &str = "0005016170706c653104010279323200060062616e616e61000000000f00000002000000003933af3e00070362616e64616e6178797a0000000001000000000fa30c321650105c8011d10f0600000000090000000b000e1ca1d600220266696c7465722e6c6576656c64622e4275696c74696e426c6f6f6d46696c746572324312000000000100000000887aa10f00040262616e62002400010263291500000000090000000200000000e8085ded5a2f8e011b000000000000000000000000000000000000000000000000000000000000000000000057fb808b247547db";
+
+#[test]
+fn builders_refuse_disorder_and_stay_failed() {
+    let order = TableOrder::internal(KeyOrder::bytewise());
+    let mut builder = TableBuilder::new(Box::new(Sink::default()), &settings(order.clone()));
+    let kind = |result: Result<()>| result.map_err(|error| error.kind());
+    builder.add(&encode(b"b", 5, EntryKind::Value), b"").expect("adds");
+    assert_eq!(kind(builder.add(&encode(b"b", 5, EntryKind::Value), b"")), Err(ErrorKind::InvalidArgument));
+    assert_eq!(kind(builder.add(&encode(b"b", 6, EntryKind::Value), b"")), Err(ErrorKind::InvalidArgument));
+    assert_eq!(kind(builder.add(b"c", b"")), Err(ErrorKind::InvalidArgument));
+    builder.add(&encode(b"b", 4, EntryKind::Value), b"").expect("adds");
+    assert_eq!(builder.entries(), 2);
+    assert_eq!(builder.file_size(), 0);
+    builder.flush().expect("flushes");
+    assert!(builder.file_size() > 0);
+    builder.abandon();
+
+    let full = Sink { capacity: Some(10), ..Sink::default() };
+    let mut builder = TableBuilder::new(Box::new(full), &settings(order));
+    builder.add(&encode(b"k", 1, EntryKind::Value), &[7; 200]).expect("only collected");
+    assert_eq!(kind(builder.flush()), Err(ErrorKind::Io));
+    assert_eq!(kind(builder.add(&encode(b"l", 1, EntryKind::Value), b"")), Err(ErrorKind::Io));
+    assert!(builder.finish().is_err());
+}
+
+#[test]
+fn foreign_and_missing_filters_are_ignored() {
+    struct Other;
+    impl FilterPolicy for Other {
+        fn name(&self) -> &str {
+            "other"
+        }
+        fn create_filter(&self, _: &[&[u8]], _: &mut Vec<u8>) {}
+        fn key_may_match(&self, _: &[u8], _: &[u8]) -> bool {
+            false
+        }
+    }
+    let (bytes, mut settings, truth) = small_table(Compression::None);
+    settings.filter_policy = Some(Arc::new(Other));
+    assert_eq!(read_damaged(bytes.clone(), true, &settings, &truth), 0);
+    settings.filter_policy = None;
+    assert_eq!(read_damaged(bytes, true, &settings, &truth), 0);
+}
+
+#[test]
+fn counters_tell_what_reads_did() {
+    let (bytes, settings, truth) = small_table(Compression::Snappy);
+    let counters = Arc::new(ReadCounters::default());
+    let read = TableReadSettings {
+        order: settings.order.clone(),
+        filter_policy: settings.filter_policy.clone(),
+        cache: BlockCache::new(1 << 20),
+        counters: Arc::clone(&counters),
+    };
+    let table = Table::open(Arc::new(MemoryFile { bytes, mapped: true }), "t.ldb".to_owned(), read).expect("opens");
+    for _ in 0..2 {
+        for key in truth.keys() {
+            assert!(table.get(key, true).expect("reads").is_some());
+        }
+    }
+    for n in 0..30 {
+        let absent = encode(format!("key{n:03}?").as_bytes(), MAX_SEQUENCE, EntryKind::Value);
+        assert!(table.get(&absent, true).expect("reads").is_none());
+    }
+    let totals = counters.totals();
+    assert_eq!(totals.filter_checked, 110);
+    assert!(totals.filter_useful > 25, "{totals:?}");
+    assert!(totals.cache_misses <= 40 && totals.cache_misses > 5, "{totals:?}");
+    assert_eq!(totals.cache_hits + totals.cache_misses + totals.filter_useful, 110);
+}
