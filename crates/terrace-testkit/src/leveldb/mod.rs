@@ -44,7 +44,7 @@ pub struct PeerOptions {
     pub max_file_size: usize,
     /// `reuse_logs`.
     pub reuse_logs: bool,
-    /// The comparator `terrace.test.Reverse`, which is the bytewise order backwards.
+    /// The comparator [`ReverseComparator`](crate::model::ReverseComparator).
     pub reverse: bool,
 }
 

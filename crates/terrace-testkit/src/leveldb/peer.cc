@@ -255,7 +255,7 @@ class Arguments {
 class ReverseComparator : public leveldb::Comparator {
  public:
   int Compare(const leveldb::Slice& a, const leveldb::Slice& b) const override { return b.compare(a); }
-  const char* Name() const override { return "terrace.test.Reverse"; }
+  const char* Name() const override { return "terrace.test.ReverseBytewise"; }
   void FindShortestSeparator(std::string*, const leveldb::Slice&) const override {}
   void FindShortSuccessor(std::string*) const override {}
 };
