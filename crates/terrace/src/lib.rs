@@ -15,9 +15,14 @@ mod write;
 
 pub use base::comparator::{BytewiseComparator, Comparator};
 pub use base::error::{Error, ErrorKind, Result};
+pub use db::{
+    Cursor, Db, Entries, Event, EventListener, LevelStats, NUM_LEVELS, Options, PinnedValue, ReadOptions, RecoveryMode,
+    Snapshot, Stats, TableFile, WriteOptions, destroy,
+};
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,
     ReadAccess, WritableFile,
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};
 pub use table::{BlockCache, Compression};
+pub use write::batch::{Operation, WriteBatch};

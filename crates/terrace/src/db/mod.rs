@@ -1,1 +1,40 @@
-//! .
+//! The database: opening, recovery, reads, writes, background work.
+//!
+//! [`Db`] is the thin front; [`DbCore`](core::DbCore) is what background jobs, iterators and snapshots
+//! share. The life of a write, a read, a merge and an open is told in `docs/architecture.md`.
+//!
+//! # Locks
+//! In this order, none taken while a later one is held:
+//! 1. the *commit lock* ([`commit`]): the log, the memtable being written and the last sequence number;
+//! 2. the *manifest lock* ([`VersionSet`](crate::version::version_set::VersionSet)): held across the I/O of an edit;
+//! 3. the *state lock* ([`state`]): what is queued and running, and the swap of views. Never held across I/O.
+//!
+//! Readers take none of them.
+
+mod background;
+mod commit;
+mod core;
+mod cursor;
+mod destroy;
+pub(crate) mod events;
+mod handle;
+mod info_log;
+mod manual;
+mod open;
+pub(crate) mod options;
+mod pinned;
+mod property;
+mod read;
+mod recovery;
+pub(crate) mod snapshot;
+mod state;
+mod statistics;
+
+pub use self::cursor::{Cursor, Entries};
+pub use self::destroy::destroy;
+pub use self::events::{Event, EventListener};
+pub use self::handle::Db;
+pub use self::options::{NUM_LEVELS, Options, ReadOptions, RecoveryMode, WriteOptions};
+pub use self::pinned::PinnedValue;
+pub use self::snapshot::Snapshot;
+pub use self::statistics::{LevelStats, Stats, TableFile};

@@ -20,6 +20,7 @@ mod memory;
 mod pool;
 mod posix;
 mod posix_file;
+mod shared_file;
 mod system_call;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 pub use self::memory::MemEnv;
 pub use self::posix::PosixEnv;
+pub(crate) use self::shared_file::with_syncer;
 
 use crate::base::error::Result;
 

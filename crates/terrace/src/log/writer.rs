@@ -36,11 +36,16 @@ impl LogWriter {
 
     /// Appends one record.
     pub(crate) fn add_record(&mut self, payload: &[u8]) -> Result<()> {
+        self.add_record_parts(&[], payload)
+    }
+
+    /// Appends one record whose payload is `head` and then `rest`.
+    pub(crate) fn add_record_parts(&mut self, head: &[u8], rest: &[u8]) -> Result<()> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         self.scratch.clear();
-        encode(&mut self.scratch, (self.offset % BLOCK_SIZE as u64) as usize, payload);
+        encode(&mut self.scratch, (self.offset % BLOCK_SIZE as u64) as usize, head, rest);
         if let Err(error) = self.file.append(&self.scratch) {
             return Err(self.fail(error));
         }
@@ -77,8 +82,8 @@ impl LogWriter {
     }
 }
 
-/// Appends to `dst` the fragments of a record that begins `position` bytes into a block.
-fn encode(dst: &mut Vec<u8>, mut position: usize, mut payload: &[u8]) {
+/// Appends to `dst` the fragments of the record `head` + `rest`, which begins `position` bytes into a block.
+fn encode(dst: &mut Vec<u8>, mut position: usize, mut head: &[u8], mut rest: &[u8]) {
     if BLOCK_SIZE - position < HEADER_SIZE {
         dst.resize(dst.len() + BLOCK_SIZE - position, 0);
         position = 0;
@@ -86,20 +91,22 @@ fn encode(dst: &mut Vec<u8>, mut position: usize, mut payload: &[u8]) {
     let mut first = true;
     loop {
         let room = BLOCK_SIZE - position - HEADER_SIZE;
-        let (fragment, rest) = payload.split_at(payload.len().min(room));
-        let kind = match (first, rest.is_empty()) {
+        let (head_part, head_left) = head.split_at(head.len().min(room));
+        let (rest_part, rest_left) = rest.split_at(rest.len().min(room - head_part.len()));
+        let done = head_left.is_empty() && rest_left.is_empty();
+        let kind = match (first, done) {
             (true, true) => FULL,
             (true, false) => FIRST,
             (false, false) => MIDDLE,
             (false, true) => LAST,
         };
-        put_fragment(dst, kind, fragment);
-        position += HEADER_SIZE + fragment.len();
-        if rest.is_empty() {
+        put_fragment(dst, kind, head_part, rest_part);
+        position += HEADER_SIZE + head_part.len() + rest_part.len();
+        if done {
             break;
         }
         // The fragment filled its block.
-        (first, payload, position) = (false, rest, 0);
+        (first, head, rest, position) = (false, head_left, rest_left, 0);
     }
     let left = BLOCK_SIZE - position;
     if left < HEADER_SIZE {
@@ -107,11 +114,12 @@ fn encode(dst: &mut Vec<u8>, mut position: usize, mut payload: &[u8]) {
     }
 }
 
-fn put_fragment(dst: &mut Vec<u8>, kind: u8, payload: &[u8]) {
+fn put_fragment(dst: &mut Vec<u8>, kind: u8, head: &[u8], rest: &[u8]) {
     let start = dst.len();
-    let length = (payload.len() as u16).to_le_bytes();
+    let length = ((head.len() + rest.len()) as u16).to_le_bytes();
     dst.extend_from_slice(&[0, 0, 0, 0, length[0], length[1], kind]);
-    dst.extend_from_slice(payload);
+    dst.extend_from_slice(head);
+    dst.extend_from_slice(rest);
     let crc = checksum::masked(&dst[start + HEADER_SIZE - 1..]);
     dst[start..start + 4].copy_from_slice(&crc.to_le_bytes());
 }

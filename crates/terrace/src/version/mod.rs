@@ -1,1 +1,17 @@
-//! .
+//! Which files make up the database, level by level, and how that is recorded.
+//!
+//! A [`Version`](version::Version) is an immutable set of table files. A [`VersionEdit`](edit::VersionEdit) is the
+//! difference between two versions and one record of the MANIFEST; [`VersionSet`](version_set::VersionSet) writes
+//! edits and applies them. [`TableSet`](table_set::TableSet) keeps a bounded number of tables open.
+
+pub(crate) mod edit;
+pub(crate) mod file_meta;
+pub(crate) mod filename;
+pub(crate) mod manifest;
+pub(crate) mod table_set;
+#[allow(clippy::module_inception)]
+pub(crate) mod version;
+pub(crate) mod version_set;
+
+/// The number of levels. Part of LevelDB's format: an edit that names a deeper one is refused.
+pub(crate) const NUM_LEVELS: usize = 7;

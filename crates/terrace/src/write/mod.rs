@@ -1,1 +1,5 @@
-//! .
+//! What a write is, and how writes become durable together.
+
+pub(crate) mod batch;
+pub(crate) mod log_sync;
+pub(crate) mod throttle;

@@ -1,0 +1,158 @@
+//! Carries out a plan: merges the inputs, drops what nobody needs, writes the outputs.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{InternalOrder, ParsedKey, SequenceNumber};
+use crate::iterator::level::LevelIter;
+use crate::iterator::source::Source;
+use crate::iterator::visible::Merged;
+use crate::version::NUM_LEVELS;
+use crate::version::file_meta::FileMeta;
+use crate::version::table_set::TableSet;
+use crate::version::version::Version;
+
+use super::drop_rules::DropRules;
+use super::output::{Output, OutputSettings, OutputWriter};
+use super::plan::Plan;
+
+/// Entries between two looks at whether to stop.
+const CANCEL_INTERVAL: u64 = 512;
+
+/// What a merge needs.
+pub(crate) struct CompactionJob<'a> {
+    pub(crate) plan: &'a Plan,
+    /// The version that was planned on.
+    pub(crate) version: &'a Version,
+    pub(crate) tables: &'a Arc<TableSet>,
+    pub(crate) order: &'a InternalOrder,
+    pub(crate) outputs: OutputSettings,
+    pub(crate) max_file_size: u64,
+    /// Sequence numbers that somebody may still read at, besides the present.
+    pub(crate) snapshots: Vec<SequenceNumber>,
+    pub(crate) cancelled: &'a dyn Fn() -> bool,
+}
+
+impl CompactionJob<'_> {
+    /// Merges. The outputs are durable but not installed.
+    pub(crate) fn run(self) -> Result<Vec<Output>> {
+        let mut merged = Merged::new(self.sources()?, self.order);
+        let mut rules = DropRules::new(self.order.keys.clone(), self.snapshots.clone());
+        let mut below = Below::new(self.version, self.plan.output_level, self.order);
+        let mut grandparents = Grandparents::new(&self.plan.grandparents, self.order, self.max_file_size);
+        let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
+        let mut last_written: Vec<u8> = Vec::new();
+        let mut until_look = CANCEL_INTERVAL;
+        merged.seek_to_first();
+        while merged.valid() {
+            until_look -= 1;
+            if until_look == 0 {
+                until_look = CANCEL_INTERVAL;
+                if (self.cancelled)() {
+                    return Err(Error::busy("the database is closing"));
+                }
+            }
+            let key = merged.key();
+            let entry = ParsedKey::parse(key)
+                .ok_or_else(|| Error::corruption("an entry whose internal key is too short or of an unknown kind"))?;
+            if rules.keep(&entry, |user_key| below.is_base(user_key)) {
+                let full = writer.present_size() >= self.max_file_size;
+                if (full || grandparents.should_cut(key, writer.present_size()))
+                    && self.order.keys.compare(entry.user_key, &last_written) != Ordering::Equal
+                {
+                    writer.cut()?;
+                    grandparents.restart();
+                }
+                writer.add(key, merged.value())?;
+                last_written.clear();
+                last_written.extend_from_slice(entry.user_key);
+            }
+            merged.next();
+        }
+        merged.status()?;
+        writer.finish()
+    }
+
+    fn sources(&self) -> Result<Vec<Source>> {
+        let mut sources = Vec::new();
+        for (side, files) in self.plan.inputs.iter().enumerate() {
+            let level = if side == 0 { self.plan.level } else { self.plan.output_level };
+            if level == 0 {
+                for file in files {
+                    sources.push(Source::Table(self.tables.table(file)?.into_arc().iter(false)));
+                }
+            } else if !files.is_empty() {
+                let run = LevelIter::new(files.clone(), self.tables.clone(), self.order.clone(), false);
+                sources.push(Source::Level(run));
+            }
+        }
+        Ok(sources)
+    }
+}
+
+/// Whether a key may have older entries below the output. Asked with ascending keys, so that each level is walked
+/// once.
+struct Below<'a> {
+    version: &'a Version,
+    order: &'a InternalOrder,
+    output_level: usize,
+    positions: [usize; NUM_LEVELS],
+}
+
+impl<'a> Below<'a> {
+    fn new(version: &'a Version, output_level: usize, order: &'a InternalOrder) -> Self {
+        Below { version, order, output_level, positions: [0; NUM_LEVELS] }
+    }
+
+    fn is_base(&mut self, user_key: &[u8]) -> bool {
+        let keys = &self.order.keys;
+        for level in self.output_level + 1..NUM_LEVELS {
+            let files = &self.version.levels[level];
+            let position = &mut self.positions[level];
+            while let Some(file) = files.get(*position) {
+                if keys.compare(user_key, file.largest_user_key()) != Ordering::Greater {
+                    if keys.compare(user_key, file.smallest_user_key()) != Ordering::Less {
+                        return false;
+                    }
+                    break;
+                }
+                *position += 1;
+            }
+        }
+        true
+    }
+}
+
+/// How much of the level below the output the present table overlaps.
+struct Grandparents<'a> {
+    files: &'a [Arc<FileMeta>],
+    order: &'a InternalOrder,
+    limit: u64,
+    position: usize,
+    overlapped: u64,
+}
+
+impl<'a> Grandparents<'a> {
+    fn new(files: &'a [Arc<FileMeta>], order: &'a InternalOrder, max_file_size: u64) -> Self {
+        Grandparents { files, order, limit: Plan::grandparent_limit(max_file_size), position: 0, overlapped: 0 }
+    }
+
+    /// Whether the table must end before `key`, so that merging it down later does not rewrite too much.
+    #[inline]
+    fn should_cut(&mut self, key: &[u8], present_size: u64) -> bool {
+        while let Some(file) = self.files.get(self.position)
+            && self.order.compare(key, &file.largest) == Ordering::Greater
+        {
+            if present_size > 0 {
+                self.overlapped += file.size;
+            }
+            self.position += 1;
+        }
+        self.overlapped > self.limit
+    }
+
+    fn restart(&mut self) {
+        self.overlapped = 0;
+    }
+}

@@ -1,0 +1,130 @@
+//! Writes the tables that a merge or a flush produces.
+//!
+//! # Invariants
+//! 1. A table is synced before it is handed over.
+//! 2. Tables that are not handed over are removed when the writer is dropped.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::env::{CreateOptions, Env};
+use crate::table::{TableBuilder, TableSettings};
+use crate::version::edit::NewFile;
+use crate::version::file_meta::Contents;
+use crate::version::filename;
+use crate::version::version_set::FileNumbers;
+
+/// Where tables are written and how.
+#[derive(Clone)]
+pub(crate) struct OutputSettings {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) dir: PathBuf,
+    pub(crate) numbers: Arc<FileNumbers>,
+    pub(crate) file_mode: u32,
+    pub(crate) table: TableSettings,
+}
+
+impl OutputSettings {
+    fn start(&self) -> Result<Open> {
+        let number = self.numbers.take();
+        let path = self.dir.join(filename::table(number));
+        let file = self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
+        Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
+    }
+}
+
+/// A finished, durable table.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) file: NewFile,
+    pub(crate) contents: Contents,
+}
+
+struct Open {
+    number: u64,
+    builder: TableBuilder,
+}
+
+/// Writes entries, in order, to one table after another.
+pub(crate) struct OutputWriter {
+    settings: OutputSettings,
+    level: usize,
+    open: Option<Open>,
+    finished: Vec<Output>,
+}
+
+impl OutputWriter {
+    pub(crate) fn new(settings: OutputSettings, level: usize) -> Self {
+        OutputWriter { settings, level, open: None, finished: Vec::new() }
+    }
+
+    /// Adds an entry to the present table, starting one if there is none.
+    #[inline]
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let open = match &mut self.open {
+            Some(open) => open,
+            none => none.insert(self.settings.start()?),
+        };
+        open.builder.add(key, value)
+    }
+
+    /// The bytes of the present table so far; 0 if there is none.
+    #[inline]
+    pub(crate) fn present_size(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.builder.file_size())
+    }
+
+    /// Finishes the present table, if there is one, and syncs it.
+    pub(crate) fn cut(&mut self) -> Result<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let result = finish(open, self.level);
+        match result {
+            Ok(output) => {
+                self.finished.push(output);
+                Ok(())
+            }
+            Err((number, error)) => {
+                self.remove(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Finishes, makes the names of all tables durable and hands them over.
+    pub(crate) fn finish(mut self) -> Result<Vec<Output>> {
+        self.cut()?;
+        if !self.finished.is_empty() {
+            self.settings.env.sync_dir(&self.settings.dir)?;
+        }
+        Ok(std::mem::take(&mut self.finished))
+    }
+
+    fn remove(&self, number: u64) {
+        // A leftover is harmless: no MANIFEST names it, and the next open removes it.
+        let _ = self.settings.env.remove(&self.settings.dir.join(filename::table(number)));
+    }
+}
+
+fn finish(open: Open, level: usize) -> std::result::Result<Output, (u64, crate::Error)> {
+    let number = open.number;
+    let finished = open.builder.finish().and_then(|mut table| {
+        table.file.sync()?;
+        table.file.close()?;
+        Ok(Output {
+            file: NewFile { level, number, size: table.size, smallest: table.smallest, largest: table.largest },
+            contents: Contents::from(table.properties),
+        })
+    });
+    finished.map_err(|error| (number, error))
+}
+
+impl Drop for OutputWriter {
+    fn drop(&mut self) {
+        let abandoned = self.open.take().map(|open| open.number);
+        let finished = std::mem::take(&mut self.finished);
+        for number in finished.iter().map(|output| output.file.number).chain(abandoned) {
+            self.remove(number);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Chooses what to merge next. Pure: the same version, settings and reservations give the same plan.
+//!
+//! The shape is LevelDB's: when level 0 has enough files, or a deeper level enough bytes, files move one level down,
+//! merged with what they overlap there. Within a level the file with the least to rewrite below it goes first
+//! (RocksDB's `kMinOverlappingRatio`), which lowers write amplification against LevelDB's round robin. When nothing
+//! is due, files that are mostly tombstones are pushed down to what they hide, and files that reads looked into in
+//! vain are merged.
+//!
+//! # Invariants
+//! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
+//! 2. A plan takes every level-0 file that overlaps one it takes, and every file of a level that shares a user key
+//!    with one it takes: no older version of a key is left above a newer one.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::base::comparator::KeyOrder;
+use crate::version::NUM_LEVELS;
+use crate::version::file_meta::FileMeta;
+use crate::version::version::{Version, key_range, total_size};
+
+/// The files of level 0 at which merging begins.
+pub(crate) const LEVEL_0_TRIGGER: usize = 4;
+/// The bytes at which level 1 is merged downwards, and how much more each deeper level may hold.
+const LEVEL_1_BYTES: u64 = 10 << 20;
+const LEVEL_MULTIPLIER: u64 = 10;
+/// An output may overlap this many times its own size in the level below, so that it can be merged down cheaply.
+const GRANDPARENT_LIMIT: u64 = 10;
+/// Taking in more files of the upper level stops when a merge would read this many times the output file size.
+const EXPANSION_LIMIT: u64 = 25;
+/// The deepest level to which a memtable is written directly.
+const DEEPEST_FLUSH_LEVEL: usize = 2;
+
+/// Why a merge is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A level is larger than it should be.
+    Size,
+    /// Somebody asked for it.
+    Manual,
+    /// Mostly tombstones: merging gives space back.
+    Tombstones,
+    /// Reads kept looking into this file in vain.
+    Seeks,
+}
+
+/// What the planner needs to know besides the version.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanSettings {
+    pub(crate) keys: KeyOrder,
+    pub(crate) max_file_size: u64,
+    /// The smallest sequence number that somebody may read at besides the present; the last one if nobody does.
+    pub(crate) oldest_snapshot: u64,
+}
+
+/// What a merge in progress holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Reservation {
+    pub(crate) id: u64,
+    pub(crate) files: Vec<u64>,
+    pub(crate) output_level: usize,
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+}
+
+/// A merge to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) reason: Reason,
+    pub(crate) level: usize,
+    pub(crate) output_level: usize,
+    /// The files of `level`, and those of `output_level` that they overlap.
+    pub(crate) inputs: [Vec<Arc<FileMeta>>; 2],
+    /// The files below the output, which limit how far one output file may reach.
+    pub(crate) grandparents: Vec<Arc<FileMeta>>,
+    /// Whether the only input can be handed down as it is.
+    pub(crate) is_move: bool,
+}
+
+impl Plan {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileMeta>> {
+        self.inputs.iter().flatten()
+    }
+
+    pub(crate) fn input_bytes(&self) -> u64 {
+        self.files().map(|file| file.size).sum()
+    }
+
+    pub(crate) fn grandparent_limit(settings_max_file_size: u64) -> u64 {
+        GRANDPARENT_LIMIT * settings_max_file_size
+    }
+
+    pub(crate) fn reservation(&self, id: u64, keys: &KeyOrder) -> Reservation {
+        let (from, to) = key_range(keys, self.files()).unwrap_or_default();
+        let files = self.files().map(|file| file.number).collect();
+        Reservation { id, files, output_level: self.output_level, from, to }
+    }
+}
+
+/// Chooses plans for one version.
+pub(crate) struct Planner<'a> {
+    pub(crate) version: &'a Version,
+    pub(crate) settings: &'a PlanSettings,
+    pub(crate) busy: &'a [Reservation],
+}
+
+/// The bytes that `level` (1 and deeper) may hold before it is merged downwards.
+pub(crate) fn level_limit(level: usize) -> u64 {
+    LEVEL_1_BYTES * LEVEL_MULTIPLIER.pow(level.saturating_sub(1) as u32)
+}
+
+/// The bytes that should be moved down before every level is within its limit.
+pub(crate) fn pending_bytes(version: &Version) -> u64 {
+    let level_0 = &version.levels[0];
+    let over_0 = if level_0.len() >= LEVEL_0_TRIGGER { total_size(level_0) } else { 0 };
+    let deeper = (1..NUM_LEVELS - 1).map(|level| version.level_bytes(level).saturating_sub(level_limit(level)));
+    over_0 + deeper.sum::<u64>()
+}
+
+impl Planner<'_> {
+    /// The most urgent merge that can begin now.
+    pub(crate) fn pick(&self) -> Option<Plan> {
+        let mut scores: Vec<_> = (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
+        scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let due = scores.iter().take_while(|(score, _)| *score >= 1.0);
+        due.filter_map(|&(_, level)| self.pick_level(level))
+            .next()
+            .or_else(|| self.pick_tombstones())
+            .or_else(|| self.pick_seeks())
+    }
+
+    /// How urgent it is to merge `level` downwards: 1 and above is due.
+    fn score(&self, level: usize) -> f64 {
+        let free = self.version.levels[level].iter().filter(|file| !self.is_busy(file));
+        match level {
+            0 => free.count() as f64 / LEVEL_0_TRIGGER as f64,
+            _ => free.map(|file| file.size).sum::<u64>() as f64 / level_limit(level) as f64,
+        }
+    }
+
+    fn is_busy(&self, file: &FileMeta) -> bool {
+        self.busy.iter().any(|reservation| reservation.files.contains(&file.number))
+    }
+
+    fn pick_level(&self, level: usize) -> Option<Plan> {
+        if level == 0 {
+            // The oldest file and all that overlap it: recency within level 0 stays as it is.
+            let oldest = self.version.levels[0].last()?;
+            return self.plan(Reason::Size, 0, 1, std::slice::from_ref(oldest));
+        }
+        let mut candidates: Vec<_> = self.version.levels[level]
+            .iter()
+            .filter(|file| !self.is_busy(file))
+            .map(|file| (self.overlap_below(level, file) as f64 / file.size.max(1) as f64, file))
+            .collect();
+        candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        candidates
+            .into_iter()
+            .find_map(|(_, file)| self.plan(Reason::Size, level, level + 1, std::slice::from_ref(file)))
+    }
+
+    /// The bytes of the next level that `file` overlaps.
+    fn overlap_below(&self, level: usize, file: &FileMeta) -> u64 {
+        let keys = &self.settings.keys;
+        let files = &self.version.levels[level + 1];
+        let first = files.partition_point(|other| {
+            keys.compare(other.largest_user_key(), file.smallest_user_key()) == Ordering::Less
+        });
+        files[first..]
+            .iter()
+            .take_while(|other| keys.compare(other.smallest_user_key(), file.largest_user_key()) != Ordering::Greater)
+            .map(|other| other.size)
+            .sum()
+    }
+
+    /// A file at least half of whose entries are tombstones that no reader needs.
+    fn pick_tombstones(&self) -> Option<Plan> {
+        let idle = self.busy.is_empty();
+        let worth_it = |file: &FileMeta| {
+            file.contents().is_some_and(|contents| {
+                contents.deletions > 0
+                    && contents.deletions * 2 >= contents.entries
+                    && contents.largest_sequence <= self.settings.oldest_snapshot
+            })
+        };
+        let mut candidates = self.version.files().filter(|(_, file)| idle && worth_it(file));
+        candidates.find_map(|(level, file)| {
+            // At the bottom of its key range a tombstone hides nothing: rewriting the file in place drops it.
+            let (from, to) = (file.smallest_user_key(), file.largest_user_key());
+            let covered = (level + 1..NUM_LEVELS)
+                .any(|deeper| self.version.overlaps_level(&self.settings.keys, deeper, from, to));
+            let output_level = if covered || level == 0 { level + 1 } else { level };
+            let mut plan = self.plan(Reason::Tombstones, level, output_level, std::slice::from_ref(file))?;
+            // Only merging drops tombstones. Moving down to what is hidden deeper is progress too.
+            plan.is_move &= covered;
+            Some(plan)
+        })
+    }
+
+    fn pick_seeks(&self) -> Option<Plan> {
+        if !self.busy.is_empty() {
+            return None;
+        }
+        let exhausted = |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
+        let mut candidates = self.version.files().filter(|(level, file)| *level < NUM_LEVELS - 1 && exhausted(file));
+        candidates.find_map(|(level, file)| self.plan(Reason::Seeks, level, level + 1, std::slice::from_ref(file)))
+    }
+
+    /// The files of `level` in an inclusive range, merged into the next level or, at the bottom, rewritten in place.
+    pub(crate) fn manual(&self, level: usize, in_place: bool, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<Plan> {
+        let keys = &self.settings.keys;
+        let files = self.version.overlapping(keys, level, from, to);
+        // Deep levels in bites, so that a whole database does not need twice its space.
+        let bite = EXPANSION_LIMIT * self.settings.max_file_size;
+        let mut taken = 0;
+        let count = files.iter().take_while(|file| {
+            let fits = level == 0 || taken < bite;
+            taken += file.size;
+            fits
+        });
+        let count = count.count();
+        let output_level = if in_place { level } else { level + 1 };
+        let mut plan = self.plan(Reason::Manual, level, output_level, &files[..count])?;
+        plan.is_move = false;
+        Some(plan)
+    }
+
+    /// Completes a plan that begins with `seeds`, unless it would get in the way of one in progress.
+    fn plan(&self, reason: Reason, level: usize, output_level: usize, seeds: &[Arc<FileMeta>]) -> Option<Plan> {
+        if output_level >= NUM_LEVELS {
+            return None;
+        }
+        let keys = &self.settings.keys;
+        let upper = self.closure(level, seeds)?;
+        let (from, to) = key_range(keys, &upper)?;
+        let (upper, lower) = match output_level == level {
+            true => (upper, Vec::new()),
+            false => {
+                let lower = self.version.overlapping(keys, output_level, Some(&from), Some(&to));
+                self.expand(level, upper, lower)
+            }
+        };
+        let (from, to) = key_range(keys, upper.iter().chain(&lower))?;
+        let blocked = upper.iter().chain(&lower).any(|file| self.is_busy(file))
+            || self.busy.iter().any(|other| {
+                other.output_level == output_level
+                    && keys.compare(&other.from, &to) != Ordering::Greater
+                    && keys.compare(&other.to, &from) != Ordering::Less
+            });
+        if blocked {
+            return None;
+        }
+        let grandparents = match output_level + 1 < NUM_LEVELS {
+            true => self.version.overlapping(keys, output_level + 1, Some(&from), Some(&to)),
+            false => Vec::new(),
+        };
+        let is_move = output_level != level
+            && upper.len() == 1
+            && lower.is_empty()
+            && total_size(&grandparents) <= Plan::grandparent_limit(self.settings.max_file_size);
+        Some(Plan { reason, level, output_level, inputs: [upper, lower], grandparents, is_move })
+    }
+
+    /// Every file of `level` that shares a user key with `seeds`, directly or through others.
+    fn closure(&self, level: usize, seeds: &[Arc<FileMeta>]) -> Option<Vec<Arc<FileMeta>>> {
+        let keys = &self.settings.keys;
+        let mut files = seeds.to_vec();
+        loop {
+            let (from, to) = key_range(keys, &files)?;
+            let wider = self.version.overlapping(keys, level, Some(&from), Some(&to));
+            if wider.len() == files.len() {
+                return Some(wider);
+            }
+            files = wider;
+        }
+    }
+
+    /// Takes in more of the upper level where that does not take in more of the lower one.
+    fn expand(
+        &self,
+        level: usize,
+        upper: Vec<Arc<FileMeta>>,
+        lower: Vec<Arc<FileMeta>>,
+    ) -> (Vec<Arc<FileMeta>>, Vec<Arc<FileMeta>>) {
+        let keys = &self.settings.keys;
+        let wider = || {
+            let (from, to) = key_range(keys, upper.iter().chain(&lower))?;
+            let seeds = self.version.overlapping(keys, level, Some(&from), Some(&to));
+            let wider = self.closure(level, &seeds)?;
+            let (from, to) = key_range(keys, &wider)?;
+            let below = self.version.overlapping(keys, level + 1, Some(&from), Some(&to));
+            let limit = EXPANSION_LIMIT * self.settings.max_file_size;
+            let good = wider.len() > upper.len()
+                && below.len() == lower.len()
+                && total_size(&wider) + total_size(&lower) < limit
+                && !wider.iter().any(|file| self.is_busy(file));
+            good.then_some(wider)
+        };
+        let wider = if lower.is_empty() { None } else { wider() };
+        (wider.unwrap_or(upper), lower)
+    }
+
+    /// The level for a memtable's table: as deep as it overlaps nothing on the way, and nothing being written there.
+    pub(crate) fn flush_level(&self, from: &[u8], to: &[u8]) -> usize {
+        let keys = &self.settings.keys;
+        if self.version.overlaps_level(keys, 0, from, to) {
+            return 0;
+        }
+        let mut level = 0;
+        while level < DEEPEST_FLUSH_LEVEL {
+            let next = level + 1;
+            let being_written = self.busy.iter().any(|other| {
+                other.output_level == next
+                    && keys.compare(&other.from, to) != Ordering::Greater
+                    && keys.compare(&other.to, from) != Ordering::Less
+            });
+            if being_written || self.version.overlaps_level(keys, next, from, to) {
+                break;
+            }
+            let below = self.version.overlapping(keys, next + 1, Some(from), Some(to));
+            if total_size(&below) > Plan::grandparent_limit(self.settings.max_file_size) {
+                break;
+            }
+            level = next;
+        }
+        level
+    }
+}

@@ -1,0 +1,425 @@
+//! Background work: flushing memtables, merging tables, removing files.
+//!
+//! # Invariants
+//! 1. Memtables are flushed one after another, oldest first.
+//! 2. An edit is durable before its version is seen, and a file is removed only after an edit that drops it is
+//!    durable and the last view that needs it is gone.
+//! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is tried again when
+//!    a writer, a flush or a manual merge asks, never in a loop of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::internal_key::{ParsedKey, user_key};
+use crate::compaction::drop_rules::DropRules;
+use crate::compaction::job::CompactionJob;
+use crate::compaction::output::{Output, OutputWriter};
+use crate::compaction::plan::{Plan, Planner, Reservation};
+use crate::env::Lane;
+use crate::memtable::MemTable;
+use crate::version::edit::VersionEdit;
+use crate::version::filename;
+use crate::version::version::Version;
+
+use super::core::{DbCore, View};
+use super::events::Event;
+use super::state::{Immutable, State};
+
+/// Entries between two looks at whether a flush should stop.
+const CANCEL_INTERVAL: usize = 512;
+/// A flush of more than this stops when the database closes.
+const CANCELLABLE_BYTES: usize = 32 << 20;
+
+impl DbCore {
+    /// Starts whatever background work is due. The caller holds the state lock.
+    pub(super) fn schedule(self: &Arc<Self>, state: &mut State) {
+        if state.closing || self.options.read_only || state.error.is_some() {
+            return;
+        }
+        if !state.immutables.is_empty() && !state.flushing {
+            state.flushing = true;
+            let core = self.clone();
+            self.env.schedule(Lane::Flush, Box::new(move || core.flush_job()));
+        }
+        let most = self.options.background_threads.saturating_sub(1).max(1);
+        while state.manual == 0 && state.compactions < most {
+            let version = self.view.load().version.clone();
+            let settings = self.plan_settings();
+            let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
+            let Some(plan) = planner.pick() else { break };
+            let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
+            state.compactions += 1;
+            let core = self.clone();
+            self.env.schedule(Lane::Compaction, Box::new(move || core.compaction_job(&plan, &version, id)));
+        }
+    }
+
+    fn flush_job(self: Arc<Self>) {
+        loop {
+            let next = {
+                let mut state = self.state.lock();
+                let next = state.immutables.front().cloned().filter(|_| !state.closing);
+                state.flushing = next.is_some();
+                next
+            };
+            let Some(immutable) = next else { break };
+            let result = caught("flushing a memtable", || self.flush_one(&immutable));
+            if let Err(failure) = result {
+                let mut state = self.state.lock();
+                state.flushing = false;
+                self.background_failure(&mut state, failure);
+                break;
+            }
+            self.purge();
+        }
+        self.changed.notify_all();
+    }
+
+    fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>) -> Result<()> {
+        let start = self.env.now_micros();
+        self.versions.lock().prepare()?;
+        let outputs = self.write_memtable(&immutable.memtable)?;
+        let output = outputs.into_iter().next();
+        let mut versions = self.versions.lock();
+        let (level, reservation, log_number) = self.place_flush(versions.current(), output.as_ref());
+        let mut edit = VersionEdit { log_number: Some(log_number), ..VersionEdit::default() };
+        edit.new_files.extend(output.iter().map(|output| {
+            let mut file = output.file.clone();
+            file.level = level;
+            file
+        }));
+        let installed = versions.log_and_apply(edit, immutable.last_sequence);
+        let micros = self.env.now_micros() - start;
+        {
+            let mut state = self.state.lock();
+            state.release(reservation);
+            let version = installed?;
+            learn(&version, output.as_slice());
+            state.immutables.pop_front();
+            state.flush_speed.record(immutable.memtable.memory_usage() as u64, micros);
+            self.swap_view(&mut state, |view| View {
+                memtable: view.memtable.clone(),
+                immutables: view.immutables[..view.immutables.len() - 1].to_vec(),
+                version,
+            });
+            self.update_throttle(&state);
+            self.schedule(&mut state);
+            self.changed.notify_all();
+        }
+        drop(versions);
+        self.log_sync.flushed(log_number, immutable.last_sequence);
+        *immutable.log.lock() = None;
+        for log in immutable.logs.iter().filter(|&&log| log < log_number) {
+            self.retire_log(*log);
+        }
+        let bytes = output.as_ref().map_or(0, |output| output.file.size);
+        self.counters.record_flush(level, bytes, micros);
+        let table = output.map(|output| output.file.number);
+        self.log(format!("flushed logs {:?} to table {table:?} at level {level}: {bytes} bytes", immutable.logs));
+        self.tell(&Event::FlushFinished { table, level, bytes, duration: Duration::from_micros(micros) });
+        Ok(())
+    }
+
+    /// Writes a memtable as one table of level 0, without what no reader can see any more.
+    fn write_memtable(&self, memtable: &Arc<MemTable>) -> Result<Vec<Output>> {
+        let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+        let mut rules = DropRules::new(self.order.keys.clone(), snapshots);
+        let mut writer = OutputWriter::new(self.output_settings(0), 0);
+        // A small one is finished even when the database closes: an application that opens, writes a little and
+        // closes, again and again, must not pile up logs.
+        let cancellable = memtable.memory_usage() > CANCELLABLE_BYTES;
+        let mut until_look = CANCEL_INTERVAL;
+        let mut iter = memtable.iter();
+        iter.seek_to_first();
+        while iter.valid() {
+            until_look -= 1;
+            if until_look == 0 {
+                until_look = CANCEL_INTERVAL;
+                if cancellable && self.state.lock().closing {
+                    return Err(Error::busy("the database is closing"));
+                }
+            }
+            let key = iter.key();
+            let entry = ParsedKey::parse(key).ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
+            if rules.keep(&entry, |_| false) {
+                writer.add(key, iter.value())?;
+            }
+            iter.next();
+        }
+        writer.finish()
+    }
+
+    /// Chooses the level of a flushed table and keeps others from writing there, and says which log is the first
+    /// that is needed from now on.
+    fn place_flush(&self, version: &Version, output: Option<&Output>) -> (usize, u64, u64) {
+        let settings = self.plan_settings();
+        let mut state = self.state.lock();
+        let log_number = state.immutables.get(1).map_or(state.log_number, |next| next.first_log());
+        let Some(output) = output else {
+            let nothing = |id| Reservation { id, files: Vec::new(), output_level: 0, from: Vec::new(), to: Vec::new() };
+            return (0, state.reserve(nothing), log_number);
+        };
+        let (from, to) = (user_key(&output.file.smallest).to_vec(), user_key(&output.file.largest).to_vec());
+        let planner = Planner { version, settings: &settings, busy: &state.reservations };
+        let level = planner.flush_level(&from, &to);
+        let id = state.reserve(|id| Reservation { id, files: Vec::new(), output_level: level, from, to });
+        (level, id, log_number)
+    }
+
+    fn compaction_job(self: Arc<Self>, plan: &Plan, version: &Version, reservation: u64) {
+        let result = caught("merging tables", || self.compact(plan, version, reservation));
+        {
+            let mut state = self.state.lock();
+            state.compactions -= 1;
+            state.release(reservation);
+            if let Err(failure) = result {
+                self.background_failure(&mut state, failure);
+            }
+            self.schedule(&mut state);
+            self.changed.notify_all();
+        }
+        self.purge();
+    }
+
+    /// Carries out a plan and installs its outcome. The caller releases the reservation.
+    pub(super) fn compact(self: &Arc<Self>, plan: &Plan, version: &Version, reservation: u64) -> Result<()> {
+        if self.state.lock().closing {
+            return Err(Error::busy("the database is closing"));
+        }
+        let start = self.env.now_micros();
+        let mut edit = VersionEdit::default();
+        let mut outputs = Vec::new();
+        if plan.is_move {
+            let file = &plan.inputs[0][0];
+            edit.new_files.push(file.record(plan.output_level));
+        } else {
+            self.versions.lock().prepare()?;
+            let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+            let job = CompactionJob {
+                plan,
+                version,
+                tables: &self.tables,
+                order: &self.order,
+                outputs: self.output_settings(plan.output_level),
+                max_file_size: self.options.max_file_size as u64,
+                snapshots,
+                cancelled: &|| self.state.lock().closing,
+            };
+            outputs = job.run()?;
+            edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
+        }
+        for (side, files) in plan.inputs.iter().enumerate() {
+            let level = if side == 0 { plan.level } else { plan.output_level };
+            edit.deleted_files.extend(files.iter().map(|file| (level, file.number)));
+        }
+        let mut versions = self.versions.lock();
+        let version = versions.log_and_apply(edit, 0)?;
+        let micros = self.env.now_micros() - start;
+        {
+            let mut state = self.state.lock();
+            learn(&version, &outputs);
+            if plan.is_move {
+                plan.inputs[0][0].earn_seeks();
+            }
+            if plan.level == 0 && !plan.is_move {
+                let user_bytes = plan.inputs[0].len() * self.options.write_buffer_size;
+                state.level_0_speed.record(user_bytes as u64, micros);
+            }
+            state.release(reservation);
+            self.swap_view(&mut state, |view| View {
+                memtable: view.memtable.clone(),
+                immutables: view.immutables.clone(),
+                version,
+            });
+            self.update_throttle(&state);
+            self.changed.notify_all();
+        }
+        drop(versions);
+        self.report(plan, &outputs, micros);
+        Ok(())
+    }
+
+    fn report(&self, plan: &Plan, outputs: &[Output], micros: u64) {
+        let (level, output_level) = (plan.level, plan.output_level);
+        if plan.is_move {
+            let number = plan.inputs[0][0].number;
+            self.log(format!("moved table {number:06} from level {level} to {output_level}"));
+        }
+        let files_read = if plan.is_move { 0 } else { plan.files().count() };
+        let bytes_read = if plan.is_move { 0 } else { plan.input_bytes() };
+        let bytes_written = outputs.iter().map(|output| output.file.size).sum();
+        self.counters.record_compaction(output_level, bytes_read, bytes_written, micros);
+        let duration = Duration::from_micros(micros);
+        if !plan.is_move {
+            self.log(format!(
+                "merged {} + {} tables of levels {level} and {output_level} into {}: {bytes_read} bytes into \
+                 {bytes_written} in {duration:.2?} ({:?})",
+                plan.inputs[0].len(),
+                plan.inputs[1].len(),
+                outputs.len(),
+                plan.reason,
+            ));
+        }
+        self.tell(&Event::CompactionFinished {
+            level,
+            output_level,
+            files_read,
+            files_written: outputs.len(),
+            bytes_read,
+            bytes_written,
+            duration,
+        });
+    }
+
+    /// Takes note of a failed job, unless it failed because the database is closing.
+    fn background_failure(&self, state: &mut State, failure: Failure) {
+        if state.closing {
+            return;
+        }
+        let Failure { error, retryable } = failure;
+        self.log(format!("background error: {error}"));
+        self.tell(&Event::BackgroundError { message: error.to_string(), retryable });
+        self.fail(state, &error, retryable);
+    }
+
+    /// Removes table files that nobody needs any more.
+    pub(super) fn purge(&self) {
+        if self.options.read_only {
+            return;
+        }
+        let mut left = Vec::new();
+        for number in self.graveyard.take() {
+            let removed = match self.env.remove(&self.path(&filename::table(number))) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    self.env.remove(&self.path(&filename::old_table(number)))
+                }
+                result => result,
+            };
+            if removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+                left.push(number);
+            }
+        }
+        if !left.is_empty() {
+            self.graveyard.put_back(left);
+        }
+    }
+
+    /// Has files removed that a reader just let go of, on a background thread.
+    pub(super) fn purge_later(self: &Arc<Self>) {
+        if self.graveyard.is_empty() || self.options.read_only {
+            return;
+        }
+        let mut state = self.state.lock();
+        if state.closing || state.purging {
+            return;
+        }
+        state.purging = true;
+        let core = self.clone();
+        let job = move || {
+            core.purge();
+            core.state.lock().purging = false;
+            core.changed.notify_all();
+        };
+        self.env.schedule(Lane::Compaction, Box::new(job));
+    }
+
+    /// Removes a log that is not needed any more; a damaged one moves to `lost/`.
+    fn retire_log(&self, number: u64) {
+        let name = filename::log(number);
+        let path = self.path(&name);
+        let damaged = self.state.lock().damaged_logs.remove(&number);
+        let result = match damaged {
+            false => self.env.remove(&path),
+            true => {
+                let lost = self.path(filename::LOST_DIR);
+                let moved = self.env.create_dir(&lost, self.options.dir_mode);
+                moved.and_then(|()| self.env.rename(&path, &lost.join(&name)))
+            }
+        };
+        // A leftover is harmless: the next open tries again.
+        if let Err(error) = result {
+            self.log(format!("could not retire {name}: {error}"));
+        }
+    }
+
+    /// Waits until no background work is due or running.
+    pub(super) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        self.check_writable()?;
+        let mut state = self.state.lock();
+        self.retry(&mut state)?;
+        self.schedule(&mut state);
+        while !(state.is_idle() && state.immutables.is_empty()) {
+            self.check_background(&state)?;
+            self.changed.wait(&mut state);
+        }
+        self.check_background(&state)
+    }
+
+    /// Stops background work, closes the files and releases the lock. Further calls do nothing.
+    pub(super) fn shut_down(&self) -> Result<()> {
+        let mut guard = self.commit.lock();
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let commit = guard.take();
+        drop(guard);
+        let mut state = self.state.lock();
+        state.closing = true;
+        self.changed.notify_all();
+        while !state.is_idle() || state.manual > 0 {
+            self.changed.wait(&mut state);
+        }
+        let immutables = std::mem::take(&mut state.immutables);
+        drop(state);
+        let mut result = Ok(());
+        for immutable in &immutables {
+            if let Some(log) = immutable.log.lock().take() {
+                result = result.and(log.close());
+            }
+        }
+        if let Some(commit) = commit {
+            result = result.and(commit.log.close());
+        }
+        result = result.and(self.versions.lock().close());
+        self.purge();
+        self.log("closed");
+        *self.lock.lock() = None;
+        result
+    }
+}
+
+struct Failure {
+    error: Error,
+    retryable: bool,
+}
+
+/// Runs a job. A panic becomes a failure that is not tried again.
+fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(), Failure> {
+    match catch_unwind(AssertUnwindSafe(job)) {
+        Ok(result) => result.map_err(|error| {
+            // Damage does not go away, and a refused edit is a bug here: trying again would do more harm.
+            let retryable = !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::InvalidArgument);
+            Failure { error, retryable }
+        }),
+        Err(panic) => {
+            let message = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".to_owned());
+            Err(Failure { error: Error::io_message(format!("a panic while {what}: {message}")), retryable: false })
+        }
+    }
+}
+
+/// Notes what is known of freshly written tables.
+fn learn(version: &Version, outputs: &[Output]) {
+    for output in outputs {
+        if let Some((_, file)) = version.files().find(|(_, file)| file.number == output.file.number) {
+            file.learn(output.contents);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The life of a write: make room, append to the log, insert into the memtable, publish, and, if asked, wait for
+//! the disk.
+//!
+//! # Invariants
+//! 1. A batch is in the log before it is in the memtable, and in the memtable before its sequence number is visible.
+//! 2. After an append or a sync of the log has failed, no write is acknowledged before everything in that log has
+//!    become a durable table and the MANIFEST has left the log behind.
+//! 3. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
+use crate::compaction::plan::LEVEL_0_TRIGGER;
+use crate::env::{CreateOptions, Env, FileSyncer, with_syncer};
+use crate::log::LogWriter;
+use crate::memtable::{MemTable, MemTableWriter};
+use crate::version::filename;
+use crate::write::batch::{BatchView, Operation, WriteBatch, encode_mark};
+use crate::write::throttle::Backlog;
+
+use super::core::{DbCore, View};
+use super::options::{Options, WriteOptions};
+use super::state::{Immutable, State};
+
+/// What the commit lock guards.
+pub(super) struct Commit {
+    pub(super) memtable: MemTableWriter,
+    pub(super) log: LogWriter,
+    pub(super) log_number: u64,
+    pub(super) last_sequence: SequenceNumber,
+    /// Nanoseconds that writers still have to wait for what they have written.
+    pub(super) owed_nanos: u64,
+    /// Whether the suspect log has been left already, and only its flush is awaited.
+    pub(super) left_suspect_log: bool,
+}
+
+/// Immutable memtables together take at most about this many bytes, and there are at least two of them.
+const IMMUTABLES_BYTES: usize = 32 << 20;
+const MAX_IMMUTABLES: usize = 8;
+
+/// Files in level 0 at which writers begin to slow down, and at which they go at half the speed of merging.
+const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;
+const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
+
+impl DbCore {
+    /// Writes a batch. See the [module](self).
+    pub(super) fn write(self: &Arc<Self>, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+        batch.check()?;
+        self.check_writable()?;
+        let sequence = {
+            let mut guard = self.commit.lock();
+            let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+            self.make_room(commit, batch.approximate_size())?;
+            self.append(commit, batch)?;
+            commit.last_sequence
+        };
+        if options.sync { self.sync_log(sequence) } else { Ok(()) }
+    }
+
+    fn closed_error(&self) -> Error {
+        self.check_open().err().unwrap_or_else(|| Error::not_supported("the database takes no writes"))
+    }
+
+    fn append(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+        // An empty batch in the log means something: it is a durability mark.
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let sequence = commit.last_sequence + 1;
+        let last = commit.last_sequence + batch.len() as u64;
+        if last > MAX_SEQUENCE {
+            return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
+        }
+        let written = commit.log.add_record_parts(&sequence.to_le_bytes(), &batch.as_bytes()[8..]);
+        if let Err(error) = written {
+            self.log_suspect.store(true, Ordering::Relaxed);
+            return Err(error.context("appending to the write-ahead log"));
+        }
+        for (sequence, operation) in (sequence..).zip(BatchView::of(batch, sequence).operations()) {
+            match operation? {
+                Operation::Put { key, value } => commit.memtable.insert(sequence, EntryKind::Value, key, value),
+                Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
+            }
+        }
+        commit.last_sequence = last;
+        self.visible.store(last, Ordering::Release);
+        self.counters.user_bytes.fetch_add(batch.approximate_size() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until everything up to `sequence` is durable.
+    fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
+        let appended = || self.visible_sequence();
+        let synced = self.log_sync.wait(sequence, appended, || self.env.sync_dir(&self.dir));
+        let durable = match synced {
+            Ok(durable) => durable,
+            Err(error) => {
+                self.log_suspect.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+        };
+        // The mark tells recovery that damage before it is damage to durable data (docs/format.md). It is not needed
+        // for this write, so a failure to append it is the next write's trouble.
+        if let Some(durable) = durable
+            && let Some(commit) = self.commit.lock().as_mut()
+            && commit.log.add_record(&encode_mark(durable)).is_err()
+        {
+            self.log_suspect.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the log and the memtable can take `bytes` more, slowing down where work is left behind.
+    #[inline]
+    fn make_room(self: &Arc<Self>, commit: &mut Commit, bytes: usize) -> Result<()> {
+        if self.log_suspect.load(Ordering::Relaxed) {
+            self.leave_suspect_log(commit)?;
+        }
+        if let Some(duration) = self.throttle.charge(&mut commit.owed_nanos, bytes) {
+            self.env.sleep(duration);
+        }
+        if commit.memtable.table().memory_usage() >= self.options.write_buffer_size {
+            self.wait_for_queue()?;
+            self.switch_memtable(commit)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the queue of immutable memtables takes another one.
+    #[cold]
+    fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
+        let limit = (IMMUTABLES_BYTES / self.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
+        let mut state = self.state.lock();
+        // An earlier failure may have gone by: every switch is a new attempt.
+        self.retry(&mut state)?;
+        let start = self.env.now_micros();
+        let mut waited = false;
+        while state.immutables.len() >= limit {
+            self.check_background(&state)?;
+            waited = true;
+            self.changed.wait(&mut state);
+        }
+        if waited {
+            let micros = self.env.now_micros() - start;
+            self.throttle.record_stall(Duration::from_micros(micros));
+        }
+        Ok(())
+    }
+
+    /// The error that keeps background work from going on.
+    pub(super) fn check_background(&self, state: &State) -> Result<()> {
+        match &state.error {
+            Some(error) => Err(error.error.clone()),
+            None if state.closing => Err(self.closed_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts background work to another attempt after a failure that may have gone by.
+    pub(super) fn retry(self: &Arc<Self>, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        if state.error.as_ref().is_some_and(|error| error.retryable) {
+            state.error = None;
+            self.schedule(state);
+        }
+        match &state.error {
+            Some(error) => Err(error.error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a new log and memtable; the old ones queue for a flush.
+    pub(super) fn switch_memtable(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+        let number = self.numbers.take();
+        let (log, syncer) = create_log(self.env.as_ref(), &self.options, &self.path(&filename::log(number)))?;
+        self.log_sync.start_log(number, syncer);
+        let (writer, memtable) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+        let old_log = std::mem::replace(&mut commit.log, log);
+        let old = std::mem::replace(&mut commit.memtable, writer);
+        let immutable = Immutable {
+            memtable: old.table().clone(),
+            logs: vec![std::mem::replace(&mut commit.log_number, number)],
+            last_sequence: commit.last_sequence,
+            log: Mutex::new(Some(old_log)),
+        };
+        let mut state = self.state.lock();
+        state.immutables.push_back(Arc::new(immutable));
+        state.log_number = number;
+        self.swap_view(&mut state, |view| View {
+            memtable,
+            immutables: std::iter::once(view.memtable.clone()).chain(view.immutables.iter().cloned()).collect(),
+            version: view.version.clone(),
+        });
+        self.update_throttle(&state);
+        self.schedule(&mut state);
+        Ok(())
+    }
+
+    /// Moves everything that the suspect log should hold into tables, and on to a new log.
+    #[cold]
+    fn leave_suspect_log(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+        if !commit.left_suspect_log {
+            self.switch_memtable(commit)?;
+            commit.left_suspect_log = true;
+        }
+        let mut state = self.state.lock();
+        self.retry(&mut state)?;
+        self.schedule(&mut state);
+        while !state.immutables.is_empty() {
+            self.check_background(&state)?;
+            self.changed.wait(&mut state);
+        }
+        drop(state);
+        commit.left_suspect_log = false;
+        self.log_sync.reset();
+        self.log_suspect.store(false, Ordering::Relaxed);
+        self.log("a write-ahead log that could not be written was replaced; nothing acknowledged was in it alone");
+        Ok(())
+    }
+
+    /// Sets the price of writes from the work that is waiting.
+    pub(super) fn update_throttle(&self, state: &State) {
+        let limit = (IMMUTABLES_BYTES / self.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
+        let flushes = Backlog {
+            waiting: state.immutables.len() as f64,
+            comfortable: limit as f64 / 2.0,
+            limit: limit as f64,
+            bytes_per_second: state.flush_speed.get(),
+        };
+        let level_0 = Backlog {
+            waiting: self.view.load().version.levels[0].len() as f64,
+            comfortable: LEVEL_0_COMFORTABLE as f64,
+            limit: LEVEL_0_LIMIT as f64,
+            bytes_per_second: state.level_0_speed.get(),
+        };
+        self.throttle.set(&[flushes, level_0]);
+    }
+
+    /// Writes the memtable to a table and waits.
+    pub(super) fn flush(self: &Arc<Self>) -> Result<()> {
+        self.check_writable()?;
+        let last = {
+            let mut guard = self.commit.lock();
+            let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+            if self.log_suspect.load(Ordering::Relaxed) {
+                self.leave_suspect_log(commit)?;
+            }
+            if !commit.memtable.table().is_empty() {
+                self.wait_for_queue()?;
+                self.switch_memtable(commit)?;
+            }
+            commit.log_number
+        };
+        let mut state = self.state.lock();
+        self.retry(&mut state)?;
+        self.schedule(&mut state);
+        while state.immutables.front().is_some_and(|immutable| immutable.first_log() < last) {
+            self.check_background(&state)?;
+            self.changed.wait(&mut state);
+        }
+        Ok(())
+    }
+}
+
+/// Creates a write-ahead log as the options say.
+pub(super) fn create_log(env: &dyn Env, options: &Options, path: &Path) -> Result<(LogWriter, Arc<dyn FileSyncer>)> {
+    let create = CreateOptions { mode: options.file_mode, exclusive: true };
+    let file = match options.mapped_log {
+        true => env.create_log(path, create, options.write_buffer_size as u64)?,
+        false => env.create(path, create)?,
+    };
+    let (file, syncer) = with_syncer(file);
+    Ok((LogWriter::new(file, 0), syncer))
+}

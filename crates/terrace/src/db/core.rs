@@ -1,0 +1,171 @@
+//! What handles, iterators, snapshots and background jobs of one database share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::compaction::output::OutputSettings;
+use crate::compaction::plan::PlanSettings;
+use crate::env::{Env, FileLock, Logger};
+use crate::memtable::MemTable;
+use crate::table::{BlockCache, TableOrder, TableSettings};
+use crate::version::file_meta::ObsoleteFiles;
+use crate::version::table_set::TableSet;
+use crate::version::version::Version;
+use crate::version::version_set::{FileNumbers, VersionSet};
+use crate::write::log_sync::LogSync;
+use crate::write::throttle::Throttle;
+
+use super::commit::Commit;
+use super::events::Event;
+use super::options::Options;
+use super::snapshot::SnapshotList;
+use super::state::{BackgroundError, State};
+use super::statistics::Counters;
+
+/// Everything a read looks into. Immutable; a change is a new view.
+pub(super) struct View {
+    pub(super) memtable: Arc<MemTable>,
+    /// Newest first.
+    pub(super) immutables: Vec<Arc<MemTable>>,
+    pub(super) version: Arc<Version>,
+}
+
+/// See the [module](self).
+pub(crate) struct DbCore {
+    pub(super) options: Options,
+    pub(super) env: Arc<dyn Env>,
+    pub(super) dir: PathBuf,
+    pub(super) order: InternalOrder,
+    pub(super) cache: BlockCache,
+    pub(super) tables: Arc<TableSet>,
+    pub(super) numbers: Arc<FileNumbers>,
+    pub(super) graveyard: Arc<ObsoleteFiles>,
+    pub(super) logger: Arc<dyn Logger>,
+
+    pub(super) view: ArcSwap<View>,
+    /// The last write that reads see. Stored under the commit lock, after the write is in the memtable.
+    pub(super) visible: AtomicU64,
+    pub(super) snapshots: SnapshotList,
+
+    /// `None` in a read-only or closed database.
+    pub(super) commit: Mutex<Option<Commit>>,
+    pub(super) log_sync: LogSync,
+    /// Set when the present log may not hold what was appended to it: the next write moves on first.
+    pub(super) log_suspect: AtomicBool,
+    pub(super) throttle: Throttle,
+
+    pub(super) versions: Mutex<VersionSet>,
+    pub(super) state: Mutex<State>,
+    /// Signalled whenever something in the state changes that anybody could wait for.
+    pub(super) changed: Condvar,
+    pub(super) closed: AtomicBool,
+    pub(super) lock: Mutex<Option<Box<dyn FileLock>>>,
+    pub(super) counters: Counters,
+}
+
+impl DbCore {
+    #[inline]
+    pub(super) fn visible_sequence(&self) -> SequenceNumber {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub(super) fn log(&self, message: impl AsRef<str>) {
+        self.logger.log(message.as_ref());
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        if let Some(listener) = &self.options.listener {
+            listener.on_event(event);
+        }
+    }
+
+    #[inline]
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::invalid_argument(format!("{}: the database is closed", self.dir.display())));
+        }
+        Ok(())
+    }
+
+    /// Whether this process may change the database.
+    #[inline]
+    pub(super) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.options.read_only {
+            return Err(Error::not_supported(format!("{}: opened read-only", self.dir.display())));
+        }
+        if self.env.is_forked_child() {
+            let message = "this process is a fork of the one that opened the database; open it again here";
+            return Err(Error::not_supported(format!("{}: {message}", self.dir.display())));
+        }
+        Ok(())
+    }
+
+    pub(super) fn plan_settings(&self) -> PlanSettings {
+        let (snapshots, present) = self.snapshots.all(|| self.visible_sequence());
+        PlanSettings {
+            keys: self.order.keys.clone(),
+            max_file_size: self.options.max_file_size as u64,
+            oldest_snapshot: snapshots.first().copied().unwrap_or(present),
+        }
+    }
+
+    /// How tables of `level` are written.
+    pub(super) fn output_settings(&self, level: usize) -> OutputSettings {
+        output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
+    }
+
+    /// Installs a view made from the present one.
+    ///
+    /// The caller holds the state lock, so that views follow one another.
+    pub(super) fn swap_view(&self, _state: &mut State, change: impl FnOnce(&View) -> View) {
+        let next = change(&self.view.load());
+        self.view.store(Arc::new(next));
+    }
+
+    /// Records a background failure.
+    pub(super) fn fail(&self, state: &mut State, error: &Error, retryable: bool) {
+        let worse = state.error.as_ref().is_none_or(|present| present.retryable);
+        if worse {
+            state.error = Some(BackgroundError { error: error.clone(), retryable });
+        }
+        self.changed.notify_all();
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+pub(super) fn output_settings(
+    options: &Options,
+    dir: &Path,
+    order: &InternalOrder,
+    numbers: &Arc<FileNumbers>,
+    level: usize,
+) -> OutputSettings {
+    OutputSettings {
+        env: options.env.clone(),
+        dir: dir.to_owned(),
+        numbers: numbers.clone(),
+        file_mode: options.file_mode,
+        table: TableSettings {
+            order: TableOrder::internal(order.keys.clone()),
+            block_size: options.block_size,
+            restart_interval: options.block_restart_interval,
+            compression: options.compression_at(level),
+            filter_policy: options.filter_policy.clone(),
+            bytes_per_sync: options.bytes_per_sync,
+        },
+    }
+}

@@ -1,0 +1,303 @@
+//! Iterators for users: a cursor to move about with, and ranges as Rust iterators.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::iterator::level::LevelIter;
+use crate::iterator::source::Source;
+use crate::iterator::visible::{Merged, VisibleIter};
+
+use super::core::{DbCore, View};
+use super::options::ReadOptions;
+use super::snapshot::Snapshot;
+
+/// A position among the entries of a database, as they were when the cursor was made (or its snapshot taken).
+///
+/// It starts out invalid: seek first. Off either end and after an error it is invalid too, and [`Cursor::status`]
+/// tells which; then `key` and `value` are empty and `next` and `prev` do nothing. A cursor keeps what it reads alive,
+/// on disk and in memory: hold it briefly. It may outlive the `Db` and move between threads.
+pub struct Cursor {
+    iter: VisibleIter,
+    core: Arc<DbCore>,
+    /// Kept for as long as the cursor reads.
+    view: Option<Arc<View>>,
+    _snapshot: Option<Snapshot>,
+}
+
+impl Cursor {
+    pub(super) fn new(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
+        core.check_open()?;
+        let view = core.view.load_full();
+        let sequence = core.read_sequence(options)?;
+        let sources = sources(core, &view, !options.skip_cache)?;
+        let merged = Merged::new(sources, &core.order);
+        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence);
+        Ok(Cursor { iter, core: core.clone(), view: Some(view), _snapshot: options.snapshot.clone() })
+    }
+
+    /// Whether the cursor stands at an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.iter.valid()
+    }
+
+    /// The key at the cursor.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.iter.key()
+    }
+
+    /// The value at the cursor.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.iter.value()
+    }
+
+    /// Moves to the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.iter.seek_to_first();
+    }
+
+    /// Moves to the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.iter.seek_to_last();
+    }
+
+    /// Moves to the first entry whose key is at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.iter.seek(key.as_ref());
+    }
+
+    /// Moves to the last entry whose key is at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        self.iter.seek_for_prev(key.as_ref());
+    }
+
+    /// Moves to the next entry.
+    #[inline]
+    pub fn next(&mut self) {
+        self.iter.next();
+    }
+
+    /// Moves to the previous entry.
+    #[inline]
+    pub fn prev(&mut self) {
+        self.iter.prev();
+    }
+
+    /// Why the cursor is invalid: `Ok` if it is only off an end.
+    pub fn status(&self) -> Result<()> {
+        self.iter.status()
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        drop(self.view.take());
+        self.core.purge_later();
+    }
+}
+
+impl std::fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").field("valid", &self.valid()).finish_non_exhaustive()
+    }
+}
+
+/// Everything in a view, newest first. A level of one sorted run is one source.
+fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
+    let memtables = std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
+    let mut sources: Vec<_> = memtables.map(|table| Source::Memtable(table.iter())).collect();
+    for file in &view.version.levels[0] {
+        sources.push(Source::Table(core.tables.table(file)?.into_arc().iter(fill_cache)));
+    }
+    for files in view.version.levels[1..].iter().filter(|files| !files.is_empty()) {
+        let run = LevelIter::new(files.clone(), core.tables.clone(), core.order.clone(), fill_cache);
+        sources.push(Source::Level(run));
+    }
+    Ok(sources)
+}
+
+/// The entries of a range, from either end, each as an owned key and value.
+///
+/// After an error it ends.
+pub struct Entries {
+    core: Arc<DbCore>,
+    options: ReadOptions,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+    front: Option<Cursor>,
+    back: Option<Cursor>,
+    /// What each end gave last: the two meet where they pass each other.
+    last_front: Option<Vec<u8>>,
+    last_back: Option<Vec<u8>>,
+    done: bool,
+}
+
+/// One entry.
+type Entry = (Vec<u8>, Vec<u8>);
+
+fn owned(bound: Bound<&[u8]>) -> Bound<Vec<u8>> {
+    bound.map(<[u8]>::to_vec)
+}
+
+impl Entries {
+    pub(super) fn range<K: AsRef<[u8]>>(
+        core: &Arc<DbCore>,
+        range: impl RangeBounds<K>,
+        options: &ReadOptions,
+    ) -> Result<Self> {
+        let from = owned(range.start_bound().map(|key| key.as_ref()));
+        let to = owned(range.end_bound().map(|key| key.as_ref()));
+        Self::bounded(core, from, to, options)
+    }
+
+    pub(super) fn prefix(core: &Arc<DbCore>, prefix: &[u8], options: &ReadOptions) -> Result<Self> {
+        // The keys with a prefix are a range in bytewise order only.
+        if !core.order.keys.is_bytewise() {
+            let message = "prefixes need the bytewise comparator";
+            return Err(crate::Error::not_supported(message));
+        }
+        let to = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        Self::bounded(core, Bound::Included(prefix.to_vec()), to, options)
+    }
+
+    fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
+        core.check_open()?;
+        let mut options = options.clone();
+        // Both ends must see the same database, and the second cursor is made later.
+        if options.snapshot.is_none() {
+            options.snapshot = Some(Snapshot::take(core));
+        }
+        Ok(Entries {
+            core: core.clone(),
+            options,
+            from,
+            to,
+            front: None,
+            back: None,
+            last_front: None,
+            last_back: None,
+            done: false,
+        })
+    }
+
+    fn is_before_start(&self, key: &[u8]) -> bool {
+        let keys = &self.core.order.keys;
+        match &self.from {
+            Bound::Unbounded => false,
+            Bound::Included(from) => keys.compare(key, from).is_lt(),
+            Bound::Excluded(from) => keys.compare(key, from).is_le(),
+        }
+    }
+
+    fn is_after_end(&self, key: &[u8]) -> bool {
+        let keys = &self.core.order.keys;
+        match &self.to {
+            Bound::Unbounded => false,
+            Bound::Included(to) => keys.compare(key, to).is_gt(),
+            Bound::Excluded(to) => keys.compare(key, to).is_ge(),
+        }
+    }
+
+    fn step_front(&mut self) -> Result<Option<Entry>> {
+        let cursor = match &mut self.front {
+            Some(cursor) => {
+                cursor.next();
+                cursor
+            }
+            None => {
+                let mut cursor = Cursor::new(&self.core, &self.options)?;
+                match &self.from {
+                    Bound::Unbounded => cursor.seek_to_first(),
+                    Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key),
+                }
+                let excluded = matches!(&self.from, Bound::Excluded(key)
+                    if cursor.valid() && self.core.order.keys.compare(cursor.key(), key).is_eq());
+                if excluded {
+                    cursor.next();
+                }
+                self.front.insert(cursor)
+            }
+        };
+        cursor.status()?;
+        let entry = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
+        let met =
+            |key: &[u8]| self.last_back.as_ref().is_some_and(|back| self.core.order.keys.compare(key, back).is_ge());
+        Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
+    }
+
+    fn step_back(&mut self) -> Result<Option<Entry>> {
+        let cursor = match &mut self.back {
+            Some(cursor) => {
+                cursor.prev();
+                cursor
+            }
+            None => {
+                let mut cursor = Cursor::new(&self.core, &self.options)?;
+                match &self.to {
+                    Bound::Unbounded => cursor.seek_to_last(),
+                    Bound::Included(key) | Bound::Excluded(key) => cursor.seek_for_prev(key),
+                }
+                let excluded = matches!(&self.to, Bound::Excluded(key)
+                    if cursor.valid() && self.core.order.keys.compare(cursor.key(), key).is_eq());
+                if excluded {
+                    cursor.prev();
+                }
+                self.back.insert(cursor)
+            }
+        };
+        cursor.status()?;
+        let entry = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
+        let met =
+            |key: &[u8]| self.last_front.as_ref().is_some_and(|front| self.core.order.keys.compare(key, front).is_le());
+        Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let item = self.step_front().transpose();
+        self.done = !matches!(item, Some(Ok(_)));
+        if let Some(Ok((key, _))) = &item {
+            self.last_front = Some(key.clone());
+        }
+        item
+    }
+}
+
+impl DoubleEndedIterator for Entries {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let item = self.step_back().transpose();
+        self.done = !matches!(item, Some(Ok(_)));
+        if let Some(Ok((key, _))) = &item {
+            self.last_back = Some(key.clone());
+        }
+        item
+    }
+}
+
+impl std::iter::FusedIterator for Entries {}
+
+impl std::fmt::Debug for Entries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries").field("from", &self.from).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+/// The first key after all keys that begin with `prefix`; `None` if there is none.
+fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}

@@ -1,0 +1,63 @@
+//! What happens inside a database, for whoever wants to watch.
+
+use std::time::Duration;
+
+/// Something that happened. More kinds and fields may come.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A memtable became a table.
+    FlushFinished {
+        /// The table's number; `None` if the memtable held nothing.
+        table: Option<u64>,
+        /// The level it went to.
+        level: usize,
+        /// Its size in bytes.
+        bytes: u64,
+        /// How long it took.
+        duration: Duration,
+    },
+    /// Tables were merged, or one was moved down.
+    CompactionFinished {
+        /// The upper level of the inputs.
+        level: usize,
+        /// The level of the outputs.
+        output_level: usize,
+        /// Tables read and written. A moved table counts as neither.
+        files_read: usize,
+        /// Tables written.
+        files_written: usize,
+        /// Bytes read.
+        bytes_read: u64,
+        /// Bytes written.
+        bytes_written: u64,
+        /// How long it took.
+        duration: Duration,
+    },
+    /// Recovery met damage in a log and cut the history there; the damaged file is kept.
+    RecoveryDamage {
+        /// The log's name.
+        file: String,
+        /// What was wrong, and where.
+        message: String,
+        /// Where the damaged file is kept, relative to the database's directory, if it is.
+        kept_as: Option<String>,
+    },
+    /// A background job failed. Reads go on; writes go on while the log takes them and memory lasts.
+    BackgroundError {
+        /// What failed.
+        message: String,
+        /// Whether the database tries again by itself.
+        retryable: bool,
+    },
+    /// Background work succeeded again after an error.
+    BackgroundErrorCleared,
+}
+
+/// Is told of events, on the thread on which they happen: background threads above all.
+///
+/// An implementation must be quick and must not call the database's waiting operations.
+pub trait EventListener: Send + Sync {
+    /// Something happened.
+    fn on_event(&self, event: &Event);
+}

@@ -1,0 +1,196 @@
+//! The database as its users hold it.
+
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::write::batch::WriteBatch;
+
+use super::core::DbCore;
+use super::cursor::{Cursor, Entries};
+use super::open;
+use super::options::{Options, ReadOptions, WriteOptions};
+use super::pinned::PinnedValue;
+use super::snapshot::Snapshot;
+use super::statistics::{Stats, TableFile};
+
+/// An open database.
+///
+/// Cheap to clone; clones are the same database. Any number of threads may read and write through one or many
+/// clones at once: readers never wait for writers. The last clone to be dropped closes the database; [`Db::close`]
+/// does so at once and reports errors.
+///
+/// # Durability
+/// A write that has returned survives the death of the process. With [`WriteOptions::sync`] it survives the death of
+/// the machine, and so does every write before it. After any crash the database is a prefix of its history of
+/// writes, batches whole.
+#[derive(Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// Closes the database when the last clone goes.
+struct Handle {
+    core: Arc<DbCore>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Whoever wants to know of errors calls `close`.
+        let _ = self.core.shut_down();
+    }
+}
+
+impl Db {
+    /// Opens the database in the directory `path`.
+    ///
+    /// Fails with `InvalidArgument` if there is none and `create_if_missing` is not set, or if an option is out of
+    /// range or the comparator is not the one the database was created with; with `Busy` if it is open already,
+    /// here or in another process, Terrace or LevelDB; with `Corruption` if data that is known to have been durable
+    /// is damaged.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let core = open::open(path.as_ref(), options)?;
+        Ok(Db { handle: Arc::new(Handle { core }) })
+    }
+
+    fn core(&self) -> &Arc<DbCore> {
+        &self.handle.core
+    }
+
+    /// Sets `key` to `value`, asynchronously (see [`WriteOptions`]).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.write(&WriteBatch::of_put(key.as_ref(), value.as_ref()), WriteOptions::new())
+    }
+
+    /// Removes `key`, asynchronously. Removing an absent key is no error.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete(key);
+        self.write(&batch, WriteOptions::new())
+    }
+
+    /// Applies every operation of `batch`, or none. With `sync` an empty batch makes all earlier writes durable.
+    ///
+    /// Fails with `InvalidArgument`, before anything is written, if a key, a value or the batch has 4 GiB or more.
+    pub fn write(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+        self.core().write(batch, options)
+    }
+
+    /// The value of `key`, if it has one.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, &ReadOptions::new())
+    }
+
+    /// The value of `key`, read as `options` say.
+    pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Vec<u8>>> {
+        self.core().get(key.as_ref(), options, <[u8]>::to_vec)
+    }
+
+    /// Replaces the contents of `buffer` by the value of `key`, reusing its memory. Answers whether there was one;
+    /// if not, the buffer is as it was.
+    pub fn get_into(&self, key: impl AsRef<[u8]>, buffer: &mut Vec<u8>, options: &ReadOptions) -> Result<bool> {
+        let found = self.core().get(key.as_ref(), options, |value| {
+            buffer.clear();
+            buffer.extend_from_slice(value);
+        })?;
+        Ok(found.is_some())
+    }
+
+    /// The value of `key` where it lies in memory, for large values and brief looks. Small values that are not in a
+    /// table yet are copied.
+    pub fn get_pinned(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<PinnedValue>> {
+        self.core().get_pinned(key.as_ref(), options)
+    }
+
+    /// The values of `keys`, in their order, all as of one moment.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K], options: &ReadOptions) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut options = options.clone();
+        if options.snapshot.is_none() {
+            options.snapshot = Some(self.snapshot());
+        }
+        keys.iter().map(|key| self.get_with(key, &options)).collect()
+    }
+
+    /// Whether `key` has a value.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.core().get(key.as_ref(), &ReadOptions::new(), |_| ())?.is_some())
+    }
+
+    /// A cursor over the whole database. Seek it first.
+    pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
+        Cursor::new(self.core(), options)
+    }
+
+    /// Every entry, in order of keys, from either end.
+    pub fn iter(&self) -> Result<Entries> {
+        self.range::<&[u8]>(.., &ReadOptions::new())
+    }
+
+    /// The entries whose keys are in `range`.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, options: &ReadOptions) -> Result<Entries> {
+        Entries::range(self.core(), range, options)
+    }
+
+    /// The entries whose keys begin with `prefix`. `NotSupported` under a custom comparator, where such keys need
+    /// not be neighbours.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Entries> {
+        Entries::prefix(self.core(), prefix.as_ref(), options)
+    }
+
+    /// The database as it is now, for any number of reads later.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(self.core())
+    }
+
+    /// Writes what is in memory to tables and waits for it.
+    pub fn flush(&self) -> Result<()> {
+        self.core().flush()
+    }
+
+    /// Merges everything between `from` and `to`, both inclusive, down to as few tables as possible, dropping
+    /// overwritten and deleted entries; an absent end is open. Waits for it.
+    pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.core().compact_range(from, to)
+    }
+
+    /// Waits until no flush or merge is due or running.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.core().wait_idle()
+    }
+
+    /// About how many bytes the keys in each range, from inclusive to exclusive, take on disk. What is only in
+    /// memory does not count.
+    pub fn approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
+        self.core().approximate_sizes(ranges)
+    }
+
+    /// LevelDB's properties by their names: `leveldb.num-files-at-level<N>`, `leveldb.stats`, `leveldb.sstables`,
+    /// `leveldb.approximate-memory-usage`. `None` for any other name.
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.core().property(name)
+    }
+
+    /// Numbers about the database and its work since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.core().stats()
+    }
+
+    /// The table files, level by level.
+    pub fn files(&self) -> Vec<TableFile> {
+        self.core().files()
+    }
+
+    /// Stops background work, closes every file and releases the lock, and reports what went wrong.
+    ///
+    /// Other clones, should there be any, fail from then on; live cursors and snapshots stay valid in memory.
+    pub fn close(self) -> Result<()> {
+        self.core().shut_down()
+    }
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Db").field(&self.core().dir()).finish()
+    }
+}

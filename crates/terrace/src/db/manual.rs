@@ -1,0 +1,115 @@
+//! Merges that somebody asks for.
+
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::compaction::plan::{Plan, Planner};
+use crate::version::NUM_LEVELS;
+use crate::version::version::Version;
+
+use super::core::DbCore;
+
+impl DbCore {
+    /// Merges a range level by level down to the deepest one that holds any of it. Runs on the caller's thread.
+    pub(super) fn compact_range(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        self.flush()?;
+        self.state.lock().manual += 1;
+        let result = self.compact_levels(from, to);
+        {
+            let mut state = self.state.lock();
+            state.manual -= 1;
+            self.schedule(&mut state);
+            self.changed.notify_all();
+        }
+        self.purge();
+        result
+    }
+
+    fn compact_levels(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        let overlapping = |version: &Version, level| version.overlapping(&self.order.keys, level, from, to);
+        let version = self.view.load().version.clone();
+        let deepest = (0..NUM_LEVELS).rev().find(|&level| !overlapping(&version, level).is_empty());
+        let Some(deepest) = deepest else { return Ok(()) };
+        for level in 0..deepest.max(1) {
+            self.compact_level(level, false, from, to)?;
+        }
+        // Tombstones that arrived at the bottom without a merge hide nothing there.
+        let version = self.view.load().version.clone();
+        for level in 1..NUM_LEVELS {
+            let has_tombstones = overlapping(&version, level)
+                .iter()
+                .any(|file| file.contents().is_some_and(|contents| contents.deletions > 0));
+            let is_bottom = (level + 1..NUM_LEVELS).all(|deeper| overlapping(&version, deeper).is_empty());
+            if has_tombstones && is_bottom {
+                self.compact_level(level, true, from, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compact_level(
+        self: &Arc<Self>,
+        level: usize,
+        in_place: bool,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<()> {
+        let mut from = from.map(<[u8]>::to_vec);
+        while let Some((plan, version, reservation)) = self.plan_manual(level, in_place, from.as_deref(), to)? {
+            let reached = plan.inputs[0].iter().map(|file| file.largest_user_key());
+            let reached = reached.max_by(|a, b| self.order.keys.compare(a, b)).map(<[u8]>::to_vec);
+            let result = self.compact(&plan, &version, reservation);
+            let mut state = self.state.lock();
+            state.release(reservation);
+            self.changed.notify_all();
+            drop(state);
+            result?;
+            // Level 0 goes down in one piece; deeper levels in bites, from left to right.
+            let done = match (&reached, to) {
+                (Some(reached), Some(to)) => self.order.keys.compare(reached, to).is_ge(),
+                _ => false,
+            };
+            if level == 0 || done || reached == from {
+                break;
+            }
+            from = reached.map(|key| after(key, &self.order));
+        }
+        Ok(())
+    }
+
+    /// Plans the next bite, waiting for merges that are in the way.
+    fn plan_manual(
+        self: &Arc<Self>,
+        level: usize,
+        in_place: bool,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<Option<(Plan, Arc<Version>, u64)>> {
+        let mut state = self.state.lock();
+        self.retry(&mut state)?;
+        loop {
+            self.check_background(&state)?;
+            let version = self.view.load().version.clone();
+            if version.overlapping(&self.order.keys, level, from, to).is_empty() {
+                return Ok(None);
+            }
+            let settings = self.plan_settings();
+            let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
+            if let Some(plan) = planner.manual(level, in_place, from, to) {
+                let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
+                return Ok(Some((plan, version, id)));
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+/// The least key after `key` in bytewise order. Under another order the key itself: the range then overlaps the
+/// files just written by one key, which costs work and nothing else.
+fn after(mut key: Vec<u8>, order: &crate::base::internal_key::InternalOrder) -> Vec<u8> {
+    if order.keys.is_bytewise() {
+        key.push(0);
+    }
+    key
+}

@@ -1,0 +1,386 @@
+//! The life of an open: lock, CURRENT, MANIFEST, files, logs; then ready.
+//!
+//! # Invariants
+//! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
+//! 2. What the logs hold is in memtables when `open` returns and becomes tables in the background; until then the
+//!    MANIFEST still names those logs, so that a crash at any step replays them again.
+//! 3. Where recovery cut the history, no write is acknowledged before that cut is durable: a second recovery must
+//!    not find new writes behind old damage.
+//! 4. Only files that carry the database's own names and that neither the MANIFEST nor recovery needs are removed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::InternalOrder;
+use crate::env::{Env, FileLock, LockMode, Logger, WritableFile};
+use crate::log::LogWriter;
+use crate::memtable::{MemTable, MemTableWriter};
+use crate::table::{BlockCache, TableOrder, TableReadSettings};
+use crate::version::file_meta::ObsoleteFiles;
+use crate::version::filename::{self, FileKind};
+use crate::version::manifest::{self, ManifestState};
+use crate::version::table_set::TableSet;
+use crate::version::version_set::{ManifestSettings, VersionSet, create_database};
+use crate::write::log_sync::LogSync;
+use crate::write::throttle::Throttle;
+
+use super::commit::{Commit, create_log};
+use super::core::{DbCore, View};
+use super::events::Event;
+use super::info_log;
+use super::options::Options;
+use super::recovery::{Recovered, RecoveredMemtable, Replay};
+use super::snapshot::SnapshotList;
+use super::state::{Immutable, State};
+use super::statistics::Counters;
+
+/// Logs that an open leaves to the background; more of them, which only a series of kills leaves, are flushed first.
+const MAX_LEFT_LOGS: usize = 4;
+
+/// Opens a database.
+pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
+    let options = options.sanitized()?;
+    let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
+    let env = options.env.clone();
+    let lock = prepare_directory(dir, &options)?;
+    let logger = match &options.logger {
+        Some(logger) => logger.clone(),
+        None if options.read_only => info_log::silent(),
+        None => info_log::start(&env, dir, options.file_mode),
+    };
+    let settings = ManifestSettings {
+        env: env.clone(),
+        dir: dir.to_owned(),
+        order: order.clone(),
+        file_mode: options.file_mode,
+        max_manifest_size: options.max_manifest_size,
+    };
+    let manifest_number = current_manifest(dir, &options, &settings)?;
+    let graveyard = Arc::new(ObsoleteFiles::default());
+    let state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &graveyard)?;
+    let files = OwnFiles::list(env.as_ref(), dir)?;
+    files.check_tables(dir, &state)?;
+    let logs = files.needed_logs(dir, &state, &options)?;
+    let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order };
+    let recovered = replay.run(&logs, state.last_sequence)?;
+
+    let reuse_manifest = (options.reuse_logs && !options.read_only && state.ends_clean).then_some(state.end);
+    let mut versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
+    files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
+    if let Some(end) = reuse_manifest.filter(|&end| end < options.max_file_size as u64) {
+        versions.reuse_manifest(end)?;
+    }
+    let parts = Parts { dir: dir.to_owned(), options, order, versions, graveyard, logger, lock };
+    let core = parts.assemble(&recovered);
+    core.announce(&recovered);
+    if !core.options.read_only {
+        env.set_background_threads(core.options.background_threads);
+        let synced = sync_found(env.as_ref(), dir, manifest_number, &logs);
+        core.start_writing(recovered, &logs, synced.is_ok())?;
+        if synced.is_ok() {
+            core.clean_up(&files);
+        }
+    }
+    Ok(core)
+}
+
+/// Creates the directory where it may be, and takes the lock.
+fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
+    let env = options.env.as_ref();
+    if options.create_if_missing && !options.read_only {
+        env.create_dir(dir, options.dir_mode)?;
+    } else if !env.exists(dir)? {
+        let message = format!("{}: no database there, and create_if_missing is not set", dir.display());
+        return Err(Error::invalid_argument(message));
+    }
+    let path = dir.join(filename::LOCK);
+    if options.read_only {
+        return env.lock(&path, LockMode::Shared);
+    }
+    env.lock(&path, LockMode::Exclusive)
+}
+
+/// Makes what was found durable: a process that was killed may have left it to the system, and what is written or
+/// removed from now on relies on it.
+fn sync_found(env: &dyn Env, dir: &Path, manifest_number: u64, logs: &[u64]) -> Result<()> {
+    let found = logs.iter().map(|&log| filename::log(log)).chain([filename::manifest(manifest_number)]);
+    for name in found {
+        let mut file = env.open_append(&dir.join(name))?;
+        file.sync()?;
+        file.close()?;
+    }
+    env.sync_dir(dir)
+}
+
+/// The number of the MANIFEST in force, of a fresh database if there was none and one may be created.
+fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) -> Result<u64> {
+    let env = options.env.as_ref();
+    let current = dir.join(filename::CURRENT);
+    if env.exists(&current)? {
+        if options.error_if_exists {
+            return Err(Error::invalid_argument(format!("{}: a database exists there already", dir.display())));
+        }
+        return manifest::read_current(env, dir);
+    }
+    // Never a fresh database over the files of one: CURRENT alone may have been lost.
+    let remains = env
+        .list(dir)?
+        .into_iter()
+        .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))));
+    if let Some(name) = remains {
+        let message = format!("{}: missing, although {name} is there; repair can rebuild it", current.display());
+        return Err(Error::corruption(message));
+    }
+    if !options.create_if_missing || options.read_only {
+        let message = format!("{}: no database there, and create_if_missing is not set", dir.display());
+        return Err(Error::invalid_argument(message));
+    }
+    create_database(settings)?;
+    Ok(1)
+}
+
+/// The database's own files in its directory.
+struct OwnFiles {
+    found: Vec<(String, FileKind, u64)>,
+    numbers: BTreeSet<u64>,
+}
+
+impl OwnFiles {
+    fn list(env: &dyn Env, dir: &Path) -> Result<Self> {
+        let mut found = Vec::new();
+        for name in env.list(dir)? {
+            if let Some((kind, number)) = filename::parse(&name) {
+                found.push((name, kind, number));
+            }
+        }
+        let numbers = found.iter().map(|(_, _, number)| *number).collect();
+        Ok(OwnFiles { found, numbers })
+    }
+
+    fn of_kind(&self, wanted: FileKind) -> impl Iterator<Item = u64> {
+        self.found.iter().filter(move |(_, kind, _)| *kind == wanted).map(|(_, _, number)| *number)
+    }
+
+    fn check_tables(&self, dir: &Path, state: &ManifestState) -> Result<()> {
+        let present: BTreeSet<_> = self.of_kind(FileKind::Table).collect();
+        let missing: Vec<_> = state
+            .version
+            .files()
+            .filter(|(_, file)| !present.contains(&file.number))
+            .map(|(_, file)| filename::table(file.number))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let names = missing.join(", ");
+        Err(Error::corruption(format!("{}: tables that the MANIFEST names are missing: {names}", dir.display())))
+    }
+
+    /// The logs to replay, oldest first.
+    fn needed_logs(&self, dir: &Path, state: &ManifestState, options: &Options) -> Result<Vec<u64>> {
+        let is_needed =
+            |&number: &u64| number >= state.log_number || (number == state.previous_log_number && number != 0);
+        let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(is_needed).collect();
+        logs.sort_unstable();
+        let salvage = options.recovery_mode == super::options::RecoveryMode::Salvage;
+        if state.log_number != 0 && !logs.contains(&state.log_number) && !salvage {
+            let path = dir.join(filename::log(state.log_number));
+            return Err(Error::corruption(format!("{}: missing, and the MANIFEST needs it", path.display())));
+        }
+        Ok(logs)
+    }
+}
+
+/// What an open has gathered before there is a database.
+struct Parts {
+    dir: PathBuf,
+    options: Options,
+    order: InternalOrder,
+    versions: VersionSet,
+    graveyard: Arc<ObsoleteFiles>,
+    logger: Arc<dyn Logger>,
+    lock: Box<dyn FileLock>,
+}
+
+impl Parts {
+    /// The database, with everything recovered to be read, and nothing running.
+    fn assemble(self, recovered: &Recovered) -> Arc<DbCore> {
+        let Parts { dir, options, order, versions, graveyard, logger, lock } = self;
+        let env = options.env.clone();
+        let cache = options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
+        let table_settings = TableReadSettings {
+            order: TableOrder::internal(order.keys.clone()),
+            filter_policy: options.filter_policy.clone(),
+            cache: cache.clone(),
+            counters: Arc::default(),
+        };
+        let capacity = options.max_open_files - 10;
+        let tables = TableSet::new(env.clone(), dir.clone(), options.read_access, table_settings, capacity);
+        let (_, memtable) = MemTable::new(order.clone(), 0);
+        let view = View {
+            memtable,
+            immutables: recovered.memtables.iter().rev().map(|recovered| recovered.writer.table().clone()).collect(),
+            version: versions.current().clone(),
+        };
+        Arc::new(DbCore {
+            env,
+            dir,
+            order,
+            cache,
+            tables: Arc::new(tables),
+            numbers: versions.numbers().clone(),
+            graveyard,
+            logger,
+            view: ArcSwap::from_pointee(view),
+            visible: AtomicU64::new(recovered.last_sequence),
+            snapshots: SnapshotList::default(),
+            commit: Mutex::new(None),
+            log_sync: LogSync::default(),
+            log_suspect: AtomicBool::new(false),
+            throttle: Throttle::default(),
+            versions: Mutex::new(versions),
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            closed: AtomicBool::new(false),
+            lock: Mutex::new(Some(lock)),
+            counters: Counters::default(),
+            options,
+        })
+    }
+}
+
+impl DbCore {
+    fn announce(&self, recovered: &Recovered) {
+        self.log(format!(
+            "opened: {} tables, {} memtables recovered from logs, last sequence number {}",
+            self.view.load().version.files().count(),
+            recovered.memtables.len(),
+            recovered.last_sequence,
+        ));
+        for damage in &recovered.damage {
+            let kept_as = damage.keep.then(|| format!("{}/{}", filename::LOST_DIR, damage.file));
+            self.log(format!("recovery cut the history: {}", damage.message));
+            let (file, message) = (damage.file.clone(), damage.message.clone());
+            self.tell(&Event::RecoveryDamage { file, message, kept_as });
+        }
+    }
+
+    /// Gives the recovered memtables to the flusher and starts or continues a log.
+    fn start_writing(self: &Arc<Self>, mut recovered: Recovered, logs: &[u64], synced: bool) -> Result<()> {
+        let continued = match self.options.reuse_logs {
+            true => recovered.take_reusable(),
+            false => None,
+        };
+        let continues = continued.is_some();
+        let mut commit = match continued {
+            Some((memtable, log, end)) => self.continue_log(memtable, log, end)?,
+            None => self.begin_log(recovered.last_sequence),
+        };
+        let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
+        if (recovered.is_cut() || !synced) && !self.log_suspect.swap(true, Ordering::Relaxed) {
+            // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.
+            commit.left_suspect_log = true;
+        }
+        let mut state = self.state.lock();
+        state.log_number = commit.log_number;
+        state.damaged_logs = recovered.damage.iter().filter(|damage| damage.keep).map(|damage| damage.log).collect();
+        let immutable = |memtable: &MemTableWriter, logs, last_sequence| {
+            let memtable = memtable.table().clone();
+            Arc::new(Immutable { memtable, logs, last_sequence, log: Mutex::new(None) })
+        };
+        for RecoveredMemtable { writer, logs, last_sequence } in recovered.memtables {
+            state.immutables.push_back(immutable(&writer, logs, last_sequence));
+        }
+        // Logs that held nothing, or nothing that counts, are left behind all the same.
+        if state.immutables.is_empty() && !continues && !logs.is_empty() {
+            let (nothing, _) = MemTable::new(self.order.clone(), 0);
+            state.immutables.push_back(immutable(&nothing, logs.to_vec(), recovered.last_sequence));
+        }
+        let memtable = commit.memtable.table().clone();
+        let immutables: Vec<_> = state.immutables.iter().rev().map(|immutable| immutable.memtable.clone()).collect();
+        self.swap_view(&mut state, |view| View { memtable, immutables, version: view.version.clone() });
+        *self.commit.lock() = Some(commit);
+        self.schedule(&mut state);
+        while many && !state.immutables.is_empty() && state.error.is_none() {
+            self.changed.wait(&mut state);
+        }
+        Ok(())
+    }
+
+    /// Starts a log. On a full disk the database opens all the same: reads work, and the first write tries again.
+    fn begin_log(&self, last_sequence: u64) -> Commit {
+        let number = self.numbers.take();
+        let path = self.path(&filename::log(number));
+        let log = match create_log(self.env.as_ref(), &self.options, &path) {
+            Ok((log, syncer)) => {
+                self.log_sync.start_log(number, syncer);
+                log
+            }
+            Err(error) => {
+                self.log(format!("no log could be started: {error}"));
+                self.log_suspect.store(true, Ordering::Relaxed);
+                LogWriter::new(Box::new(NoFile(error)), 0)
+            }
+        };
+        let (memtable, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+        Commit { memtable, log, log_number: number, last_sequence, owed_nanos: 0, left_suspect_log: false }
+    }
+
+    /// Goes on with the newest log, which ends clean.
+    fn continue_log(&self, recovered: RecoveredMemtable, number: u64, end: u64) -> Result<Commit> {
+        let file = self.env.open_append(&self.path(&filename::log(number)))?;
+        let (file, syncer) = crate::env::with_syncer(file);
+        self.log_sync.start_log(number, syncer);
+        Ok(Commit {
+            memtable: recovered.writer,
+            log: LogWriter::new(file, end),
+            log_number: number,
+            last_sequence: recovered.last_sequence,
+            owed_nanos: 0,
+            left_suspect_log: false,
+        })
+    }
+
+    /// Removes what earlier runs left behind.
+    fn clean_up(&self, files: &OwnFiles) {
+        let versions = self.versions.lock();
+        let live: BTreeSet<_> = versions.current().files().map(|(_, file)| file.number).collect();
+        let (manifest_number, log_number) = (versions.manifest_number(), versions.log_number());
+        for (name, kind, number) in &files.found {
+            let obsolete = match kind {
+                FileKind::Manifest => *number != manifest_number,
+                FileKind::Log => *number < log_number,
+                FileKind::Table => !live.contains(number),
+                FileKind::Temp => true,
+                FileKind::Current | FileKind::Lock | FileKind::InfoLog => false,
+            };
+            if obsolete && self.env.remove(&self.path(name)).is_ok() {
+                self.log(format!("removed {name}, which nothing needs"));
+            }
+        }
+    }
+}
+
+/// Stands for a log that could not be created: every use fails with the reason.
+struct NoFile(Error);
+
+impl WritableFile for NoFile {
+    fn append(&mut self, _data: &[u8]) -> Result<()> {
+        Err(self.0.clone())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Err(self.0.clone())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! The life of a point read: memtables, newest first, then tables, newest run to oldest.
+//!
+//! A read pins the view and *then* looks at the sequence number: whatever is visible by then and not in the view is
+//! in a memtable that began after the read did.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
+use crate::table::BlockSlice;
+
+use super::core::{DbCore, View};
+use super::options::ReadOptions;
+use super::pinned::PinnedValue;
+
+/// Values shorter than this are copied out of a memtable rather than pinned there.
+const PIN_FROM: usize = 4096;
+/// Of this many reads one is counted for merges that reads ask for.
+const SEEK_SAMPLE: i64 = 16;
+
+/// Where a value was found.
+enum Found<'v> {
+    Memtable { value: &'v [u8], memtable: usize },
+    Block(BlockSlice),
+}
+
+/// An internal key made for seeking, without an allocation unless it is long.
+struct SeekKey {
+    short: [u8; Self::SHORT],
+    long: Vec<u8>,
+    length: usize,
+}
+
+impl SeekKey {
+    const SHORT: usize = 128;
+
+    fn new(user_key: &[u8], sequence: SequenceNumber) -> Self {
+        let length = user_key.len() + TAG_SIZE;
+        let mut key = SeekKey { short: [0; Self::SHORT], long: Vec::new(), length };
+        if length > Self::SHORT {
+            key.long = vec![0; length];
+        }
+        let bytes = if length > Self::SHORT { &mut key.long[..] } else { &mut key.short[..length] };
+        let (head, tag) = bytes.split_at_mut(user_key.len());
+        head.copy_from_slice(user_key);
+        tag.copy_from_slice(&pack_tag(sequence, KIND_FOR_SEEK).to_le_bytes());
+        key
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        if self.length > Self::SHORT { &self.long } else { &self.short[..self.length] }
+    }
+}
+
+impl DbCore {
+    /// The sequence number that a read with `options` sees.
+    pub(super) fn read_sequence(self: &Arc<Self>, options: &ReadOptions) -> Result<SequenceNumber> {
+        match &options.snapshot {
+            None => Ok(self.visible_sequence()),
+            Some(snapshot) if snapshot.belongs_to(self) => Ok(snapshot.sequence()),
+            Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
+        }
+    }
+
+    fn find<'v>(self: &Arc<Self>, view: &'v View, key: &[u8], options: &ReadOptions) -> Result<Option<Found<'v>>> {
+        let sequence = self.read_sequence(options)?;
+        let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
+        for (memtable, table) in memtables.enumerate() {
+            if let Some((tag, value)) = table.get(key, sequence) {
+                let is_value = EntryKind::from_byte(tag as u8) == Some(EntryKind::Value);
+                return Ok(is_value.then_some(Found::Memtable { value, memtable }));
+            }
+        }
+        let seek_key = SeekKey::new(key, sequence);
+        let lookup = view.version.get(&self.tables, &self.order, seek_key.as_slice(), !options.skip_cache)?;
+        if let Some((_, file)) = lookup.wasted
+            && self.options.seek_compaction
+            && sampled()
+            && (1..=SEEK_SAMPLE).contains(&file.seeks_left.fetch_sub(SEEK_SAMPLE, Ordering::Relaxed))
+        {
+            self.schedule(&mut self.state.lock());
+        }
+        let Some(hit) = lookup.hit else { return Ok(None) };
+        match EntryKind::from_byte(hit.tag as u8) {
+            Some(EntryKind::Value) => Ok(Some(Found::Block(hit.value))),
+            Some(EntryKind::Deletion) => Ok(None),
+            None => Err(Error::corruption("a table holds an entry of an unknown kind")),
+        }
+    }
+
+    /// Looks `key` up and hands its value to `use_value`.
+    #[inline]
+    pub(super) fn get<R>(
+        self: &Arc<Self>,
+        key: &[u8],
+        options: &ReadOptions,
+        use_value: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.check_open()?;
+        let view = self.view.load();
+        Ok(match self.find(&view, key, options)? {
+            None => None,
+            Some(Found::Memtable { value, .. }) => Some(use_value(value)),
+            Some(Found::Block(slice)) => Some(use_value(slice.as_slice())),
+        })
+    }
+
+    pub(super) fn get_pinned(self: &Arc<Self>, key: &[u8], options: &ReadOptions) -> Result<Option<PinnedValue>> {
+        self.check_open()?;
+        let view = self.view.load();
+        Ok(match self.find(&view, key, options)? {
+            None => None,
+            Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
+            Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => Some(PinnedValue::owned(value.to_vec())),
+            Some(Found::Memtable { value, memtable }) => {
+                let table = if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
+                let mut iter = table.iter();
+                iter.seek(SeekKey::new(key, self.read_sequence(options)?).as_slice());
+                // A newer version may have been written since: then the value that was found is copied after all.
+                match std::ptr::eq(iter.value(), value) {
+                    true => Some(PinnedValue::memtable(iter)),
+                    false => Some(PinnedValue::owned(value.to_vec())),
+                }
+            }
+        })
+    }
+}
+
+/// True once in [`SEEK_SAMPLE`] calls of a thread.
+fn sampled() -> bool {
+    thread_local!(static CALLS: Cell<i64> = const { Cell::new(0) });
+    CALLS.with(|calls| {
+        calls.set(calls.get().wrapping_add(1));
+        calls.get() % SEEK_SAMPLE == 0
+    })
+}

@@ -1,0 +1,291 @@
+//! Replays write-ahead logs into memtables, and decides what a damaged one means.
+//!
+//! A log can end in a torn record: writes that were never synced reach the disk in any order, or not at all. A log
+//! can also be damaged where it was durable once. *Durability marks* tell the two apart: a mark says that everything
+//! up to a sequence number had reached the disk when it was written (`docs/format.md`). Sequence numbers are
+//! contiguous over all logs, so a hole shows even where every checksum is right.
+//!
+//! # Invariants
+//! 1. In the modes [`RecoveryMode::Prefix`] and [`RecoveryMode::Strict`] the outcome is a prefix of the history.
+//! 2. A batch is applied as a whole, after all of it has been checked.
+//! 3. Nothing in the directory is changed.
+
+use std::path::Path;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber};
+use crate::env::{Env, ReadAccess};
+use crate::log::{LogItem, LogReader};
+use crate::memtable::{MemTable, MemTableWriter};
+use crate::version::filename;
+use crate::write::batch::{BatchView, Operation};
+
+use super::options::{Options, RecoveryMode};
+
+/// A memtable with what some logs held.
+pub(super) struct RecoveredMemtable {
+    pub(super) writer: MemTableWriter,
+    /// The logs whose last entries are here: they are needed until this is a table.
+    pub(super) logs: Vec<u64>,
+    pub(super) last_sequence: SequenceNumber,
+}
+
+/// Where the history was cut or has a hole.
+#[derive(Clone, Debug)]
+pub(super) struct Damage {
+    pub(super) log: u64,
+    /// The log's name.
+    pub(super) file: String,
+    pub(super) message: String,
+    /// Whether the damaged log is worth keeping: something valid lies behind the damage.
+    pub(super) keep: bool,
+}
+
+/// What replaying brought.
+pub(super) struct Recovered {
+    /// Oldest first; empty ones left out.
+    pub(super) memtables: Vec<RecoveredMemtable>,
+    pub(super) last_sequence: SequenceNumber,
+    pub(super) damage: Vec<Damage>,
+    /// Whether the next sequence number does not follow the last one in the logs, because the MANIFEST knows of
+    /// later writes (LevelDB records what it has handed out, not what is durable).
+    leaves_gap: bool,
+    /// The newest log and where it ends, if the file ends there too, so that it can be appended to.
+    reusable: Option<(u64, u64)>,
+}
+
+impl Recovered {
+    /// Whether there is something in the logs that the next recovery must not meet again.
+    pub(super) fn is_cut(&self) -> bool {
+        !self.damage.is_empty() || self.leaves_gap
+    }
+
+    /// The only memtable and the log to go on with, if that is safe.
+    pub(super) fn take_reusable(&mut self) -> Option<(RecoveredMemtable, u64, u64)> {
+        let (log, end) = self.reusable?;
+        let single = self.memtables.len() == 1 && self.memtables[0].logs == [log];
+        if self.is_cut() || !single {
+            return None;
+        }
+        self.memtables.pop().map(|memtable| (memtable, log, end))
+    }
+}
+
+/// Which sequence number the next batch must have.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// It follows the batch before it.
+    Exactly(SequenceNumber),
+    /// A log before it was torn and held nothing: all that is known is where the tables end.
+    AtMost(SequenceNumber),
+}
+
+/// Where replaying stopped applying.
+struct Problem {
+    file: String,
+    message: String,
+    /// The logs from this one on hold what was not applied.
+    log: u64,
+}
+
+/// See the [module](self).
+pub(super) struct Replay<'a> {
+    pub(super) env: &'a dyn Env,
+    pub(super) dir: &'a Path,
+    pub(super) options: &'a Options,
+    pub(super) order: &'a InternalOrder,
+}
+
+/// What is known while logs are being replayed.
+struct Progress {
+    memtables: Vec<RecoveredMemtable>,
+    last_sequence: SequenceNumber,
+    /// What must come next, once something was read.
+    next: Option<Expected>,
+    /// Everything up to here is known to have been durable.
+    durable: SequenceNumber,
+    problem: Option<Problem>,
+    /// Something valid lies behind the problem.
+    more_behind: bool,
+    salvaged: Vec<Damage>,
+}
+
+impl Replay<'_> {
+    /// Replays `logs`, oldest first. `flushed`: the last sequence number that the MANIFEST records.
+    pub(super) fn run(&self, logs: &[u64], flushed: SequenceNumber) -> Result<Recovered> {
+        let mut progress = Progress {
+            memtables: Vec::new(),
+            last_sequence: flushed,
+            next: None,
+            durable: 0,
+            problem: None,
+            more_behind: false,
+            salvaged: Vec::new(),
+        };
+        let mut reusable = None;
+        for (index, &log) in logs.iter().enumerate() {
+            let is_last = index + 1 == logs.len();
+            reusable = self.replay_log(log, is_last, &mut progress)?.map(|end| (log, end)).filter(|_| is_last);
+        }
+        let damage = self.judge(&mut progress, logs)?;
+        let last_sequence = progress.last_sequence;
+        let leaves_gap = matches!(progress.next, Some(Expected::Exactly(next)) if next != last_sequence + 1);
+        let (mut memtables, empty): (Vec<_>, Vec<_>) =
+            progress.memtables.into_iter().partition(|memtable| !memtable.writer.table().is_empty());
+        // Logs that held nothing go with the first memtable, so that they are removed with its log.
+        if let Some(first) = memtables.first_mut() {
+            first.logs.extend(empty.into_iter().flat_map(|memtable| memtable.logs));
+            first.logs.sort_unstable();
+        }
+        Ok(Recovered { memtables, last_sequence, damage, leaves_gap, reusable })
+    }
+
+    /// Replays one log. Answers where it ends, if the file ends there too.
+    fn replay_log(&self, log: u64, is_last: bool, progress: &mut Progress) -> Result<Option<u64>> {
+        let file = filename::log(log);
+        let path = self.dir.join(&file);
+        let handle = self.env.open_random(&path, ReadAccess::Pread)?;
+        let size = handle.size();
+        let mut reader = LogReader::new(handle, path.display().to_string());
+        if let Some(last) = progress.memtables.last_mut()
+            && !last.writer.table().is_empty()
+        {
+            last.logs.push(log);
+        } else {
+            self.start_memtable(log, progress);
+        }
+        loop {
+            match reader.next()? {
+                LogItem::Record { data, offset, .. } => match BatchView::parse(data) {
+                    Ok(batch) => self.take_batch(batch, log, &path, offset, progress)?,
+                    Err(error) => {
+                        let message = format!("{} at offset {offset}: {}", path.display(), error.message());
+                        self.meet(Problem { file: file.clone(), message, log }, progress)?;
+                    }
+                },
+                LogItem::Damage { reason, .. } => {
+                    self.meet(Problem { file: file.clone(), message: reason, log }, progress)?;
+                }
+                LogItem::End { offset, torn } => {
+                    if torn && !is_last {
+                        let message =
+                            format!("{}: torn at offset {offset}, although a later log exists", path.display());
+                        if self.options.recovery_mode == RecoveryMode::Strict {
+                            return Err(Error::corruption(message));
+                        }
+                        // Whether anything is missing shows in the sequence numbers of the next log.
+                        let next = progress.last_sequence + 1;
+                        progress.next.get_or_insert(Expected::AtMost(next));
+                    }
+                    return Ok((!torn && offset == size).then_some(offset));
+                }
+            }
+        }
+    }
+
+    fn start_memtable(&self, log: u64, progress: &mut Progress) {
+        let (writer, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+        let last_sequence = progress.last_sequence;
+        progress.memtables.push(RecoveredMemtable { writer, logs: vec![log], last_sequence });
+    }
+
+    fn take_batch(
+        &self,
+        batch: BatchView<'_>,
+        log: u64,
+        path: &Path,
+        offset: u64,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        if let Some(durable) = batch.durability_mark() {
+            progress.durable = progress.durable.max(durable);
+            return Ok(());
+        }
+        let fits = match progress.next {
+            None => true,
+            Some(Expected::Exactly(next)) => batch.sequence == next,
+            Some(Expected::AtMost(next)) => batch.sequence <= next,
+        };
+        if !fits {
+            let message = format!(
+                "{} at offset {offset}: a batch at sequence number {}, which does not follow the one before",
+                path.display(),
+                batch.sequence,
+            );
+            self.meet(Problem { file: filename::log(log), message, log }, progress)?;
+        }
+        if progress.problem.is_some() {
+            progress.more_behind = true;
+            return Ok(());
+        }
+        let full = progress
+            .memtables
+            .last()
+            .is_none_or(|last| last.writer.table().memory_usage() >= self.options.write_buffer_size);
+        if full {
+            self.start_memtable(log, progress);
+        }
+        let Some(memtable) = progress.memtables.last_mut() else { return Ok(()) };
+        for (sequence, operation) in (batch.sequence..).zip(batch.operations()) {
+            match operation? {
+                Operation::Put { key, value } => memtable.writer.insert(sequence, EntryKind::Value, key, value),
+                Operation::Delete { key } => memtable.writer.insert(sequence, EntryKind::Deletion, key, &[]),
+            }
+        }
+        let last = batch.last_sequence();
+        progress.last_sequence = progress.last_sequence.max(last);
+        memtable.last_sequence = progress.last_sequence;
+        progress.next = Some(Expected::Exactly(last + 1));
+        Ok(())
+    }
+
+    /// Meets something that is not as it should be.
+    fn meet(&self, problem: Problem, progress: &mut Progress) -> Result<()> {
+        match self.options.recovery_mode {
+            RecoveryMode::Strict => return Err(Error::corruption(problem.message)),
+            RecoveryMode::Salvage => {
+                let Problem { file, message, log } = problem;
+                progress.salvaged.push(Damage { log, file, message, keep: true });
+                // Whatever comes next is taken.
+                progress.next = None;
+            }
+            RecoveryMode::Prefix => {
+                progress.problem.get_or_insert(problem);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides what the first problem means, with everything read.
+    fn judge(&self, progress: &mut Progress, logs: &[u64]) -> Result<Vec<Damage>> {
+        if self.options.recovery_mode == RecoveryMode::Salvage {
+            return Ok(std::mem::take(&mut progress.salvaged));
+        }
+        let recovered = progress.last_sequence;
+        if progress.durable > recovered {
+            let what = match &progress.problem {
+                Some(problem) => problem.message.clone(),
+                None => format!("{}: the end of the logs is missing", self.dir.display()),
+            };
+            let durable = progress.durable;
+            return Err(Error::corruption(format!(
+                "{what}: damage to durable data: writes up to sequence number {durable} were synced, only those up to \
+                 {recovered} can be read; repair or RecoveryMode::Salvage save what is left"
+            )));
+        }
+        let Some(problem) = progress.problem.take() else { return Ok(Vec::new()) };
+        let Problem { file, message, log } = problem;
+        let mut damage = vec![Damage { log, file, message, keep: progress.more_behind }];
+        // Later logs hold nothing that was applied: they are kept with the damaged one.
+        if progress.more_behind {
+            let later = logs.iter().filter(|&&later| later > log);
+            damage.extend(later.map(|&log| Damage {
+                log,
+                file: filename::log(log),
+                message: format!("{}: behind the cut", filename::log(log)),
+                keep: true,
+            }));
+        }
+        Ok(damage)
+    }
+}

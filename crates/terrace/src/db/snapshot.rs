@@ -1,0 +1,95 @@
+//! The database as it was at one moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::base::internal_key::SequenceNumber;
+
+use super::core::DbCore;
+
+/// The sequence numbers at which somebody may still read.
+#[derive(Default)]
+pub(super) struct SnapshotList {
+    /// How many snapshots there are at a sequence number, and when the first of them was taken.
+    live: Mutex<BTreeMap<SequenceNumber, (usize, u64)>>,
+}
+
+impl SnapshotList {
+    /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that looks at the list
+    /// sees either the snapshot or a present that is not older.
+    pub(super) fn take(&self, present: impl FnOnce() -> SequenceNumber, now_micros: u64) -> SequenceNumber {
+        let mut live = self.live.lock();
+        let sequence = present();
+        live.entry(sequence).or_insert((0, now_micros)).0 += 1;
+        sequence
+    }
+
+    fn release(&self, sequence: SequenceNumber) {
+        let mut live = self.live.lock();
+        if let Some((count, _)) = live.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                live.remove(&sequence);
+            }
+        }
+    }
+
+    /// All live sequence numbers, ascending, and the present one.
+    pub(super) fn all(&self, present: impl FnOnce() -> SequenceNumber) -> (Vec<SequenceNumber>, SequenceNumber) {
+        let live = self.live.lock();
+        (live.keys().copied().collect(), present())
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.live.lock().values().map(|(count, _)| count).sum()
+    }
+
+    pub(super) fn oldest_age(&self, now_micros: u64) -> Option<Duration> {
+        let live = self.live.lock();
+        let (_, taken) = live.values().min_by_key(|(_, taken)| *taken)?;
+        Some(Duration::from_micros(now_micros.saturating_sub(*taken)))
+    }
+}
+
+/// The database as it was when the snapshot was taken. Clones share it; the last one releases it.
+///
+/// A live snapshot keeps old versions of changed keys on disk. It does not keep the database open.
+#[derive(Clone)]
+pub struct Snapshot(Arc<Inner>);
+
+struct Inner {
+    core: Arc<DbCore>,
+    sequence: SequenceNumber,
+}
+
+impl Snapshot {
+    pub(super) fn take(core: &Arc<DbCore>) -> Self {
+        let sequence = core.snapshots.take(|| core.visible_sequence(), core.env.now_micros());
+        Snapshot(Arc::new(Inner { core: core.clone(), sequence }))
+    }
+
+    /// The sequence number of the last write that the snapshot sees.
+    pub fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+
+    /// Whether the snapshot is one of the database behind `core`.
+    pub(super) fn belongs_to(&self, core: &Arc<DbCore>) -> bool {
+        Arc::ptr_eq(&self.0.core, core)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.core.snapshots.release(self.sequence);
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Snapshot").field(&self.0.sequence).finish()
+    }
+}

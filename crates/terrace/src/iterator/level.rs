@@ -1,0 +1,140 @@
+//! Walks over a sorted run: disjoint tables in key order, one open at a time.
+
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::InternalOrder;
+use crate::table::TableIter;
+use crate::version::file_meta::FileMeta;
+use crate::version::table_set::TableSet;
+use crate::version::version::find_file_index;
+
+/// An iterator over the tables of one sorted run.
+pub(crate) struct LevelIter {
+    files: Vec<Arc<FileMeta>>,
+    tables: Arc<TableSet>,
+    order: InternalOrder,
+    fill_cache: bool,
+    /// The table being read; `files.len()` before the start.
+    index: usize,
+    table: Option<TableIter>,
+    error: Option<Error>,
+}
+
+impl LevelIter {
+    pub(crate) fn new(
+        files: Vec<Arc<FileMeta>>,
+        tables: Arc<TableSet>,
+        order: InternalOrder,
+        fill_cache: bool,
+    ) -> Self {
+        let index = files.len();
+        LevelIter { files, tables, order, fill_cache, index, table: None, error: None }
+    }
+
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.table.as_ref().is_some_and(TableIter::valid)
+    }
+
+    pub(crate) fn status(&self) -> Result<()> {
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => self.table.as_ref().map_or(Ok(()), TableIter::status),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.table.as_ref().map_or(&[], TableIter::key)
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.table.as_ref().map_or(&[], TableIter::value)
+    }
+
+    pub(crate) fn seek_to_first(&mut self) {
+        self.open(0);
+        if let Some(table) = &mut self.table {
+            table.seek_to_first();
+        }
+        self.skip_forward();
+    }
+
+    pub(crate) fn seek_to_last(&mut self) {
+        self.open(self.files.len().wrapping_sub(1));
+        if let Some(table) = &mut self.table {
+            table.seek_to_last();
+        }
+        self.skip_backward();
+    }
+
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        self.open(find_file_index(&self.order, &self.files, target));
+        if let Some(table) = &mut self.table {
+            table.seek(target);
+        }
+        self.skip_forward();
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        if let Some(table) = &mut self.table {
+            table.next();
+            if !table.valid() {
+                self.skip_forward();
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prev(&mut self) {
+        if let Some(table) = &mut self.table {
+            table.prev();
+            if !table.valid() {
+                self.skip_backward();
+            }
+        }
+    }
+
+    /// Makes table `index` the one being read. An index off the end closes the present one.
+    fn open(&mut self, index: usize) {
+        self.error = None;
+        if index == self.index && self.table.as_ref().is_some_and(|table| table.status().is_ok()) {
+            return;
+        }
+        self.index = index;
+        self.table = None;
+        let Some(file) = self.files.get(index) else { return };
+        match self.tables.table(file) {
+            Ok(table) => self.table = Some(table.into_arc().iter(self.fill_cache)),
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Whether the table being read ended without an error, so that its neighbour is next.
+    fn exhausted(&self) -> bool {
+        self.table.as_ref().is_some_and(|table| !table.valid() && table.status().is_ok())
+    }
+
+    #[cold]
+    fn skip_forward(&mut self) {
+        while self.exhausted() {
+            self.open(self.index + 1);
+            if let Some(table) = &mut self.table {
+                table.seek_to_first();
+            }
+        }
+    }
+
+    #[cold]
+    fn skip_backward(&mut self) {
+        while self.exhausted() {
+            self.open(self.index.wrapping_sub(1));
+            if let Some(table) = &mut self.table {
+                table.seek_to_last();
+            }
+        }
+    }
+}

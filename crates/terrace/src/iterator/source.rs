@@ -1,0 +1,71 @@
+//! One thing that entries come from.
+
+use crate::base::error::Result;
+use crate::memtable::MemTableIter;
+use crate::table::TableIter;
+
+use super::level::LevelIter;
+
+/// An iterator over a memtable, a table or a sorted run.
+pub(crate) enum Source {
+    Memtable(MemTableIter),
+    Table(TableIter),
+    Level(LevelIter),
+}
+
+macro_rules! each {
+    ($source:expr, $iter:ident => $body:expr) => {
+        match $source {
+            Source::Memtable($iter) => $body,
+            Source::Table($iter) => $body,
+            Source::Level($iter) => $body,
+        }
+    };
+}
+
+impl Source {
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        each!(self, iter => iter.valid())
+    }
+
+    pub(crate) fn seek_to_first(&mut self) {
+        each!(self, iter => iter.seek_to_first());
+    }
+
+    pub(crate) fn seek_to_last(&mut self) {
+        each!(self, iter => iter.seek_to_last());
+    }
+
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        each!(self, iter => iter.seek(target));
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        each!(self, iter => iter.next());
+    }
+
+    #[inline]
+    pub(crate) fn prev(&mut self) {
+        each!(self, iter => iter.prev());
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        each!(self, iter => iter.key())
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        each!(self, iter => iter.value())
+    }
+
+    pub(crate) fn status(&self) -> Result<()> {
+        match self {
+            Source::Memtable(_) => Ok(()),
+            Source::Table(iter) => iter.status(),
+            Source::Level(iter) => iter.status(),
+        }
+    }
+}

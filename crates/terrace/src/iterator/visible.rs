@@ -1,0 +1,302 @@
+//! What a user sees of internal entries: of each user key the newest version that a read at a sequence number may
+//! see, and nothing of deleted keys.
+//!
+//! # Invariants
+//! 1. Forward, the inner iterator stands at the entry that is shown.
+//! 2. Backward, the inner iterator stands just before all entries of the user key that is shown, which is therefore
+//!    kept here, key and value.
+
+use std::cmp::Ordering;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{
+    self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
+};
+
+use super::merging::MergingIter;
+use super::source::Source;
+
+/// One source, or several merged: most databases at rest have one, and merging one costs.
+pub(crate) enum Merged {
+    Single(Source),
+    Many(MergingIter),
+}
+
+macro_rules! each {
+    ($merged:expr, $iter:ident => $body:expr) => {
+        match $merged {
+            Merged::Single($iter) => $body,
+            Merged::Many($iter) => $body,
+        }
+    };
+}
+
+impl Merged {
+    pub(crate) fn new(mut sources: Vec<Source>, order: &InternalOrder) -> Self {
+        if sources.len() == 1
+            && let Some(source) = sources.pop()
+        {
+            return Merged::Single(source);
+        }
+        Merged::Many(MergingIter::new(sources, order.clone()))
+    }
+
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        each!(self, iter => iter.valid())
+    }
+
+    pub(crate) fn seek_to_first(&mut self) {
+        each!(self, iter => iter.seek_to_first());
+    }
+
+    pub(crate) fn seek_to_last(&mut self) {
+        each!(self, iter => iter.seek_to_last());
+    }
+
+    pub(crate) fn seek(&mut self, target: &[u8]) {
+        each!(self, iter => iter.seek(target));
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        each!(self, iter => iter.next());
+    }
+
+    #[inline]
+    pub(crate) fn prev(&mut self) {
+        each!(self, iter => iter.prev());
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        each!(self, iter => iter.key())
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        each!(self, iter => iter.value())
+    }
+
+    pub(crate) fn status(&self) -> Result<()> {
+        each!(self, iter => iter.status())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// See the [module](self).
+pub(crate) struct VisibleIter {
+    inner: Merged,
+    keys: KeyOrder,
+    sequence: SequenceNumber,
+    direction: Direction,
+    valid: bool,
+    /// Backward: what is shown. Forward: room for the key being skipped.
+    saved_key: Vec<u8>,
+    saved_value: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl VisibleIter {
+    pub(crate) fn new(inner: Merged, keys: KeyOrder, sequence: SequenceNumber) -> Self {
+        VisibleIter {
+            inner,
+            keys,
+            sequence,
+            direction: Direction::Forward,
+            valid: false,
+            saved_key: Vec::new(),
+            saved_value: Vec::new(),
+            error: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match (self.valid, self.direction) {
+            (false, _) => &[],
+            (true, Direction::Forward) => user_key(self.inner.key()),
+            (true, Direction::Backward) => &self.saved_key,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match (self.valid, self.direction) {
+            (false, _) => &[],
+            (true, Direction::Forward) => self.inner.value(),
+            (true, Direction::Backward) => &self.saved_value,
+        }
+    }
+
+    pub(crate) fn status(&self) -> Result<()> {
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => self.inner.status(),
+        }
+    }
+
+    pub(crate) fn seek_to_first(&mut self) {
+        self.start(Direction::Forward);
+        self.inner.seek_to_first();
+        self.find_forward(false);
+    }
+
+    pub(crate) fn seek_to_last(&mut self) {
+        self.start(Direction::Backward);
+        self.inner.seek_to_last();
+        self.find_backward();
+    }
+
+    /// Moves to the first key at or after `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) {
+        self.start(Direction::Forward);
+        self.seek_inner(key, self.sequence);
+        self.find_forward(false);
+    }
+
+    /// Moves to the last key at or before `key`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
+        self.seek(key);
+        if self.valid && self.keys.compare(self.key(), key) == Ordering::Equal {
+            return;
+        }
+        if self.status().is_err() {
+            return;
+        }
+        self.start(Direction::Backward);
+        // Just before every entry of `key`: the largest tag sorts first.
+        self.seek_inner(key, MAX_SEQUENCE);
+        if self.inner.valid() {
+            self.inner.prev();
+        } else if self.inner.status().is_ok() {
+            self.inner.seek_to_last();
+        }
+        self.find_backward();
+    }
+
+    fn seek_inner(&mut self, key: &[u8], sequence: SequenceNumber) {
+        let mut target = std::mem::take(&mut self.saved_key);
+        target.clear();
+        internal_key::append(&mut target, key, sequence, KIND_FOR_SEEK);
+        self.inner.seek(&target);
+        self.saved_key = target;
+    }
+
+    fn start(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.error = None;
+        self.valid = false;
+    }
+
+    pub(crate) fn next(&mut self) {
+        if !self.valid {
+            return;
+        }
+        if self.direction == Direction::Backward {
+            // The inner iterator stands before the entries of the key that is shown: step onto the first of them.
+            self.direction = Direction::Forward;
+            if self.inner.valid() {
+                self.inner.next();
+            } else {
+                self.inner.seek_to_first();
+            }
+            self.find_forward(true);
+            return;
+        }
+        self.save_current_key();
+        self.inner.next();
+        self.find_forward(true);
+    }
+
+    fn save_current_key(&mut self) {
+        self.saved_key.clear();
+        self.saved_key.extend_from_slice(user_key(self.inner.key()));
+    }
+
+    /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over `saved_key` first.
+    fn find_forward(&mut self, mut skip: bool) {
+        self.valid = false;
+        while self.inner.valid() {
+            let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
+            let hidden = skip && self.keys.compare(entry.user_key, &self.saved_key) != Ordering::Greater;
+            if entry.sequence <= self.sequence && !hidden {
+                match entry.kind {
+                    EntryKind::Value => {
+                        self.valid = true;
+                        return;
+                    }
+                    EntryKind::Deletion => {
+                        self.save_current_key();
+                        skip = true;
+                    }
+                }
+            }
+            self.inner.next();
+        }
+    }
+
+    pub(crate) fn prev(&mut self) {
+        if !self.valid {
+            return;
+        }
+        if self.direction == Direction::Forward {
+            // Step before every entry of the key that is shown, newer ones that this read does not see included.
+            self.save_current_key();
+            self.direction = Direction::Backward;
+            loop {
+                self.inner.prev();
+                if !self.inner.valid()
+                    || self.keys.compare(user_key(self.inner.key()), &self.saved_key) == Ordering::Less
+                {
+                    break;
+                }
+            }
+        }
+        self.find_backward();
+    }
+
+    /// Finds the previous key to show. Backward, the versions of a key come oldest first, so the last one that may be
+    /// seen counts, and only the first entry of another key ends the search.
+    fn find_backward(&mut self) {
+        self.valid = false;
+        let mut found = false;
+        while self.inner.valid() {
+            let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
+            if found && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less {
+                break;
+            }
+            if entry.sequence <= self.sequence {
+                found = entry.kind == EntryKind::Value;
+                if found {
+                    self.saved_key.clear();
+                    self.saved_key.extend_from_slice(entry.user_key);
+                    self.saved_value.clear();
+                    self.saved_value.extend_from_slice(self.inner.value());
+                }
+            }
+            self.inner.prev();
+        }
+        self.valid = found && self.inner.status().is_ok();
+        if !self.valid {
+            self.direction = Direction::Forward;
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self) {
+        self.valid = false;
+        self.error = Some(Error::corruption("an entry whose internal key is too short or of an unknown kind"));
+    }
+}

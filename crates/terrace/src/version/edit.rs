@@ -1,0 +1,189 @@
+//! The difference between two versions: one record of the MANIFEST.
+//!
+//! Pure format code: bytes in, edit out. An unknown tag, a level out of range or a key too short to be an internal
+//! key is a corruption; LevelDB refuses such a MANIFEST too.
+
+use crate::base::coding::{get_length_prefixed, get_varint32, get_varint64};
+use crate::base::coding::{put_length_prefixed, put_varint32, put_varint64};
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{SequenceNumber, TAG_SIZE};
+
+use super::NUM_LEVELS;
+
+const TAG_COMPARATOR: u32 = 1;
+const TAG_LOG_NUMBER: u32 = 2;
+const TAG_NEXT_FILE: u32 = 3;
+const TAG_LAST_SEQUENCE: u32 = 4;
+const TAG_COMPACT_POINTER: u32 = 5;
+const TAG_DELETED_FILE: u32 = 6;
+const TAG_NEW_FILE: u32 = 7;
+const TAG_PREVIOUS_LOG: u32 = 9;
+
+/// A table file as an edit records it. Keys are internal keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewFile {
+    pub(crate) level: usize,
+    pub(crate) number: u64,
+    pub(crate) size: u64,
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
+}
+
+/// One record of the MANIFEST. A field that is `None` or empty is not recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VersionEdit {
+    pub(crate) comparator: Option<String>,
+    pub(crate) log_number: Option<u64>,
+    pub(crate) previous_log_number: Option<u64>,
+    pub(crate) next_file_number: Option<u64>,
+    pub(crate) last_sequence: Option<SequenceNumber>,
+    pub(crate) compact_pointers: Vec<(usize, Vec<u8>)>,
+    pub(crate) deleted_files: Vec<(usize, u64)>,
+    pub(crate) new_files: Vec<NewFile>,
+}
+
+impl VersionEdit {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut dst = Vec::new();
+        if let Some(name) = &self.comparator {
+            put_varint32(&mut dst, TAG_COMPARATOR);
+            put_length_prefixed(&mut dst, name.as_bytes());
+        }
+        for (tag, number) in [
+            (TAG_LOG_NUMBER, self.log_number),
+            (TAG_PREVIOUS_LOG, self.previous_log_number),
+            (TAG_NEXT_FILE, self.next_file_number),
+            (TAG_LAST_SEQUENCE, self.last_sequence),
+        ] {
+            if let Some(number) = number {
+                put_varint32(&mut dst, tag);
+                put_varint64(&mut dst, number);
+            }
+        }
+        for (level, key) in &self.compact_pointers {
+            put_varint32(&mut dst, TAG_COMPACT_POINTER);
+            put_varint32(&mut dst, *level as u32);
+            put_length_prefixed(&mut dst, key);
+        }
+        for (level, number) in &self.deleted_files {
+            put_varint32(&mut dst, TAG_DELETED_FILE);
+            put_varint32(&mut dst, *level as u32);
+            put_varint64(&mut dst, *number);
+        }
+        for file in &self.new_files {
+            put_varint32(&mut dst, TAG_NEW_FILE);
+            put_varint32(&mut dst, file.level as u32);
+            put_varint64(&mut dst, file.number);
+            put_varint64(&mut dst, file.size);
+            put_length_prefixed(&mut dst, &file.smallest);
+            put_length_prefixed(&mut dst, &file.largest);
+        }
+        dst
+    }
+
+    pub(crate) fn decode(mut src: &[u8]) -> Result<Self> {
+        let mut edit = VersionEdit::default();
+        while !src.is_empty() {
+            let tag = get_varint32(&mut src).ok_or_else(|| bad("tag"))?;
+            match tag {
+                TAG_COMPARATOR => {
+                    let name = get_length_prefixed(&mut src).ok_or_else(|| bad("comparator name"))?;
+                    let name = std::str::from_utf8(name).map_err(|_| bad("comparator name"))?;
+                    edit.comparator = Some(name.to_owned());
+                }
+                TAG_LOG_NUMBER => edit.log_number = Some(number(&mut src, "log number")?),
+                TAG_PREVIOUS_LOG => edit.previous_log_number = Some(number(&mut src, "previous log number")?),
+                TAG_NEXT_FILE => edit.next_file_number = Some(number(&mut src, "next file number")?),
+                TAG_LAST_SEQUENCE => edit.last_sequence = Some(number(&mut src, "last sequence number")?),
+                TAG_COMPACT_POINTER => {
+                    let level = level(&mut src, "compaction pointer")?;
+                    edit.compact_pointers.push((level, key(&mut src, "compaction pointer")?));
+                }
+                TAG_DELETED_FILE => {
+                    let level = level(&mut src, "deleted file")?;
+                    edit.deleted_files.push((level, number(&mut src, "deleted file")?));
+                }
+                TAG_NEW_FILE => edit.new_files.push(NewFile {
+                    level: level(&mut src, "new file")?,
+                    number: number(&mut src, "new file")?,
+                    size: number(&mut src, "new file")?,
+                    smallest: key(&mut src, "new file")?,
+                    largest: key(&mut src, "new file")?,
+                }),
+                _ => return Err(Error::corruption(format!("unknown tag {tag} in a version edit"))),
+            }
+        }
+        Ok(edit)
+    }
+}
+
+fn bad(field: &str) -> Error {
+    Error::corruption(format!("bad {field} in a version edit"))
+}
+
+fn number(src: &mut &[u8], field: &str) -> Result<u64> {
+    get_varint64(src).ok_or_else(|| bad(field))
+}
+
+fn level(src: &mut &[u8], field: &str) -> Result<usize> {
+    get_varint32(src).map(|level| level as usize).filter(|&level| level < NUM_LEVELS).ok_or_else(|| bad(field))
+}
+
+fn key(src: &mut &[u8], field: &str) -> Result<Vec<u8>> {
+    get_length_prefixed(src).filter(|key| key.len() >= TAG_SIZE).map(<[u8]>::to_vec).ok_or_else(|| bad(field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::internal_key::{EntryKind, encode};
+
+    fn full() -> VersionEdit {
+        let key = |text: &str, sequence| encode(text.as_bytes(), sequence, EntryKind::Value);
+        VersionEdit {
+            comparator: Some("leveldb.BytewiseComparator".into()),
+            log_number: Some(1 << 50),
+            previous_log_number: Some(0),
+            next_file_number: Some(1 << 40),
+            last_sequence: Some((1 << 56) - 1),
+            compact_pointers: vec![(3, key("x", 9))],
+            deleted_files: vec![(0, 4), (6, 1 << 41)],
+            new_files: vec![NewFile {
+                level: 2,
+                number: 77,
+                size: 1 << 33,
+                smallest: key("a", 1),
+                largest: key("z", 2),
+            }],
+        }
+    }
+
+    #[test]
+    fn edits_round_trip() {
+        assert_eq!(VersionEdit::decode(&full().encode()).expect("decodes"), full());
+        assert_eq!(VersionEdit::decode(&[]).expect("decodes"), VersionEdit::default());
+    }
+
+    #[test]
+    fn every_truncation_is_refused_or_a_shorter_edit() {
+        let bytes = full().encode();
+        for length in 0..bytes.len() {
+            if let Ok(edit) = VersionEdit::decode(&bytes[..length]) {
+                assert_eq!(edit.encode(), &bytes[..length]);
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_tags_levels_and_short_keys_are_refused() {
+        assert!(VersionEdit::decode(&[8, 0]).is_err());
+        assert!(VersionEdit::decode(&[TAG_DELETED_FILE as u8, 7, 1]).is_err());
+        assert!(VersionEdit::decode(&[TAG_COMPACT_POINTER as u8, 0, 3, 1, 2, 3]).is_err());
+    }
+
+    #[test]
+    fn bytes_are_leveldb_s() {
+        let edit = VersionEdit { log_number: Some(300), deleted_files: vec![(1, 5)], ..VersionEdit::default() };
+        assert_eq!(edit.encode(), [2, 0xac, 0x02, 6, 1, 5]);
+    }
+}

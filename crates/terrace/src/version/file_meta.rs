@@ -1,0 +1,164 @@
+//! One table file of the database: what the MANIFEST says of it, and its open table while there is one.
+//!
+//! # Invariants
+//! 1. What the MANIFEST says never changes after construction.
+//! 2. A file that an installed edit removed is marked obsolete; the last version, iterator or reader to let go of it
+//!    hands its number to the [`ObsoleteFiles`], and only then may it be unlinked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+use crate::base::internal_key::user_key;
+use crate::table::{Table, TableProperties};
+
+use super::edit::NewFile;
+
+/// Numbers of table files that nobody needs any more, waiting to be unlinked.
+#[derive(Default)]
+pub(crate) struct ObsoleteFiles {
+    numbers: Mutex<Vec<u64>>,
+}
+
+impl ObsoleteFiles {
+    pub(crate) fn take(&self) -> Vec<u64> {
+        std::mem::take(&mut self.numbers.lock())
+    }
+
+    /// Puts numbers back whose files could not be removed, to try again later.
+    pub(crate) fn put_back(&self, numbers: Vec<u64>) {
+        self.numbers.lock().extend(numbers);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.numbers.lock().is_empty()
+    }
+}
+
+/// What is known of a table's contents beyond the MANIFEST: learnt when it is written or first opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) entries: u64,
+    pub(crate) deletions: u64,
+    pub(crate) largest_sequence: u64,
+}
+
+impl From<TableProperties> for Contents {
+    fn from(properties: TableProperties) -> Self {
+        Contents {
+            entries: properties.entries,
+            deletions: properties.deletions,
+            largest_sequence: properties.largest_sequence,
+        }
+    }
+}
+
+/// One table file.
+pub(crate) struct FileMeta {
+    pub(crate) number: u64,
+    pub(crate) size: u64,
+    /// Internal keys.
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
+    /// The open table; managed by [`TableSet`](super::table_set::TableSet).
+    pub(crate) table: ArcSwapOption<Table>,
+    /// Set on use, cleared by the table set's clock.
+    pub(crate) recently_used: AtomicBool,
+    /// Reads that may still look into this file in vain before it is worth merging.
+    pub(crate) seeks_left: AtomicI64,
+    entries: AtomicU64,
+    deletions: AtomicU64,
+    largest_sequence: AtomicU64,
+    obsolete: AtomicBool,
+    graveyard: Arc<ObsoleteFiles>,
+}
+
+/// Marks contents as not learnt yet.
+const UNKNOWN: u64 = u64::MAX;
+
+impl FileMeta {
+    pub(crate) fn new(file: NewFile, graveyard: &Arc<ObsoleteFiles>) -> Self {
+        let seeks = seeks_for(file.size);
+        FileMeta {
+            number: file.number,
+            size: file.size,
+            smallest: file.smallest,
+            largest: file.largest,
+            table: ArcSwapOption::empty(),
+            recently_used: AtomicBool::new(false),
+            seeks_left: AtomicI64::new(seeks),
+            entries: AtomicU64::new(UNKNOWN),
+            deletions: AtomicU64::new(UNKNOWN),
+            largest_sequence: AtomicU64::new(UNKNOWN),
+            obsolete: AtomicBool::new(false),
+            graveyard: graveyard.clone(),
+        }
+    }
+
+    pub(crate) fn smallest_user_key(&self) -> &[u8] {
+        user_key(&self.smallest)
+    }
+
+    pub(crate) fn largest_user_key(&self) -> &[u8] {
+        user_key(&self.largest)
+    }
+
+    /// As the MANIFEST records this file at `level`.
+    pub(crate) fn record(&self, level: usize) -> NewFile {
+        NewFile {
+            level,
+            number: self.number,
+            size: self.size,
+            smallest: self.smallest.clone(),
+            largest: self.largest.clone(),
+        }
+    }
+
+    /// Gives the file a fresh allowance of seeks, after it was moved instead of merged.
+    pub(crate) fn earn_seeks(&self) {
+        self.seeks_left.store(seeks_for(self.size), Ordering::Relaxed);
+    }
+
+    pub(crate) fn learn(&self, contents: Contents) {
+        self.deletions.store(contents.deletions, Ordering::Relaxed);
+        self.largest_sequence.store(contents.largest_sequence, Ordering::Relaxed);
+        self.entries.store(contents.entries, Ordering::Release);
+    }
+
+    /// What the file holds, if that has been learnt.
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        let entries = self.entries.load(Ordering::Acquire);
+        (entries != UNKNOWN).then(|| Contents {
+            entries,
+            deletions: self.deletions.load(Ordering::Relaxed),
+            largest_sequence: self.largest_sequence.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Called once an edit that removes this file is durable and installed.
+    pub(crate) fn mark_obsolete(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+}
+
+/// One seek costs about as much as merging 16 KiB (LevelDB's estimate, `doc/impl.md`), so a file earns a merge after
+/// size / 16 KiB seeks that found nothing in it; at least 100.
+fn seeks_for(size: u64) -> i64 {
+    i64::try_from(size / 16384).unwrap_or(i64::MAX).max(100)
+}
+
+impl Drop for FileMeta {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            self.graveyard.put_back(vec![self.number]);
+        }
+    }
+}
+
+impl std::fmt::Debug for FileMeta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:06} ({} bytes)", self.number, self.size)
+    }
+}

@@ -1,0 +1,136 @@
+//! The names of a database's files. They are LevelDB's; every other name in the directory is a stranger's and is
+//! never touched.
+
+use std::path::{Path, PathBuf};
+
+/// Names the newest MANIFEST.
+pub(crate) const CURRENT: &str = "CURRENT";
+/// Locked by whoever has the database open.
+pub(crate) const LOCK: &str = "LOCK";
+/// Messages for people, and those of the previous open.
+pub(crate) const INFO_LOG: &str = "LOG";
+pub(crate) const OLD_INFO_LOG: &str = "LOG.old";
+/// The directory that keeps damaged files. A foreign name to LevelDB, which leaves it alone.
+pub(crate) const LOST_DIR: &str = "lost";
+
+/// What a file of the database is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FileKind {
+    Current,
+    Lock,
+    InfoLog,
+    Manifest,
+    Log,
+    Table,
+    Temp,
+}
+
+pub(crate) fn log(number: u64) -> String {
+    format!("{number:06}.log")
+}
+
+pub(crate) fn table(number: u64) -> String {
+    format!("{number:06}.ldb")
+}
+
+/// The name tables had before LevelDB 1.14. Only read.
+pub(crate) fn old_table(number: u64) -> String {
+    format!("{number:06}.sst")
+}
+
+pub(crate) fn manifest(number: u64) -> String {
+    format!("MANIFEST-{number:06}")
+}
+
+pub(crate) fn temp(number: u64) -> String {
+    format!("{number:06}.dbtmp")
+}
+
+/// The kind and number of a file with this name, if it is one of a database's own.
+pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
+    match name {
+        CURRENT => return Some((FileKind::Current, 0)),
+        LOCK => return Some((FileKind::Lock, 0)),
+        INFO_LOG | OLD_INFO_LOG => return Some((FileKind::InfoLog, 0)),
+        _ => {}
+    }
+    if let Some(number) = name.strip_prefix("MANIFEST-") {
+        return parse_number(number).map(|number| (FileKind::Manifest, number));
+    }
+    let (number, suffix) = name.split_once('.')?;
+    let kind = match suffix {
+        "log" => FileKind::Log,
+        "ldb" | "sst" => FileKind::Table,
+        "dbtmp" => FileKind::Temp,
+        _ => return None,
+    };
+    parse_number(number).map(|number| (kind, number))
+}
+
+/// Digits only: `u64::from_str` would take a sign.
+fn parse_number(digits: &str) -> Option<u64> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// The MANIFEST's number that the contents of CURRENT name; `None` if they name anything else, a path above all.
+pub(crate) fn parse_current(contents: &[u8]) -> Option<u64> {
+    let name = std::str::from_utf8(contents).ok()?.strip_suffix('\n')?;
+    match parse(name) {
+        Some((FileKind::Manifest, number)) => Some(number),
+        _ => None,
+    }
+}
+
+/// The path of the file `name` of the database in `dir`.
+pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
+    dir.join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_names_parse_and_others_do_not() {
+        for (name, expected) in [
+            ("000007.log", (FileKind::Log, 7)),
+            ("100.sst", (FileKind::Table, 100)),
+            ("18446744073709551615.ldb", (FileKind::Table, u64::MAX)),
+            ("MANIFEST-000003", (FileKind::Manifest, 3)),
+            ("5.dbtmp", (FileKind::Temp, 5)),
+            ("CURRENT", (FileKind::Current, 0)),
+            ("LOG.old", (FileKind::InfoLog, 0)),
+        ] {
+            assert_eq!(parse(name), Some(expected), "{name}");
+        }
+        for name in [
+            "",
+            "foo",
+            ".log",
+            "100",
+            "100.",
+            "100.bar",
+            "+1.log",
+            "MANIFEST-",
+            "MANIFEST-3x",
+            "LOCKED",
+            "18446744073709551616.log",
+            "1.log.old",
+            "lost",
+        ] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn current_names_a_manifest_in_the_same_directory() {
+        assert_eq!(parse_current(b"MANIFEST-000002\n"), Some(2));
+        for contents in [&b"MANIFEST-000002"[..], b"../evil/MANIFEST-000002\n", b"\n", b"", b"000002.log\n", b"\xff\n"]
+        {
+            assert_eq!(parse_current(contents), None);
+        }
+    }
+}

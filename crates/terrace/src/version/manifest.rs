@@ -1,0 +1,143 @@
+//! Reading a MANIFEST: the edits of a database's history, folded into its present state.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::env::{Env, ReadAccess};
+use crate::log::{LogItem, LogReader};
+
+use super::NUM_LEVELS;
+use super::edit::VersionEdit;
+use super::file_meta::ObsoleteFiles;
+use super::filename;
+use super::version::Version;
+
+/// What a MANIFEST says.
+#[derive(Default)]
+pub(crate) struct ManifestState {
+    pub(crate) version: Version,
+    pub(crate) comparator: Option<String>,
+    pub(crate) log_number: u64,
+    pub(crate) previous_log_number: u64,
+    pub(crate) next_file_number: u64,
+    pub(crate) last_sequence: SequenceNumber,
+    pub(crate) compact_pointers: [Vec<u8>; NUM_LEVELS],
+    /// Where the last record ends, and whether the file ends there too: only then may it be appended to.
+    pub(crate) end: u64,
+    pub(crate) ends_clean: bool,
+    pub(crate) edits: u64,
+}
+
+/// Reads CURRENT and answers the number of the MANIFEST it names.
+pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
+    let path = dir.join(filename::CURRENT);
+    let file = env.open_random(&path, ReadAccess::Pread)?;
+    // No legal name is longer than this: a hostile file must not make us read it whole.
+    let mut contents = [0u8; 64];
+    let length = file.read_at(0, &mut contents)?;
+    filename::parse_current(&contents[..length]).ok_or_else(|| {
+        let shown = String::from_utf8_lossy(&contents[..length]);
+        Error::corruption(format!("{}: does not name a MANIFEST: {shown:?}", path.display()))
+    })
+}
+
+/// Reads the MANIFEST `number` and checks it against the comparator in use.
+///
+/// A bad record anywhere is a corruption; only a last record that was cut off by the end of the file is taken as
+/// never written, which is what a crash leaves of an edit that was not acknowledged.
+pub(crate) fn read_manifest(
+    env: &dyn Env,
+    dir: &Path,
+    number: u64,
+    order: &InternalOrder,
+    graveyard: &Arc<ObsoleteFiles>,
+) -> Result<ManifestState> {
+    let path = dir.join(filename::manifest(number));
+    let place = path.display().to_string();
+    let file = env.open_random(&path, ReadAccess::Pread)?;
+    let size = file.size();
+    let mut reader = LogReader::new(file, place.clone());
+    let mut state = ManifestState::default();
+    let (mut next_file, mut last_sequence, mut log_number) = (None, None, None);
+    // Folding all edits into one change of the empty version keeps reading linear in the number of edits.
+    let mut folded = FoldedFiles::default();
+    loop {
+        match reader.next()? {
+            LogItem::Record { data, offset, end } => {
+                let edit = VersionEdit::decode(data).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
+                if let Some(name) = &edit.comparator {
+                    check_comparator(name, order, &place)?;
+                    state.comparator = edit.comparator.clone();
+                }
+                log_number = edit.log_number.or(log_number);
+                next_file = edit.next_file_number.or(next_file);
+                last_sequence = edit.last_sequence.or(last_sequence);
+                if let Some(previous) = edit.previous_log_number {
+                    state.previous_log_number = previous;
+                }
+                for (level, key) in &edit.compact_pointers {
+                    state.compact_pointers[*level].clone_from(key);
+                }
+                folded.add(edit).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
+                state.end = end;
+                state.edits += 1;
+            }
+            LogItem::Damage { offset, reason, .. } => {
+                return Err(Error::corruption(format!("{place} at offset {offset}: {reason}")));
+            }
+            LogItem::End { torn, .. } => {
+                state.ends_clean = !torn && state.end == size;
+                break;
+            }
+        }
+    }
+    let missing = |what: &str| Error::corruption(format!("{place}: records no {what}"));
+    state.next_file_number = next_file.ok_or_else(|| missing("next file number"))?;
+    state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;
+    state.log_number = log_number.ok_or_else(|| missing("log number"))?;
+    // Numbers are handed out from here upwards for as long as the database lives.
+    if state.next_file_number > u64::MAX / 2 || state.last_sequence > crate::base::internal_key::MAX_SEQUENCE {
+        return Err(Error::corruption(format!("{place}: file or sequence numbers are exhausted")));
+    }
+    state.version = Version::default().apply(&folded.into_edit(), order, graveyard).map_err(|e| e.context(&place))?;
+    Ok(state)
+}
+
+fn check_comparator(name: &str, order: &InternalOrder, place: &str) -> Result<()> {
+    if name == order.keys.name() {
+        return Ok(());
+    }
+    let ours = order.keys.name();
+    Err(Error::invalid_argument(format!("{place}: the database is ordered by {name}, not by the comparator {ours}")))
+}
+
+/// The files that are left after a run of edits.
+#[derive(Default)]
+struct FoldedFiles {
+    files: std::collections::BTreeMap<(usize, u64), super::edit::NewFile>,
+}
+
+impl FoldedFiles {
+    fn add(&mut self, edit: VersionEdit) -> Result<()> {
+        for key in &edit.deleted_files {
+            if self.files.remove(key).is_none() {
+                let (level, number) = key;
+                let message = format!("an edit removes table {number:06}, which is not at level {level}");
+                return Err(Error::corruption(message));
+            }
+        }
+        for file in edit.new_files {
+            let key = (file.level, file.number);
+            if self.files.insert(key, file).is_some() {
+                return Err(Error::corruption(format!("an edit adds table {:06} twice", key.1)));
+            }
+        }
+        Ok(())
+    }
+
+    fn into_edit(self) -> VersionEdit {
+        VersionEdit { new_files: self.files.into_values().collect(), ..VersionEdit::default() }
+    }
+}

@@ -1,0 +1,154 @@
+//! The open tables of a database, bounded by `max_open_files`.
+//!
+//! A table hangs on its [`FileMeta`], so that a reader who has the version finds it by one pointer load; the set
+//! only decides which tables stay open, by a clock over those that are.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use arc_swap::Guard;
+use parking_lot::Mutex;
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::env::{Env, RandomAccessFile, ReadAccess};
+use crate::table::{ReadTotals, Table, TableReadSettings};
+
+use super::file_meta::{Contents, FileMeta};
+use super::filename;
+
+/// An open table, pinned without touching a shared reference count where possible.
+pub(crate) struct TableRef(Guard<Option<Arc<Table>>>);
+
+impl TableRef {
+    pub(crate) fn into_arc(self) -> Arc<Table> {
+        Guard::into_inner(self.0).expect("a table reference is made from an open table only")
+    }
+}
+
+impl std::ops::Deref for TableRef {
+    type Target = Arc<Table>;
+
+    fn deref(&self) -> &Arc<Table> {
+        self.0.as_ref().expect("a table reference is made from an open table only")
+    }
+}
+
+/// Opens tables and keeps at most `capacity` of them.
+pub(crate) struct TableSet {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    access: ReadAccess,
+    settings: TableReadSettings,
+    capacity: usize,
+    open: AtomicUsize,
+    ring: Mutex<VecDeque<Weak<FileMeta>>>,
+}
+
+impl TableSet {
+    pub(crate) fn new(
+        env: Arc<dyn Env>,
+        dir: PathBuf,
+        access: ReadAccess,
+        settings: TableReadSettings,
+        capacity: usize,
+    ) -> Self {
+        TableSet { env, dir, access, settings, capacity, open: AtomicUsize::new(0), ring: Mutex::default() }
+    }
+
+    /// The table of `file`, opened if it is not.
+    #[inline]
+    pub(crate) fn table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
+        let table = file.table.load();
+        if table.is_some() {
+            if !file.recently_used.load(Ordering::Relaxed) {
+                file.recently_used.store(true, Ordering::Relaxed);
+            }
+            return Ok(TableRef(table));
+        }
+        self.open_table(file)
+    }
+
+    /// How look-ups in tables went.
+    pub(crate) fn read_totals(&self) -> ReadTotals {
+        self.settings.counters.totals()
+    }
+
+    /// Tables open now.
+    pub(crate) fn open_tables(&self) -> usize {
+        self.ring.lock().iter().filter_map(Weak::upgrade).filter(|file| file.table.load().is_some()).count()
+    }
+
+    #[cold]
+    fn open_table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
+        let (handle, name) = self.open_file(file.number)?;
+        let display = self.dir.join(&name).display().to_string();
+        if handle.size() != file.size {
+            return Err(Error::corruption(format!(
+                "{display}: is {} bytes long, the MANIFEST says {}",
+                handle.size(),
+                file.size
+            )));
+        }
+        let table = Arc::new(Table::open(handle, display, self.settings.clone())?);
+        if let Some(properties) = table.properties() {
+            file.learn(Contents::from(properties));
+        }
+        // Two threads may open the same table at once: the first one's stays.
+        let previous = file.table.compare_and_swap(&None::<Arc<Table>>, Some(table.clone()));
+        if previous.is_some() {
+            return Ok(TableRef(previous));
+        }
+        file.recently_used.store(true, Ordering::Relaxed);
+        self.ring.lock().push_back(Arc::downgrade(file));
+        if self.open.fetch_add(1, Ordering::Relaxed) + 1 > self.capacity {
+            self.evict_one();
+        }
+        Ok(TableRef(Guard::from_inner(Some(table))))
+    }
+
+    /// Opens the file of table `number` under its present or its old name.
+    pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
+        let mut last = None;
+        for name in [filename::table(number), filename::old_table(number)] {
+            let path = self.dir.join(&name);
+            let mut result = self.env.open_random(&path, self.access);
+            if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.evict_one() {
+                result = self.env.open_random(&path, self.access);
+            }
+            match result {
+                Ok(file) => return Ok((file, name)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    last.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let missing = last.map_or_else(String::new, |error| error.message().to_owned());
+        Err(Error::corruption(format!("a table that the MANIFEST names is missing: {missing}")))
+    }
+
+    /// Closes one table that was not used lately. Whether there was one.
+    fn evict_one(&self) -> bool {
+        let mut ring = self.ring.lock();
+        // Twice round: the first may only clear marks.
+        for _ in 0..2 * ring.len() {
+            let Some(weak) = ring.pop_front() else { break };
+            let Some(file) = weak.upgrade() else {
+                // Gone with its version; its table closed with it.
+                self.open.fetch_sub(1, Ordering::Relaxed);
+                return true;
+            };
+            if file.recently_used.swap(false, Ordering::Relaxed) {
+                ring.push_back(weak);
+                continue;
+            }
+            drop(ring);
+            file.table.store(None);
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+}

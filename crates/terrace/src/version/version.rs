@@ -1,0 +1,253 @@
+//! An immutable set of table files, level by level, and look-ups in it.
+//!
+//! # Invariants
+//! 1. Level 0 is ordered newest first, by file number; its files may overlap.
+//! 2. Files of every deeper level are ordered by key, disjoint, and never share a user key with a neighbour.
+//! 3. For one user key, everything in a level is newer than everything in the levels below it, and everything in a
+//!    level-0 file is newer than everything in the level-0 files with smaller numbers.
+
+use std::cmp::Ordering as KeyOrdering;
+use std::sync::Arc;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{InternalOrder, user_key};
+use crate::table::TableHit;
+
+use super::NUM_LEVELS;
+use super::edit::VersionEdit;
+use super::file_meta::{FileMeta, ObsoleteFiles};
+use super::table_set::TableSet;
+
+/// The files of one level.
+pub(crate) type Level = Vec<Arc<FileMeta>>;
+
+/// What a look-up found, and the file that was searched in vain on the way, if there was one.
+pub(crate) struct Lookup<'a> {
+    pub(crate) hit: Option<TableHit>,
+    /// The first file that was searched without success before another one had to be: a candidate for merging.
+    pub(crate) wasted: Option<(usize, &'a Arc<FileMeta>)>,
+}
+
+/// An immutable set of table files.
+#[derive(Default, Debug)]
+pub(crate) struct Version {
+    pub(crate) levels: [Level; NUM_LEVELS],
+}
+
+impl Version {
+    /// Finds the newest entry of the user key of `key` (an internal key made for seeking) that is not newer than it.
+    pub(crate) fn get(
+        &self,
+        tables: &TableSet,
+        order: &InternalOrder,
+        key: &[u8],
+        fill_cache: bool,
+    ) -> Result<Lookup<'_>> {
+        let wanted = user_key(key);
+        let level_0 = self.levels[0].iter().filter(|file| covers(&order.keys, file, wanted)).map(|file| (0, file));
+        let deeper = (1..NUM_LEVELS).filter_map(|level| {
+            let file = find_file(order, &self.levels[level], key)?;
+            let covered = order.keys.compare(file.smallest_user_key(), wanted) != KeyOrdering::Greater;
+            covered.then_some((level, file))
+        });
+        let mut first = None;
+        let mut wasted = None;
+        for (level, file) in level_0.chain(deeper) {
+            wasted = wasted.or(first);
+            if let Some(hit) = tables.table(file)?.get(key, fill_cache)? {
+                return Ok(Lookup { hit: Some(hit), wasted });
+            }
+            first = first.or(Some((level, file)));
+        }
+        Ok(Lookup { hit: None, wasted })
+    }
+
+    fn file_at(&self, level: usize, number: u64) -> Option<&Arc<FileMeta>> {
+        self.levels[level].iter().find(|file| file.number == number)
+    }
+
+    /// The files of `level` that hold user keys in the inclusive range; an absent end is open.
+    ///
+    /// In level 0, where files overlap each other, the range grows to take in every file that overlaps one taken.
+    pub(crate) fn overlapping(
+        &self,
+        keys: &KeyOrder,
+        level: usize,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Vec<Arc<FileMeta>> {
+        let mut from = from.map(<[u8]>::to_vec);
+        let mut to = to.map(<[u8]>::to_vec);
+        loop {
+            let taken: Vec<_> = self.levels[level]
+                .iter()
+                .filter(|file| overlaps(keys, file, from.as_deref(), to.as_deref()))
+                .cloned()
+                .collect();
+            if level > 0 {
+                return taken;
+            }
+            let mut grown = false;
+            for file in &taken {
+                if let Some(low) = &mut from
+                    && keys.compare(file.smallest_user_key(), low) == KeyOrdering::Less
+                {
+                    *low = file.smallest_user_key().to_vec();
+                    grown = true;
+                }
+                if let Some(high) = &mut to
+                    && keys.compare(file.largest_user_key(), high) == KeyOrdering::Greater
+                {
+                    *high = file.largest_user_key().to_vec();
+                    grown = true;
+                }
+            }
+            if !grown {
+                return taken;
+            }
+        }
+    }
+
+    /// Whether any file of `level` holds user keys in the inclusive range.
+    pub(crate) fn overlaps_level(&self, keys: &KeyOrder, level: usize, from: &[u8], to: &[u8]) -> bool {
+        let files = &self.levels[level];
+        if level == 0 {
+            return files.iter().any(|file| overlaps(keys, file, Some(from), Some(to)));
+        }
+        let first = files.partition_point(|file| keys.compare(file.largest_user_key(), from) == KeyOrdering::Less);
+        files.get(first).is_some_and(|file| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
+    }
+
+    pub(crate) fn level_bytes(&self, level: usize) -> u64 {
+        total_size(&self.levels[level])
+    }
+
+    pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
+        self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
+    }
+
+    /// The deepest level that has files.
+    pub(crate) fn deepest_level(&self) -> Option<usize> {
+        (0..NUM_LEVELS).rev().find(|&level| !self.levels[level].is_empty())
+    }
+
+    /// About where in the database's files an internal key lies: the bytes before it.
+    pub(crate) fn approximate_offset(&self, tables: &TableSet, order: &InternalOrder, key: &[u8]) -> Result<u64> {
+        let mut offset = 0;
+        for (_, file) in self.files() {
+            if order.compare(&file.largest, key) != KeyOrdering::Greater {
+                offset += file.size;
+            } else if order.compare(&file.smallest, key) == KeyOrdering::Less {
+                offset += tables.table(file)?.approximate_offset_of(key);
+            }
+        }
+        Ok(offset)
+    }
+
+    /// This version changed by `edit`. An edit that breaks an invariant is a corruption.
+    pub(crate) fn apply(
+        &self,
+        edit: &VersionEdit,
+        order: &InternalOrder,
+        graveyard: &Arc<ObsoleteFiles>,
+    ) -> Result<Version> {
+        let mut levels = self.levels.clone();
+        for &(level, number) in &edit.deleted_files {
+            let before = levels[level].len();
+            levels[level].retain(|file| file.number != number);
+            if levels[level].len() == before {
+                let message = format!("an edit removes table {number:06}, which is not at level {level}");
+                return Err(Error::corruption(message));
+            }
+        }
+        for file in &edit.new_files {
+            // A file that only moves keeps its identity, and with it its open table.
+            let moved = edit.deleted_files.iter().find(|(_, number)| *number == file.number);
+            let kept = moved.and_then(|&(level, number)| self.file_at(level, number));
+            let meta = kept.cloned().unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), graveyard)));
+            levels[file.level].push(meta);
+        }
+        let version = Version { levels }.sorted(order);
+        version.check(order)?;
+        Ok(version)
+    }
+
+    fn sorted(mut self, order: &InternalOrder) -> Self {
+        let (first, deeper) = self.levels.split_at_mut(1);
+        first[0].sort_by_key(|file| std::cmp::Reverse(file.number));
+        for files in deeper {
+            files.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
+        }
+        self
+    }
+
+    /// Checks what a damaged MANIFEST could break: ranges upside down, overlaps, numbers used twice.
+    pub(crate) fn check(&self, order: &InternalOrder) -> Result<()> {
+        for (level, file) in self.files() {
+            if order.compare(&file.smallest, &file.largest) == KeyOrdering::Greater {
+                let message = format!("table {:06} at level {level} ends before it begins", file.number);
+                return Err(Error::corruption(message));
+            }
+        }
+        for (level, files) in self.levels.iter().enumerate() {
+            for pair in files.windows(2) {
+                let fine = match level {
+                    0 => pair[0].number != pair[1].number,
+                    _ => order.compare(&pair[0].largest, &pair[1].smallest) == KeyOrdering::Less,
+                };
+                if !fine {
+                    let message =
+                        format!("tables {:06} and {:06} at level {level} overlap", pair[0].number, pair[1].number);
+                    return Err(Error::corruption(message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn total_size(files: &[Arc<FileMeta>]) -> u64 {
+    files.iter().map(|file| file.size).sum()
+}
+
+/// The user keys between which all of `files` lie. `None` for no files.
+pub(crate) fn key_range<'a>(
+    keys: &KeyOrder,
+    files: impl IntoIterator<Item = &'a Arc<FileMeta>>,
+) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut files = files.into_iter();
+    let first = files.next()?;
+    let (mut low, mut high) = (first.smallest_user_key(), first.largest_user_key());
+    for file in files {
+        if keys.compare(file.smallest_user_key(), low) == KeyOrdering::Less {
+            low = file.smallest_user_key();
+        }
+        if keys.compare(file.largest_user_key(), high) == KeyOrdering::Greater {
+            high = file.largest_user_key();
+        }
+    }
+    Some((low.to_vec(), high.to_vec()))
+}
+
+/// The first file of a sorted level whose largest key is at or after `key`.
+pub(crate) fn find_file<'a>(
+    order: &InternalOrder,
+    files: &'a [Arc<FileMeta>],
+    key: &[u8],
+) -> Option<&'a Arc<FileMeta>> {
+    files.get(find_file_index(order, files, key))
+}
+
+pub(crate) fn find_file_index(order: &InternalOrder, files: &[Arc<FileMeta>], key: &[u8]) -> usize {
+    files.partition_point(|file| order.compare(&file.largest, key) == KeyOrdering::Less)
+}
+
+fn covers(keys: &KeyOrder, file: &FileMeta, user_key: &[u8]) -> bool {
+    overlaps(keys, file, Some(user_key), Some(user_key))
+}
+
+fn overlaps(keys: &KeyOrder, file: &FileMeta, from: Option<&[u8]>, to: Option<&[u8]>) -> bool {
+    from.is_none_or(|from| keys.compare(file.largest_user_key(), from) != KeyOrdering::Less)
+        && to.is_none_or(|to| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
+}

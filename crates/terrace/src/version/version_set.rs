@@ -1,0 +1,300 @@
+//! The present version and the MANIFEST that records how it came to be.
+//!
+//! # Threads
+//! `VersionSet` lives behind the manifest lock: whoever installs an edit holds it across the I/O, so edits are
+//! written and applied one after another. Readers never come here; they hold the view that `db` publishes.
+//!
+//! # Invariants
+//! 1. A version is handed out for publication only after its edit is durable.
+//! 2. After a failed write or sync nothing more is ever appended to that MANIFEST: whether the failed edit is
+//!    durable is unknown. The next edit starts a fresh MANIFEST, and nothing that the old one may refer to is
+//!    removed before the fresh one is in force.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::env::{CreateOptions, Env};
+use crate::log::LogWriter;
+
+use super::edit::VersionEdit;
+use super::file_meta::ObsoleteFiles;
+use super::manifest::ManifestState;
+use super::version::Version;
+use super::{NUM_LEVELS, filename};
+
+/// Hands out file numbers. Shared, so that logs and tables get numbers without the manifest lock.
+#[derive(Default)]
+pub(crate) struct FileNumbers(AtomicU64);
+
+impl FileNumbers {
+    pub(crate) fn new(next: u64) -> Self {
+        FileNumbers(AtomicU64::new(next))
+    }
+
+    pub(crate) fn take(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn peek(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Never hand out `number` or a smaller one.
+    pub(crate) fn skip(&self, number: u64) {
+        self.0.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+/// Where and how MANIFESTs are written.
+#[derive(Clone)]
+pub(crate) struct ManifestSettings {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) dir: PathBuf,
+    pub(crate) order: InternalOrder,
+    pub(crate) file_mode: u32,
+    pub(crate) max_manifest_size: u64,
+}
+
+/// See the [module](self).
+pub(crate) struct VersionSet {
+    settings: ManifestSettings,
+    numbers: Arc<FileNumbers>,
+    graveyard: Arc<ObsoleteFiles>,
+    current: Arc<Version>,
+    log_number: u64,
+    last_sequence: SequenceNumber,
+    compact_pointers: [Vec<u8>; NUM_LEVELS],
+    manifest_number: u64,
+    /// `None` before the first edit of this open and after a failure: the next edit starts a fresh MANIFEST.
+    writer: Option<LogWriter>,
+    /// MANIFESTs that a failure left behind, to be removed once a fresh one is in force.
+    abandoned: Vec<u64>,
+    /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST is in force.
+    uncertain: Vec<u64>,
+}
+
+impl VersionSet {
+    /// Continues from what the MANIFEST `manifest_number` says.
+    pub(crate) fn new(
+        settings: ManifestSettings,
+        state: ManifestState,
+        manifest_number: u64,
+        graveyard: Arc<ObsoleteFiles>,
+    ) -> Self {
+        let numbers = Arc::new(FileNumbers::new(state.next_file_number));
+        numbers.skip(manifest_number);
+        for (_, file) in state.version.files() {
+            numbers.skip(file.number);
+        }
+        VersionSet {
+            settings,
+            numbers,
+            graveyard,
+            current: Arc::new(state.version),
+            log_number: state.log_number,
+            last_sequence: state.last_sequence,
+            compact_pointers: state.compact_pointers,
+            manifest_number,
+            writer: None,
+            abandoned: Vec::new(),
+            uncertain: Vec::new(),
+        }
+    }
+
+    /// Goes on appending to the MANIFEST that was read, which must end clean.
+    pub(crate) fn reuse_manifest(&mut self, end: u64) -> Result<()> {
+        let path = self.settings.dir.join(filename::manifest(self.manifest_number));
+        self.writer = Some(LogWriter::new(self.settings.env.open_append(&path)?, end));
+        Ok(())
+    }
+
+    pub(crate) fn current(&self) -> &Arc<Version> {
+        &self.current
+    }
+
+    pub(crate) fn numbers(&self) -> &Arc<FileNumbers> {
+        &self.numbers
+    }
+
+    pub(crate) fn log_number(&self) -> u64 {
+        self.log_number
+    }
+
+    pub(crate) fn last_sequence(&self) -> SequenceNumber {
+        self.last_sequence
+    }
+
+    pub(crate) fn manifest_number(&self) -> u64 {
+        self.manifest_number
+    }
+
+    pub(crate) fn compact_pointers(&self) -> &[Vec<u8>; NUM_LEVELS] {
+        &self.compact_pointers
+    }
+
+    /// Makes `edit` durable and applies it. `last_sequence` is recorded along: at least that of every table.
+    ///
+    /// After an error the edit may or may not be durable: the caller must keep every file that it adds or removes.
+    /// New tables are removed here once they certainly belong to nothing.
+    pub(crate) fn log_and_apply(
+        &mut self,
+        mut edit: VersionEdit,
+        last_sequence: SequenceNumber,
+    ) -> Result<Arc<Version>> {
+        let version = Arc::new(self.current.apply(&edit, &self.settings.order, &self.graveyard)?);
+        edit.last_sequence = Some(last_sequence.max(self.last_sequence));
+        edit.next_file_number = Some(self.numbers.peek());
+        edit.log_number.get_or_insert(self.log_number);
+        edit.previous_log_number = Some(0);
+        if let Err(error) = self.write(&edit) {
+            let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
+            self.uncertain.extend(edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)));
+            return Err(error);
+        }
+        for (level, number) in &edit.deleted_files {
+            let moved = edit.new_files.iter().any(|file| file.number == *number);
+            let file = self.current.levels[*level].iter().find(|file| file.number == *number);
+            if let (Some(file), false) = (file, moved) {
+                file.mark_obsolete();
+            }
+        }
+        self.log_number = edit.log_number.unwrap_or(self.log_number);
+        self.last_sequence = edit.last_sequence.unwrap_or(self.last_sequence);
+        for (level, key) in edit.compact_pointers {
+            self.compact_pointers[level] = key;
+        }
+        self.current = version.clone();
+        Ok(version)
+    }
+
+    /// Makes sure that there is a MANIFEST to write to, after a failure that left none. Called before costly work
+    /// whose outcome could not be recorded.
+    pub(crate) fn prepare(&mut self) -> Result<()> {
+        if self.writer.is_some() {
+            return Ok(());
+        }
+        let edit = VersionEdit {
+            log_number: Some(self.log_number),
+            previous_log_number: Some(0),
+            last_sequence: Some(self.last_sequence),
+            ..VersionEdit::default()
+        };
+        self.roll(&edit)
+    }
+
+    fn write(&mut self, edit: &VersionEdit) -> Result<()> {
+        let full = self.writer.as_ref().is_some_and(|writer| writer.offset() >= self.settings.max_manifest_size);
+        if self.writer.is_none() || full {
+            return self.roll(edit);
+        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let written = writer.add_record(&edit.encode()).and_then(|()| writer.sync());
+        if let Err(error) = written {
+            self.writer = None;
+            return Err(error.context("writing the MANIFEST"));
+        }
+        Ok(())
+    }
+
+    /// Starts a fresh MANIFEST: a snapshot of the present version, then `edit`; then makes it the current one.
+    fn roll(&mut self, edit: &VersionEdit) -> Result<()> {
+        let number = self.numbers.take();
+        let ManifestSettings { env, dir, file_mode, .. } = self.settings.clone();
+        let path = dir.join(filename::manifest(number));
+        let edit = VersionEdit { next_file_number: Some(self.numbers.peek()), ..edit.clone() };
+        let written = env.create(&path, CreateOptions { mode: file_mode, exclusive: true }).and_then(|file| {
+            let mut writer = LogWriter::new(file, 0);
+            writer.add_record(&self.snapshot().encode())?;
+            writer.add_record(&edit.encode())?;
+            writer.sync()?;
+            Ok(writer)
+        });
+        let writer = match written {
+            Ok(writer) => writer,
+            Err(error) => {
+                // CURRENT never named it, so it can go at once; if not even that works, the next open removes it.
+                let _ = env.remove(&path);
+                return Err(error.context("starting a MANIFEST"));
+            }
+        };
+        // From here on the fresh MANIFEST may be in force after a crash whatever happens next: keep it until another
+        // one certainly is.
+        if let Err(error) = set_current(env.as_ref(), &dir, number, file_mode) {
+            self.writer = None;
+            self.abandoned.push(number);
+            return Err(error);
+        }
+        self.abandoned.push(self.manifest_number);
+        for old in self.abandoned.drain(..) {
+            // A leftover is harmless: the next open removes it.
+            let _ = env.remove(&dir.join(filename::manifest(old)));
+        }
+        self.graveyard.put_back(std::mem::take(&mut self.uncertain));
+        self.manifest_number = number;
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn snapshot(&self) -> VersionEdit {
+        VersionEdit {
+            comparator: Some(self.settings.order.keys.name().to_owned()),
+            compact_pointers: (0..NUM_LEVELS)
+                .filter(|&level| !self.compact_pointers[level].is_empty())
+                .map(|level| (level, self.compact_pointers[level].clone()))
+                .collect(),
+            new_files: self.current.files().map(|(level, file)| file.record(level)).collect(),
+            ..VersionEdit::default()
+        }
+    }
+
+    /// Closes the MANIFEST. Every edit was synced when it was written.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.writer.take().map_or(Ok(()), LogWriter::close)
+    }
+}
+
+/// Points CURRENT at the MANIFEST `number`, durably, as one step.
+pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32) -> Result<()> {
+    let temp = dir.join(filename::temp(number));
+    let contents = format!("{}\n", filename::manifest(number));
+    // The directory first: CURRENT must never be durable before the MANIFEST's own name is.
+    env.sync_dir(dir)?;
+    let written = env.create(&temp, CreateOptions { mode: file_mode, exclusive: false }).and_then(|mut file| {
+        file.append(contents.as_bytes())?;
+        file.sync()?;
+        file.close()?;
+        env.rename(&temp, &dir.join(filename::CURRENT))
+    });
+    if let Err(error) = written {
+        let _ = env.remove(&temp);
+        return Err(error.context("setting CURRENT"));
+    }
+    env.sync_dir(dir).map_err(|error| error.context("setting CURRENT"))
+}
+
+/// Creates the MANIFEST and CURRENT of an empty database.
+pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
+    let edit = VersionEdit {
+        comparator: Some(settings.order.keys.name().to_owned()),
+        log_number: Some(0),
+        next_file_number: Some(2),
+        last_sequence: Some(0),
+        ..VersionEdit::default()
+    };
+    let path = settings.dir.join(filename::manifest(1));
+    // What an interrupted creation left behind holds nothing.
+    match settings.env.remove(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
+    let mut writer = LogWriter::new(file, 0);
+    writer.add_record(&edit.encode())?;
+    writer.sync()?;
+    writer.close()?;
+    set_current(settings.env.as_ref(), &settings.dir, 1, settings.file_mode)
+        .map_err(|e: Error| e.context("creating a database"))
+}

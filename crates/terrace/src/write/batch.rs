@@ -1,0 +1,329 @@
+//! A batch of operations that take effect together or not at all: the payload of one record of the log.
+//!
+//! The bytes are LevelDB's: 8 bytes sequence number of the first operation, 4 bytes number of operations, then each
+//! operation as its kind, its length-prefixed key and, for a put, its length-prefixed value. An empty batch is a
+//! durability mark (`docs/format.md`).
+
+use crate::base::coding::{get_length_prefixed, put_varint64, varint_length};
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{EntryKind, SequenceNumber};
+
+/// The bytes before the first operation.
+pub(crate) const HEADER_SIZE: usize = 12;
+
+/// The longest key, value or batch, exclusive: LevelDB's lengths have 32 bits.
+const LIMIT: u64 = 1 << 32;
+
+/// Puts and deletes that are applied together: all of them or, after a crash or an error, none.
+///
+/// Later operations win over earlier ones on the same key. A batch can be written any number of times.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteBatch {
+    bytes: Vec<u8>,
+    /// Why the batch cannot be written, if an operation was too large.
+    oversized: Option<String>,
+}
+
+/// One operation of a [`WriteBatch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// Sets a key to a value.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its new value.
+        value: &'a [u8],
+    },
+    /// Removes a key.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for WriteBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WriteBatch({} operations, {} bytes)", self.len(), self.bytes.len())
+    }
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        WriteBatch { bytes: vec![0; HEADER_SIZE], oversized: None }
+    }
+
+    /// A batch of one put, its buffer sized exactly.
+    pub(crate) fn of_put(key: &[u8], value: &[u8]) -> Self {
+        let lengths = varint_length(key.len() as u64) + varint_length(value.len() as u64);
+        let oversized = key.len() as u64 >= LIMIT || value.len() as u64 >= LIMIT;
+        let room = if oversized { 0 } else { 1 + lengths + key.len() + value.len() };
+        let mut batch = WriteBatch { bytes: Vec::with_capacity(HEADER_SIZE + room), oversized: None };
+        batch.bytes.resize(HEADER_SIZE, 0);
+        batch.put(key, value);
+        batch
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// A key or value of 4 GiB or more makes every write of this batch fail with `InvalidArgument`.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if self.begin(EntryKind::Value, &[key, value]) {
+            self.extend(key);
+            self.extend(value);
+        }
+    }
+
+    /// Removes `key`. Removing an absent key is no error.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) {
+        let key = key.as_ref();
+        if self.begin(EntryKind::Deletion, &[key]) {
+            self.extend(key);
+        }
+    }
+
+    fn begin(&mut self, kind: EntryKind, parts: &[&[u8]]) -> bool {
+        if let Some(part) = parts.iter().find(|part| part.len() as u64 >= LIMIT) {
+            let message = format!("a key or value of {} bytes; the limit is below {LIMIT}", part.len());
+            self.oversized.get_or_insert(message);
+            return false;
+        }
+        let count = self.count().wrapping_add(1);
+        if count == 0 {
+            self.oversized.get_or_insert("a batch of 2^32 operations".to_owned());
+            return false;
+        }
+        self.bytes[8..HEADER_SIZE].copy_from_slice(&count.to_le_bytes());
+        self.bytes.push(kind as u8);
+        true
+    }
+
+    fn extend(&mut self, part: &[u8]) {
+        put_varint64(&mut self.bytes, part.len() as u64);
+        self.bytes.extend_from_slice(part);
+    }
+
+    /// Removes every operation and keeps the buffer.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(HEADER_SIZE, 0);
+        self.oversized = None;
+    }
+
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.count() as usize
+    }
+
+    /// Whether there is no operation.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// The bytes that this batch takes in the log.
+    pub fn approximate_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds the operations of `other` behind those of this batch.
+    pub fn append(&mut self, other: &WriteBatch) {
+        let count = self.count().checked_add(other.count());
+        if let Some(reason) = &other.oversized {
+            self.oversized.get_or_insert_with(|| reason.clone());
+        }
+        let Some(count) = count else {
+            self.oversized.get_or_insert("a batch of 2^32 operations".to_owned());
+            return;
+        };
+        self.bytes[8..HEADER_SIZE].copy_from_slice(&count.to_le_bytes());
+        self.bytes.extend_from_slice(&other.bytes[HEADER_SIZE..]);
+    }
+
+    /// The operations in order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Operation<'_>>> {
+        Operations { rest: &self.bytes[HEADER_SIZE..], left: self.count() }
+    }
+
+    /// The batch as LevelDB stores it.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes a batch in LevelDB's form, checking every operation.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        BatchView::parse(&bytes)?;
+        Ok(WriteBatch { bytes, oversized: None })
+    }
+
+    /// Whether this batch can be written.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(reason) = &self.oversized {
+            return Err(Error::invalid_argument(reason.clone()));
+        }
+        if self.bytes.len() as u64 >= LIMIT {
+            let message = format!("a batch of {} bytes; the limit is below {LIMIT}", self.bytes.len());
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(())
+    }
+
+    fn count(&self) -> u32 {
+        self.bytes[8..].first_chunk().map_or(0, |count| u32::from_le_bytes(*count))
+    }
+}
+
+/// A batch inside a log record, checked as a whole before any of it is used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchView<'a> {
+    pub(crate) sequence: SequenceNumber,
+    pub(crate) count: u32,
+    operations: &'a [u8],
+}
+
+impl<'a> BatchView<'a> {
+    /// Checks header, every operation and their number.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let (header, operations) = bytes
+            .split_first_chunk::<HEADER_SIZE>()
+            .ok_or_else(|| Error::corruption(format!("a batch of {} bytes, shorter than its header", bytes.len())))?;
+        let (sequence, count) = header.split_at(8);
+        let sequence = u64::from_le_bytes(sequence.try_into().unwrap_or_default());
+        let count = u32::from_le_bytes(count.try_into().unwrap_or_default());
+        let view = BatchView { sequence, count, operations };
+        let mut found = 0u32;
+        let mut iter = view.operations();
+        for operation in iter.by_ref() {
+            operation?;
+            found += 1;
+        }
+        if found != count || !iter.rest.is_empty() {
+            return Err(Error::corruption(format!("a batch of {count} operations holds something else")));
+        }
+        let last = sequence.checked_add(u64::from(count));
+        if last.is_none_or(|last| last > crate::base::internal_key::MAX_SEQUENCE) {
+            return Err(Error::corruption("a batch beyond the largest sequence number"));
+        }
+        Ok(view)
+    }
+
+    /// The batch of a writer, which was checked when it was built.
+    pub(crate) fn of(batch: &'a WriteBatch, sequence: SequenceNumber) -> Self {
+        BatchView { sequence, count: batch.count(), operations: &batch.bytes[HEADER_SIZE..] }
+    }
+
+    pub(crate) fn operations(&self) -> Operations<'a> {
+        Operations { rest: self.operations, left: self.count }
+    }
+
+    /// What this record says is durable, if it is a mark: every batch up to this sequence number.
+    pub(crate) fn durability_mark(&self) -> Option<SequenceNumber> {
+        (self.count == 0).then(|| self.sequence.saturating_sub(1))
+    }
+
+    /// The sequence number of the last operation.
+    pub(crate) fn last_sequence(&self) -> SequenceNumber {
+        self.sequence + u64::from(self.count) - u64::from(self.count > 0)
+    }
+}
+
+/// The payload of a durability mark: everything up to `durable` has reached the disk.
+pub(crate) fn encode_mark(durable: SequenceNumber) -> [u8; HEADER_SIZE] {
+    let mut bytes = [0; HEADER_SIZE];
+    bytes[..8].copy_from_slice(&(durable + 1).to_le_bytes());
+    bytes
+}
+
+pub(crate) struct Operations<'a> {
+    rest: &'a [u8],
+    left: u32,
+}
+
+impl<'a> Operations<'a> {
+    #[inline]
+    fn decode(&mut self) -> Option<Operation<'a>> {
+        let (&kind, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        let key = match EntryKind::from_byte(kind)? {
+            EntryKind::Value => {
+                let key = get_length_prefixed(&mut self.rest)?;
+                let value = get_length_prefixed(&mut self.rest)?;
+                return Some(Operation::Put { key, value });
+            }
+            EntryKind::Deletion => get_length_prefixed(&mut self.rest)?,
+        };
+        Some(Operation::Delete { key })
+    }
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let operation = self.decode();
+        if operation.is_none() {
+            self.left = 0;
+        }
+        Some(operation.ok_or_else(|| Error::corruption("an unknown or cut-off operation in a batch")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_keep_operations_in_order_and_append() {
+        let mut batch = WriteBatch::new();
+        batch.put("a", "1");
+        batch.delete("b");
+        let mut other = WriteBatch::of_put(b"c", b"");
+        other.append(&batch);
+        let operations: Vec<_> = other.iter().map(|op| op.expect("decodes")).collect();
+        let expected = [
+            Operation::Put { key: b"c", value: b"" },
+            Operation::Put { key: b"a", value: b"1" },
+            Operation::Delete { key: b"b" },
+        ];
+        assert_eq!(operations, expected);
+        assert_eq!(other.len(), 3);
+        assert_eq!(WriteBatch::from_bytes(other.as_bytes().to_vec()).expect("checks"), other);
+        other.clear();
+        assert!(other.is_empty() && other.approximate_size() == HEADER_SIZE);
+    }
+
+    #[test]
+    fn damaged_batches_are_refused_as_a_whole() {
+        let batch = WriteBatch::of_put(b"key", b"value");
+        for length in 0..batch.as_bytes().len() {
+            assert!(BatchView::parse(&batch.as_bytes()[..length]).is_err());
+        }
+        let mut unknown = batch.as_bytes().to_vec();
+        unknown[HEADER_SIZE] = 7;
+        assert!(BatchView::parse(&unknown).is_err());
+        let mut miscounted = batch.as_bytes().to_vec();
+        miscounted[8] = 2;
+        assert!(BatchView::parse(&miscounted).is_err());
+        miscounted[8] = 0;
+        assert!(BatchView::parse(&miscounted).is_err());
+    }
+
+    #[test]
+    fn marks_are_empty_batches() {
+        let mark = encode_mark(41);
+        let view = BatchView::parse(&mark).expect("parses");
+        assert_eq!((view.durability_mark(), view.count), (Some(41), 0));
+        assert_eq!(BatchView::of(&WriteBatch::of_put(b"k", b"v"), 9).durability_mark(), None);
+    }
+}
