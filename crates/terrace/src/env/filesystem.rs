@@ -22,7 +22,20 @@ const REMOTE: &[u32] = &[
     0x0000_564c, // NCP
 ];
 
+/// File systems on which writing zeros reserves blocks that a later store through a mapping uses. Where a store needs
+/// new blocks, as it does under copy-on-write, a full disk would kill the process.
+const IN_PLACE: &[u32] = &[
+    0x0000_ef53, // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x0102_1994, // tmpfs
+];
+
 /// Whether mapping a finished file for reading is safe. Unknown file systems are taken for local ones.
 pub(super) fn may_map_tables(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|info| !REMOTE.contains(&(info.f_type as u32)))
+}
+
+/// Whether a log may be appended to through a mapping. Unknown file systems may not.
+pub(super) fn may_map_logs(file: impl AsFd) -> bool {
+    fstatfs(file).is_ok_and(|info| IN_PLACE.contains(&(info.f_type as u32)))
 }

@@ -15,6 +15,8 @@ mod clock;
 mod filesystem;
 mod fork;
 mod lock;
+mod log_region;
+mod mapped_log;
 mod mapped_table;
 mod memory;
 mod pool;
@@ -39,9 +41,9 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 /// What a background job is for. Memory waits for flushes, so they go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Memtables to tables.
+    /// Memtables to tables, and other short work that a writer will wait for.
     Flush,
-    /// Everything else: merging tables, removing files, preparing logs.
+    /// Everything else: merging tables, removing files.
     Compaction,
 }
 

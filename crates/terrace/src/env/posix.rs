@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use super::mapped_log::MappedLog;
 use super::mapped_table::MappedTable;
-use super::posix_file::{self, PosixRandomFile, PosixWritableFile};
+use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
 use super::{
     CreateOptions, Env, FileLock, Job, Lane, LockMode, RandomAccessFile, ReadAccess, WritableFile, clock, filesystem,
     fork, lock, pool,
@@ -48,12 +49,21 @@ impl Env for PosixEnv {
 
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
         let file = posix_file::create(path, options)?;
-        Ok(Box::new(PosixWritableFile::new(file, path)))
+        Ok(Box::new(PosixWritableFile::new(SyncedFile::new(file, path))))
+    }
+
+    fn create_log(&self, path: &Path, options: CreateOptions, expected_size: u64) -> Result<Box<dyn WritableFile>> {
+        let file = SyncedFile::new(posix_file::create(path, options)?, path);
+        let mapped = if filesystem::may_map_logs(&file.file) { MappedLog::new(&file, expected_size) } else { None };
+        Ok(match mapped {
+            Some(log) => Box::new(log),
+            None => Box::new(PosixWritableFile::new(file)),
+        })
     }
 
     fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
         let file = posix_file::open_regular(OpenOptions::new().append(true), "open for appending", path)?;
-        Ok(Box::new(PosixWritableFile::new(file, path)))
+        Ok(Box::new(PosixWritableFile::new(SyncedFile::new(file, path))))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

@@ -101,8 +101,8 @@ pub(super) struct SyncedFile {
 }
 
 impl SyncedFile {
-    pub(super) fn new(file: File, path: &Path) -> Self {
-        SyncedFile { file, path: path.into(), failure: OnceLock::new() }
+    pub(super) fn new(file: File, path: &Path) -> Arc<Self> {
+        Arc::new(SyncedFile { file, path: path.into(), failure: OnceLock::new() })
     }
 }
 
@@ -126,8 +126,8 @@ pub(super) struct PosixWritableFile {
 }
 
 impl PosixWritableFile {
-    pub(super) fn new(file: File, path: &Path) -> Self {
-        PosixWritableFile { shared: Arc::new(SyncedFile::new(file, path)) }
+    pub(super) fn new(shared: Arc<SyncedFile>) -> Self {
+        PosixWritableFile { shared }
     }
 }
 
@@ -150,14 +150,8 @@ impl WritableFile for PosixWritableFile {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        close(self.shared)
-    }
-}
-
-/// Closes the file if nobody else syncs it; otherwise the last of them closes it.
-pub(super) fn close(shared: Arc<SyncedFile>) -> Result<()> {
-    match Arc::try_unwrap(shared) {
-        Ok(SyncedFile { file, path, .. }) => system_call::close(file.into()).map_err(|e| Error::io("close", &path, e)),
-        Err(_) => Ok(()),
+        // If a syncer is still at work, the last of them closes the file.
+        let Ok(SyncedFile { file, path, .. }) = Arc::try_unwrap(self.shared) else { return Ok(()) };
+        system_call::close(file.into()).map_err(|e| Error::io("close", &path, e))
     }
 }

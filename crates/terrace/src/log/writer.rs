@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::base::error::ErrorKind;
-    use crate::env::{CreateOptions, Env, MemEnv};
+    use crate::env::{Env, MemEnv};
 
     fn written(offset: usize, records: &[&[u8]]) -> Vec<u8> {
         let env = MemEnv::new();

@@ -1,0 +1,189 @@
+//! The memory of a mapped log: the only place where bytes are stored through a mapping.
+//!
+//! The whole range a log may grow to is mapped at once, far beyond the end of the file. Touching a page that has no
+//! bytes of the file behind it kills the process (SIGBUS); so the file is lengthened with zeros first, by `write`,
+//! which can fail politely, and stores go below the end of that.
+//!
+//! One thread owns the cursor and stores. Any one other thread may prepare at the same time.
+//!
+//! # Invariants
+//! 1. Below `ready` the file has been written with zeros: blocks exist or are reserved. Only [`LogRegion::prepare`]
+//!    raises it; it falls, to nothing, before the file is shortened. (The engine's lock keeps others from shortening
+//!    it.)
+//! 2. Stores lie below `ready`, and only the cursor makes them, of which a region has one.
+//! 3. No reference to the mapping is ever formed: the file is shared with the rest of the world. Bytes go in through
+//!    a raw pointer and are not read back.
+//! 4. The first eight bytes of what is appended, which hold a record's whole header, are stored last, by one
+//!    instruction. A process that dies at any point leaves zeros there, or the whole record.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use super::FileSyncer;
+use super::posix_file::SyncedFile;
+use crate::base::error::{Error, Result};
+
+/// What is stored last: a fragment's header and the first byte of its payload.
+const COMMIT_SIZE: usize = size_of::<u64>();
+
+/// How a region is prepared. The page cache keeps a file in the pieces it was written in and writes out a whole piece
+/// when one byte of it is synced, so small pieces make small syncs fast; large ones cost a third to prepare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Syncs are expected: small pieces, made durable, so that a sync allocates no blocks and leaves the file
+    /// system's journal alone. Their pages are not made writable: that would count as a change of them all, and the
+    /// next sync would write them all once more.
+    Synced,
+    /// No syncs are expected: large pieces, their pages made writable, so that stores do not fault.
+    Unsynced,
+    /// Nothing is known yet: small pieces, their pages made writable.
+    Unknown,
+}
+
+const SMALL_PIECE: usize = 4 << 10;
+const LARGE_PIECE: usize = 64 << 10;
+
+/// A shared, writable mapping of the first `length` bytes a file has or may come to have.
+pub(super) struct LogRegion {
+    base: NonNull<u8>,
+    length: usize,
+    ready: AtomicUsize,
+    pub(super) file: Arc<SyncedFile>,
+}
+
+// SAFETY: the memory belongs to this value alone, and nothing about it is bound to a thread. Stores are made by the
+// cursor only, through `&mut`, so never by two threads at once; everything else only advises the kernel, which
+// synchronises by itself, or is atomic.
+unsafe impl Send for LogRegion {}
+
+// SAFETY: as for Send.
+unsafe impl Sync for LogRegion {}
+
+/// The place behind the last record, and the right to store there.
+pub(super) struct LogCursor {
+    region: Arc<LogRegion>,
+    position: usize,
+}
+
+impl LogRegion {
+    /// The end of what may be stored to.
+    #[inline]
+    pub(super) fn ready(&self) -> usize {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Lengthens what may be stored to, to `end` or to nothing more than it is on an error. One thread at a time.
+    pub(super) fn prepare(&self, end: usize, expected_use: Use) -> Result<()> {
+        let start = self.ready();
+        if end > self.length {
+            return Err(Error::io_message(format!("{}: mapping exhausted", self.file.path.display())));
+        }
+        let piece = if expected_use == Use::Unsynced { LARGE_PIECE } else { SMALL_PIECE };
+        for at in (start..end).step_by(piece) {
+            let zeros = &[0; LARGE_PIECE][..piece.min(end - at)];
+            self.file.file.write_all_at(zeros, at as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+        }
+        if expected_use == Use::Synced {
+            self.file.sync()?;
+        } else {
+            self.populate(start, end).map_err(|e| Error::io("map", &self.file.path, e))?;
+        }
+        self.ready.store(end, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes pages present and writable. A fault that would kill a storing process is an error here.
+    fn populate(&self, start: usize, end: usize) -> io::Result<()> {
+        if start >= end {
+            return Ok(());
+        }
+        debug_assert!(end <= self.length);
+        // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a shared mapping are
+        // the file's, so populating them changes nothing that anybody sees.
+        let done = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxPopulateWrite) };
+        match done {
+            // The kernel does not know how to; stores will fault.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for LogRegion {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping that `LogCursor::new` made; cursor and region are gone.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+impl LogCursor {
+    /// Maps `length` bytes of the empty `file`: a region that is not prepared for anything yet.
+    pub(super) fn new(file: Arc<SyncedFile>, length: usize) -> io::Result<Self> {
+        // SAFETY: a null hint lets the kernel choose the place, so no existing mapping is touched.
+        let base = unsafe {
+            mmap(ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file.file, 0)?
+        };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let region = LogRegion { base, length, ready: AtomicUsize::new(0), file };
+        Ok(LogCursor { region: Arc::new(region), position: 0 })
+    }
+
+    pub(super) fn region(&self) -> &Arc<LogRegion> {
+        &self.region
+    }
+
+    /// The end of what was appended.
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// How far the region must be prepared before `data` can be appended.
+    pub(super) fn end_with(&self, data: &[u8]) -> usize {
+        self.position.saturating_add(data.len().max(COMMIT_SIZE))
+    }
+
+    /// Stores `data` behind what is there, so that it appears as a whole; `false`, and nothing done, if the region
+    /// is not prepared for it.
+    #[inline]
+    pub(super) fn append(&mut self, data: &[u8]) -> bool {
+        if self.end_with(data) > self.region.ready() {
+            return false;
+        }
+        let (head, tail) = match data.split_first_chunk::<COMMIT_SIZE>() {
+            Some((head, tail)) => (*head, tail),
+            None => {
+                // What stands behind is zeros and stays so.
+                let mut head = [0; COMMIT_SIZE];
+                head[..data.len()].copy_from_slice(data);
+                (head, &[][..])
+            }
+        };
+        // SAFETY: the range from `position` to `end_with(data)` is inside the mapping and backed by the file
+        // (invariant 1 and the test above; `&mut self` keeps `retire` away). Nobody else stores (invariant 2).
+        // `data` cannot overlap a mapping to which no reference exists.
+        unsafe {
+            let place = self.region.base.as_ptr().add(self.position);
+            ptr::copy_nonoverlapping(tail.as_ptr(), place.add(COMMIT_SIZE), tail.len());
+            // A process dies between two of its instructions: their order is what counts, not the processor's.
+            compiler_fence(Ordering::SeqCst);
+            place.cast::<u64>().write_unaligned(u64::from_ne_bytes(head));
+            compiler_fence(Ordering::SeqCst);
+        }
+        self.position += data.len();
+        true
+    }
+
+    /// Cuts the file to what was appended and accepts nothing more. Nobody may be preparing.
+    pub(super) fn retire(&mut self) -> Result<()> {
+        self.region.ready.store(0, Ordering::Release);
+        let file = &self.region.file;
+        file.file.set_len(self.position as u64).map_err(|e| Error::io("truncate", &file.path, e))
+    }
+}

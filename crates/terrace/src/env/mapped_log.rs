@@ -1,0 +1,386 @@
+//! A write-ahead log that is appended to by copying memory.
+//!
+//! A `write` per record costs more than everything else a put does. Here a record is copied into a shared mapping of
+//! the file. That is the kernel's memory just as well: it survives the process. The file is prepared ahead, in
+//! windows of zeros, by the pool.
+//!
+//! One thread appends; syncers work beside it on any thread.
+//!
+//! # Invariants
+//! 1. Behind the last record the file holds zeros only, until [`WritableFile::close`] cuts them off.
+//! 2. Whoever prepares holds `preparation`; nobody prepares a closed log, which would lengthen the file again.
+//! 3. A child of a fork changes nothing: the file is its parent's.
+//! 4. Where preparing fails, the file is cut to its records and the rest is appended by `write`, whose errors are
+//!    the caller's.
+//!
+//! # Syncs
+//! Zeros that nobody syncs are best left alone: such a log is often removed before they reach the disk. If the log is
+//! synced, the zeros are made durable before they are used: then a sync writes the touched pages in place, without
+//! allocating blocks or committing the file system's journal. So preparing looks whether a sync came since the last
+//! window.
+
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::fork::generation;
+use super::log_region::{LogCursor, LogRegion, Use};
+use super::posix_file::SyncedFile;
+use super::{FileSyncer, Lane, WritableFile, pool, system_call};
+use crate::base::error::{Error, Result};
+
+/// How much is prepared at once: 1,800 records of 140 bytes, a third of a millisecond at full speed.
+const WINDOW: usize = 256 << 10;
+
+/// The first window, which the creator waits for, and what sizes are rounded to: a multiple of every page size.
+const FIRST_WINDOW: usize = 64 << 10;
+
+/// A log of the real system.
+pub(super) struct MappedLog {
+    shared: Arc<Shared>,
+    cursor: LogCursor,
+    /// When the cursor passes it, the next window is wanted.
+    low_water: usize,
+    /// Once the mapping has been given up: where `write` goes.
+    plain: Option<u64>,
+}
+
+/// What the appending thread, syncers and the pool share.
+struct Shared {
+    region: Arc<LogRegion>,
+    /// Windows are prepared ahead up to here; beyond, when they are needed.
+    expected: usize,
+    /// Whether a sync came since the last window was prepared.
+    synced: AtomicBool,
+    /// Held by who prepares; whether the log is closed.
+    preparation: Mutex<bool>,
+    /// The process the log belongs to.
+    generation: u64,
+}
+
+impl Shared {
+    /// Where a window ends that begins at `ready`.
+    fn window_end(&self, ready: usize) -> usize {
+        (ready + WINDOW).min(self.expected.max(ready + FIRST_WINDOW))
+    }
+
+    /// Prepares up to `end`. The caller holds `preparation`.
+    fn prepare(&self, end: usize) -> Result<()> {
+        let synced = self.synced.swap(false, Ordering::Relaxed);
+        self.region.prepare(end, if synced { Use::Synced } else { Use::Unsynced })
+    }
+
+    /// The pool's part: the window behind `ready`, if it is still wanted.
+    fn prepare_ahead(&self, ready: usize) {
+        // If it is locked, somebody prepares already.
+        let Some(closed) = self.preparation.try_lock() else { return };
+        if *closed || self.region.ready() != ready {
+            return;
+        }
+        // If it fails, the writer tries again when it needs the space, and is told.
+        let _ = self.prepare(self.window_end(ready));
+    }
+}
+
+impl FileSyncer for Shared {
+    fn sync(&self) -> Result<()> {
+        self.synced.store(true, Ordering::Relaxed);
+        // Dirty pages of a shared mapping are the file's dirty pages, so this writes what was stored.
+        self.region.file.sync()
+    }
+}
+
+impl MappedLog {
+    /// Maps and prepares `file`, which is empty. `None` if that cannot be done; the file is empty then, too.
+    pub(super) fn new(file: &Arc<SyncedFile>, expected_size: u64) -> Option<MappedLog> {
+        let expected = usize::try_from(expected_size).ok()?.max(1).checked_next_multiple_of(FIRST_WINDOW)?;
+        // Somewhat more than expected still finds room; beyond that the log is written.
+        let length = expected.checked_add(expected / 4)?.checked_add(WINDOW)?;
+        let cursor = LogCursor::new(file.clone(), length).ok()?;
+        let region = cursor.region().clone();
+        if region.prepare(FIRST_WINDOW, Use::Unknown).is_err() {
+            file.file.set_len(0).ok()?;
+            return None;
+        }
+        let shared = Shared {
+            region,
+            expected,
+            synced: AtomicBool::new(false),
+            preparation: Mutex::default(),
+            generation: generation(),
+        };
+        let mut log = MappedLog { shared: Arc::new(shared), cursor, low_water: 0, plain: None };
+        log.set_low_water(FIRST_WINDOW);
+        Some(log)
+    }
+
+    fn set_low_water(&mut self, ready: usize) {
+        self.low_water = if ready < self.shared.expected { ready - WINDOW.min(ready / 2) } else { usize::MAX };
+    }
+
+    /// Asks the pool for the next window, unless it has come by now.
+    #[cold]
+    fn look_ahead(&mut self) {
+        let ready = self.shared.region.ready();
+        self.set_low_water(ready);
+        if self.cursor.position() < self.low_water {
+            return;
+        }
+        // Asked once; whether it came shows when its space is needed.
+        self.low_water = usize::MAX;
+        let shared = Arc::downgrade(&self.shared);
+        let job = move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.prepare_ahead(ready);
+            }
+        };
+        // The flushes' lane, because a writer will wait for it and compactions may take long.
+        pool::shared().schedule(Lane::Flush, Box::new(job));
+    }
+
+    /// What `append` does when the prepared space is used up or given up.
+    #[cold]
+    fn append_slowly(&mut self, data: &[u8]) -> Result<()> {
+        if self.plain.is_none() {
+            if self.make_ready(self.cursor.end_with(data)) && self.cursor.append(data) {
+                return Ok(());
+            }
+            self.close_preparation();
+            self.cursor.retire()?;
+            self.plain = Some(self.cursor.position() as u64);
+        }
+        let SyncedFile { file, path, .. } = &*self.shared.region.file;
+        let offset = self.plain.get_or_insert(0);
+        file.write_all_at(data, *offset).map_err(|e| Error::io("write", path, e))?;
+        *offset += data.len() as u64;
+        Ok(())
+    }
+
+    /// Waits until the file is prepared up to `end`, or prepares it here and now.
+    fn make_ready(&mut self, end: usize) -> bool {
+        let closed = self.shared.preparation.lock();
+        let ready = self.shared.region.ready();
+        if ready < end {
+            let least = end.next_multiple_of(FIRST_WINDOW);
+            let window = self.shared.window_end(ready).max(least);
+            // Less may still fit where a window does not, on the disk or in the mapping.
+            let done = self.shared.prepare(window).or_else(|_| self.shared.prepare(least));
+            if done.is_err() {
+                return false;
+            }
+        }
+        drop(closed);
+        self.set_low_water(self.shared.region.ready());
+        true
+    }
+
+    /// Returns when nobody prepares and nobody will.
+    fn close_preparation(&self) {
+        // In a child of a fork the lock may be held by a thread that did not come along.
+        if self.shared.generation != generation() {
+            return;
+        }
+        *self.shared.preparation.lock() = true;
+    }
+}
+
+impl WritableFile for MappedLog {
+    #[inline]
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        if !self.cursor.append(data) {
+            return self.append_slowly(data);
+        }
+        if self.cursor.position() >= self.low_water {
+            self.look_ahead();
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        Some(self.shared.clone())
+    }
+
+    fn start_writeback(&mut self, offset: u64, length: u64) {
+        system_call::start_writeback(self.shared.region.file.file.as_fd(), offset, length);
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.close_preparation();
+        match self.plain {
+            None if self.shared.generation == generation() => self.cursor.retire(),
+            // Cut when the mapping was given up, or not this process's to cut.
+            _ => Ok(()),
+        }
+        // Dropping closes the descriptor. The file systems that logs are mapped on report nothing there.
+    }
+}
+
+impl Drop for MappedLog {
+    fn drop(&mut self) {
+        self.close_preparation();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::env::{CreateOptions, PosixEnv, filesystem, posix_file};
+
+    fn create(path: &Path, expected_size: u64) -> MappedLog {
+        let file = posix_file::create(path, CreateOptions::default()).unwrap();
+        MappedLog::new(&SyncedFile::new(file, path), expected_size).unwrap()
+    }
+
+    /// A place where logs are mapped; `None`, and a loud word, if there is none.
+    fn place() -> Option<tempfile::TempDir> {
+        let dir = tempfile::tempdir().unwrap();
+        if !filesystem::may_map_logs(fs::File::open(dir.path()).unwrap()) {
+            println!("SKIPPED: the file system of {} does not take mapped logs", dir.path().display());
+            return None;
+        }
+        Some(dir)
+    }
+
+    fn xorshift(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn holds_what_was_appended_then_zeros_then_nothing() {
+        let Some(dir) = place() else { return };
+        let seed = 0x5eed_0003_u64;
+        println!("seed {seed:#x}");
+        let mut random = seed;
+        for round in 0..60 {
+            let path = dir.path().join(format!("{round}.log"));
+            // Small expectations end in `write`.
+            let expected_size = [0, 1 << 16, 1 << 20, 4 << 20][round % 4];
+            let mut log = create(&path, expected_size);
+            let mut appended = Vec::new();
+            let sizes = [10, 300, 70_000, 600_000][xorshift(&mut random) as usize % 4];
+            for step in 0..xorshift(&mut random) % 200 {
+                let size = xorshift(&mut random) as usize % sizes;
+                let record: Vec<u8> = (0..size).map(|_| xorshift(&mut random) as u8).collect();
+                log.append(&record).unwrap();
+                appended.extend_from_slice(&record);
+                if step % 50 == 7 {
+                    log.sync().unwrap();
+                }
+                if appended.len() > 3 << 20 {
+                    break;
+                }
+            }
+            let contents = fs::read(&path).unwrap();
+            assert!(contents.starts_with(&appended), "round {round}");
+            assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "round {round}");
+            assert!(expected_size > 1 << 16 || appended.len() < 1 << 20 || log.plain.is_some(), "round {round}");
+            Box::new(log).close().unwrap();
+            assert!(fs::read(&path).unwrap() == appended, "round {round}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn syncs_go_on_beside_appends() {
+        let Some(dir) = place() else { return };
+        let path = dir.path().join("log");
+        let mut log = create(&path, 4 << 20);
+        let syncer = log.syncer().unwrap();
+        let (stop, stopped) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            while stopped.try_recv().is_err() {
+                syncer.sync().unwrap();
+            }
+            syncer.sync().unwrap();
+        });
+        for number in 0..20_000_u64 {
+            log.append(&[number.to_le_bytes(); 16].concat()).unwrap();
+        }
+        stop.send(()).unwrap();
+        thread.join().unwrap();
+        Box::new(log).close().unwrap();
+        let contents = fs::read(&path).unwrap();
+        assert!((0..20_000_u64).flat_map(|number| [number.to_le_bytes(); 16].concat()).eq(contents));
+    }
+
+    #[test]
+    fn a_forked_child_leaves_the_file_alone() {
+        let Some(dir) = place() else { return };
+        let path = dir.path().join("log");
+        let mut log = create(&path, 1 << 20);
+        log.append(&[1; 100]).unwrap();
+        // What a fork looks like from within the child.
+        let shared = Arc::get_mut(&mut log.shared).unwrap();
+        shared.generation += 1;
+        Box::new(log).close().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), FIRST_WINDOW as u64);
+    }
+
+    /// A file system of `size` bytes; unmounted when dropped.
+    struct Small(PathBuf);
+
+    impl Small {
+        fn mount(dir: &Path, size: &str) -> Option<Small> {
+            let options = format!("size={size}");
+            let mounted = std::process::Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &options, "none"])
+                .arg(dir)
+                .stderr(std::process::Stdio::null())
+                .status();
+            match mounted {
+                Ok(status) if status.success() => Some(Small(dir.into())),
+                _ => {
+                    println!("SKIPPED: no right to mount a small file system");
+                    None
+                }
+            }
+        }
+    }
+
+    impl Drop for Small {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(&self.0).status();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_not_a_signal() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(small) = Small::mount(dir.path(), "600k") else { return };
+        let env = PosixEnv::shared();
+        let path = small.0.join("log");
+        let mut log = env.create_log(&path, CreateOptions::default(), 4 << 20).unwrap();
+        let mut appended = Vec::new();
+        let error = loop {
+            let record = [appended.len() as u8 | 1; 1000];
+            match log.append(&record) {
+                Ok(()) => appended.extend_from_slice(&record),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_out_of_space(), "{error}");
+        assert!(appended.len() >= 500_000, "only {} bytes found room", appended.len());
+        assert!(fs::read(&path).unwrap().starts_with(&appended));
+        log.close().unwrap();
+        // No room for a first window: created all the same, and the first append fails or not by itself.
+        fs::write(small.0.join("ballast"), vec![1; 8 << 10]).unwrap_or_default();
+        let mut log = env.create_log(&small.0.join("second"), CreateOptions::default(), 4 << 20).unwrap();
+        let error = (0..700).find_map(|_| log.append(&[7; 1000]).err()).unwrap();
+        assert!(error.is_out_of_space(), "{error}");
+        log.close().unwrap();
+    }
+}
