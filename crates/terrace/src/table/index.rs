@@ -3,7 +3,8 @@
 //! For every data block there is a *separator*: a key that is not less than any of the block's and less than all of
 //! the next block's. The search wants the first separator that is not less than a key. In the bytewise order most of
 //! it needs no key at all: what all separators have in common is cut off, the next eight bytes of each are kept as one
-//! number, and only equal numbers lead to a comparison.
+//! number, and only equal numbers lead to a comparison. The last separator stays out of that, because nothing follows
+//! it: it was shortened to a byte or two and has little in common with any other.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -25,9 +26,9 @@ pub(super) struct Index {
     /// Where each separator ends in `keys`.
     ends: Vec<usize>,
     handles: Vec<BlockHandle>,
-    /// How many bytes all separators' user keys begin with in common.
+    /// How many bytes all separators' user keys begin with in common, but for the last's.
     prefix: usize,
-    /// Of each separator the eight bytes of the user key after the prefix, big-endian, zeros where it is shorter.
+    /// Of each separator but the last the eight bytes of the user key after the prefix, big-endian, zeros where it is shorter.
     /// Empty unless the order is bytewise.
     heads: Vec<u64>,
 }
@@ -63,22 +64,17 @@ impl Index {
     }
 
     fn cut_heads(&mut self, order: &TableOrder) -> Result<(), Damage> {
+        let Some(last) = self.len().checked_sub(1) else { return Ok(()) };
         let first = order.user_key(self.key(0));
-        let prefix = (1..self.len())
-            .fold(first.len(), |prefix, at| prefix.min(common_prefix(first, order.user_key(self.key(at)))));
-        self.heads =
-            (0..self.len()).map(|at| head(order.user_key(self.key(at)).get(prefix..).unwrap_or(&[]))).collect();
+        let prefix =
+            (1..last).fold(first.len(), |prefix, at| prefix.min(common_prefix(first, order.user_key(self.key(at)))));
+        self.heads = (0..last).map(|at| head(order.user_key(self.key(at)).get(prefix..).unwrap_or(&[]))).collect();
         self.prefix = prefix;
-        for at in 1..self.len() {
-            let ascends = match self.heads[at - 1].cmp(&self.heads[at]) {
-                Ordering::Equal => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
-                ordering => ordering == Ordering::Less,
-            };
-            if !ascends {
-                return Err("its keys do not ascend");
-            }
-        }
-        Ok(())
+        let ascends = |at: usize| match self.heads.get(at) {
+            Some(head) if self.heads[at - 1] != *head => self.heads[at - 1] < *head,
+            _ => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
+        };
+        if (1..=last).all(ascends) { Ok(()) } else { Err("its keys do not ascend") }
     }
 
     /// The number of data blocks.
@@ -102,26 +98,33 @@ impl Index {
     /// The first block whose separator is not less than `target`; the number of blocks if all are less.
     #[inline]
     pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> usize {
-        if self.heads.is_empty() {
-            return self.search_between(0, self.len(), order, target);
-        }
-        let user = order.user_key(target);
-        let first = order.user_key(self.key(0));
-        let (Some(common), Some((begin, rest))) = (first.get(..self.prefix), user.split_at_checked(self.prefix)) else {
-            return self.search_between(0, self.len(), order, target);
+        let low = match self.search_heads(order, target) {
+            Some(low) if low < self.heads.len() => return low,
+            Some(low) => low,
+            None => 0,
         };
+        self.search_between(low, self.len(), order, target)
+    }
+
+    /// The first separator but the last that is not less than `target`, or how many these are; `None` if there is
+    /// nothing to search in.
+    #[inline]
+    fn search_heads(&self, order: &TableOrder, target: &[u8]) -> Option<usize> {
+        let common = order.user_key(self.key(0)).get(..self.prefix).filter(|_| !self.heads.is_empty())?;
+        let user = order.user_key(target);
+        let begin = user.get(..self.prefix).unwrap_or(user);
         match begin.cmp(common) {
-            Ordering::Less => return 0,
-            Ordering::Greater => return self.len(),
+            Ordering::Less => return Some(0),
+            Ordering::Greater => return Some(self.heads.len()),
             Ordering::Equal => {}
         }
-        let wanted = head(rest);
+        let wanted = head(&user[begin.len()..]);
         let low = self.heads.partition_point(|&head| head < wanted);
         if self.heads.get(low) != Some(&wanted) {
-            return low;
+            return Some(low);
         }
         let same = self.heads[low..].partition_point(|&head| head == wanted);
-        self.search_between(low, low + same, order, target)
+        Some(self.search_between(low, low + same, order, target))
     }
 
     fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {
