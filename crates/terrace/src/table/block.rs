@@ -11,6 +11,7 @@ use crate::base::internal_key;
 use crate::cache::Weighted;
 
 use super::format::BlockData;
+use super::index::Index;
 use super::order::{TableOrder, common_prefix};
 
 /// What is wrong with a block.
@@ -25,12 +26,23 @@ const BAD_RESTART: Damage = "a restart point is no entry";
 /// allocator's share of all that.
 const OVERHEAD: usize = size_of::<Block>() + 64;
 
+/// Restart points that a block keeps the heads of.
+const MAX_HEADS: usize = 6;
+
 /// The bytes of a block: entries, then the offsets of restart points, then their number.
 pub(crate) struct Block {
     data: BlockData,
     /// Where the entries end and the restart points begin.
     entries_end: usize,
     restarts: usize,
+    heads: Option<RestartHeads>,
+}
+
+/// Offsets and heads (see [`Index`]) of the restart points of a small block, but for the first, which is at 0. They
+/// spare a search the way through the block's far ends, each of which is likely to be missing in the processor's cache.
+struct RestartHeads {
+    heads: [u64; MAX_HEADS],
+    offsets: [u32; MAX_HEADS],
 }
 
 /// An entry, as offsets into the entries of a block.
@@ -54,7 +66,7 @@ impl Entry {
     }
 
     /// Decodes the entry at `offset`. Everything in it lies within `entries`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decode(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
         if let Some(&[shared, rest, value]) = entries.get(offset..).and_then(<[u8]>::first_chunk)
             && (shared | rest | value) < 0x80
@@ -69,6 +81,8 @@ impl Entry {
         Entry::decode_long(entries, offset)
     }
 
+    #[cold]
+    #[inline(never)]
     fn decode_long(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
         let mut cursor = entries.get(offset..).ok_or(BAD_ENTRY)?;
         let mut next = || get_varint32(&mut cursor).map(|value| value as usize).ok_or(BAD_ENTRY);
@@ -116,7 +130,7 @@ impl Block {
             return Err("more restart points than bytes");
         }
         let entries_end = rest.len() - 4 * restarts;
-        let block = Block { data, entries_end, restarts };
+        let block = Block { data, entries_end, restarts, heads: None };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
         }
@@ -152,13 +166,40 @@ impl Block {
         self.restart(low).filter(|&restart| restart < offset).ok_or(BAD_RESTART)
     }
 
-    /// The first entry whose key is at least `target`, a key of the table's order; `None` if all are less.
-    pub(super) fn find(&self, order: &TableOrder, target: &[u8]) -> Result<Option<Found>, Damage> {
+    /// Takes the heads of the restart points, where all of them have one.
+    pub(super) fn with_heads(mut self, order: &TableOrder, index: &Index) -> Self {
+        self.heads = self.restart_heads(order, index);
+        self
+    }
+
+    fn restart_heads(&self, order: &TableOrder, index: &Index) -> Option<RestartHeads> {
+        if self.restarts == 0 || self.restarts > MAX_HEADS + 1 {
+            return None;
+        }
+        let mut heads = RestartHeads { heads: [u64::MAX; MAX_HEADS], offsets: [0; MAX_HEADS] };
+        for at in 1..self.restarts {
+            let offset = self.restart(at)?;
+            let entry = Entry::decode(self.entries(), offset).ok()?;
+            entry.check(0, order.tag_size()).ok()?;
+            heads.heads[at - 1] = index.head_of(order.user_key(self.entries().get(entry.rest..entry.value)?)).ok()?;
+            heads.offsets[at - 1] = offset as u32;
+        }
+        Some(heads)
+    }
+
+    /// The first entry whose key is at least `target`, a key of the table's order whose head is `head`, if it has one;
+    /// `None` if all are less.
+    pub(super) fn find(&self, order: &TableOrder, target: &[u8], head: Option<u64>) -> Result<Option<Found>, Damage> {
         let entries = self.entries();
         if entries.is_empty() {
             return Ok(None);
         }
         let (mut low, mut high) = (0, self.restarts);
+        if let (Some(known), Some(head)) = (&self.heads, head) {
+            let heads = &known.heads[..MAX_HEADS.min(self.restarts - 1)];
+            low = heads.iter().filter(|&&other| other < head).count();
+            high = 1 + heads.iter().filter(|&&other| other <= head).count();
+        }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let entry = Entry::decode(entries, self.restart(middle).ok_or(BAD_RESTART)?)?;
@@ -169,7 +210,11 @@ impl Block {
                 high = middle;
             }
         }
-        let start = self.restart(low).ok_or(BAD_RESTART)?;
+        let start = match &self.heads {
+            _ if low == 0 => 0,
+            Some(known) => known.offsets[low - 1] as usize,
+            None => self.restart(low).ok_or(BAD_RESTART)?,
+        };
         if order.is_bytewise() && target.len() >= order.tag_size() {
             scan_bytewise(entries, start, order, target)
         } else {

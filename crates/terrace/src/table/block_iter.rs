@@ -4,6 +4,7 @@
 //! the offsets of a whole restart group are decoded once and then gone through; the end of each key is fetched from
 //! the entries that hold it. That costs the space of the offsets and no more, however long the keys are.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use super::block::{Block, Damage, Entry};
@@ -90,12 +91,12 @@ impl BlockIter {
         self.step_back();
     }
 
-    /// Goes to the first entry whose key is at least `target`.
-    pub(super) fn seek(&mut self, order: &TableOrder, target: &[u8]) {
+    /// Goes to the first entry whose key is at least `target`, whose head is `head`, if it has one.
+    pub(super) fn seek(&mut self, order: &TableOrder, target: &[u8], head: Option<u64>) {
         self.invalidate();
         self.damage = None;
         let Some(block) = &self.block else { return };
-        match block.find(order, target) {
+        match block.find(order, target, head) {
             Ok(Some(found)) => {
                 let entries = block.entries();
                 match found.key {
@@ -204,6 +205,7 @@ fn decode_group(
     group: &mut Vec<usize>,
 ) -> Result<(), Damage> {
     group.clear();
+    touch(entries.get(start..end).unwrap_or_default());
     let (mut offset, mut key_length) = (start, 0);
     while offset < end {
         let entry = Entry::decode(entries, offset)?;
@@ -213,6 +215,12 @@ fn decode_group(
         offset = entry.end;
     }
     if offset == end { Ok(()) } else { Err("a restart point is no entry") }
+}
+
+/// Loads every cache line of `bytes`, all at once. Decoding would find them missing one after another, because each
+/// entry says where the next one is, and the processor does not foresee steps backwards.
+fn touch(bytes: &[u8]) {
+    black_box(bytes.iter().step_by(64).fold(0, |sum, byte| sum ^ byte));
 }
 
 /// Completes the key of `entry`, the last of `group`. Its first `known` bytes are in the buffer. The others are in the

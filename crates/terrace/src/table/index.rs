@@ -19,6 +19,15 @@ use super::order::{TableOrder, common_prefix};
 const MAX_EXPANSION: usize = 32;
 const MAX_EXPANSION_FLOOR: usize = 1 << 20;
 
+/// Where a key belongs.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// The number of the block.
+    pub(super) at: usize,
+    /// The head of the key, if it begins as all separators do.
+    pub(super) head: Option<u64>,
+}
+
 /// Separators and blocks of a table, in order.
 pub(super) struct Index {
     /// The separators, one after the other.
@@ -97,34 +106,37 @@ impl Index {
 
     /// The first block whose separator is not less than `target`; the number of blocks if all are less.
     #[inline]
-    pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> usize {
-        let low = match self.search_heads(order, target) {
-            Some(low) if low < self.heads.len() => return low,
-            Some(low) => low,
-            None => 0,
+    pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> Place {
+        let head = match self.head_of(order.user_key(target)) {
+            Ok(head) => head,
+            // Out of line with all separators but perhaps the last.
+            Err(Ordering::Less) if !self.heads.is_empty() => return Place { at: 0, head: None },
+            Err(ordering) => {
+                let low = if ordering == Ordering::Greater { self.heads.len() } else { 0 };
+                return Place { at: self.search_between(low, self.len(), order, target), head: None };
+            }
         };
-        self.search_between(low, self.len(), order, target)
+        let low = self.heads.partition_point(|&other| other < head);
+        let same = match self.heads.get(low) {
+            Some(&other) if other == head => self.heads[low..].partition_point(|&other| other == head),
+            Some(_) => return Place { at: low, head: Some(head) },
+            None => self.len() - low,
+        };
+        Place { at: self.search_between(low, low + same, order, target), head: Some(head) }
     }
 
-    /// The first separator but the last that is not less than `target`, or how many these are; `None` if there is
-    /// nothing to search in.
+    /// The head of a user key that begins as the separators do; otherwise how it compares to them.
     #[inline]
-    fn search_heads(&self, order: &TableOrder, target: &[u8]) -> Option<usize> {
-        let common = order.user_key(self.key(0)).get(..self.prefix).filter(|_| !self.heads.is_empty())?;
-        let user = order.user_key(target);
-        let begin = user.get(..self.prefix).unwrap_or(user);
+    pub(super) fn head_of(&self, user_key: &[u8]) -> Result<u64, Ordering> {
+        if self.heads.is_empty() {
+            return Err(Ordering::Equal);
+        }
+        let common = &self.keys[..self.prefix];
+        let begin = user_key.get(..self.prefix).unwrap_or(user_key);
         match begin.cmp(common) {
-            Ordering::Less => return Some(0),
-            Ordering::Greater => return Some(self.heads.len()),
-            Ordering::Equal => {}
+            Ordering::Equal => Ok(head(&user_key[self.prefix..])),
+            ordering => Err(ordering),
         }
-        let wanted = head(&user[begin.len()..]);
-        let low = self.heads.partition_point(|&head| head < wanted);
-        if self.heads.get(low) != Some(&wanted) {
-            return Some(low);
-        }
-        let same = self.heads[low..].partition_point(|&head| head == wanted);
-        Some(self.search_between(low, low + same, order, target))
     }
 
     fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 
 use super::block_iter::BlockIter;
+use super::index::Place;
 use super::table::Table;
 
 /// A position in a table, or none. It keeps its table open and the current block in memory.
@@ -67,9 +68,9 @@ impl TableIter {
 
     /// Goes to the first entry whose key is at least `target`, a key of the table's order.
     pub(crate) fn seek(&mut self, target: &[u8]) {
-        let at = self.table.index().search(self.table.order(), target);
+        let Place { at, head } = self.table.index().search(self.table.order(), target);
         if self.enter(at) {
-            self.block.seek(self.table.order(), target);
+            self.block.seek(self.table.order(), target, head);
             self.settle_forward();
         }
     }

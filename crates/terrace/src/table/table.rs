@@ -25,7 +25,7 @@ use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
 use super::filter_block::{FILTER_PREFIX, FilterBlockReader};
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
-use super::index::Index;
+use super::index::{Index, Place};
 use super::iter::TableIter;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
@@ -119,7 +119,7 @@ impl Table {
     /// The first entry that is not less than `key`, if it has the same user key. `key` is an internal key in a table
     /// of internal keys. Without `fill_cache` a block that had to be loaded is not kept.
     pub(crate) fn get(&self, key: &[u8], fill_cache: bool) -> Result<Option<TableHit>> {
-        let at = self.index.search(&self.order, key);
+        let Place { at, head } = self.index.search(&self.order, key);
         let Some(handle) = self.index.handle(at) else { return Ok(None) };
         if let Some(filter) = &self.filter
             && !filter.key_may_match(handle.offset, self.order.user_key(key))
@@ -129,7 +129,7 @@ impl Table {
         }
         let block = self.block(at, handle, fill_cache, self.filter.is_some())?;
         let found = match block.get() {
-            Some(block) => block.find(&self.order, key).map_err(|damage| damaged(&self.name, handle, damage))?,
+            Some(block) => block.find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?,
             None => None,
         };
         Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
@@ -144,9 +144,9 @@ impl Table {
         // Before all entries of the user key, so that the block is the one where they begin.
         let at = if self.order.is_internal() {
             let seek = internal_key::encode(user_key, internal_key::MAX_SEQUENCE, internal_key::KIND_FOR_SEEK);
-            self.index.search(&self.order, &seek)
+            self.index.search(&self.order, &seek).at
         } else {
-            self.index.search(&self.order, user_key)
+            self.index.search(&self.order, user_key).at
         };
         let Some(handle) = self.index.handle(at) else { return false };
         self.filter.as_ref().is_none_or(|filter| filter.key_may_match(handle.offset, user_key))
@@ -154,7 +154,7 @@ impl Table {
 
     /// About where in the file an entry of `key`, a key of the table's order, is or would be.
     pub(crate) fn approximate_offset_of(&self, key: &[u8]) -> u64 {
-        let at = self.index.search(&self.order, key);
+        let at = self.index.search(&self.order, key).at;
         self.index.handle(at).unwrap_or(self.footer.metaindex).offset
     }
 
@@ -226,7 +226,8 @@ impl Table {
 
     fn load(&self, handle: BlockHandle) -> Result<Block> {
         let data = read_block(&self.file, handle, &self.name)?;
-        Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))
+        let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
+        Ok(block.with_heads(&self.order, &self.index))
     }
 }
 

@@ -423,7 +423,7 @@ fn random_blocks_do_not_panic() {
             (0..100).for_each(|_| iter.prev());
             for _ in 0..10 {
                 let length = random.below(20);
-                iter.seek(&order, &random.bytes(length, 16));
+                iter.seek(&order, &random.bytes(length, 16), None);
                 (0..5).for_each(|_| if random.below(2) == 0 { iter.prev() } else { iter.next() });
             }
         }
