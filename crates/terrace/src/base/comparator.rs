@@ -67,10 +67,6 @@ pub(crate) struct KeyOrder {
 }
 
 impl KeyOrder {
-    pub(crate) fn bytewise() -> Self {
-        KeyOrder { custom: None }
-    }
-
     /// The order of `comparator`. One that bears the bytewise order's name is taken for it.
     pub(crate) fn new(comparator: Arc<dyn Comparator>) -> Self {
         let custom = (comparator.name() != BYTEWISE_NAME).then_some(comparator);

@@ -53,7 +53,7 @@ mod tests {
 
     /// Runs entries `(key, sequence, is_value)` through the rules and answers the sequences that survive.
     fn survivors(snapshots: &[u64], base: bool, entries: &[(&str, u64, bool)]) -> Vec<u64> {
-        let mut rules = DropRules::new(KeyOrder::bytewise(), snapshots.to_vec());
+        let mut rules = DropRules::new(KeyOrder::default(), snapshots.to_vec());
         let keep = |&&(key, sequence, is_value): &&(&str, u64, bool)| {
             let kind = if is_value { EntryKind::Value } else { EntryKind::Deletion };
             rules.keep(&ParsedKey { user_key: key.as_bytes(), sequence, kind }, |_| base)

@@ -93,6 +93,7 @@ impl DbCore {
         }));
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
         let micros = self.env.now_micros() - start;
+        let replaced;
         {
             let mut state = self.state.lock();
             state.release(reservation);
@@ -100,7 +101,7 @@ impl DbCore {
             learn(&version, output.as_slice());
             state.immutables.pop_front();
             state.flush_speed.record(immutable.memtable.memory_usage() as u64, micros);
-            self.swap_view(&mut state, |view| View {
+            replaced = self.swap_view(&mut state, |view| View {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables[..view.immutables.len() - 1].to_vec(),
                 version,
@@ -110,6 +111,7 @@ impl DbCore {
             self.changed.notify_all();
         }
         drop(versions);
+        drop(replaced);
         self.log_sync.flushed(log_number, immutable.last_sequence);
         *immutable.log.lock() = None;
         for log in immutable.logs.iter().filter(|&&log| log < log_number) {
@@ -218,6 +220,7 @@ impl DbCore {
         let mut versions = self.versions.lock();
         let version = versions.log_and_apply(edit, 0)?;
         let micros = self.env.now_micros() - start;
+        let replaced;
         {
             let mut state = self.state.lock();
             learn(&version, &outputs);
@@ -229,7 +232,7 @@ impl DbCore {
                 state.level_0_speed.record(user_bytes as u64, micros);
             }
             state.release(reservation);
-            self.swap_view(&mut state, |view| View {
+            replaced = self.swap_view(&mut state, |view| View {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables.clone(),
                 version,
@@ -238,6 +241,7 @@ impl DbCore {
             self.changed.notify_all();
         }
         drop(versions);
+        drop(replaced);
         self.report(plan, &outputs, micros);
         Ok(())
     }

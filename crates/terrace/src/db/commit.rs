@@ -21,7 +21,7 @@ use crate::env::{CreateOptions, Env, FileSyncer, with_syncer};
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::version::filename;
-use crate::write::batch::{BatchView, Operation, WriteBatch, encode_mark};
+use crate::write::batch::{BatchView, Operation, SingleFrame, WriteBatch, encode_mark};
 use crate::write::throttle::Backlog;
 
 use super::core::{DbCore, View};
@@ -52,45 +52,74 @@ impl DbCore {
     /// Writes a batch. See the [module](self).
     pub(super) fn write(self: &Arc<Self>, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
         batch.check()?;
-        self.check_writable()?;
-        let sequence = {
-            let mut guard = self.commit.lock();
-            let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
-            self.make_room(commit, batch.approximate_size())?;
-            self.append(commit, batch)?;
-            commit.last_sequence
-        };
+        let sequence = self.commit(batch.approximate_size(), |core, commit| {
+            // An empty batch in the log means something: it is a durability mark.
+            if batch.is_empty() {
+                return Ok(());
+            }
+            let sequence = commit.last_sequence + 1;
+            core.append(commit, batch.len() as u64, &[&sequence.to_le_bytes(), &batch.as_bytes()[8..]])?;
+            for (sequence, operation) in (sequence..).zip(BatchView::of(batch, sequence).operations()) {
+                match operation? {
+                    Operation::Put { key, value } => commit.memtable.insert(sequence, EntryKind::Value, key, value),
+                    Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
+                }
+            }
+            Ok(())
+        })?;
         if options.sync { self.sync_log(sequence) } else { Ok(()) }
+    }
+
+    /// Writes one operation, a put or, without a value, a deletion, without building a batch first.
+    pub(super) fn write_one(self: &Arc<Self>, key: &[u8], value: Option<&[u8]>, options: WriteOptions) -> Result<()> {
+        let mut frame = SingleFrame::new(key, value)?;
+        let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
+        let value = value.unwrap_or_default();
+        let sequence = self.commit(frame.len() + key.len() + value.len(), |core, commit| {
+            let sequence = commit.last_sequence + 1;
+            let (head, middle) = frame.around(sequence);
+            core.append(commit, 1, &[head, key, middle, value])?;
+            commit.memtable.insert(sequence, kind, key, value);
+            Ok(())
+        })?;
+        if options.sync { self.sync_log(sequence) } else { Ok(()) }
+    }
+
+    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted. Answers the last sequence
+    /// number.
+    #[inline]
+    fn commit(
+        self: &Arc<Self>,
+        bytes: usize,
+        write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
+    ) -> Result<SequenceNumber> {
+        self.check_writable()?;
+        let mut guard = self.commit.lock();
+        let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+        self.make_room(commit, bytes)?;
+        write(self, commit)?;
+        let last = commit.last_sequence;
+        self.visible.store(last, Ordering::Release);
+        self.counters.record_write(bytes as u64);
+        Ok(last)
     }
 
     fn closed_error(&self) -> Error {
         self.check_open().err().unwrap_or_else(|| Error::not_supported("the database takes no writes"))
     }
 
-    fn append(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
-        // An empty batch in the log means something: it is a durability mark.
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let sequence = commit.last_sequence + 1;
-        let last = commit.last_sequence + batch.len() as u64;
+    /// Appends a record of `count` operations to the log, and takes their sequence numbers.
+    #[inline]
+    fn append(&self, commit: &mut Commit, count: u64, parts: &[&[u8]]) -> Result<()> {
+        let last = commit.last_sequence + count;
         if last > MAX_SEQUENCE {
             return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
         }
-        let written = commit.log.add_record_parts(&sequence.to_le_bytes(), &batch.as_bytes()[8..]);
-        if let Err(error) = written {
+        if let Err(error) = commit.log.add_record_parts(parts) {
             self.log_suspect.store(true, Ordering::Relaxed);
             return Err(error.context("appending to the write-ahead log"));
         }
-        for (sequence, operation) in (sequence..).zip(BatchView::of(batch, sequence).operations()) {
-            match operation? {
-                Operation::Put { key, value } => commit.memtable.insert(sequence, EntryKind::Value, key, value),
-                Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
-            }
-        }
         commit.last_sequence = last;
-        self.visible.store(last, Ordering::Release);
-        self.counters.user_bytes.fetch_add(batch.approximate_size() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -191,13 +220,15 @@ impl DbCore {
         let mut state = self.state.lock();
         state.immutables.push_back(Arc::new(immutable));
         state.log_number = number;
-        self.swap_view(&mut state, |view| View {
+        let replaced = self.swap_view(&mut state, |view| View {
             memtable,
             immutables: std::iter::once(view.memtable.clone()).chain(view.immutables.iter().cloned()).collect(),
             version: view.version.clone(),
         });
         self.update_throttle(&state);
         self.schedule(&mut state);
+        drop(state);
+        drop(replaced);
         Ok(())
     }
 

@@ -125,12 +125,14 @@ impl DbCore {
         output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
     }
 
-    /// Installs a view made from the present one.
+    /// Installs a view made from the present one, and answers that one: dropping it may close tables, which is no
+    /// work for under a lock.
     ///
     /// The caller holds the state lock, so that views follow one another.
-    pub(super) fn swap_view(&self, _state: &mut State, change: impl FnOnce(&View) -> View) {
+    #[must_use]
+    pub(super) fn swap_view(&self, _state: &mut State, change: impl FnOnce(&View) -> View) -> Arc<View> {
         let next = change(&self.view.load());
-        self.view.store(Arc::new(next));
+        self.view.swap(Arc::new(next))
     }
 
     /// Records a background failure.

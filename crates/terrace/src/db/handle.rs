@@ -60,14 +60,22 @@ impl Db {
 
     /// Sets `key` to `value`, asynchronously (see [`WriteOptions`]).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write(&WriteBatch::of_put(key.as_ref(), value.as_ref()), WriteOptions::new())
+        self.core().write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
     }
 
     /// Removes `key`, asynchronously. Removing an absent key is no error.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete(key);
-        self.write(&batch, WriteOptions::new())
+        self.core().write_one(key.as_ref(), None, WriteOptions::new())
+    }
+
+    /// Sets `key` to `value`, as durably as `options` say.
+    pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        self.core().write_one(key.as_ref(), Some(value.as_ref()), options)
+    }
+
+    /// Removes `key`, as durably as `options` say.
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        self.core().write_one(key.as_ref(), None, options)
     }
 
     /// Applies every operation of `batch`, or none. With `sync` an empty batch makes all earlier writes durable.

@@ -305,7 +305,7 @@ impl DbCore {
         }
         let memtable = commit.memtable.table().clone();
         let immutables: Vec<_> = state.immutables.iter().rev().map(|immutable| immutable.memtable.clone()).collect();
-        self.swap_view(&mut state, |view| View { memtable, immutables, version: view.version.clone() });
+        let _ = self.swap_view(&mut state, |view| View { memtable, immutables, version: view.version.clone() });
         *self.commit.lock() = Some(commit);
         self.schedule(&mut state);
         while many && !state.immutables.is_empty() && state.error.is_none() {

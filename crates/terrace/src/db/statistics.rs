@@ -27,6 +27,12 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// Called under the commit lock, so that no read-modify-write is needed.
+    #[inline]
+    pub(super) fn record_write(&self, bytes: u64) {
+        self.user_bytes.store(self.user_bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
     pub(super) fn record_flush(&self, level: usize, bytes: u64, micros: u64) {
         self.flush_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.record(level, 0, bytes, micros);

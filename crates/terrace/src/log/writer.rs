@@ -36,16 +36,16 @@ impl LogWriter {
 
     /// Appends one record.
     pub(crate) fn add_record(&mut self, payload: &[u8]) -> Result<()> {
-        self.add_record_parts(&[], payload)
+        self.add_record_parts(&[payload])
     }
 
-    /// Appends one record whose payload is `head` and then `rest`.
-    pub(crate) fn add_record_parts(&mut self, head: &[u8], rest: &[u8]) -> Result<()> {
+    /// Appends one record whose payload is all of `parts`, one behind the other.
+    pub(crate) fn add_record_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         self.scratch.clear();
-        encode(&mut self.scratch, (self.offset % BLOCK_SIZE as u64) as usize, head, rest);
+        encode(&mut self.scratch, (self.offset % BLOCK_SIZE as u64) as usize, parts);
         if let Err(error) = self.file.append(&self.scratch) {
             return Err(self.fail(error));
         }
@@ -82,46 +82,68 @@ impl LogWriter {
     }
 }
 
-/// Appends to `dst` the fragments of the record `head` + `rest`, which begins `position` bytes into a block.
-fn encode(dst: &mut Vec<u8>, mut position: usize, mut head: &[u8], mut rest: &[u8]) {
+/// Appends to `dst` the fragments of the record that consists of `parts` and begins `position` bytes into a block.
+fn encode(dst: &mut Vec<u8>, mut position: usize, parts: &[&[u8]]) {
     if BLOCK_SIZE - position < HEADER_SIZE {
         dst.resize(dst.len() + BLOCK_SIZE - position, 0);
         position = 0;
     }
+    let mut left: usize = parts.iter().map(|part| part.len()).sum();
+    let mut parts = Parts { rest: parts, used: 0 };
     let mut first = true;
     loop {
-        let room = BLOCK_SIZE - position - HEADER_SIZE;
-        let (head_part, head_left) = head.split_at(head.len().min(room));
-        let (rest_part, rest_left) = rest.split_at(rest.len().min(room - head_part.len()));
-        let done = head_left.is_empty() && rest_left.is_empty();
-        let kind = match (first, done) {
+        let length = left.min(BLOCK_SIZE - position - HEADER_SIZE);
+        left -= length;
+        let kind = match (first, left == 0) {
             (true, true) => FULL,
             (true, false) => FIRST,
             (false, false) => MIDDLE,
             (false, true) => LAST,
         };
-        put_fragment(dst, kind, head_part, rest_part);
-        position += HEADER_SIZE + head_part.len() + rest_part.len();
-        if done {
+        put_fragment(dst, kind, length, &mut parts);
+        position += HEADER_SIZE + length;
+        if left == 0 {
             break;
         }
         // The fragment filled its block.
-        (first, head, rest, position) = (false, head_left, rest_left, 0);
+        (first, position) = (false, 0);
     }
-    let left = BLOCK_SIZE - position;
-    if left < HEADER_SIZE {
-        dst.resize(dst.len() + left, 0);
+    let unused = BLOCK_SIZE - position;
+    if unused < HEADER_SIZE {
+        dst.resize(dst.len() + unused, 0);
     }
 }
 
-fn put_fragment(dst: &mut Vec<u8>, kind: u8, head: &[u8], rest: &[u8]) {
+fn put_fragment(dst: &mut Vec<u8>, kind: u8, length: usize, parts: &mut Parts<'_>) {
     let start = dst.len();
-    let length = ((head.len() + rest.len()) as u16).to_le_bytes();
-    dst.extend_from_slice(&[0, 0, 0, 0, length[0], length[1], kind]);
-    dst.extend_from_slice(head);
-    dst.extend_from_slice(rest);
+    let encoded = (length as u16).to_le_bytes();
+    dst.extend_from_slice(&[0, 0, 0, 0, encoded[0], encoded[1], kind]);
+    parts.take(length, dst);
     let crc = checksum::masked(&dst[start + HEADER_SIZE - 1..]);
     dst[start..start + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// A payload in parts, being used up.
+struct Parts<'a> {
+    rest: &'a [&'a [u8]],
+    /// What has been used of the first part.
+    used: usize,
+}
+
+impl Parts<'_> {
+    fn take(&mut self, mut length: usize, dst: &mut Vec<u8>) {
+        while let Some((part, rest)) = self.rest.split_first() {
+            let part = &part[self.used..];
+            if part.len() > length {
+                dst.extend_from_slice(&part[..length]);
+                self.used += length;
+                return;
+            }
+            dst.extend_from_slice(part);
+            length -= part.len();
+            (self.rest, self.used) = (rest, 0);
+        }
+    }
 }
 
 #[cfg(test)]

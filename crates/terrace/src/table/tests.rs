@@ -150,7 +150,7 @@ fn random_entries(random: &mut Random, order: &TableOrder) -> Vec<(Vec<u8>, Vec<
 }
 
 fn random_settings(random: &mut Random) -> TableSettings {
-    let keys = if random.below(4) == 0 { KeyOrder::new(Arc::new(Reverse)) } else { KeyOrder::bytewise() };
+    let keys = if random.below(4) == 0 { KeyOrder::new(Arc::new(Reverse)) } else { KeyOrder::default() };
     let order = if random.below(3) == 0 { TableOrder::user(keys) } else { TableOrder::internal(keys) };
     TableSettings {
         block_size: [1, 256, 1024, 4096, 65_536][random.below(5)],
@@ -276,7 +276,7 @@ fn small_table(compression: Compression) -> (Vec<u8>, TableSettings, BTreeMap<Ve
         restart_interval: 4,
         compression,
         filter_policy: Some(Arc::new(BloomFilterPolicy::new(10))),
-        ..settings(TableOrder::internal(KeyOrder::bytewise()))
+        ..settings(TableOrder::internal(KeyOrder::default()))
     };
     let entry = |n: u64| (encode(format!("key{n:03}").as_bytes(), n, EntryKind::Value), vec![b'v'; n as usize % 17]);
     let entries: Vec<_> = (0..40).map(entry).collect();
@@ -413,7 +413,7 @@ fn random_blocks_do_not_panic() {
         let data = format::BlockData::Owned { bytes: bytes.into_boxed_slice(), length };
         let Ok(block) = block::Block::parse(data) else { continue };
         let block = Arc::new(block);
-        for order in [TableOrder::user(KeyOrder::bytewise()), TableOrder::internal(KeyOrder::bytewise())] {
+        for order in [TableOrder::user(KeyOrder::default()), TableOrder::internal(KeyOrder::default())] {
             let _ = index::Index::decode(Arc::clone(&block), &order, 1 << 20);
             let mut iter = block_iter::BlockIter::new(order.tag_size());
             iter.set_block(Some(Arc::clone(&block)));
@@ -438,7 +438,7 @@ fn golden_bytes_of_a_table() {
         restart_interval: 2,
         compression: Compression::None,
         filter_policy: Some(Arc::new(BloomFilterPolicy::new(10))),
-        ..settings(TableOrder::user(KeyOrder::bytewise()))
+        ..settings(TableOrder::user(KeyOrder::default()))
     };
     let entries: Vec<(Vec<u8>, Vec<u8>)> =
         [("apple", "1"), ("apply", "22"), ("banana", ""), ("bandana", "xyz")].map(|(k, v)| (k.into(), v.into())).into();
@@ -452,7 +452,7 @@ const GOLDEN: &str = "0005016170706c653104010279323200060062616e616e61000000000f
 
 #[test]
 fn builders_refuse_disorder_and_stay_failed() {
-    let order = TableOrder::internal(KeyOrder::bytewise());
+    let order = TableOrder::internal(KeyOrder::default());
     let mut builder = TableBuilder::new(Box::new(Sink::default()), &settings(order.clone()));
     let kind = |result: Result<()>| result.map_err(|error| error.kind());
     builder.add(&encode(b"b", 5, EntryKind::Value), b"").expect("adds");

@@ -37,6 +37,7 @@ pub(crate) struct VersionEdit {
     pub(crate) previous_log_number: Option<u64>,
     pub(crate) next_file_number: Option<u64>,
     pub(crate) last_sequence: Option<SequenceNumber>,
+    /// Where LevelDB goes on merging a level. Terrace chooses by overlap instead and writes none.
     pub(crate) compact_pointers: Vec<(usize, Vec<u8>)>,
     pub(crate) deleted_files: Vec<(usize, u64)>,
     pub(crate) new_files: Vec<NewFile>,

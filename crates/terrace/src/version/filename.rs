@@ -1,8 +1,6 @@
 //! The names of a database's files. They are LevelDB's; every other name in the directory is a stranger's and is
 //! never touched.
 
-use std::path::{Path, PathBuf};
-
 /// Names the newest MANIFEST.
 pub(crate) const CURRENT: &str = "CURRENT";
 /// Locked by whoever has the database open.
@@ -82,11 +80,6 @@ pub(crate) fn parse_current(contents: &[u8]) -> Option<u64> {
         Some((FileKind::Manifest, number)) => Some(number),
         _ => None,
     }
-}
-
-/// The path of the file `name` of the database in `dir`.
-pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
-    dir.join(name)
 }
 
 #[cfg(test)]

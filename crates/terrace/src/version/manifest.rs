@@ -8,7 +8,6 @@ use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 
-use super::NUM_LEVELS;
 use super::edit::VersionEdit;
 use super::file_meta::ObsoleteFiles;
 use super::filename;
@@ -23,7 +22,6 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
-    pub(crate) compact_pointers: [Vec<u8>; NUM_LEVELS],
     /// Where the last record ends, and whether the file ends there too: only then may it be appended to.
     pub(crate) end: u64,
     pub(crate) ends_clean: bool,
@@ -76,9 +74,6 @@ pub(crate) fn read_manifest(
                 last_sequence = edit.last_sequence.or(last_sequence);
                 if let Some(previous) = edit.previous_log_number {
                     state.previous_log_number = previous;
-                }
-                for (level, key) in &edit.compact_pointers {
-                    state.compact_pointers[*level].clone_from(key);
                 }
                 folded.add(edit).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
                 state.end = end;

@@ -127,11 +127,6 @@ impl Version {
         self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
     }
 
-    /// The deepest level that has files.
-    pub(crate) fn deepest_level(&self) -> Option<usize> {
-        (0..NUM_LEVELS).rev().find(|&level| !self.levels[level].is_empty())
-    }
-
     /// About where in the database's files an internal key lies: the bytes before it.
     pub(crate) fn approximate_offset(&self, tables: &TableSet, order: &InternalOrder, key: &[u8]) -> Result<u64> {
         let mut offset = 0;

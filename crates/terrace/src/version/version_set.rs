@@ -21,9 +21,9 @@ use crate::log::LogWriter;
 
 use super::edit::VersionEdit;
 use super::file_meta::ObsoleteFiles;
+use super::filename;
 use super::manifest::ManifestState;
 use super::version::Version;
-use super::{NUM_LEVELS, filename};
 
 /// Hands out file numbers. Shared, so that logs and tables get numbers without the manifest lock.
 #[derive(Default)]
@@ -66,7 +66,6 @@ pub(crate) struct VersionSet {
     current: Arc<Version>,
     log_number: u64,
     last_sequence: SequenceNumber,
-    compact_pointers: [Vec<u8>; NUM_LEVELS],
     manifest_number: u64,
     /// `None` before the first edit of this open and after a failure: the next edit starts a fresh MANIFEST.
     writer: Option<LogWriter>,
@@ -96,7 +95,6 @@ impl VersionSet {
             current: Arc::new(state.version),
             log_number: state.log_number,
             last_sequence: state.last_sequence,
-            compact_pointers: state.compact_pointers,
             manifest_number,
             writer: None,
             abandoned: Vec::new(),
@@ -123,16 +121,8 @@ impl VersionSet {
         self.log_number
     }
 
-    pub(crate) fn last_sequence(&self) -> SequenceNumber {
-        self.last_sequence
-    }
-
     pub(crate) fn manifest_number(&self) -> u64 {
         self.manifest_number
-    }
-
-    pub(crate) fn compact_pointers(&self) -> &[Vec<u8>; NUM_LEVELS] {
-        &self.compact_pointers
     }
 
     /// Makes `edit` durable and applies it. `last_sequence` is recorded along: at least that of every table.
@@ -163,9 +153,6 @@ impl VersionSet {
         }
         self.log_number = edit.log_number.unwrap_or(self.log_number);
         self.last_sequence = edit.last_sequence.unwrap_or(self.last_sequence);
-        for (level, key) in edit.compact_pointers {
-            self.compact_pointers[level] = key;
-        }
         self.current = version.clone();
         Ok(version)
     }
@@ -241,10 +228,6 @@ impl VersionSet {
     fn snapshot(&self) -> VersionEdit {
         VersionEdit {
             comparator: Some(self.settings.order.keys.name().to_owned()),
-            compact_pointers: (0..NUM_LEVELS)
-                .filter(|&level| !self.compact_pointers[level].is_empty())
-                .map(|level| (level, self.compact_pointers[level].clone()))
-                .collect(),
             new_files: self.current.files().map(|(level, file)| file.record(level)).collect(),
             ..VersionEdit::default()
         }

@@ -4,7 +4,7 @@
 //! operation as its kind, its length-prefixed key and, for a put, its length-prefixed value. An empty batch is a
 //! durability mark (`docs/format.md`).
 
-use crate::base::coding::{get_length_prefixed, put_varint64, varint_length};
+use crate::base::coding::{MAX_VARINT32, get_length_prefixed, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, SequenceNumber};
 
@@ -57,17 +57,6 @@ impl WriteBatch {
     /// An empty batch.
     pub fn new() -> Self {
         WriteBatch { bytes: vec![0; HEADER_SIZE], oversized: None }
-    }
-
-    /// A batch of one put, its buffer sized exactly.
-    pub(crate) fn of_put(key: &[u8], value: &[u8]) -> Self {
-        let lengths = varint_length(key.len() as u64) + varint_length(value.len() as u64);
-        let oversized = key.len() as u64 >= LIMIT || value.len() as u64 >= LIMIT;
-        let room = if oversized { 0 } else { 1 + lengths + key.len() + value.len() };
-        let mut batch = WriteBatch { bytes: Vec::with_capacity(HEADER_SIZE + room), oversized: None };
-        batch.bytes.resize(HEADER_SIZE, 0);
-        batch.put(key, value);
-        batch
     }
 
     /// Sets `key` to `value`.
@@ -179,6 +168,61 @@ impl WriteBatch {
     }
 }
 
+/// The bytes of a batch of one operation around its key and value, which stay where they are.
+pub(crate) struct SingleFrame {
+    /// Header, kind and the key's length.
+    head: [u8; HEADER_SIZE + 1 + MAX_VARINT32],
+    head_length: usize,
+    /// The value's length.
+    middle: [u8; MAX_VARINT32],
+    middle_length: usize,
+}
+
+impl SingleFrame {
+    /// The frame of a put, or, without a value, of a deletion.
+    ///
+    /// `InvalidArgument` if the key, the value or both together have 4 GiB or more.
+    pub(crate) fn new(key: &[u8], value: Option<&[u8]>) -> Result<Self> {
+        let total = (key.len() as u64).saturating_add(value.map_or(0, <[u8]>::len) as u64);
+        if total >= LIMIT - 64 {
+            let message = format!("a key and value of {total} bytes; the limit is below {}", LIMIT - 64);
+            return Err(Error::invalid_argument(message));
+        }
+        let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
+        let mut frame = SingleFrame { head: [0; _], head_length: HEADER_SIZE + 1, middle: [0; _], middle_length: 0 };
+        frame.head[8] = 1;
+        frame.head[HEADER_SIZE] = kind as u8;
+        frame.head_length += encode_varint(&mut frame.head[HEADER_SIZE + 1..], key.len() as u32);
+        if let Some(value) = value {
+            frame.middle_length = encode_varint(&mut frame.middle, value.len() as u32);
+        }
+        Ok(frame)
+    }
+
+    /// What comes before the key, with the sequence number put in, and what comes between key and value.
+    pub(crate) fn around(&mut self, sequence: SequenceNumber) -> (&[u8], &[u8]) {
+        self.head[..8].copy_from_slice(&sequence.to_le_bytes());
+        (&self.head[..self.head_length], &self.middle[..self.middle_length])
+    }
+
+    /// The bytes of the frame alone.
+    pub(crate) fn len(&self) -> usize {
+        self.head_length + self.middle_length
+    }
+}
+
+/// Writes `value` to the front of `dst`, which has room for it; answers its length.
+fn encode_varint(dst: &mut [u8], mut value: u32) -> usize {
+    let mut length = 0;
+    while value >= 0x80 {
+        dst[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
+    }
+    dst[length] = value as u8;
+    length + 1
+}
+
 /// A batch inside a log record, checked as a whole before any of it is used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchView<'a> {
@@ -288,7 +332,8 @@ mod tests {
         let mut batch = WriteBatch::new();
         batch.put("a", "1");
         batch.delete("b");
-        let mut other = WriteBatch::of_put(b"c", b"");
+        let mut other = WriteBatch::new();
+        other.put("c", "");
         other.append(&batch);
         let operations: Vec<_> = other.iter().map(|op| op.expect("decodes")).collect();
         let expected = [
@@ -305,7 +350,8 @@ mod tests {
 
     #[test]
     fn damaged_batches_are_refused_as_a_whole() {
-        let batch = WriteBatch::of_put(b"key", b"value");
+        let mut batch = WriteBatch::new();
+        batch.put("key", "value");
         for length in 0..batch.as_bytes().len() {
             assert!(BatchView::parse(&batch.as_bytes()[..length]).is_err());
         }
@@ -320,10 +366,33 @@ mod tests {
     }
 
     #[test]
+    fn a_single_frame_makes_the_same_bytes() {
+        for length in [0, 1, 127, 128, 20_000] {
+            let (key, value) = (vec![b'k'; length], vec![b'v'; length]);
+            let mut batch = WriteBatch::new();
+            batch.put(&key, &value);
+            let mut expected = batch.as_bytes().to_vec();
+            expected[..8].copy_from_slice(&77u64.to_le_bytes());
+            let mut frame = SingleFrame::new(&key, Some(&value)).expect("fits");
+            let (head, middle) = frame.around(77);
+            assert_eq!([head, &key, middle, &value].concat(), expected);
+            assert_eq!(frame.len() + 2 * length, expected.len());
+
+            batch.clear();
+            batch.delete(&key);
+            let mut frame = SingleFrame::new(&key, None).expect("fits");
+            let (head, middle) = frame.around(0);
+            assert_eq!([head, &key, middle].concat(), batch.as_bytes());
+        }
+    }
+
+    #[test]
     fn marks_are_empty_batches() {
         let mark = encode_mark(41);
         let view = BatchView::parse(&mark).expect("parses");
         assert_eq!((view.durability_mark(), view.count), (Some(41), 0));
-        assert_eq!(BatchView::of(&WriteBatch::of_put(b"k", b"v"), 9).durability_mark(), None);
+        let mut batch = WriteBatch::new();
+        batch.delete("k");
+        assert_eq!(BatchView::of(&batch, 9).durability_mark(), None);
     }
 }

@@ -59,11 +59,6 @@ impl LogSync {
         self.state.lock().failed = None;
     }
 
-    /// The failure that has not been healed yet.
-    pub(crate) fn failure(&self) -> Option<Error> {
-        self.state.lock().failed.clone()
-    }
-
     /// Waits until everything up to `sequence` is durable, syncing if nobody else does.
     ///
     /// `appended` answers up to where the logs have been written. Answers what became durable if this caller did
