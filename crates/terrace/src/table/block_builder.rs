@@ -44,12 +44,17 @@ impl BlockBuilder {
 
     /// Adds an entry. Keys ascend; key and value are shorter than 4 GiB together.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.add_sharing(common_prefix(&self.last_key, key), key, value);
+    }
+
+    /// Adds an entry whose key has its first `common` bytes, and no more, in common with the last key.
+    pub(super) fn add_sharing(&mut self, common: usize, key: &[u8], value: &[u8]) {
         let mut shared = 0;
         if self.since_restart == self.restart_interval {
             self.restarts.push(self.buffer.len() as u32);
             self.since_restart = 0;
         } else if !self.buffer.is_empty() {
-            shared = common_prefix(&self.last_key, key);
+            shared = common;
         }
         let rest = &key[shared..];
         let mut header = Header::default();
@@ -60,8 +65,8 @@ impl BlockBuilder {
         self.buffer.extend_from_slice(&header.bytes[..header.length]);
         self.buffer.extend_from_slice(rest);
         self.buffer.extend_from_slice(value);
-        self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(rest);
+        self.last_key.truncate(common);
+        self.last_key.extend_from_slice(&key[common..]);
         self.since_restart += 1;
     }
 

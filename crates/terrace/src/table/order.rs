@@ -60,6 +60,20 @@ impl TableOrder {
         if self.internal { internal_key::user_key(key) } else { key }
     }
 
+    /// Whether `a` is less than `b`, which begin with `common` equal bytes and no more. Only in the bytewise order.
+    #[inline]
+    pub(crate) fn ascends_bytewise(&self, a: &[u8], b: &[u8], common: usize) -> bool {
+        debug_assert!(self.is_bytewise());
+        let (a_user, b_user) = (self.user_key(a).len(), self.user_key(b).len());
+        if common < a_user.min(b_user) {
+            return a[common] < b[common];
+        }
+        match a_user.cmp(&b_user) {
+            Ordering::Equal => self.compare(a, b) == Ordering::Less,
+            ordering => ordering == Ordering::Less,
+        }
+    }
+
     pub(crate) fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         if self.internal {
             self.order.find_shortest_separator(start, limit);
@@ -98,6 +112,25 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_common_prefix_decides_as_a_comparison_does() {
+        let keys: [&[u8]; 8] = [b"", b"a", b"ab", b"ab\xff", b"b", b"abcdefgh", b"abcdefghi", b"abcdefgh\0"];
+        for tag_size in [0, TAG_SIZE] {
+            let order = match tag_size {
+                0 => TableOrder::user(KeyOrder::bytewise()),
+                _ => TableOrder::internal(KeyOrder::bytewise()),
+            };
+            let tagged = |key: &[u8], tag: u64| [key, &tag.to_le_bytes()[..tag_size]].concat();
+            for (a, b) in keys.iter().flat_map(|a| keys.map(|b| (*a, b))) {
+                for (a_tag, b_tag) in [(0x101, 0x101), (0x101, 0x201), (0x6161, 0x1ff)] {
+                    let (a, b) = (tagged(a, a_tag), tagged(b, b_tag));
+                    let expected = order.compare(&a, &b) == Ordering::Less;
+                    assert_eq!(order.ascends_bytewise(&a, &b, common_prefix(&a, &b)), expected, "{a:?} {b:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn common_prefixes_of_every_length() {

@@ -17,7 +17,7 @@ use super::block_writer::BlockWriter;
 use super::compression::Compression;
 use super::filter_block::{FILTER_PREFIX, FilterBlockBuilder};
 use super::format::{BlockHandle, Footer};
-use super::order::TableOrder;
+use super::order::{TableOrder, common_prefix};
 use super::properties::{PROPERTIES_NAME, TableProperties};
 
 /// Longer entries do not fit the 32-bit lengths and offsets of a block.
@@ -91,7 +91,8 @@ impl TableBuilder {
     /// Adds an entry. Its key is greater than every key before it.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_alive()?;
-        self.check_entry(key, value)?;
+        let common = common_prefix(self.data.last_key(), key);
+        self.check_entry(key, value, common)?;
         if let Some(handle) = self.pending.take() {
             self.separator.clear();
             self.separator.extend_from_slice(self.data.last_key());
@@ -105,7 +106,7 @@ impl TableBuilder {
             self.smallest.extend_from_slice(key);
         }
         self.properties.count(key, value, self.settings.order.is_internal());
-        self.data.add(key, value);
+        self.data.add_sharing(common, key, value);
         if self.data.size() >= self.settings.block_size {
             self.end_block()?;
         }
@@ -192,7 +193,7 @@ impl TableBuilder {
         self.index.add(&self.separator, encoded(handle, &mut self.encoded_handle));
     }
 
-    fn check_entry(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn check_entry(&self, key: &[u8], value: &[u8], common: usize) -> Result<()> {
         let order = &self.settings.order;
         if key.len() < order.tag_size() {
             return Err(Error::invalid_argument("a key without a tag in a table of internal keys"));
@@ -200,12 +201,16 @@ impl TableBuilder {
         if key.len().saturating_add(value.len()) > MAX_ENTRY_SIZE {
             return Err(Error::invalid_argument("an entry of 4 GiB or more"));
         }
-        // The engine's own merges are in order; a virtual call for each entry would only prove it again.
-        let checked = order.is_bytewise() || !order.is_internal() || cfg!(debug_assertions);
-        if checked && self.properties.entries > 0 && order.compare(self.data.last_key(), key) != Ordering::Less {
-            return Err(Error::invalid_argument("keys of a table must be added in ascending order"));
-        }
-        Ok(())
+        let last = self.data.last_key();
+        let ascends = if self.properties.entries == 0 {
+            true
+        } else if order.is_bytewise() {
+            order.ascends_bytewise(last, key, common)
+        } else {
+            // The engine's own merges are in order; a virtual call for each entry would only prove it again.
+            (order.is_internal() && !cfg!(debug_assertions)) || order.compare(last, key) == Ordering::Less
+        };
+        if ascends { Ok(()) } else { Err(Error::invalid_argument("keys of a table must be added in ascending order")) }
     }
 
     fn check_alive(&self) -> Result<()> {
