@@ -10,6 +10,8 @@ use terrace::{CreateOptions, Env, PosixEnv, Result};
 const RECORD: [u8; 140] = [b'r'; 140];
 const APPENDS: usize = 100_000;
 const SYNCS: usize = 3_000;
+/// Rounds of work between two paced appends: some 200 ns.
+const PACE: u64 = 400;
 /// What a default memtable's log is expected to grow to.
 const LOG_SIZE: u64 = 4 << 20;
 
@@ -23,11 +25,12 @@ fn main() -> Result<()> {
     );
     for round in 0..6 {
         let mapped = round % 2 == 1;
-        let (append, fixed) = appends(&*env, &dir, mapped)?;
+        let (append, fixed) = appends(&*env, &dir, mapped, 0)?;
+        let (paced, _) = appends(&*env, &dir, mapped, PACE)?;
         let syncs = syncs(&*env, &dir, mapped)?;
         let mean = syncs.iter().sum::<f64>() / syncs.len() as f64;
         println!(
-            "{:>8} {append:>9.1} ns {fixed:>9.1} us {:>9.1} us {mean:>9.1} us {:>9.1} us",
+            "{:>8} {append:>9.1} ns {paced:>9.1} ns {fixed:>9.1} us {:>9.1} us {mean:>9.1} us {:>9.1} us",
             if mapped { "mapped" } else { "write" },
             syncs[syncs.len() / 2],
             syncs[syncs.len() * 99 / 100],
@@ -43,8 +46,19 @@ fn create(env: &dyn Env, path: &Path, mapped: bool) -> Result<Box<dyn terrace::W
     }
 }
 
-/// Nanoseconds an append, over logs of the usual size; microseconds to create and close one.
-fn appends(env: &dyn Env, dir: &Path, mapped: bool) -> Result<(f64, f64)> {
+/// Something else to do, about as long as the rest of a put.
+fn work(rounds: u64) {
+    (0..rounds).for_each(|round| {
+        std::hint::black_box(round);
+    });
+}
+
+/// Nanoseconds an append with some work after each, without that work, over logs of the usual size; microseconds to
+/// create and close one.
+fn appends(env: &dyn Env, dir: &Path, mapped: bool, pace: u64) -> Result<(f64, f64)> {
+    let start = Instant::now();
+    (0..APPENDS).for_each(|_| work(pace));
+    let working = start.elapsed().as_secs_f64();
     let path = dir.join("terrace-log-append");
     let (mut appending, mut fixed, mut logs) = (0.0, 0.0, 0);
     let per_log = LOG_SIZE as usize / RECORD.len();
@@ -57,6 +71,7 @@ fn appends(env: &dyn Env, dir: &Path, mapped: bool) -> Result<(f64, f64)> {
         let start = Instant::now();
         for _ in 0..count {
             file.append(&RECORD)?;
+            work(pace);
         }
         appending += start.elapsed().as_secs_f64();
         let start = Instant::now();
@@ -66,7 +81,7 @@ fn appends(env: &dyn Env, dir: &Path, mapped: bool) -> Result<(f64, f64)> {
         left -= count;
         logs += 1;
     }
-    Ok((appending * 1e9 / APPENDS as f64, fixed * 1e6 / f64::from(logs)))
+    Ok(((appending - working) * 1e9 / APPENDS as f64, fixed * 1e6 / f64::from(logs)))
 }
 
 /// Sorted microseconds of append and sync.
