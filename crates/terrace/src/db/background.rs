@@ -313,7 +313,7 @@ impl DbCore {
 
     /// Has files removed that a reader just let go of, on a background thread.
     pub(super) fn purge_later(self: &Arc<Self>) {
-        if self.graveyard.is_empty() || self.options.read_only {
+        if self.graveyard.is_empty() || self.options.read_only || self.is_inherited() {
             return;
         }
         let mut state = self.state.lock();
@@ -364,6 +364,10 @@ impl DbCore {
 
     /// Stops background work, closes the files and releases the lock. Further calls do nothing.
     pub(super) fn shut_down(&self) -> Result<()> {
+        if self.is_inherited() {
+            self.closed.store(true, Ordering::SeqCst);
+            return Ok(());
+        }
         let mut guard = self.commit.lock();
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());

@@ -66,6 +66,8 @@ pub(crate) struct DbCore {
     pub(super) changed: Condvar,
     pub(super) closed: AtomicBool,
     pub(super) lock: Mutex<Option<Box<dyn FileLock>>>,
+    /// The process that opened the database.
+    pub(super) generation: u64,
     pub(super) counters: Counters,
 }
 
@@ -97,6 +99,13 @@ impl DbCore {
         Ok(())
     }
 
+    /// Whether this process got the database from its parent, by a fork: the files are the parent's, and locks may be
+    /// held by threads that are not here.
+    #[inline]
+    pub(super) fn is_inherited(&self) -> bool {
+        self.env.process_generation() != self.generation
+    }
+
     /// Whether this process may change the database.
     #[inline]
     pub(super) fn check_writable(&self) -> Result<()> {
@@ -104,7 +113,7 @@ impl DbCore {
         if self.options.read_only {
             return Err(Error::not_supported(format!("{}: opened read-only", self.dir.display())));
         }
-        if self.env.is_forked_child() {
+        if self.is_inherited() {
             let message = "this process is a fork of the one that opened the database; open it again here";
             return Err(Error::not_supported(format!("{}: {message}", self.dir.display())));
         }

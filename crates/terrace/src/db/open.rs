@@ -230,6 +230,7 @@ impl Parts {
             version: versions.current().clone(),
         };
         Arc::new(DbCore {
+            generation: env.process_generation(),
             env,
             dir,
             order,

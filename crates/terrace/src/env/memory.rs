@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use super::lock::{Holders, NoLock, busy_here};
 use super::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, RandomAccessFile, ReadAccess, WritableFile, clock,
-    pool,
+    fork, pool,
 };
 use crate::base::error::{Error, Result};
 
@@ -396,6 +396,10 @@ impl Env for MemEnv {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+
+    fn process_generation(&self) -> u64 {
+        fork::generation()
     }
 }
 

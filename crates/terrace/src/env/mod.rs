@@ -207,9 +207,10 @@ pub trait Env: Send + Sync + 'static {
     /// Suspends the calling thread.
     fn sleep(&self, duration: Duration);
 
-    /// Whether this process is a fork of the one that opened its databases: background threads and locks did not
-    /// come along, so such a process must not write. Called on every write: cheap.
-    fn is_forked_child(&self) -> bool {
-        false
+    /// A number that stays the same in one process and differs in every fork of it. Background threads and locks do
+    /// not come along into a fork, so what was opened under another number must neither write nor clean up. Called on
+    /// every write: cheap.
+    fn process_generation(&self) -> u64 {
+        0
     }
 }

@@ -4,7 +4,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -21,15 +20,12 @@ use crate::base::error::{Error, Result};
 ///
 /// There is one per process, so that all databases share their background threads.
 #[derive(Debug)]
-pub struct PosixEnv {
-    /// The generation of the process that took the newest lock; zero before the first.
-    owner: AtomicU64,
-}
+pub struct PosixEnv(());
 
 impl PosixEnv {
     /// The process's instance.
     pub fn shared() -> Arc<dyn Env> {
-        static SHARED: LazyLock<Arc<PosixEnv>> = LazyLock::new(|| Arc::new(PosixEnv { owner: AtomicU64::new(0) }));
+        static SHARED: LazyLock<Arc<PosixEnv>> = LazyLock::new(|| Arc::new(PosixEnv(())));
         SHARED.clone()
     }
 }
@@ -136,9 +132,7 @@ impl Env for PosixEnv {
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        let lock = lock::lock(path, mode)?;
-        self.owner.store(fork::generation(), Ordering::Relaxed);
-        Ok(lock)
+        lock::lock(path, mode)
     }
 
     fn schedule(&self, lane: Lane, job: Job) {
@@ -161,9 +155,8 @@ impl Env for PosixEnv {
         std::thread::sleep(duration);
     }
 
-    fn is_forked_child(&self) -> bool {
-        let owner = self.owner.load(Ordering::Relaxed);
-        owner != 0 && owner != fork::generation()
+    fn process_generation(&self) -> u64 {
+        fork::generation()
     }
 }
 
