@@ -5,18 +5,21 @@ use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use crate::rng::mix;
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// How many panics there were in this process since the first call, in any thread, caught or not.
+/// How many panics there were in background threads of this process since the first call, caught or not.
 pub fn panics() -> u64 {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            PANICS.fetch_add(1, Ordering::SeqCst);
+            if thread::current().name().is_some_and(|name| name.starts_with("terrace")) {
+                PANICS.fetch_add(1, Ordering::SeqCst);
+            }
             previous(info);
         }));
     });
@@ -35,7 +38,7 @@ pub fn chosen_seed() -> Option<u64> {
 /// Does `run` with `count` seeds, or with the one that `TERRACE_SEED` names.
 ///
 /// # Panics
-/// At the first run that fails or panics, naming its seed; and if any thread panicked meanwhile.
+/// At the first run that fails or panics, naming its seed; and if a background thread panicked meanwhile.
 pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), String>) {
     let chosen = chosen_seed();
     let count = if chosen.is_some() { 1 } else { count };
@@ -47,7 +50,7 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
         if let Err(message) = outcome {
             panic!("{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this test's name");
         }
-        assert_eq!(panics(), before, "{name}: a thread panicked; repeat with: TERRACE_SEED={seed}");
+        assert_eq!(panics(), before, "{name}: a background thread panicked; repeat with: TERRACE_SEED={seed}");
     }
     println!("{name}: {count} runs");
 }

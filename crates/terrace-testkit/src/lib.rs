@@ -2,11 +2,14 @@
 //! random, a log of what was acknowledged when, a file system that crashes, fails and fills up, and the real LevelDB.
 
 pub mod campaign;
+pub mod driver;
 pub mod history;
 pub mod leveldb;
 pub mod model;
 pub mod ops;
+pub mod option_set;
 pub mod rng;
+pub mod runner;
 pub mod scale;
 pub mod script;
 pub mod simfs;

@@ -121,19 +121,27 @@ pub(super) struct Faults {
     matched: u64,
     /// Operations that failed.
     pub(super) injected: u64,
+    /// The first of them, for messages.
+    pub(super) shown: Vec<String>,
 }
+
+/// How many failed operations are kept for messages.
+const SHOWN: usize = 20;
 
 impl Faults {
     pub(super) fn new(plan: Option<FaultPlan>) -> Faults {
-        Faults { plan, matched: 0, injected: 0 }
+        Faults { plan, ..Faults::default() }
     }
 
     /// What happens to this operation.
-    pub(super) fn next(&mut self, kind: OpKind, path: &Path) -> Option<Fault> {
+    pub(super) fn next(&mut self, kind: OpKind, path: &Path, step: u64) -> Option<Fault> {
         let plan = self.plan.as_ref().filter(|plan| plan.matches(kind, path))?;
         self.matched += 1;
         let hit = if plan.forever { self.matched > plan.after } else { self.matched == plan.after + 1 };
         self.injected += u64::from(hit);
+        if hit && self.shown.len() < SHOWN {
+            self.shown.push(format!("{kind:?} of {} after step {step}", path.display()));
+        }
         hit.then_some(plan.fault)
     }
 }

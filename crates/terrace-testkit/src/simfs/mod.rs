@@ -152,6 +152,11 @@ impl SimFs {
         self.state().faults.injected
     }
 
+    /// The first operations that have failed since [`SimFs::set_faults`], for a message.
+    pub fn injections(&self) -> Vec<String> {
+        self.state().faults.shown.clone()
+    }
+
     /// Limits the bytes in all files together; `None` for no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state().capacity = bytes;
@@ -205,7 +210,7 @@ impl State {
     /// Counts an operation and decides whether it fails before it begins. `Late` and `Short` are left to the caller.
     fn begin(&mut self, kind: OpKind, what: &str, path: &Path) -> Result<Option<Fault>> {
         self.operations += 1;
-        match self.faults.next(kind, path) {
+        match self.faults.next(kind, path, self.steps) {
             None => Ok(None),
             Some(fault @ Fault::Late) => Ok(Some(fault)),
             Some(fault @ Fault::Short) if kind == OpKind::Append => Ok(Some(fault)),

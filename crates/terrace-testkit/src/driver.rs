@@ -1,0 +1,185 @@
+//! Plays a [`Script`] on a database in a [`SimFs`], and keeps a [`History`] of what was written and acknowledged.
+
+use std::path::{Path, PathBuf};
+
+use terrace::{Db, Error, ReadOptions, WriteOptions};
+
+use crate::history::{History, show};
+use crate::model::{Change, Pair};
+use crate::option_set::OptionSet;
+use crate::runner::batch_of;
+use crate::script::{Action, Script};
+use crate::simfs::SimFs;
+
+/// One writer at work.
+pub struct Driver {
+    fs: SimFs,
+    path: PathBuf,
+    settings: OptionSet,
+    history: History,
+    db: Option<Db>,
+    /// Whether the database may answer with errors.
+    tolerant: bool,
+    errors: Vec<Error>,
+}
+
+impl Driver {
+    /// A writer who expects that everything works.
+    pub fn new(fs: &SimFs, path: &Path, settings: &OptionSet, history: History) -> Driver {
+        let (path, settings) = (path.to_owned(), settings.clone());
+        Driver { fs: fs.clone(), path, settings, history, db: None, tolerant: false, errors: Vec::new() }
+    }
+
+    /// A writer who goes on after errors, and opens again what could not be opened.
+    #[must_use]
+    pub fn tolerant(mut self) -> Driver {
+        self.tolerant = true;
+        self
+    }
+
+    /// The errors met by a tolerant writer.
+    pub fn errors(&self) -> &[Error] {
+        &self.errors
+    }
+
+    /// What was written.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What was written, the database closed.
+    ///
+    /// # Errors
+    /// A message if closing fails.
+    pub fn finish(mut self) -> Result<History, String> {
+        self.close()?;
+        Ok(self.history)
+    }
+
+    /// Opens, does everything in `script`, and leaves the database open.
+    ///
+    /// # Errors
+    /// A message if the database fails, unless the writer is tolerant, or if it answers wrongly in any case.
+    pub fn play(&mut self, script: &Script) -> Result<(), String> {
+        self.open()?;
+        self.play_on(script)
+    }
+
+    /// Does everything in `script` on the database that is open.
+    ///
+    /// # Errors
+    /// As [`Driver::play`].
+    pub fn play_on(&mut self, script: &Script) -> Result<(), String> {
+        for (number, action) in script.actions.iter().enumerate() {
+            self.act(action).map_err(|error| format!("action {number} of \"{}\": {error}", script.name))?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), String> {
+        if self.db.is_none() {
+            self.open()?;
+        }
+        let Some(db) = self.db.clone() else { return Ok(()) };
+        match action {
+            Action::Write(changes, sync) => self.write(&db, changes, *sync),
+            Action::Flush => {
+                let outcome = db.flush();
+                self.durable(outcome)
+            }
+            Action::Compact => {
+                let outcome = db.compact_range(None, None);
+                self.durable(outcome)
+            }
+            Action::WaitIdle => self.accept(db.wait_idle()).map(|_| ()),
+            Action::Reopen => {
+                drop(db);
+                self.close()?;
+                self.open()
+            }
+            Action::Scan => self.scan(&db),
+        }
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        let opened = Db::open(&self.path, self.settings.options(self.fs.env()));
+        self.db = self.accept(opened).map_err(|error| format!("open: {error}"))?;
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        match self.db.take() {
+            Some(db) => self.accept(db.close()).map(|_| ()).map_err(|error| format!("close: {error}")),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, db: &Db, changes: &[Change], sync: bool) -> Result<(), String> {
+        let at = self.history.begin(changes.to_vec(), sync, self.fs.steps());
+        let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
+        let written = db.write(&batch_of(changes), options);
+        if self.accept(written)?.is_some() {
+            self.history.acknowledge(at, self.fs.steps());
+        }
+        if let Some(change) = changes.last()
+            && let Some(found) = self.accept(db.get(change.key()))?
+        {
+            self.history.check_key(change.key(), found.as_deref(), at + 1)?;
+        }
+        Ok(())
+    }
+
+    fn durable(&mut self, outcome: terrace::Result<()>) -> Result<(), String> {
+        if self.accept(outcome)?.is_some() {
+            self.history.all_durable(self.fs.steps());
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, db: &Db) -> Result<(), String> {
+        match self.accept(read_all(db))? {
+            Some(found) => self.history.check_keys(&found, self.history.writes().len()),
+            None => Ok(()),
+        }
+    }
+
+    fn accept<T>(&mut self, outcome: terrace::Result<T>) -> Result<Option<T>, String> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if self.tolerant => {
+                self.errors.push(error);
+                Ok(None)
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Every entry of a database, read forwards.
+///
+/// # Errors
+/// The database's.
+pub fn read_all(db: &Db) -> terrace::Result<Vec<Pair>> {
+    db.range::<Vec<u8>>(.., &ReadOptions::new())?.collect()
+}
+
+/// Reads every entry forwards, backwards and one by one, which must agree.
+///
+/// # Errors
+/// A message if the database fails or disagrees with itself.
+pub fn read_all_ways(db: &Db) -> Result<Vec<Pair>, String> {
+    let forwards = read_all(db).map_err(|error| error.to_string())?;
+    let backwards = db.iter().and_then(|entries| entries.rev().collect::<terrace::Result<Vec<Pair>>>());
+    let mut backwards = backwards.map_err(|error| error.to_string())?;
+    backwards.reverse();
+    if backwards != forwards {
+        return Err(format!("{} entries forwards, {} others backwards", forwards.len(), backwards.len()));
+    }
+    for (key, value) in &forwards {
+        let found = db.get(key).map_err(|error| error.to_string())?;
+        if found.as_ref() != Some(value) {
+            return Err(format!("get {}: not what a cursor finds", show(key)));
+        }
+    }
+    Ok(forwards)
+}

@@ -1,0 +1,298 @@
+//! Runs operations on a database and on the model side by side, and says where they part.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use terrace::{Cursor, Db, Env, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+
+use crate::history::show;
+use crate::model::{Change, CursorStep, Model, ModelCursor, Pair};
+use crate::ops::{Op, View};
+use crate::option_set::OptionSet;
+
+/// A database and its model.
+pub struct Runner {
+    path: PathBuf,
+    env: Arc<dyn Env>,
+    settings: OptionSet,
+    db: Option<Db>,
+    model: Model,
+    snapshots: Vec<(Snapshot, Model)>,
+    cursors: Vec<(Cursor, ModelCursor)>,
+}
+
+/// What went wrong, for people.
+pub type Outcome = Result<(), String>;
+
+impl Runner {
+    /// Opens an empty database.
+    ///
+    /// # Errors
+    /// A message if it cannot be opened or is not empty.
+    pub fn open(path: &Path, env: Arc<dyn Env>, settings: OptionSet) -> Result<Runner, String> {
+        let model = Model::new(settings.reverse);
+        let (snapshots, cursors) = (Vec::new(), Vec::new());
+        let mut runner = Runner { path: path.to_owned(), env, settings, db: None, model, snapshots, cursors };
+        runner.reopen()?;
+        runner.check_all()?;
+        Ok(runner)
+    }
+
+    /// The open database.
+    ///
+    /// # Panics
+    /// After a failed reopening.
+    pub fn db(&self) -> &Db {
+        self.db.as_ref().expect("the database is open")
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    fn reopen(&mut self) -> Outcome {
+        if let Some(db) = self.db.take() {
+            db.close().map_err(|error| format!("close: {error}"))?;
+        }
+        let options = self.settings.options(self.env.clone());
+        self.db = Some(Db::open(&self.path, options).map_err(|error| format!("open: {error}"))?);
+        Ok(())
+    }
+
+    /// Does one operation.
+    ///
+    /// # Errors
+    /// A message if the database fails or answers otherwise than the model.
+    pub fn run(&mut self, op: &Op) -> Outcome {
+        match op {
+            Op::Change(change, sync) => self.change(change, *sync),
+            Op::Batch(changes, sync) => self.batch(changes, *sync),
+            Op::Get(key, view) => self.get(key, *view),
+            Op::MultiGet(keys, view) => self.multi_get(keys, *view),
+            Op::Snapshot => {
+                if self.snapshots.len() < 8 {
+                    self.snapshots.push((self.db().snapshot(), self.model.clone()));
+                }
+                Ok(())
+            }
+            Op::Release(at) => {
+                if !self.snapshots.is_empty() {
+                    self.snapshots.swap_remove(at % self.snapshots.len());
+                }
+                Ok(())
+            }
+            Op::OpenCursor(view) => {
+                if self.cursors.len() < 8 {
+                    let (options, model) = self.view(*view);
+                    let cursor = self.db().cursor(&options).map_err(text)?;
+                    self.cursors.push((cursor, ModelCursor::new(&model)));
+                }
+                Ok(())
+            }
+            Op::MoveCursor(at, steps) => self.move_cursor(*at, steps),
+            Op::DropCursor(at) => {
+                if !self.cursors.is_empty() {
+                    self.cursors.swap_remove(at % self.cursors.len());
+                }
+                Ok(())
+            }
+            Op::Range(from, to, takes, view) => {
+                let (options, model) = self.view(*view);
+                let bounds = (from.clone(), to.clone());
+                let expected = model.range(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+                compare_entries(self.db().range(bounds, &options).map_err(text)?, expected, takes)
+            }
+            Op::Prefix(prefix, backwards, view) => {
+                if self.settings.reverse {
+                    return Ok(());
+                }
+                let (options, model) = self.view(*view);
+                let entries = self.db().prefix(prefix, &options).map_err(text)?;
+                compare_entries(entries, model.prefix(prefix), &vec![!backwards; model.len() + 1])
+            }
+            Op::Flush => self.db().flush().map_err(text),
+            Op::Compact(from, to) => self.db().compact_range(from.as_deref(), to.as_deref()).map_err(text),
+            Op::WaitIdle => self.db().wait_idle().map_err(text),
+            Op::Reopen(drop_views_after) => {
+                if !drop_views_after {
+                    self.snapshots.clear();
+                    self.cursors.clear();
+                }
+                self.reopen()?;
+                self.snapshots.clear();
+                self.cursors.clear();
+                self.check_all()
+            }
+        }
+    }
+
+    fn change(&mut self, change: &Change, sync: bool) -> Outcome {
+        if sync {
+            return self.batch(std::slice::from_ref(change), true);
+        }
+        match change {
+            Change::Put(key, value) => self.db().put(key, value),
+            Change::Delete(key) => self.db().delete(key),
+        }
+        .map_err(text)?;
+        self.model.apply(std::slice::from_ref(change));
+        Ok(())
+    }
+
+    fn batch(&mut self, changes: &[Change], sync: bool) -> Outcome {
+        let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
+        self.db().write(&batch_of(changes), options).map_err(text)?;
+        self.model.apply(changes);
+        Ok(())
+    }
+
+    fn view(&self, view: View) -> (ReadOptions, Model) {
+        match view {
+            Some(at) if !self.snapshots.is_empty() => {
+                let (snapshot, model) = &self.snapshots[at % self.snapshots.len()];
+                (ReadOptions::new().snapshot(snapshot), model.clone())
+            }
+            _ => (ReadOptions::new(), self.model.clone()),
+        }
+    }
+
+    fn get(&self, key: &[u8], view: View) -> Outcome {
+        let (options, model) = self.view(view);
+        let expected = model.get(key);
+        let db = self.db();
+        let agree = |how: &str, found: Option<&[u8]>| {
+            if found == expected {
+                return Ok(());
+            }
+            Err(format!("{how} {}: {:?}, must be {:?}", show(key), found.map(show), expected.map(show)))
+        };
+        agree("get_with", db.get_with(key, &options).map_err(text)?.as_deref())?;
+        let mut buffer = b"leftover".to_vec();
+        let found = db.get_into(key, &mut buffer, &options).map_err(text)?;
+        agree("get_into", found.then_some(buffer.as_slice()))?;
+        agree("get_pinned", db.get_pinned(key, &options).map_err(text)?.as_deref())?;
+        let present = self.model.get(key);
+        if db.get(key).map_err(text)?.as_deref() != present {
+            return Err(format!("get {}: must be {:?}", show(key), present.map(show)));
+        }
+        if db.contains_key(key).map_err(text)? != present.is_some() {
+            return Err(format!("contains_key {}: must be {}", show(key), present.is_some()));
+        }
+        Ok(())
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], view: View) -> Outcome {
+        let (options, model) = self.view(view);
+        let found = self.db().multi_get(keys, &options).map_err(text)?;
+        if found.len() != keys.len() {
+            return Err(format!("multi_get of {} keys: {} answers", keys.len(), found.len()));
+        }
+        for (key, value) in keys.iter().zip(&found) {
+            if value.as_deref() != model.get(key) {
+                return Err(format!("multi_get {}: {:?}", show(key), value.as_deref().map(show)));
+            }
+        }
+        Ok(())
+    }
+
+    fn move_cursor(&mut self, at: usize, steps: &[CursorStep]) -> Outcome {
+        if self.cursors.is_empty() {
+            return Ok(());
+        }
+        let at = at % self.cursors.len();
+        let (cursor, model) = &mut self.cursors[at];
+        for (number, step) in steps.iter().enumerate() {
+            match step {
+                CursorStep::First => cursor.seek_to_first(),
+                CursorStep::Last => cursor.seek_to_last(),
+                CursorStep::Seek(key) => cursor.seek(key),
+                CursorStep::SeekForPrev(key) => cursor.seek_for_prev(key),
+                CursorStep::Next => cursor.next(),
+                CursorStep::Prev => cursor.prev(),
+            }
+            model.step(step);
+            cursor.status().map_err(|error| format!("cursor after {step:?}: {error}"))?;
+            let found = cursor.valid().then(|| (cursor.key(), cursor.value()));
+            if found != model.entry() {
+                let shown = |entry: Option<(&[u8], &[u8])>| entry.map(|(k, v)| (show(k), show(v)));
+                return Err(format!(
+                    "cursor after step {number} of {steps:?}: on {:?}, must be on {:?}",
+                    shown(found),
+                    shown(model.entry())
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares everything there is, forwards and backwards, and every snapshot.
+    ///
+    /// # Errors
+    /// A message if anything differs.
+    pub fn check_all(&self) -> Outcome {
+        let forwards = vec![true; self.model.len() + 1];
+        let backwards = vec![false; self.model.len() + 1];
+        compare_entries(self.db().iter().map_err(text)?, self.model.entries(), &forwards)?;
+        compare_entries(self.db().iter().map_err(text)?, self.model.entries(), &backwards)?;
+        for (snapshot, model) in &self.snapshots {
+            let options = ReadOptions::new().snapshot(snapshot);
+            let entries = self.db().range::<Vec<u8>>(.., &options).map_err(text)?;
+            compare_entries(entries, model.entries(), &vec![true; model.len() + 1])
+                .map_err(|error| format!("in a snapshot: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Closes the database.
+    ///
+    /// # Errors
+    /// A message if that fails.
+    pub fn close(mut self) -> Outcome {
+        self.cursors.clear();
+        self.snapshots.clear();
+        match self.db.take() {
+            Some(db) => db.close().map_err(text),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The batch that makes `changes`.
+pub fn batch_of(changes: &[Change]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for change in changes {
+        match change {
+            Change::Put(key, value) => batch.put(key, value),
+            Change::Delete(key) => batch.delete(key),
+        }
+    }
+    batch
+}
+
+fn text(error: terrace::Error) -> String {
+    error.to_string()
+}
+
+/// Takes entries from the front where `takes` says true and from the back where false, until one side is out.
+fn compare_entries(
+    mut entries: impl DoubleEndedIterator<Item = terrace::Result<Pair>>,
+    expected: Vec<Pair>,
+    takes: &[bool],
+) -> Outcome {
+    let mut expected = expected.into_iter();
+    for (number, front) in takes.iter().enumerate() {
+        let (found, must) =
+            if *front { (entries.next(), expected.next()) } else { (entries.next_back(), expected.next_back()) };
+        let found = found.transpose().map_err(text)?;
+        if found != must {
+            let shown = |pair: Option<Pair>| pair.map(|(key, value)| (show(&key), show(&value)));
+            let side = if *front { "front" } else { "back" };
+            return Err(format!("entry {number}, from the {side}: {:?}, must be {:?}", shown(found), shown(must)));
+        }
+        if must.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
