@@ -1,6 +1,7 @@
 //! Appends records to a log.
 //!
-//! One thread at a time; the handle from [`LogWriter::syncer`] works beside it.
+//! One thread at a time; a [`FileSyncer`](crate::env::FileSyncer) of the file works beside it, and its failures are
+//! for its user to act on.
 //!
 //! # Invariants
 //! 1. A record reaches the file in one append that begins with the record's first header: what fills the end of a
@@ -10,12 +11,10 @@
 //! 2. After an append or sync failed, every later append fails with the same error: what the file holds behind the
 //!    last good record is unknown, and a record behind it might never be read.
 
-use std::sync::Arc;
-
 use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
-use crate::env::{FileSyncer, WritableFile};
+use crate::env::WritableFile;
 
 /// What the scratch buffer may keep after a huge record.
 const SCRATCH_KEPT: usize = 1 << 20;
@@ -64,11 +63,6 @@ impl LogWriter {
     /// Makes every record durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync().map_err(|error| self.fail(error))
-    }
-
-    /// A handle that syncs beside further appends, if the file has one. Its failures are its user's to act on.
-    pub(crate) fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
-        self.file.syncer()
     }
 
     /// Closes the file without syncing it.
@@ -225,6 +219,5 @@ mod tests {
         let mut writer = LogWriter::new(Box::new(Full { room: 100 }), 0);
         assert!(writer.sync().is_err());
         assert_eq!(writer.add_record(b"").unwrap_err().message(), "cannot sync");
-        assert!(writer.syncer().is_none());
     }
 }
