@@ -118,8 +118,8 @@ mod tests {
         let keys: [&[u8]; 8] = [b"", b"a", b"ab", b"ab\xff", b"b", b"abcdefgh", b"abcdefghi", b"abcdefgh\0"];
         for tag_size in [0, TAG_SIZE] {
             let order = match tag_size {
-                0 => TableOrder::user(KeyOrder::bytewise()),
-                _ => TableOrder::internal(KeyOrder::bytewise()),
+                0 => TableOrder::user(KeyOrder::default()),
+                _ => TableOrder::internal(KeyOrder::default()),
             };
             let tagged = |key: &[u8], tag: u64| [key, &tag.to_le_bytes()[..tag_size]].concat();
             for (a, b) in keys.iter().flat_map(|a| keys.map(|b| (*a, b))) {
