@@ -53,7 +53,7 @@ impl DbCore {
             let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
             state.compactions += 1;
             let core = self.clone();
-            self.env.schedule(Lane::Compaction, Box::new(move || core.compaction_job(&plan, &version, id)));
+            self.env.schedule(Lane::Compaction, Box::new(move || core.compaction_job(plan, version, id)));
         }
     }
 
@@ -171,19 +171,19 @@ impl DbCore {
         (level, id, log_number)
     }
 
-    fn compaction_job(self: Arc<Self>, plan: &Plan, version: &Version, reservation: u64) {
-        let result = caught("merging tables", || self.compact(plan, version, reservation));
-        {
-            let mut state = self.state.lock();
-            state.compactions -= 1;
-            state.release(reservation);
-            if let Err(failure) = result {
-                self.background_failure(&mut state, failure);
-            }
-            self.schedule(&mut state);
-            self.changed.notify_all();
-        }
+    fn compaction_job(self: Arc<Self>, plan: Plan, version: Arc<Version>, reservation: u64) {
+        let result = caught("merging tables", || self.compact(&plan, &version, reservation));
+        // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
+        drop((plan, version));
         self.purge();
+        let mut state = self.state.lock();
+        state.compactions -= 1;
+        state.release(reservation);
+        if let Err(failure) = result {
+            self.background_failure(&mut state, failure);
+        }
+        self.schedule(&mut state);
+        self.changed.notify_all();
     }
 
     /// Carries out a plan and installs its outcome. The caller releases the reservation.

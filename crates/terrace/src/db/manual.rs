@@ -31,6 +31,7 @@ impl DbCore {
         let version = self.view.load().version.clone();
         let deepest = (0..NUM_LEVELS).rev().find(|&level| !overlapping(&version, level).is_empty());
         let Some(deepest) = deepest else { return Ok(()) };
+        drop(version);
         for level in 0..deepest.max(1) {
             self.compact_level(level, false, from, to)?;
         }
@@ -64,6 +65,9 @@ impl DbCore {
             state.release(reservation);
             self.changed.notify_all();
             drop(state);
+            // The inputs' space is free before the next bite needs some.
+            drop((plan, version));
+            self.purge();
             result?;
             // Level 0 goes down in one piece; deeper levels in bites, from left to right.
             let done = match (&reached, to) {

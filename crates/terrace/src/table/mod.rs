@@ -26,12 +26,12 @@ pub use block_cache::BlockCache;
 pub use compression::Compression;
 
 pub(crate) use block_ref::BlockSlice;
-pub(crate) use counters::ReadTotals;
+pub(crate) use counters::{ReadCounters, ReadTotals};
 pub(crate) use iter::TableIter;
 pub(crate) use order::TableOrder;
 pub(crate) use properties::TableProperties;
 pub(crate) use table::{Table, TableHit, TableReadSettings};
-pub(crate) use table_builder::{TableBuilder, TableSettings};
+pub(crate) use table_builder::{FinishedTable, TableBuilder, TableSettings};
 
 #[cfg(test)]
 mod tests;
