@@ -1,0 +1,237 @@
+//! Databases go back and forth between Terrace and the real LevelDB, and both read every entry.
+//!
+//! What must be there is computed a third time, by the workload's own state, so that a mistake that both engines
+//! share is seen too. Needs LevelDB: see `terrace_testkit::leveldb`.
+
+mod settings;
+mod terrace_side;
+
+use std::fs;
+use std::path::Path;
+
+use terrace::{Db, ErrorKind, Options};
+use terrace_testkit::campaign::campaign;
+use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
+use terrace_testkit::rng::Rng;
+use terrace_testkit::scale::scaled;
+use terrace_testkit::workload::{State, Workload};
+
+use settings::Settings;
+use terrace_side::Segment;
+
+/// LevelDB's operations at full size; they leave a little more than a million entries.
+const MILLION: u64 = 1_700_000;
+
+/// LevelDB writes a million entries and ends one way; Terrace reads all, changes some, compacts, changes more and
+/// ends the other way; LevelDB, paranoid, reads all.
+fn there_and_back(seed: u64, snappy: bool, bloom_bits: usize, leveldb_killed: bool) {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let db = dir.path().join("db");
+    let settings = Settings::Plain { snappy, bloom_bits };
+    let workload = Workload::new(seed);
+    let written = scaled(MILLION);
+    let changed = written + written / 8;
+
+    let fill = Fill { workload, from: 0, to: written, batch: 3, sync_every: 100_000, kill: leveldb_killed };
+    peer.fill(&db, &settings.leveldb(), &fill).expect("LevelDB writes");
+    let mut state = State::new(workload);
+    state.advance(written);
+    eprintln!("seed {seed}, {settings}: LevelDB wrote {} entries", state.len());
+    terrace_side::compare(&db, &settings, true, &state);
+    terrace_side::compare(&db, &settings, false, &state);
+
+    let kill = !leveldb_killed;
+    let segment = Segment { workload, from: written, to: changed, batch: 3, sync_every: 10_000, compact: true, kill };
+    terrace_side::run(&db, &settings, &segment);
+    state.advance(changed);
+    let seen = peer.verify(&db, &settings.leveldb_paranoid(), workload, changed).expect("LevelDB reads");
+    assert_eq!(seen, state.digest(false));
+}
+
+#[test]
+fn a_million_entries_snappy_closed() {
+    there_and_back(1, true, 0, false);
+}
+
+#[test]
+fn a_million_entries_snappy_killed() {
+    there_and_back(2, true, 0, true);
+}
+
+#[test]
+fn a_million_entries_snappy_bloom_closed() {
+    there_and_back(3, true, 10, false);
+}
+
+#[test]
+fn a_million_entries_snappy_bloom_killed() {
+    there_and_back(4, true, 10, true);
+}
+
+#[test]
+fn a_million_entries_raw_closed() {
+    there_and_back(5, false, 0, false);
+}
+
+#[test]
+fn a_million_entries_raw_killed() {
+    there_and_back(6, false, 0, true);
+}
+
+#[test]
+fn a_million_entries_raw_bloom_closed() {
+    there_and_back(7, false, 10, false);
+}
+
+#[test]
+fn a_million_entries_raw_bloom_killed() {
+    there_and_back(8, false, 10, true);
+}
+
+/// One database that changes hands several times, each time under other settings.
+fn hand_overs(peer: &Peer, seed: u64) {
+    let mut random = Rng::new(seed);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let db = dir.path().join("db");
+    let workload = Workload::new(seed);
+    let reverse = random.one_in(5);
+    let mut state = State::new(workload);
+    let mut done = 0;
+    for turn in 0..4 {
+        let settings = Settings::Random { seed: random.next_u64(), reverse };
+        let longest = *random.pick(&[600, 600, 600, 6_000]);
+        let to = done + random.between(1, longest) as u64;
+        let batch = *random.pick(&[1, 1, 4, 200]);
+        let sync_every = *random.pick(&[0, 0, 5, 50]);
+        let kill = random.one_in(2);
+        // Whoever begins, both have their turns.
+        let leveldb = (turn + seed) % 2 == 0;
+        println!("  turn {turn}: {} {done}..{to} kill {kill}", if leveldb { "LevelDB" } else { "Terrace" });
+        if leveldb {
+            let fill = Fill { workload, from: done, to, batch, sync_every, kill };
+            peer.fill(&db, &settings.leveldb(), &fill).expect("LevelDB writes");
+        } else {
+            let compact = random.one_in(3);
+            let segment = Segment { workload, from: done, to, batch, sync_every, compact, kill };
+            terrace_side::run(&db, &settings, &segment);
+        }
+        done = to;
+        state.advance(done);
+        if leveldb {
+            terrace_side::compare(&db, &settings, random.one_in(2), &state);
+        } else {
+            let seen = peer.verify(&db, &settings.leveldb_paranoid(), workload, done).expect("LevelDB reads");
+            assert_eq!(seen, state.digest(reverse));
+        }
+    }
+}
+
+#[test]
+fn hand_overs_in_a_row() {
+    let Some(peer) = Peer::find() else { return };
+    campaign("four hand-overs in a row", scaled(250), |seed| {
+        hand_overs(&peer, seed);
+        Ok(())
+    });
+}
+
+#[test]
+fn child_that_may_be_killed() {
+    terrace_side::child();
+}
+
+fn new_database(path: &Path) -> Db {
+    let db = Db::open(path, Options::new().create_if_missing(true)).expect("a new database");
+    db.put("key", "value").expect("a write");
+    db
+}
+
+#[test]
+fn the_lock_keeps_leveldb_out() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    let db = new_database(&path);
+    let refused = |why: &str| {
+        let error = peer.simple("open", &path, &PeerOptions::default()).expect_err(why);
+        assert!(error.0.contains("lock"), "{why}: {error}");
+    };
+    refused("Terrace holds the database");
+
+    // A second open in the same process fails, and does not take the first one's lock away.
+    let again = Db::open(&path, Options::new()).expect_err("the database is open");
+    assert_eq!(again.kind(), ErrorKind::Busy, "{again}");
+    refused("Terrace still holds the database");
+    // So does reading the lock file and closing it, which drops a lock of fcntl's.
+    drop(fs::File::open(path.join("LOCK")).expect("the lock file"));
+    refused("Terrace still holds the database");
+
+    db.put("other", "value").expect("a write");
+    db.close().expect("a close");
+    let seen = peer.digest(&path, &PeerOptions::default()).expect("nobody holds the database");
+    assert_eq!(seen.count(), 2);
+
+    let reader = Db::open(&path, Options::new().read_only(true)).expect("a read-only open");
+    refused("Terrace reads the database");
+    let another = Db::open(&path, Options::new().read_only(true)).expect("readers do not exclude each other");
+    drop((reader, another));
+    peer.simple("open", &path, &PeerOptions::default()).expect("nobody holds the database");
+}
+
+#[test]
+fn the_lock_keeps_terrace_out() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    new_database(&path).close().expect("a close");
+    let held = peer.hold_open(&path, &PeerOptions::default()).expect("LevelDB opens the database");
+    for options in [Options::new(), Options::new().read_only(true)] {
+        let error = Db::open(&path, options).expect_err("LevelDB holds the database");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    }
+    let error = terrace::destroy(&path, &Options::new()).expect_err("LevelDB holds the database");
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    drop(held);
+    let db = Db::open(&path, Options::new()).expect("nobody holds the database");
+    assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn a_foreign_comparator_is_refused_both_ways() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    new_database(&path).close().expect("a close");
+    let reverse = PeerOptions { reverse: true, ..PeerOptions::default() };
+    let error = peer.simple("open", &path, &reverse).expect_err("another comparator");
+    assert!(error.0.contains("comparator"), "{error}");
+    let settings = Settings::Random { seed: 1, reverse: true };
+    let error = Db::open(&path, settings.terrace()).expect_err("another comparator");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("comparator"), "{error}");
+}
+
+/// Everything LevelDB can do to a database that Terrace made: compact, describe, destroy.
+#[test]
+fn leveldb_maintains_what_terrace_made() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    let workload = Workload::new(77);
+    let settings = Settings::Random { seed: 3, reverse: false };
+    let options = settings.leveldb_paranoid();
+    let mut state = State::new(workload);
+    for (from, to) in [(0, 4_000), (4_000, 8_000)] {
+        let segment = Segment { workload, from, to, batch: 1, sync_every: 0, compact: true, kill: from == 0 };
+        terrace_side::run(&path, &settings, &segment);
+    }
+    state.advance(8_000);
+    let sizes = peer.property(&path, &options, "leveldb.sstables").expect("a property");
+    assert!(sizes.contains("level"), "{sizes}");
+    peer.simple("compact", &path, &options).expect("LevelDB compacts");
+    assert_eq!(peer.verify(&path, &options, workload, 8_000).expect("LevelDB reads"), state.digest(false));
+    terrace_side::compare(&path, &settings, false, &state);
+    peer.simple("destroy", &path, &options).expect("LevelDB destroys");
+    assert!(!path.exists(), "LevelDB's DestroyDB leaves no file that Terrace made");
+}
