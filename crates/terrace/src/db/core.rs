@@ -176,6 +176,7 @@ pub(super) fn output_settings(
             restart_interval: options.block_restart_interval,
             compression: options.compression_at(level),
             filter_policy: options.filter_policy.clone(),
+            full_filter_bits: options.table_filter_bits,
             bytes_per_sync: options.bytes_per_sync,
         },
     }

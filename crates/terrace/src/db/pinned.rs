@@ -18,7 +18,7 @@ enum Pin {
 
 impl PinnedValue {
     pub(super) fn block(slice: BlockSlice) -> Self {
-        PinnedValue(Pin::Block(slice))
+        PinnedValue(Pin::Block(slice.detach()))
     }
 
     pub(super) fn memtable(iter: MemTableIter) -> Self {

@@ -14,6 +14,7 @@ mod compression;
 mod counters;
 mod filter_block;
 mod format;
+mod full_filter;
 mod index;
 mod iter;
 mod order;
@@ -27,6 +28,7 @@ pub use compression::Compression;
 
 pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::{ReadCounters, ReadTotals};
+pub(crate) use full_filter::hash_key;
 pub(crate) use iter::TableIter;
 pub(crate) use order::TableOrder;
 pub(crate) use properties::TableProperties;

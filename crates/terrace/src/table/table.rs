@@ -25,6 +25,7 @@ use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
 use super::filter_block::{FILTER_PREFIX, FilterBlockReader};
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
+use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
 use super::iter::TableIter;
 use super::order::TableOrder;
@@ -49,6 +50,7 @@ pub(crate) struct Table {
     footer: Footer,
     index: Index,
     filter: Option<FilterBlockReader>,
+    full_filter: Option<FullFilter>,
     properties: Option<TableProperties>,
     slots: SlotArray<Block>,
     counters: Arc<ReadCounters>,
@@ -77,6 +79,7 @@ impl Table {
             footer,
             index,
             filter: None,
+            full_filter: None,
             properties: None,
             slots,
             counters: settings.counters,
@@ -96,6 +99,9 @@ impl Table {
             let data = read(&format!("{FILTER_PREFIX}{}", policy.name()))?;
             FilterBlockReader::new(policy, data)
         });
+        if self.order.is_internal() && self.order.is_bytewise() {
+            self.full_filter = read(FULL_FILTER_NAME).and_then(FullFilter::new);
+        }
         self.properties = properties;
         self.filter = filter;
     }
@@ -117,8 +123,15 @@ impl Table {
     }
 
     /// The first entry that is not less than `key`, if it has the same user key. `key` is an internal key in a table
-    /// of internal keys. Without `fill_cache` a block that had to be loaded is not kept.
-    pub(crate) fn get(&self, key: &[u8], fill_cache: bool) -> Result<Option<TableHit>> {
+    /// of internal keys, and `hash` what [`hash_key`](super::hash_key) makes of its user key. Without `fill_cache` a
+    /// block that had to be loaded is not kept.
+    pub(crate) fn get(&self, key: &[u8], hash: u64, fill_cache: bool) -> Result<Option<TableHit>> {
+        if let Some(filter) = &self.full_filter
+            && !filter.may_match(hash)
+        {
+            self.counters.count(Outcome::Spared);
+            return Ok(None);
+        }
         let Place { at, head } = self.index.search(&self.order, key);
         let Some(handle) = self.index.handle(at) else { return Ok(None) };
         if let Some(filter) = &self.filter
@@ -127,7 +140,8 @@ impl Table {
             self.counters.count(Outcome::Spared);
             return Ok(None);
         }
-        let block = self.block(at, handle, fill_cache, self.filter.is_some())?;
+        let filtered = self.filter.is_some() || self.full_filter.is_some();
+        let block = self.block(at, handle, fill_cache, filtered)?;
         let found = match block.get() {
             Some(block) => block.find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?,
             None => None,
@@ -141,6 +155,9 @@ impl Table {
     /// Whether an entry of `user_key` may be here. Reads no block; always true without a filter, except for a key
     /// past the last.
     pub(crate) fn may_contain(&self, user_key: &[u8]) -> bool {
+        if self.full_filter.as_ref().is_some_and(|filter| !filter.may_match(hash_key(user_key))) {
+            return false;
+        }
         // Before all entries of the user key, so that the block is the one where they begin.
         let at = if self.order.is_internal() {
             let seek = internal_key::encode(user_key, internal_key::MAX_SEQUENCE, internal_key::KIND_FOR_SEEK);
@@ -170,7 +187,8 @@ impl Table {
 
     /// Bytes in memory for as long as the table is open, blocks in the cache not included.
     pub(crate) fn memory_usage(&self) -> usize {
-        let filter = self.filter.as_ref().map_or(0, FilterBlockReader::owned_bytes);
+        let filter = self.filter.as_ref().map_or(0, FilterBlockReader::owned_bytes)
+            + self.full_filter.as_ref().map_or(0, FullFilter::owned_bytes);
         size_of::<Self>() + self.name.capacity() + self.index.memory_usage() + filter + self.slots.memory_usage()
     }
 

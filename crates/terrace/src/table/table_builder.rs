@@ -17,6 +17,7 @@ use super::block_writer::BlockWriter;
 use super::compression::Compression;
 use super::filter_block::{FILTER_PREFIX, FilterBlockBuilder};
 use super::format::{BlockHandle, Footer};
+use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
 use super::order::{TableOrder, common_prefix};
 use super::properties::{PROPERTIES_NAME, TableProperties};
 
@@ -33,6 +34,9 @@ pub(crate) struct TableSettings {
     pub(crate) restart_interval: usize,
     pub(crate) compression: Compression,
     pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
+    /// Bits for each key in the filter of the whole table; 0: no such filter. Only tables of internal keys in the
+    /// bytewise order have one.
+    pub(crate) full_filter_bits: usize,
     /// Ask the system to begin writing out after this many bytes; 0: never.
     pub(crate) bytes_per_sync: u64,
 }
@@ -56,6 +60,7 @@ pub(crate) struct TableBuilder {
     data: BlockBuilder,
     index: BlockBuilder,
     filter: Option<FilterBlockBuilder>,
+    full_filter: Option<FullFilterBuilder>,
     properties: TableProperties,
     smallest: Vec<u8>,
     /// The last data block, until the key that follows it is known and its index entry can be short.
@@ -73,12 +78,14 @@ impl TableBuilder {
         if let Some(filter) = &mut filter {
             filter.start_block(0);
         }
+        let wants_full = settings.full_filter_bits > 0 && settings.order.is_internal() && settings.order.is_bytewise();
         TableBuilder {
             writer: BlockWriter::new(file, settings.compression, settings.bytes_per_sync),
             settings: settings.clone(),
             data: BlockBuilder::new(settings.restart_interval),
             index: BlockBuilder::new(1),
             filter,
+            full_filter: wants_full.then(|| FullFilterBuilder::new(settings.full_filter_bits)),
             properties: TableProperties::new(),
             smallest: Vec::new(),
             pending: None,
@@ -100,6 +107,9 @@ impl TableBuilder {
             self.add_to_index(handle);
         }
         if let Some(filter) = &mut self.filter {
+            filter.add_key(self.settings.order.user_key(key));
+        }
+        if let Some(filter) = &mut self.full_filter {
             filter.add_key(self.settings.order.user_key(key));
         }
         if self.properties.entries == 0 {
@@ -165,6 +175,10 @@ impl TableBuilder {
             let name = format!("{FILTER_PREFIX}{}", filter.policy_name());
             let handle = self.writer.write_raw(&filter.finish())?;
             metaindex.add(name.as_bytes(), encoded(handle, &mut self.encoded_handle));
+        }
+        if let Some(filter) = self.full_filter.take() {
+            let handle = self.writer.write_raw(&filter.finish())?;
+            metaindex.add(FULL_FILTER_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
         if self.settings.order.is_internal() {
             let handle = self.writer.write_raw(&self.properties.encode())?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, user_key};
-use crate::table::TableHit;
+use crate::table::{TableHit, hash_key};
 
 use super::NUM_LEVELS;
 use super::edit::VersionEdit;
@@ -45,6 +45,7 @@ impl Version {
         fill_cache: bool,
     ) -> Result<Lookup<'_>> {
         let wanted = user_key(key);
+        let hash = hash_key(wanted);
         let level_0 = self.levels[0].iter().filter(|file| covers(&order.keys, file, wanted)).map(|file| (0, file));
         let deeper = (1..NUM_LEVELS).filter_map(|level| {
             let file = find_file(order, &self.levels[level], key)?;
@@ -55,7 +56,7 @@ impl Version {
         let mut wasted = None;
         for (level, file) in level_0.chain(deeper) {
             wasted = wasted.or(first);
-            if let Some(hit) = tables.table(file)?.get(key, fill_cache)? {
+            if let Some(hit) = tables.table(file)?.get(key, hash, fill_cache)? {
                 return Ok(Lookup { hit: Some(hit), wasted });
             }
             first = first.or(Some((level, file)));

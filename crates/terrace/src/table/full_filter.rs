@@ -1,0 +1,165 @@
+//! One filter for all keys of a table, asked before anything else of it is read.
+//!
+//! LevelDB's filter block knows about each 2 KiB of data and is asked after the index has been searched. This one
+//! stands in a metaindex entry of its own, which LevelDB passes over. It is a blocked Bloom filter (Putze, Sanders,
+//! Singler: *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007): all bits of a key lie in one line of 64 bytes,
+//! so that an answer costs one cache miss.
+//!
+//! The block is the lines, then one byte for the number of probes, then one for the version.
+//!
+//! Keys are hashed as bytes, so that only tables in the bytewise order have such a filter: under another order, equal
+//! keys may differ in their bytes.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::format::BlockData;
+
+/// The name of the block in the metaindex.
+pub(super) const FULL_FILTER_NAME: &str = "terrace.filter";
+
+const LINE: usize = 64;
+const VERSION: u8 = 1;
+const TRAILER: usize = 2;
+/// More probes would find their line full.
+const MAX_PROBES: usize = 30;
+
+/// The hash of a user key under which filters know it: XXH3, 64 bits. Part of the format.
+#[inline]
+pub(crate) fn hash_key(user_key: &[u8]) -> u64 {
+    xxh3_64(user_key)
+}
+
+/// Collects the keys of a table.
+pub(super) struct FullFilterBuilder {
+    bits_per_key: usize,
+    hashes: Vec<u64>,
+}
+
+impl FullFilterBuilder {
+    pub(super) fn new(bits_per_key: usize) -> Self {
+        FullFilterBuilder { bits_per_key, hashes: Vec::new() }
+    }
+
+    /// Adds a user key. Versions of one key come one behind the other and count once.
+    #[inline]
+    pub(super) fn add_key(&mut self, user_key: &[u8]) {
+        let hash = hash_key(user_key);
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// The whole block.
+    pub(super) fn finish(self) -> Vec<u8> {
+        let lines = (self.hashes.len() * self.bits_per_key).div_ceil(8 * LINE).max(1);
+        // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a little less.
+        let probes = (self.bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
+        let mut block = vec![0; lines * LINE + TRAILER];
+        for &hash in &self.hashes {
+            let start = line_of(hash, lines) * LINE;
+            let line = &mut block[start..start + LINE];
+            for bit in bits(hash, probes) {
+                line[bit / 8] |= 1 << (bit % 8);
+            }
+        }
+        block[lines * LINE] = probes as u8;
+        block[lines * LINE + 1] = VERSION;
+        block
+    }
+}
+
+/// Answers from a filter.
+pub(super) struct FullFilter {
+    data: BlockData,
+    lines: usize,
+    probes: usize,
+}
+
+impl FullFilter {
+    /// `None` if `data` is no filter of a version that is known here.
+    pub(super) fn new(data: BlockData) -> Option<Self> {
+        let (body, trailer) = data.as_slice().split_last_chunk::<TRAILER>()?;
+        let [probes, version] = *trailer;
+        let sound = version == VERSION && !body.is_empty() && body.len().is_multiple_of(LINE);
+        let lines = body.len() / LINE;
+        let probes = usize::from(probes);
+        sound.then_some(FullFilter { data, lines, probes: probes.min(MAX_PROBES) })
+    }
+
+    /// Whether the key with this hash may be in the table.
+    #[inline]
+    pub(super) fn may_match(&self, hash: u64) -> bool {
+        let start = line_of(hash, self.lines) * LINE;
+        // A filter without this line cannot speak for it.
+        let Some(line) = self.data.as_slice().get(start..start + LINE) else { return true };
+        bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1)
+    }
+
+    pub(super) fn owned_bytes(&self) -> usize {
+        self.data.owned_bytes()
+    }
+}
+
+/// The line of a hash: its upper half, scaled.
+#[inline]
+fn line_of(hash: u64, lines: usize) -> usize {
+    ((u128::from(hash) * lines as u128) >> 64) as usize
+}
+
+/// The bits of a hash in its line: from the lower half, multiplied on for each probe.
+#[inline]
+fn bits(hash: u64, probes: usize) -> impl Iterator<Item = usize> {
+    let mut state = hash as u32;
+    (0..probes).map(move |_| {
+        let bit = state >> 23;
+        state = state.wrapping_mul(0x9e37_79b9);
+        bit as usize
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(bytes: Vec<u8>) -> BlockData {
+        BlockData::Owned { length: bytes.len(), bytes: bytes.into() }
+    }
+
+    fn filter(bits_per_key: usize, keys: std::ops::Range<u32>) -> FullFilter {
+        let mut builder = FullFilterBuilder::new(bits_per_key);
+        keys.for_each(|n| builder.add_key(format!("{n:016}").as_bytes()));
+        FullFilter::new(owned(builder.finish())).expect("a filter")
+    }
+
+    #[test]
+    fn every_key_matches_and_few_others_do() {
+        for count in [0u32, 1, 10, 20_000] {
+            let filter = filter(10, 0..count);
+            assert!((0..count).all(|n| filter.may_match(hash_key(format!("{n:016}").as_bytes()))));
+            let others = (count..count + 20_000).filter(|n| filter.may_match(hash_key(format!("{n:016}").as_bytes())));
+            assert!(others.count() < 400, "about one in a hundred");
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_fixed() {
+        let mut builder = FullFilterBuilder::new(10);
+        builder.add_key(b"key");
+        builder.add_key(b"key");
+        let block = builder.finish();
+        assert_eq!(hash_key(b"key"), xxh3_64(b"key"));
+        assert_eq!((block.len(), &block[LINE..]), (LINE + TRAILER, &[6u8, VERSION][..]));
+        let set: Vec<_> = (0..8 * LINE).filter(|bit| block[bit / 8] >> (bit % 8) & 1 == 1).collect();
+        let mut expected: Vec<_> = bits(xxh3_64(b"key"), 6).collect();
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(set, expected);
+    }
+
+    #[test]
+    fn foreign_blocks_are_no_filters() {
+        for block in [vec![], vec![6, VERSION], vec![0; LINE + TRAILER], vec![VERSION; LINE + TRAILER + 1]] {
+            assert!(FullFilter::new(owned(block)).is_none());
+        }
+    }
+}
