@@ -55,6 +55,8 @@ pub(crate) struct LogReader {
     good_end: u64,
     /// Set at the end: whether it is torn.
     ended: Option<bool>,
+    /// See [`LogReader::skipped_zeros`].
+    skipped_zeros: bool,
 }
 
 /// What [`LogReader::fragment`] finds.
@@ -94,7 +96,15 @@ impl LogReader {
             record_start: None,
             good_end: 0,
             ended: None,
+            skipped_zeros: false,
         }
+    }
+
+    /// Whether the damage just reported is nothing but zeros with a record right behind them. That is how a log looks
+    /// that was prepared ahead, left by a writer that died, and appended to by LevelDB (`reuse_logs`): nothing need be
+    /// missing. Sequence numbers tell whether something is.
+    pub(crate) fn skipped_zeros(&self) -> bool {
+        self.skipped_zeros
     }
 
     /// The next item. An error is the file's: the bytes could not be read.
@@ -114,6 +124,7 @@ impl LogReader {
     }
 
     fn step(&mut self) -> Result<Step> {
+        self.skipped_zeros = false;
         loop {
             if let Some(torn) = self.ended {
                 return Ok(Step::End { torn });
@@ -248,8 +259,11 @@ impl LogReader {
                 return Ok(Fragment::End { torn: false });
             };
             // The first bytes of a checksum may be zeros themselves.
-            let from = (self.cursor + count).saturating_sub(HEADER_SIZE - 1).max(self.cursor);
-            self.cursor = self.find_record(from).unwrap_or(self.block.len());
+            let other = self.cursor + count;
+            let from = other.saturating_sub(HEADER_SIZE - 1).max(self.cursor);
+            let found = self.find_record(from);
+            self.skipped_zeros = self.record_start.is_none() && found.is_some_and(|at| at <= other);
+            self.cursor = found.unwrap_or(self.block.len());
             return Ok(Fragment::Damage { offset, what: "zeros inside the log" });
         }
     }
@@ -551,5 +565,33 @@ mod tests {
             }
             assert!(records(&found).iter().all(|data| written.iter().any(|record| record == data)), "round {round}");
         }
+    }
+
+    #[test]
+    fn zeros_before_a_record_are_told_from_other_damage() {
+        let skipped = |bytes: &[u8]| {
+            let env = MemEnv::new();
+            env.write("000003.log", bytes.to_vec());
+            let file = env.open_random(Path::new("000003.log"), ReadAccess::Pread).unwrap();
+            let mut reader = LogReader::new(file, "000003.log".into());
+            let mut skipped = Vec::new();
+            loop {
+                match reader.next().unwrap() {
+                    LogItem::Damage { .. } => skipped.push(reader.skipped_zeros()),
+                    LogItem::Record { .. } => assert!(!reader.skipped_zeros()),
+                    LogItem::End { .. } => return skipped,
+                }
+            }
+        };
+        let record = log(&[b"a record"]);
+        for zeros in [7, 8, 100, BLOCK_SIZE - record.len(), 2 * BLOCK_SIZE - record.len()] {
+            let prepared = [&record[..], &vec![0; zeros], &record].concat();
+            assert_eq!(skipped(&prepared), [true], "{zeros} zeros");
+        }
+        assert_eq!(skipped(&[&[0; 50][..], &record].concat()), [true]);
+        assert_eq!(skipped(&[&record[..], &[0; 50], b"garbage", &record].concat()), [false]);
+        let mut flipped = [&record[..], &record, &record].concat();
+        flipped[record.len() + 9] ^= 1;
+        assert_eq!(skipped(&flipped), [false]);
     }
 }

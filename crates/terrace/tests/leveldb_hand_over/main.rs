@@ -106,7 +106,7 @@ fn hand_overs(peer: &Peer, seed: u64) {
         let sync_every = *random.pick(&[0, 0, 5, 50]);
         let kill = random.one_in(2);
         // Whoever begins, both have their turns.
-        let leveldb = (turn + seed) % 2 == 0;
+        let leveldb = (turn + seed).is_multiple_of(2);
         println!("  turn {turn}: {} {done}..{to} kill {kill}", if leveldb { "LevelDB" } else { "Terrace" });
         if leveldb {
             let fill = Fill { workload, from: done, to, batch, sync_every, kill };
@@ -210,6 +210,41 @@ fn a_foreign_comparator_is_refused_both_ways() {
     let error = Db::open(&path, settings.terrace()).expect_err("another comparator");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert!(error.to_string().contains("comparator"), "{error}");
+}
+
+/// A killed Terrace leaves prepared space behind the records of its log, and LevelDB's `reuse_logs` appends behind
+/// that. Neither may lose what the other wrote.
+#[test]
+fn leveldb_continues_a_log_that_terrace_prepared() {
+    let Some(peer) = Peer::find() else { return };
+    for (seed, first) in [(51, 0), (52, 1), (53, 400)] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("db");
+        let workload = Workload::new(seed);
+        let settings = Settings::Plain { snappy: true, bloom_bits: 0 };
+        let options = PeerOptions { reuse_logs: true, ..settings.leveldb_paranoid() };
+        let segment = Segment { workload, from: 0, to: first, batch: 1, sync_every: 0, compact: false, kill: true };
+        terrace_side::run(&path, &settings, &segment);
+        for (from, kill) in [(first, true), (first + 300, false)] {
+            let fill = Fill { workload, from, to: from + 300, batch: 1, sync_every: 0, kill };
+            peer.fill(&path, &options, &fill).expect("LevelDB writes");
+            let seen = peer.verify(&path, &options, workload, from + 300).expect("LevelDB reads");
+            let mut state = State::new(workload);
+            state.advance(from + 300);
+            assert_eq!(seen, state.digest(false), "seed {seed}");
+        }
+        let mut state = State::new(workload);
+        state.advance(first + 600);
+        for strict in [true, false] {
+            terrace_side::compare_with(
+                &path,
+                settings.terrace().paranoid_checks(strict).read_only(strict),
+                &settings,
+                &state,
+            );
+        }
+        assert!(!path.join("lost").exists(), "nothing was damaged");
+    }
 }
 
 /// Everything LevelDB can do to a database that Terrace made: compact, describe, destroy.

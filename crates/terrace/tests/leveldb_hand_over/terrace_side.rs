@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Signal, getpid, kill_process};
-use terrace::{Db, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
 use terrace_testkit::rng::Rng;
 use terrace_testkit::workload::{Digest, Operation, State, Workload};
 
@@ -103,7 +103,12 @@ fn write(db: &Db, segment: &Segment) {
 
 /// Reads every entry forwards and backwards, and some by key, and compares them with `state`.
 pub(crate) fn compare(path: &Path, settings: &Settings, read_only: bool, state: &State) {
-    let db = Db::open(path, settings.terrace().read_only(read_only)).expect("Terrace opens the database");
+    compare_with(path, settings.terrace().read_only(read_only), settings, state);
+}
+
+/// The same, under other options.
+pub(crate) fn compare_with(path: &Path, options: Options, settings: &Settings, state: &State) {
+    let db = Db::open(path, options).expect("Terrace opens the database");
     let options = ReadOptions::new().fill_cache(false);
     let mut cursor = db.cursor(&options).expect("a cursor");
     let mut digest = Digest::default();
