@@ -83,6 +83,10 @@ impl DbCore {
         self.versions.lock().prepare()?;
         let outputs = self.write_memtable(&immutable.memtable)?;
         let output = outputs.into_iter().next();
+        if output.is_none() {
+            // The edit names the next log, which must not be lost then. A table's writer has synced the directory.
+            self.env.sync_dir(&self.dir)?;
+        }
         let mut versions = self.versions.lock();
         let (level, reservation, log_number) = self.place_flush(versions.current(), output.as_ref());
         let mut edit = VersionEdit { log_number: Some(log_number), ..VersionEdit::default() };

@@ -4,8 +4,8 @@
 //! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
 //! 2. What the logs hold is in memtables when `open` returns and becomes tables in the background; until then the
 //!    MANIFEST still names those logs, so that a crash at any step replays them again.
-//! 3. Where recovery cut the history, no write is acknowledged before that cut is durable: a second recovery must
-//!    not find new writes behind old damage.
+//! 3. No write is acknowledged before those tables are durable, unless the log is continued: a second recovery must
+//!    not find new writes behind old damage, or behind data that only the system's cache still held.
 //! 4. Only files that carry the database's own names and that neither the MANIFEST nor recovery needs are removed.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ use super::commit::{Commit, create_log};
 use super::core::{DbCore, View};
 use super::events::Event;
 use super::info_log;
-use super::options::Options;
+use super::options::{Options, RecoveryMode};
 use super::recovery::{Recovered, RecoveredMemtable, Replay};
 use super::snapshot::SnapshotList;
 use super::state::{Immutable, State};
@@ -65,13 +65,23 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let manifest_number = current_manifest(dir, &options, &settings)?;
     let graveyard = Arc::new(ObsoleteFiles::default());
     let state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &graveyard)?;
+    if let (Some(torn), RecoveryMode::Strict) = (&state.torn, options.recovery_mode) {
+        return Err(Error::corruption(torn.clone()));
+    }
     let files = OwnFiles::list(env.as_ref(), dir)?;
     files.check_tables(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
     let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order };
     let recovered = replay.run(&logs, state.last_sequence)?;
 
-    let reuse_manifest = (options.reuse_logs && !options.read_only && state.ends_clean).then_some(state.end);
+    let leftovers = files.leftovers(&state, manifest_number);
+    if !options.read_only {
+        // The names found, CURRENT above all, before any new one.
+        env.sync_dir(dir)?;
+    }
+    let reuse =
+        options.reuse_logs && !options.read_only && sync_found(env.as_ref(), dir, manifest_number, &logs).is_ok();
+    let reuse_manifest = (reuse && state.ends_clean).then_some(state.end);
     let mut versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
     files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
     if let Some(end) = reuse_manifest.filter(|&end| end < options.max_file_size as u64) {
@@ -82,11 +92,8 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     core.announce(&recovered);
     if !core.options.read_only {
         env.set_background_threads(core.options.background_threads);
-        let synced = sync_found(env.as_ref(), dir, manifest_number, &logs);
-        core.start_writing(recovered, &logs, synced.is_ok())?;
-        if synced.is_ok() {
-            core.clean_up(&files);
-        }
+        core.start_writing(recovered, &logs, reuse)?;
+        core.clean_up(&leftovers);
     }
     Ok(core)
 }
@@ -107,8 +114,21 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
     env.lock(&path, LockMode::Exclusive)
 }
 
-/// Makes what was found durable: a process that was killed may have left it to the system, and what is written or
-/// removed from now on relies on it.
+/// Makes the names of a new database's directory and of those above it durable, some of which may be new.
+///
+/// A directory that may not be read cannot be synced; somebody else made it, long ago.
+fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
+    dir.ancestors().skip(1).try_for_each(|above| match env.sync_dir(above) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Ok(()),
+        result => result,
+    })
+}
+
+/// Makes what was found durable before it is continued: a process that was killed may have left it to the system.
+///
+/// Files that are not continued are not trusted this far. After a failed sync the system may show data that no later
+/// sync writes; so what the logs hold is written anew, to tables, before another write is acknowledged, and what the
+/// MANIFEST says, to a fresh one, before anything is removed.
 fn sync_found(env: &dyn Env, dir: &Path, manifest_number: u64, logs: &[u64]) -> Result<()> {
     let found = logs.iter().map(|&log| filename::log(log)).chain([filename::manifest(manifest_number)]);
     for name in found {
@@ -116,7 +136,7 @@ fn sync_found(env: &dyn Env, dir: &Path, manifest_number: u64, logs: &[u64]) -> 
         file.sync()?;
         file.close()?;
     }
-    env.sync_dir(dir)
+    Ok(())
 }
 
 /// The number of the MANIFEST in force, of a fresh database if there was none and one may be created.
@@ -142,6 +162,7 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
         let message = format!("{}: no database there, and create_if_missing is not set", dir.display());
         return Err(Error::invalid_argument(message));
     }
+    sync_directories_above(env, dir)?;
     create_database(settings)?;
     Ok(1)
 }
@@ -183,19 +204,47 @@ impl OwnFiles {
         Err(Error::corruption(format!("{}: tables that the MANIFEST names are missing: {names}", dir.display())))
     }
 
+    /// What nothing needs.
+    fn leftovers(&self, state: &ManifestState, manifest_number: u64) -> Leftovers {
+        let live: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
+        let mut leftovers = Leftovers::default();
+        for (name, kind, number) in &self.found {
+            match kind {
+                FileKind::Temp => leftovers.never_used.push(name.clone()),
+                FileKind::Table if *number >= state.next_file_number => leftovers.never_used.push(name.clone()),
+                FileKind::Table if !live.contains(number) => leftovers.given_up.push(name.clone()),
+                FileKind::Log if *number < state.log_number && *number != state.previous_log_number => {
+                    leftovers.given_up.push(name.clone());
+                }
+                FileKind::Manifest if *number != manifest_number => leftovers.given_up.push(name.clone()),
+                _ => {}
+            }
+        }
+        leftovers
+    }
+
     /// The logs to replay, oldest first.
     fn needed_logs(&self, dir: &Path, state: &ManifestState, options: &Options) -> Result<Vec<u64>> {
         let is_needed =
             |&number: &u64| number >= state.log_number || (number == state.previous_log_number && number != 0);
         let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(is_needed).collect();
         logs.sort_unstable();
-        let salvage = options.recovery_mode == super::options::RecoveryMode::Salvage;
+        let salvage = options.recovery_mode == RecoveryMode::Salvage;
         if state.log_number != 0 && !logs.contains(&state.log_number) && !salvage {
             let path = dir.join(filename::log(state.log_number));
             return Err(Error::corruption(format!("{}: missing, and the MANIFEST needs it", path.display())));
         }
         Ok(logs)
     }
+}
+
+/// Files of the database's own that nothing needs any more.
+#[derive(Default)]
+struct Leftovers {
+    /// No MANIFEST ever named them.
+    never_used: Vec<String>,
+    /// The MANIFEST has given them up, or replaced them. If what it says is not durable, an older state needs them.
+    given_up: Vec<String>,
 }
 
 /// What an open has gathered before there is a database.
@@ -274,18 +323,19 @@ impl DbCore {
     }
 
     /// Gives the recovered memtables to the flusher and starts or continues a log.
-    fn start_writing(self: &Arc<Self>, mut recovered: Recovered, logs: &[u64], synced: bool) -> Result<()> {
-        let continued = match self.options.reuse_logs {
+    fn start_writing(self: &Arc<Self>, mut recovered: Recovered, logs: &[u64], reuse: bool) -> Result<()> {
+        let continued = match reuse {
             true => recovered.take_reusable(),
             false => None,
         };
         let continues = continued.is_some();
         let mut commit = match continued {
             Some((memtable, log, end)) => self.continue_log(memtable, log, end)?,
-            None => self.begin_log(recovered.last_sequence),
+            None => self.begin_log(recovered.last_sequence, logs.last().copied()),
         };
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
-        if (recovered.is_cut() || !synced) && !self.log_suspect.swap(true, Ordering::Relaxed) {
+        let leaves = recovered.is_cut() || !recovered.memtables.is_empty();
+        if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
             // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.
             commit.left_suspect_log = true;
         }
@@ -316,8 +366,10 @@ impl DbCore {
     }
 
     /// Starts a log. On a full disk the database opens all the same: reads work, and the first write tries again.
-    fn begin_log(&self, last_sequence: u64) -> Commit {
-        let number = self.numbers.take();
+    /// Until then the newest log found, if any, stands for the present one: the MANIFEST must not name a log that was
+    /// never made.
+    fn begin_log(&self, last_sequence: u64, newest_found: Option<u64>) -> Commit {
+        let mut number = self.numbers.take();
         let path = self.path(&filename::log(number));
         let log = match create_log(self.env.as_ref(), &self.options, &path) {
             Ok((log, syncer)) => {
@@ -327,6 +379,7 @@ impl DbCore {
             Err(error) => {
                 self.log(format!("no log could be started: {error}"));
                 self.log_suspect.store(true, Ordering::Relaxed);
+                number = newest_found.unwrap_or(0);
                 LogWriter::new(Box::new(NoFile(error)), 0)
             }
         };
@@ -349,22 +402,20 @@ impl DbCore {
         })
     }
 
-    /// Removes what earlier runs left behind.
-    fn clean_up(&self, files: &OwnFiles) {
-        let versions = self.versions.lock();
-        let live: BTreeSet<_> = versions.current().files().map(|(_, file)| file.number).collect();
-        let (manifest_number, log_number) = (versions.manifest_number(), versions.log_number());
-        for (name, kind, number) in &files.found {
-            let obsolete = match kind {
-                FileKind::Manifest => *number != manifest_number,
-                FileKind::Log => *number < log_number,
-                FileKind::Table => !live.contains(number),
-                FileKind::Temp => true,
-                FileKind::Current | FileKind::Lock | FileKind::InfoLog => false,
-            };
-            if obsolete && self.env.remove(&self.path(name)).is_ok() {
+    /// Removes what earlier runs left behind. A failure leaves it to the next open.
+    fn clean_up(&self, leftovers: &Leftovers) {
+        let remove = |name: &String| {
+            if self.env.remove(&self.path(name)).is_ok() {
                 self.log(format!("removed {name}, which nothing needs"));
             }
+        };
+        leftovers.never_used.iter().for_each(remove);
+        if leftovers.given_up.is_empty() {
+            return;
+        }
+        match self.versions.lock().prepare() {
+            Ok(()) => leftovers.given_up.iter().for_each(remove),
+            Err(error) => self.log(format!("obsolete files are kept: {error}")),
         }
     }
 }

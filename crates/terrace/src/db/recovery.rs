@@ -76,7 +76,8 @@ impl Recovered {
 enum Expected {
     /// It follows the batch before it.
     Exactly(SequenceNumber),
-    /// A log before it was torn and held nothing: all that is known is where the tables end.
+    /// It is the first: it continues the tables, which end there (Terrace) or earlier (LevelDB records what it had
+    /// handed out by then). More would mean that an earlier log lost all that it held.
     AtMost(SequenceNumber),
 }
 
@@ -100,7 +101,7 @@ pub(super) struct Replay<'a> {
 struct Progress {
     memtables: Vec<RecoveredMemtable>,
     last_sequence: SequenceNumber,
-    /// What must come next, once something was read.
+    /// What must come next; anything after damage that is salvaged.
     next: Option<Expected>,
     /// Everything up to here is known to have been durable.
     durable: SequenceNumber,
@@ -116,7 +117,7 @@ impl Replay<'_> {
         let mut progress = Progress {
             memtables: Vec::new(),
             last_sequence: flushed,
-            next: None,
+            next: Some(Expected::AtMost(flushed + 1)),
             durable: 0,
             problem: None,
             more_behind: false,
@@ -179,9 +180,6 @@ impl Replay<'_> {
                         if self.options.recovery_mode == RecoveryMode::Strict {
                             return Err(Error::corruption(message));
                         }
-                        // Whether anything is missing shows in the sequence numbers of the next log.
-                        let next = progress.last_sequence + 1;
-                        progress.next.get_or_insert(Expected::AtMost(next));
                     }
                     return Ok((!torn && offset == size).then_some(offset));
                 }

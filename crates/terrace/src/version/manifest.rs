@@ -25,6 +25,8 @@ pub(crate) struct ManifestState {
     /// Where the last record ends, and whether the file ends there too: only then may it be appended to.
     pub(crate) end: u64,
     pub(crate) ends_clean: bool,
+    /// What is wrong with the last record.
+    pub(crate) torn: Option<String>,
     pub(crate) edits: u64,
 }
 
@@ -43,8 +45,9 @@ pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
 
 /// Reads the MANIFEST `number` and checks it against the comparator in use.
 ///
-/// A bad record anywhere is a corruption; only a last record that was cut off by the end of the file is taken as
-/// never written, which is what a crash leaves of an edit that was not acknowledged.
+/// A bad record with a good one behind it is a corruption. A bad last record is taken as never written: a power cut
+/// leaves an edit that was not durable cut off, or of full length and partly zeros. Nothing relied on it then: files
+/// are removed only once the edit that gives them up is durable, so that the edit before it still finds its own.
 pub(crate) fn read_manifest(
     env: &dyn Env,
     dir: &Path,
@@ -64,6 +67,9 @@ pub(crate) fn read_manifest(
     loop {
         match reader.next()? {
             LogItem::Record { data, offset, end } => {
+                if let Some(damage) = state.torn {
+                    return Err(Error::corruption(damage));
+                }
                 let edit = VersionEdit::decode(data).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
                 if let Some(name) = &edit.comparator {
                     check_comparator(name, order, &place)?;
@@ -79,11 +85,14 @@ pub(crate) fn read_manifest(
                 state.end = end;
                 state.edits += 1;
             }
-            LogItem::Damage { offset, reason, .. } => {
-                return Err(Error::corruption(format!("{place} at offset {offset}: {reason}")));
+            LogItem::Damage { reason, .. } => {
+                state.torn.get_or_insert(reason);
             }
-            LogItem::End { torn, .. } => {
-                state.ends_clean = !torn && state.end == size;
+            LogItem::End { offset, torn } => {
+                if torn {
+                    state.torn.get_or_insert_with(|| format!("{place}: torn at offset {offset}"));
+                }
+                state.ends_clean = state.torn.is_none() && state.end == size;
                 break;
             }
         }

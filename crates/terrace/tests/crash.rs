@@ -1,0 +1,300 @@
+//! Power cuts and process deaths at every step of the disk: no acknowledged synced write is lost, and what is there
+//! afterwards is a prefix of what was written, whole batches only.
+//!
+//! A script is played on a simulated file system that records every step. Then, for every moment of the recording,
+//! disks are made as they may be after a power cut, opened, compared with the history of writes, and used again; some
+//! of them crash a second and third time, during recovery too. `TERRACE_TEST_SCALE` sets the size, `TERRACE_SEED`
+//! repeats one run.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use terrace::{Db, WriteOptions};
+use terrace_testkit::campaign::campaign;
+use terrace_testkit::driver::{Driver, read_all, read_all_ways};
+use terrace_testkit::history::{History, Survived};
+use terrace_testkit::option_set::OptionSet;
+use terrace_testkit::rng::{Rng, mix};
+use terrace_testkit::scale::scaled;
+use terrace_testkit::script::Script;
+use terrace_testkit::simfs::{DataLoss, EntryLoss, LogKind, PowerLoss, Recording, SimFs};
+use terrace_testkit::watchdog::Watchdog;
+
+/// The kinds of power cut tried at each moment, besides the death of the process alone.
+const RANDOM_LOSSES: u64 = 3;
+/// One state in so many is written to under recording and crashes again.
+const SECOND_CRASH_ONE_IN: usize = 60;
+
+/// How many states were opened, and how.
+#[derive(Default)]
+struct Counts {
+    states: Cell<u64>,
+    after_second_crash: Cell<u64>,
+    synced: Cell<u64>,
+}
+
+struct Trial<'a> {
+    seed: u64,
+    settings: OptionSet,
+    log_kind: LogKind,
+    path: PathBuf,
+    counts: &'a Counts,
+    watchdog: &'a Watchdog,
+}
+
+impl Trial<'_> {
+    /// Plays `script` under recording, then crashes at every moment of it, `depth` times in a row at some.
+    fn run(&self, fs: &SimFs, script: &Script, history: History, depth: usize) -> Result<(), String> {
+        fs.set_log_kind(self.log_kind);
+        fs.record();
+        let mut driver = Driver::new(fs, &self.path, &self.settings, history);
+        driver.play(script)?;
+        let history = driver.finish()?;
+        let recording = fs.take_recording();
+        let synced = history.writes().iter().filter(|write| write.sync).count();
+        self.counts.synced.set(self.counts.synced.get() + synced as u64);
+        self.crash_everywhere(&recording, &history, depth)
+            .map_err(|error| format!("script \"{}\", log {:?}: {error}", script.name, self.log_kind))
+    }
+
+    fn crash_everywhere(&self, recording: &Recording, history: &History, depth: usize) -> Result<(), String> {
+        let mut replay = recording.replay();
+        let mut rng = Rng::new(mix(self.seed) ^ depth as u64);
+        // Crashes of crashes multiply: try fewer moments the second and third time.
+        let stride = [13, 3, 1][depth.min(2)];
+        loop {
+            let at = replay.at();
+            if at.is_multiple_of(stride) || at == recording.len() {
+                let random: Vec<_> = (0..RANDOM_LOSSES).map(|_| PowerLoss::random(rng.next_u64())).collect();
+                for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY].into_iter().chain(random) {
+                    self.watchdog.feed(format!("crash: seed {}, moment {at}, {loss:?}", self.seed));
+                    let crash_again = depth > 0 && rng.one_in(SECOND_CRASH_ONE_IN);
+                    let process_only = loss.data == DataLoss::Nothing && loss.entries == EntryLoss::Nothing;
+                    let required =
+                        if process_only { history.required_without_power_loss(at) } else { history.required(at) };
+                    self.check(&replay.power_loss(loss), history, required, at, crash_again.then(|| depth - 1))
+                        .map_err(|error| {
+                            format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at))
+                        })?;
+                }
+            }
+            if !replay.advance() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Opens the disk after the crash, checks what is there, and goes on with it.
+    fn check(
+        &self,
+        fs: &SimFs,
+        history: &History,
+        required: usize,
+        at: usize,
+        crash_again: Option<usize>,
+    ) -> Result<(), String> {
+        self.counts.states.set(self.counts.states.get() + 1);
+        let before = crash_again.map(|_| fs.power_loss(PowerLoss::PROCESS_ONLY));
+        let open = || Db::open(&self.path, self.settings.options(fs.env()));
+        let db = open().map_err(|error| format!("open: {error}"))?;
+        let found = read_all_ways(&db)?;
+        let survived = history.check(&found, required, history.begun(at))?;
+        db.write(&marker(), WriteOptions::sync()).map_err(|error| format!("write after recovery: {error}"))?;
+        db.close().map_err(|error| format!("close after recovery: {error}"))?;
+        let db = open().map_err(|error| format!("open a second time: {error}"))?;
+        let again = read_all(&db).map_err(|error| error.to_string())?;
+        let mut expected = found;
+        expected.retain(|(key, _)| key != MARKER);
+        expected.push((MARKER.to_vec(), b"1".to_vec()));
+        if again != expected {
+            return Err(format!("{} entries after recovery, {} after opening again", expected.len(), again.len()));
+        }
+        db.close().map_err(|error| format!("close: {error}"))?;
+        match (crash_again, before) {
+            (Some(depth), Some(fs)) => {
+                self.counts.after_second_crash.set(self.counts.after_second_crash.get() + 1);
+                self.go_on(&fs, history, survived, depth).map_err(|error| format!("then {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Recovers once more, under recording, writes a little, and crashes everywhere in that.
+    fn go_on(&self, fs: &SimFs, history: &History, survived: Survived, depth: usize) -> Result<(), String> {
+        let script = Script::random(mix(self.seed ^ survived.writes as u64), 12);
+        self.run(fs, &script, history.after(survived), depth)
+    }
+}
+
+/// A key behind every other.
+const MARKER: &[u8] = &[0xff; 40];
+
+fn marker() -> terrace::WriteBatch {
+    let mut batch = terrace::WriteBatch::new();
+    batch.put(MARKER, b"1");
+    batch
+}
+
+fn trial<'a>(seed: u64, settings: OptionSet, counts: &'a Counts, watchdog: &'a Watchdog) -> Trial<'a> {
+    let log_kind = if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain };
+    // The reversed order has no place for the marker at the end.
+    let settings = OptionSet { reverse: false, paranoid_checks: false, ..settings };
+    Trial { seed, settings, log_kind, path: Path::new("/data/db").to_owned(), counts, watchdog }
+}
+
+fn report(name: &str, counts: &Counts) {
+    println!(
+        "{name}: {} crash states, {} of them crashed again; {} acknowledged synced writes, 0 lost",
+        counts.states.get(),
+        counts.after_second_crash.get(),
+        counts.synced.get()
+    );
+}
+
+#[test]
+fn scripts_survive_a_crash_at_every_step() {
+    let counts = Counts::default();
+    let watchdog = Watchdog::new(Duration::from_secs(120), "scripts_survive_a_crash_at_every_step");
+    let rounds = scaled(16).max(2);
+    campaign("scripts_survive_a_crash_at_every_step", rounds, |seed| {
+        let mut rng = Rng::new(seed);
+        for (number, script) in Script::all().iter().enumerate() {
+            let settings = OptionSet { mapped_log: rng.one_in(2), reuse_logs: rng.one_in(2), ..OptionSet::default() };
+            trial(seed ^ number as u64, settings, &counts, &watchdog).run(&SimFs::new(), script, History::new(), 2)?;
+        }
+        Ok(())
+    });
+    report("scripts_survive_a_crash_at_every_step", &counts);
+}
+
+#[test]
+fn random_work_survives_a_crash_at_every_step() {
+    let counts = Counts::default();
+    let watchdog = Watchdog::new(Duration::from_secs(120), "random_work_survives_a_crash_at_every_step");
+    campaign("random_work_survives_a_crash_at_every_step", scaled(60), |seed| {
+        let settings = OptionSet::random(&mut Rng::new(seed));
+        let script = Script::random(seed, 60);
+        trial(seed, settings.clone(), &counts, &watchdog)
+            .run(&SimFs::new(), &script, History::new(), 2)
+            .map_err(|error| format!("{error}\n  under {settings:?}"))
+    });
+    report("random_work_survives_a_crash_at_every_step", &counts);
+}
+
+/// One write of several threads' work; its key says whose and which it is.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    sync: bool,
+    began: usize,
+    acknowledged: usize,
+}
+
+const WRITERS: usize = 3;
+
+fn key_of(writer: usize, number: usize) -> Vec<u8> {
+    format!("{writer}/{number:05}").into_bytes()
+}
+
+/// Several threads write under recording; each notes what it did.
+fn write_at_once(fs: &SimFs, db: &Db, seed: u64) -> Result<Vec<Vec<Done>>, String> {
+    let write = |writer: usize| -> terrace::Result<Vec<Done>> {
+        let mut rng = Rng::new(seed ^ mix(writer as u64));
+        let mut done = Vec::new();
+        for number in 0..60 {
+            let sync = rng.one_in(4);
+            let mut batch = terrace::WriteBatch::new();
+            batch.put(key_of(writer, number), rng.bytes(*rng.clone().pick(&[0, 30, 400, 9_000])));
+            let began = fs.steps();
+            db.write(&batch, if sync { WriteOptions::sync() } else { WriteOptions::new() })?;
+            done.push(Done { sync, began, acknowledged: fs.steps() });
+        }
+        Ok(done)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        let outcomes = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        outcomes.collect::<terrace::Result<_>>().map_err(|error| error.to_string())
+    })
+}
+
+/// Whether a crash at moment `at` may leave `survived[writer]` writes of each writer: every acknowledged synced write,
+/// and with every write all that were acknowledged before it began.
+fn check_writers(done: &[Vec<Done>], survived: &[usize], at: usize, process_only: bool) -> Result<(), String> {
+    for (writer, writes) in done.iter().enumerate() {
+        for (number, write) in writes.iter().enumerate() {
+            let there = number < survived[writer];
+            if !there && write.acknowledged <= at && (write.sync || process_only) {
+                return Err(format!("LOST: write {number} of writer {writer}: {write:?}"));
+            }
+            if there && write.began > at {
+                return Err(format!("write {number} of writer {writer} had not begun: {write:?}"));
+            }
+            if !there {
+                continue;
+            }
+            for (other, others) in done.iter().enumerate() {
+                let before = others.iter().rposition(|earlier| earlier.acknowledged <= write.began);
+                if before.is_some_and(|before| before >= survived[other]) {
+                    return Err(format!(
+                        "A HOLE: write {number} of writer {writer} is there, write {before:?} of writer {other}, \
+                         acknowledged before, is not"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn several_writers_survive_a_crash_at_every_step() {
+    let watchdog = Watchdog::new(Duration::from_secs(120), "several_writers");
+    let states = Cell::new(0u64);
+    let path = Path::new("/data/db");
+    campaign("several_writers_survive_a_crash_at_every_step", scaled(20), |seed| {
+        watchdog.feed(format!("several_writers: seed {seed}"));
+        let mut rng = Rng::new(seed);
+        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let fs = SimFs::new();
+        fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
+        fs.record();
+        let db = Db::open(path, settings.options(fs.env())).map_err(|error| error.to_string())?;
+        let done = write_at_once(&fs, &db, seed)?;
+        db.close().map_err(|error| error.to_string())?;
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        loop {
+            let at = replay.at();
+            let random = PowerLoss::random(rng.next_u64());
+            for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, random] {
+                states.set(states.get() + 1);
+                let fs = replay.power_loss(loss);
+                let context = |error: String| {
+                    format!(
+                        "crash after step {at}, {loss:?}: {error}\n{}\n  under {settings:?}",
+                        recording.describe(at)
+                    )
+                };
+                let db = Db::open(path, settings.options(fs.env())).map_err(|e| context(e.to_string()))?;
+                let found = read_all_ways(&db).map_err(context)?;
+                let mut survived = [0; WRITERS];
+                for (writer, survived) in survived.iter_mut().enumerate() {
+                    let there = |number: usize| found.binary_search_by(|(key, _)| key[..].cmp(&key_of(writer, number)));
+                    let of_writer = found.iter().filter(|(key, _)| key.starts_with(format!("{writer}/").as_bytes()));
+                    *survived = of_writer.count();
+                    if (0..*survived).any(|number| there(number).is_err()) {
+                        return Err(context(format!("A HOLE among the writes of writer {writer}")));
+                    }
+                }
+                let process_only = loss.data == DataLoss::Nothing && loss.entries == EntryLoss::Nothing;
+                check_writers(&done, &survived, at, process_only).map_err(context)?;
+                db.close().map_err(|error| context(error.to_string()))?;
+            }
+            if !replay.advance() {
+                return Ok(());
+            }
+        }
+    });
+    println!("several_writers_survive_a_crash_at_every_step: {} crash states, 0 lost", states.get());
+}

@@ -1,0 +1,218 @@
+//! One input or output operation fails, once or from then on: no panic, no hang, no lie.
+//!
+//! Every script is played once for every operation it makes, every kind of failure, and for failures that pass and
+//! that stay. The database may answer with errors; what it acknowledged must be there when the file system works
+//! again, and what it acknowledged as synced also after a power cut. `TERRACE_TEST_SCALE` sets the share of the cases
+//! that is tried, `TERRACE_SEED` chooses another share.
+
+use std::path::Path;
+use std::time::Duration;
+
+use terrace::{Db, Env, ErrorKind};
+use terrace_testkit::campaign::{chosen_seed, panics};
+use terrace_testkit::driver::{Driver, read_all, read_all_ways};
+use terrace_testkit::history::History;
+use terrace_testkit::option_set::OptionSet;
+use terrace_testkit::rng::{Rng, mix};
+use terrace_testkit::scale::scaled;
+use terrace_testkit::script::{Action, Script};
+use terrace_testkit::simfs::{Fault, FaultPlan, LogKind, OpKind, PowerLoss, SimFs};
+use terrace_testkit::watchdog::Watchdog;
+
+const PATH: &str = "/data/db";
+
+fn file_system(settings: &OptionSet) -> SimFs {
+    let fs = SimFs::new();
+    fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
+    fs
+}
+
+/// How many operations of each kind `script` makes when all goes well.
+fn operations(script: &Script, settings: &OptionSet) -> u64 {
+    let fs = file_system(settings);
+    let mut driver = Driver::new(&fs, Path::new(PATH), settings, History::new());
+    driver.play(script).unwrap_or_else(|error| panic!("without a fault: {error}"));
+    driver.finish().unwrap_or_else(|error| panic!("without a fault: {error}"));
+    fs.operations()
+}
+
+/// Plays `script` while `plan` holds, then looks at what is left. Answers whether something failed.
+fn play(script: &Script, settings: &OptionSet, plan: &FaultPlan, seed: u64) -> Result<bool, String> {
+    let fs = file_system(settings);
+    if plan.fault == Fault::Access {
+        // Directories above that may not be read are somebody else's, and durable already.
+        let dir = Path::new(PATH);
+        fs.create_dir(dir, 0o755).expect("create directory");
+        dir.ancestors().skip(1).for_each(|above| fs.sync_dir(above).expect("sync directory"));
+    }
+    fs.record();
+    fs.set_faults(Some(plan.clone()));
+    let mut failed = Vec::new();
+    play_on(&fs, script, settings, seed, &mut failed).map_err(|error| {
+        let recording = fs.take_recording();
+        format!("{error}\n  failed: {failed:?}\n{}", recording.describe(recording.len()))
+    })
+}
+
+fn play_on(
+    fs: &SimFs,
+    script: &Script,
+    settings: &OptionSet,
+    seed: u64,
+    failed: &mut Vec<String>,
+) -> Result<bool, String> {
+    let mut driver = Driver::new(fs, Path::new(PATH), settings, History::new()).tolerant();
+    let played = driver.play(script);
+    *failed = fs.injections();
+    played?;
+    let power_cut = fs.power_loss(PowerLoss::STRICT);
+    let another_cut = fs.power_loss(PowerLoss::random(seed));
+    let at = fs.steps();
+    let injected = fs.injected() > 0;
+    for error in driver.errors() {
+        if error.kind() == ErrorKind::Corruption {
+            return Err(format!("a failing device is reported as damage: {error}"));
+        }
+    }
+    if !injected && let Some(error) = driver.errors().first() {
+        return Err(format!("an error without a fault: {error}"));
+    }
+    let history = driver.finish()?;
+    fs.set_faults(None);
+    let everything = history.writes().len();
+    after(fs, settings, &history, everything).map_err(|error| format!("healed: {error}"))?;
+    let required = history.required(at);
+    after(&power_cut, settings, &history, required).map_err(|error| format!("after a power cut: {error}"))?;
+    after(&another_cut, settings, &history, required).map_err(|error| format!("after another power cut: {error}"))?;
+    Ok(injected)
+}
+
+fn after(fs: &SimFs, settings: &OptionSet, history: &History, required: usize) -> Result<(), String> {
+    let open = || Db::open(PATH, settings.options(fs.env()));
+    let db = open().map_err(|error| format!("open: {error}"))?;
+    let found = read_all_ways(&db)?;
+    history.check_keys(&found, required)?;
+    db.put("~after", "1").map_err(|error| format!("put: {error}"))?;
+    db.close().map_err(|error| format!("close: {error}"))?;
+    let db = open().map_err(|error| format!("open again: {error}"))?;
+    let mut again = read_all(&db).map_err(|error| error.to_string())?;
+    again.retain(|(key, _)| key != b"~after");
+    if again != found {
+        return Err("opening again shows something else".to_owned());
+    }
+    db.close().map_err(|error| format!("close: {error}"))
+}
+
+#[test]
+fn every_single_failure_is_survived() {
+    let watchdog = Watchdog::new(Duration::from_secs(60), "faults");
+    let before = panics();
+    let (mut cases, mut injected) = (0u64, 0u64);
+    let full = 1_000_000;
+    let share = scaled(full);
+    let seed = chosen_seed().unwrap_or(0);
+    for (number, script) in Script::all().iter().enumerate() {
+        let settings = OptionSet { mapped_log: number % 2 == 0, reuse_logs: number % 3 == 0, ..OptionSet::default() };
+        for after in 0..operations(script, &settings) {
+            for fault in Fault::ALL {
+                for forever in [false, true] {
+                    let case =
+                        mix(seed) ^ mix(number as u64) ^ mix(after << 8 | (fault as u64) << 1 | u64::from(forever));
+                    if mix(case) % full >= share {
+                        continue;
+                    }
+                    let plan = FaultPlan::at(after, fault, forever);
+                    let label = format!("faults: script \"{}\", {plan:?}, {settings:?}", script.name);
+                    watchdog.feed(label.clone());
+                    cases += 1;
+                    match play(script, &settings, &plan, case) {
+                        Ok(hit) => injected += u64::from(hit),
+                        Err(error) => panic!("{label}: {error}"),
+                    }
+                    assert_eq!(panics(), before, "{label}: a thread panicked");
+                }
+            }
+        }
+    }
+    println!("every_single_failure_is_survived: {cases} cases, {injected} failures met");
+    assert!(injected * 10 > cases * 8, "too many faults never happened");
+}
+
+/// Every place that syncs a file or directory, failing alone.
+#[test]
+fn a_failed_sync_is_never_acknowledged() {
+    let watchdog = Watchdog::new(Duration::from_secs(60), "failed syncs");
+    let settings = OptionSet::default();
+    let mut cases = 0;
+    for script in Script::all() {
+        for kind in [OpKind::Sync, OpKind::SyncDir] {
+            for fault in [Fault::Io, Fault::NoSpace, Fault::Late] {
+                for after in 0.. {
+                    let plan = FaultPlan { kinds: vec![kind], ..FaultPlan::at(after, fault, false) };
+                    let label = format!("failed syncs: script \"{}\", {plan:?}", script.name);
+                    watchdog.feed(label.clone());
+                    match play(&script, &settings, &plan, after) {
+                        Ok(true) => cases += 1,
+                        Ok(false) => break,
+                        Err(error) => panic!("{label}: {error}"),
+                    }
+                }
+            }
+        }
+    }
+    println!("a_failed_sync_is_never_acknowledged: {cases} syncs failed");
+    assert!(cases > 100);
+}
+
+/// LevelDB's fault: after one failed append, 60 of 60 later synced puts were acknowledged and gone.
+#[test]
+fn a_failed_append_does_not_swallow_later_writes() {
+    for fault in [Fault::Short, Fault::NoSpace, Fault::Io, Fault::Late] {
+        for after in [0, 1, 5] {
+            let settings = OptionSet::default();
+            let fs = file_system(&settings);
+            let mut driver = Driver::new(&fs, Path::new(PATH), &settings, History::new()).tolerant();
+            driver.play(&Script { name: "open".to_owned(), actions: vec![] }).expect("open");
+            let kinds = vec![OpKind::Append];
+            fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(after, fault, false) }));
+            let put = |n: u8| terrace_testkit::model::Change::Put(vec![b'k', n], vec![n; 3000]);
+            let actions = (0..60).map(|n| Action::Write(vec![put(n)], true)).collect();
+            driver.play_on(&Script { name: "sixty".to_owned(), actions }).expect("tolerant");
+            let acknowledged = driver.history().writes().iter().filter(|w| w.acknowledged.is_some()).count();
+            assert_eq!(fs.injected(), 1);
+            let at = fs.steps();
+            let cut = fs.power_loss(PowerLoss::STRICT);
+            let history = driver.finish().expect("tolerant");
+            after_check(&cut, &settings, &history, at);
+            println!("a_failed_append: {fault:?} after {after}: {acknowledged} of 60 acknowledged, all there");
+        }
+    }
+}
+
+fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
+    if let Err(error) = after(fs, settings, history, history.required(at)) {
+        panic!("{error}");
+    }
+}
+
+/// A seed for hangs and races that only show at random moments.
+#[test]
+fn failures_at_random_moments_of_random_work_are_survived() {
+    let watchdog = Watchdog::new(Duration::from_secs(60), "random faults");
+    terrace_testkit::campaign::campaign("failures_at_random_moments", scaled(3_000), |seed| {
+        let mut rng = Rng::new(seed);
+        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let script = Script::random(seed, 40);
+        let after = rng.below(*rng.clone().pick(&[30, 200, 1000])) as u64;
+        let mut plan = FaultPlan::at(after, *rng.pick(&Fault::ALL), rng.one_in(2));
+        if rng.one_in(3) {
+            plan.kinds = vec![*rng.pick(&OpKind::ALL)];
+        }
+        if rng.one_in(3) {
+            plan.suffix = (*rng.pick(&[".log", ".ldb", "MANIFEST-000002", "CURRENT", ".dbtmp", "db"])).to_owned();
+        }
+        watchdog.feed(format!("random faults: seed {seed}, {plan:?}"));
+        play(&script, &settings, &plan, seed).map_err(|error| format!("{plan:?}: {error}\n  under {settings:?}"))?;
+        Ok(())
+    });
+}
