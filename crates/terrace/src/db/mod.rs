@@ -19,6 +19,7 @@ mod destroy;
 pub(crate) mod events;
 mod handle;
 mod info_log;
+pub mod inspect;
 mod manual;
 mod open;
 pub(crate) mod options;

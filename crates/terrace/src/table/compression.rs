@@ -35,6 +35,17 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The size to which a block of a foreign compression may always grow.
 const FOREIGN_FLOOR: usize = 64 << 20;
 
+/// What people call the compression of a block.
+pub(super) fn name(kind: u8) -> &'static str {
+    match kind {
+        RAW => "none",
+        SNAPPY => "snappy",
+        ZSTD_OR_ZLIB => "zstd or zlib",
+        DEFLATE => "deflate",
+        _ => "unknown",
+    }
+}
+
 /// The bytes of a compressed block. `kind` is not [`RAW`].
 pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Box<[u8]>, &'static str> {
     match kind {

@@ -4,6 +4,7 @@
 //! same code serves the engine's tables of internal keys and LevelDB's public tables of plain keys; [`TableOrder`] is
 //! the difference.
 
+mod anatomy;
 mod block;
 mod block_builder;
 mod block_cache;
@@ -26,8 +27,10 @@ mod table_builder;
 pub use block_cache::BlockCache;
 pub use compression::Compression;
 
+pub(crate) use anatomy::TableAnatomy;
 pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::{ReadCounters, ReadTotals};
+pub(crate) use format::BlockHandle;
 pub(crate) use full_filter::hash_key;
 pub(crate) use iter::TableIter;
 pub(crate) use order::TableOrder;

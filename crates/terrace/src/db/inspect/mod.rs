@@ -1,0 +1,100 @@
+//! Single files taken apart for people: tables, write-ahead logs and MANIFESTs.
+//!
+//! Nothing but the one file is read, no lock is taken and nothing is changed. Damage is reported as a piece of the
+//! file, and what can be read behind it follows; an `Err` means that the file could not be read at all, or is not of
+//! the kind that was asked for. Any thread may call these functions; each runs on the caller's.
+//!
+//! The order of keys is not checked: a table does not know its comparator. `verify` checks it.
+
+mod items;
+mod log;
+mod manifest;
+mod table;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::env::{RandomAccessFile, ReadAccess};
+
+use super::options::Options;
+
+pub use items::{
+    AddedTable, BatchItem, BlockItem, Damage, EditItem, Effect, EntryItem, Extent, LogItem, LogSummary, ManifestItem,
+    ManifestSummary, OperationItem, TableItem, TableSummary,
+};
+pub use log::log;
+pub use manifest::manifest;
+pub use table::{filter_name, table};
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// Sorted entries: `N.ldb`, `N.sst`.
+    Table,
+    /// A write-ahead log: `N.log`.
+    Log,
+    /// The history of the set of tables: `MANIFEST-N`.
+    Manifest,
+}
+
+/// What the file at `path` is, by its name or, failing that, by what is in it; `None` if neither says.
+pub fn kind(path: &Path, options: &Options) -> Result<Option<FileKind>> {
+    if let Some(kind) = kind_by_name(path) {
+        return Ok(Some(kind));
+    }
+    if table::is_table(path, options)? {
+        return Ok(Some(FileKind::Table));
+    }
+    // Logs and MANIFESTs have the same frame, and hardly any bytes are both an edit and a batch.
+    if manifest::is_manifest(path, options)? {
+        return Ok(Some(FileKind::Manifest));
+    }
+    Ok(log::is_log(path, options)?.then_some(FileKind::Log))
+}
+
+fn kind_by_name(path: &Path) -> Option<FileKind> {
+    let name = path.file_name()?.to_str()?;
+    match name.rsplit_once('.') {
+        Some((_, "ldb" | "sst")) => Some(FileKind::Table),
+        Some((_, "log")) => Some(FileKind::Log),
+        _ => name.starts_with("MANIFEST-").then_some(FileKind::Manifest),
+    }
+}
+
+fn open(path: &Path, options: &Options) -> Result<Arc<dyn RandomAccessFile>> {
+    // Not mapped: somebody may truncate a file while it is looked at.
+    options.env.open_random(path, ReadAccess::Pread)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Counts damage and shows it to the visitor.
+struct DamageCounter {
+    damages: u64,
+}
+
+impl DamageCounter {
+    fn new() -> Self {
+        DamageCounter { damages: 0 }
+    }
+
+    fn count(&mut self, offset: Option<u64>, message: impl Into<String>) -> Damage {
+        self.damages += 1;
+        Damage { offset, message: message.into() }
+    }
+
+    /// An error while a part of the file was read: damage if it is the file's, an error if it is the system's.
+    fn count_error(&mut self, offset: u64, error: Error) -> Result<Damage> {
+        if error.kind() == ErrorKind::Corruption {
+            return Ok(self.count(Some(offset), error.message()));
+        }
+        Err(error)
+    }
+}
+
+/// Whether the visitor has seen enough.
+type Flow = ControlFlow<()>;

@@ -1,0 +1,199 @@
+//! Tables.
+
+use std::path::Path;
+
+use super::items::{BlockItem, Damage, Effect, EntryItem, Extent, TableItem, TableSummary};
+use super::{DamageCounter, Flow, name_of, open};
+use crate::base::error::{ErrorKind, Result};
+use crate::base::internal_key::{self, EntryKind, ParsedKey};
+use crate::db::options::Options;
+use crate::table::{BlockHandle, TableAnatomy};
+
+/// Reads the table at `path` from its first block to its last and calls `visit` with every piece until it breaks off.
+/// Every block's checksum is checked.
+pub fn table(path: &Path, options: &Options, visit: &mut dyn FnMut(TableItem<'_>) -> Flow) -> Result<TableSummary> {
+    let file = open(path, options)?;
+    let file_size = file.size();
+    let anatomy = TableAnatomy::open(file, name_of(path))?;
+    let summary = TableSummary {
+        file_size,
+        index: extent(anatomy.index()),
+        metaindex: extent(anatomy.metaindex()),
+        ..TableSummary::default()
+    };
+    let mut inspection = Inspection { anatomy, summary, damages: DamageCounter::new(), visit };
+    let _ = inspection.run()?;
+    inspection.summary.damages = inspection.damages.damages;
+    Ok(inspection.summary)
+}
+
+/// The name of the filter policy whose filter the table at `path` carries. Reads the end of the file alone.
+pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
+    let anatomy = TableAnatomy::open(open(path, options)?, name_of(path))?;
+    let (blocks, _) = meta_blocks(&anatomy)?;
+    Ok(blocks.iter().find_map(|(name, _)| TableAnatomy::filter_policy_name(name)).map(str::to_owned))
+}
+
+/// Whether the file ends as a table does.
+pub(super) fn is_table(path: &Path, options: &Options) -> Result<bool> {
+    match TableAnatomy::open(open(path, options)?, name_of(path)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn extent(handle: BlockHandle) -> Extent {
+    Extent { offset: handle.offset, size: handle.size }
+}
+
+/// What the metaindex lists, and how many of its entries point nowhere.
+fn meta_blocks(anatomy: &TableAnatomy) -> Result<(Vec<(String, Extent)>, u64)> {
+    let handle = anatomy.metaindex();
+    let block = anatomy.block(handle)?;
+    let (mut blocks, mut astray) = (Vec::new(), 0);
+    let _ = anatomy.for_each_entry(handle, &block, |name, value| {
+        match anatomy.handle(value) {
+            Some(handle) => blocks.push((String::from_utf8_lossy(name).into_owned(), extent(handle))),
+            None => astray += 1,
+        }
+        Flow::Continue(())
+    })?;
+    Ok((blocks, astray))
+}
+
+struct Inspection<'a> {
+    anatomy: TableAnatomy,
+    summary: TableSummary,
+    damages: DamageCounter,
+    visit: &'a mut dyn FnMut(TableItem<'_>) -> Flow,
+}
+
+impl Inspection<'_> {
+    fn run(&mut self) -> Result<Flow> {
+        let mut blocks: Vec<(Vec<u8>, Option<BlockHandle>)> = Vec::new();
+        let handle = self.anatomy.index();
+        let index = self.anatomy.block(handle).and_then(|block| {
+            self.anatomy.for_each_entry(handle, &block, |separator, value| {
+                blocks.push((separator.to_vec(), self.anatomy.handle(value)));
+                Flow::Continue(())
+            })
+        });
+        // The entries before the damage are good for something.
+        if let Err(error) = index {
+            let damage = self.damages.count_error(handle.offset, error.context("index"))?;
+            if self.damage(damage).is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        for (separator, block) in &blocks {
+            let flow = match block {
+                Some(block) => self.block(separator, *block)?,
+                None => {
+                    let damage = self.damages.count(Some(handle.offset), "index: an entry points outside the file");
+                    self.damage(damage)
+                }
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        self.meta_blocks()
+    }
+
+    fn block(&mut self, separator: &[u8], handle: BlockHandle) -> Result<Flow> {
+        let block = match self.anatomy.block(handle) {
+            Ok(block) => block,
+            Err(error) => {
+                let damage = self.damages.count_error(handle.offset, error)?;
+                return Ok(self.damage(damage));
+            }
+        };
+        let mut entries = 0;
+        // Counted first, because the block is shown before its entries. Damage shows in the second pass.
+        let _ = self.anatomy.for_each_entry(handle, &block, |_, _| {
+            entries += 1;
+            Flow::Continue(())
+        });
+        self.summary.blocks += 1;
+        self.summary.stored_bytes += handle.size;
+        self.summary.raw_bytes += block.raw_size();
+        let item = TableItem::Block(BlockItem {
+            extent: extent(handle),
+            compression: block.compression,
+            raw_size: block.raw_size(),
+            entries,
+            separator: internal_key::user_key(separator),
+        });
+        if (self.visit)(item).is_break() {
+            return Ok(Flow::Break(()));
+        }
+        let Inspection { anatomy, summary, damages, visit } = self;
+        let walked = anatomy.for_each_entry(handle, &block, |key, value| {
+            let Some(parsed) = ParsedKey::parse(key) else {
+                let shown = key.escape_ascii();
+                let damage = damages.count(Some(handle.offset), format!("an entry's key is no internal key: {shown}"));
+                return visit(TableItem::Damage(damage));
+            };
+            count(summary, &parsed, value);
+            visit(TableItem::Entry(EntryItem {
+                key: parsed.user_key,
+                sequence: parsed.sequence,
+                effect: match parsed.kind {
+                    EntryKind::Value => Effect::Put,
+                    EntryKind::Deletion => Effect::Delete,
+                },
+                value,
+            }))
+        });
+        match walked {
+            Ok(flow) => Ok(flow),
+            Err(error) => {
+                let damage = self.damages.count_error(handle.offset, error)?;
+                Ok(self.damage(damage))
+            }
+        }
+    }
+
+    fn meta_blocks(&mut self) -> Result<Flow> {
+        let offset = self.anatomy.metaindex().offset;
+        let damage = match meta_blocks(&self.anatomy) {
+            Ok((blocks, astray)) => {
+                self.summary.meta_blocks = blocks;
+                (astray > 0).then(|| self.damages.count(Some(offset), "metaindex: an entry points outside the file"))
+            }
+            Err(error) => Some(self.damages.count_error(offset, error.context("metaindex"))?),
+        };
+        if let Some(damage) = damage
+            && self.damage(damage).is_break()
+        {
+            return Ok(Flow::Break(()));
+        }
+        for (name, extent) in self.summary.meta_blocks.clone() {
+            let handle = BlockHandle { offset: extent.offset, size: extent.size };
+            if let Err(error) = self.anatomy.check(handle) {
+                let damage = self.damages.count_error(handle.offset, error.context(name))?;
+                if self.damage(damage).is_break() {
+                    return Ok(Flow::Break(()));
+                }
+            }
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    fn damage(&mut self, damage: Damage) -> Flow {
+        (self.visit)(TableItem::Damage(damage))
+    }
+}
+
+fn count(summary: &mut TableSummary, entry: &ParsedKey<'_>, value: &[u8]) {
+    summary.entries += 1;
+    summary.deletions += u64::from(entry.kind == EntryKind::Deletion);
+    summary.key_bytes += entry.user_key.len() as u64;
+    summary.value_bytes += value.len() as u64;
+    let (smallest, largest) = summary.sequences.unwrap_or((entry.sequence, entry.sequence));
+    summary.sequences = Some((smallest.min(entry.sequence), largest.max(entry.sequence)));
+    let (_, last) = summary.bounds.get_or_insert_with(|| (entry.user_key.to_vec(), Vec::new()));
+    last.clear();
+    last.extend_from_slice(entry.user_key);
+}

@@ -1,0 +1,110 @@
+//! The parts of a table, taken out one by one for people to look at.
+//!
+//! [`Table`](super::Table) refuses a table whose index is damaged; this shows whatever can still be read of it. Keys
+//! are plain bytes here: what tags they carry is for the caller to see.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::env::RandomAccessFile;
+
+use super::block::{Block, Damage};
+use super::block_iter::BlockIter;
+use super::compression;
+use super::filter_block::FILTER_PREFIX;
+use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
+use super::full_filter::FULL_FILTER_NAME;
+
+/// A table of which the footer makes sense, and nothing else is known.
+pub(crate) struct TableAnatomy {
+    file: Arc<dyn RandomAccessFile>,
+    name: String,
+    footer: Footer,
+}
+
+/// A block whose checksum is right and whose frame makes sense.
+pub(crate) struct BlockAnatomy {
+    block: Arc<Block>,
+    /// The name of its compression.
+    pub(crate) compression: &'static str,
+}
+
+impl TableAnatomy {
+    pub(crate) fn open(file: Arc<dyn RandomAccessFile>, name: String) -> Result<Self> {
+        let footer = Footer::read(file.as_ref(), &name)?;
+        Ok(TableAnatomy { file, name, footer })
+    }
+
+    pub(crate) fn index(&self) -> BlockHandle {
+        self.footer.index
+    }
+
+    pub(crate) fn metaindex(&self) -> BlockHandle {
+        self.footer.metaindex
+    }
+
+    /// The handle that the value of an entry of index or metaindex holds.
+    pub(crate) fn handle(&self, mut value: &[u8]) -> Option<BlockHandle> {
+        let limit = self.file.size().saturating_sub(FOOTER_SIZE as u64);
+        BlockHandle::decode(&mut value).filter(|handle| handle.fits_before(limit))
+    }
+
+    /// Whether the metaindex calls a filter so; then the name of the filter's policy.
+    pub(crate) fn filter_policy_name(meta_block: &str) -> Option<&str> {
+        meta_block.strip_prefix(FILTER_PREFIX)
+    }
+
+    /// Whether the metaindex calls the filter for the whole table so.
+    pub(crate) fn is_table_filter(meta_block: &str) -> bool {
+        meta_block == FULL_FILTER_NAME
+    }
+
+    /// The block of entries at `handle`.
+    pub(crate) fn block(&self, handle: BlockHandle) -> Result<BlockAnatomy> {
+        let data = read_block(&self.file, handle, &self.name)?;
+        let mut kind = [0];
+        // `read_block` has read the trailer already.
+        self.file.read_at(handle.offset + handle.size, &mut kind)?;
+        let block = Block::parse(data).map_err(|damage| self.damaged(handle, damage))?;
+        Ok(BlockAnatomy { block: Arc::new(block), compression: compression::name(kind[0]) })
+    }
+
+    /// Checks the checksum of the block at `handle`, whatever it holds.
+    pub(crate) fn check(&self, handle: BlockHandle) -> Result<()> {
+        read_block(&self.file, handle, &self.name).map(drop)
+    }
+
+    /// Calls `visit` with the entries of `block`, which came from `handle`, until it breaks off.
+    pub(crate) fn for_each_entry(
+        &self,
+        handle: BlockHandle,
+        block: &BlockAnatomy,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let mut iter = BlockIter::new(0);
+        iter.set_block(Some(Arc::clone(&block.block)));
+        iter.seek_to_first();
+        while iter.valid() {
+            if visit(iter.key(), iter.value()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            iter.next();
+        }
+        match iter.damage() {
+            Some(damage) => Err(self.damaged(handle, damage)),
+            None => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    fn damaged(&self, handle: BlockHandle, damage: Damage) -> Error {
+        Error::corruption(format!("{}: block at offset {}: {damage}", self.name, handle.offset))
+    }
+}
+
+impl BlockAnatomy {
+    /// Bytes after decompression.
+    pub(crate) fn raw_size(&self) -> u64 {
+        self.block.bytes().len() as u64
+    }
+}
