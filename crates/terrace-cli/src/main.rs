@@ -1,2 +1,57 @@
-//! .
-fn main() {}
+//! The command `terrace`: look into, change, check and measure a Terrace or LevelDB database.
+//!
+//! One process, one command, one database. Standard output carries data and nothing else; messages and progress go to
+//! standard error. The exit status is 0, 1 (the key is not there, or damage was found) or 2 (wrong usage, or any other
+//! failure).
+
+mod args;
+mod bench;
+mod columns;
+mod commands;
+mod directory;
+mod failure;
+mod interchange;
+mod opening;
+mod output;
+mod progress;
+mod range;
+mod shell;
+mod source;
+mod text;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
+    let mut out = output::Output::stdout();
+    let result = cli.run(&mut out).and_then(|()| out.flush());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Help that was asked for goes to standard output. A mistake is reported as every other failure is, with what the
+/// parser has to say about it.
+fn explain(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Whoever closed standard output did not want it.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let failure = Failure::other(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+    failure.report();
+    ExitCode::from(failure.status())
+}

@@ -1,0 +1,340 @@
+//! The command line: which commands there are, and what they share.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use terrace::Db;
+
+use crate::bench::BenchArgs;
+use crate::commands::entries::{DeleteArgs, GetArgs, PutArgs};
+use crate::commands::inspect::InspectArgs;
+use crate::commands::report::{FilesArgs, StatArgs};
+use crate::commands::scan::ScanArgs;
+use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
+use crate::commands::upkeep::{CompactArgs, DestroyCommand};
+use crate::commands::{Run, Session};
+use crate::failure::Result;
+use crate::opening::{Missing, OpenArgs, WriteArgs};
+use crate::output::Output;
+use crate::shell::ShellCommand;
+use crate::text::Notation;
+
+const AFTER_HELP: &str = "\
+Keys and values are text: \\xNN stands for a byte, \\\\ for a backslash, \\t, \\n and \\r for TAB,
+newline and carriage return; everything else stands for itself. With --hex or --base64 they are
+read and printed in that form instead. Write `--` before a key that begins with a dash.
+
+Exit status: 0 all is well; 1 the key is not there, or damage was found; 2 wrong usage or another
+failure.
+
+Examples:
+  terrace put --create /tmp/fruit apple red      a new database with one entry
+  terrace get /tmp/fruit apple                   prints: red
+  terrace scan /tmp/fruit --prefix a --limit 10  the first ten entries that begin with a
+  terrace dump /tmp/fruit > fruit.txt            everything, as text; `terrace load` reads it back
+  terrace shell /tmp/fruit                       the same commands, interactively
+  terrace help scan                              more about a command, with examples";
+
+/// Look into, change, check and measure databases of Terrace and LevelDB.
+#[derive(Parser, Debug)]
+#[command(name = "terrace", version, after_help = AFTER_HELP, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Store a value under a key
+    #[command(after_help = "\
+The write is durable when the command returns.
+
+Examples:
+  terrace put DB apple red
+  terrace put --create DB apple red              the same; makes the database if there is none
+  terrace put DB 'tab\\there' '\\x00\\xff'          bytes as escapes
+  terrace put --hex DB 6b6579 00ff               bytes as hexadecimal digits
+  terrace put DB photo --value-file photo.jpg    the bytes of a file
+  terrace put DB -- -1 minus-one                 a key that begins with a dash")]
+    Put(Creating<PutArgs>),
+
+    /// Print the value of a key
+    #[command(after_help = "\
+Exit status 1 if the key is not there.
+
+Examples:
+  terrace get DB apple
+  terrace get --raw DB photo > photo.jpg         the bytes themselves, without a newline
+  terrace get --json DB apple                    {\"key\":\"apple\",\"value\":\"red\"}")]
+    Get(Reading<GetArgs>),
+
+    /// Remove a key
+    #[command(after_help = "\
+Removing a key that is not there is no error. The removal is durable when the command returns.
+
+Examples:
+  terrace delete DB apple
+  terrace delete --hex DB 6b6579")]
+    Delete(Writing<DeleteArgs>),
+
+    /// Print entries in the order of their keys
+    #[command(after_help = "\
+--from is part of the range, --to is not. One entry a line: key, TAB, value.
+
+Examples:
+  terrace scan DB                                everything
+  terrace scan DB --from a --to c                keys that begin with a or b
+  terrace scan DB --prefix user: --keys-only
+  terrace scan DB --reverse --limit 1            the last entry
+  terrace scan DB --prefix user: --count         how many
+  terrace scan DB --json | jq -r .key")]
+    Scan(Reading<ScanArgs>),
+
+    /// Read entries from a file or standard input into a database
+    #[command(after_help = "\
+Creates the database if there is none. Entries are written in batches as they are read: when a
+line is wrong the command says which, and the entries before it stay. What was loaded is durable
+when the command returns.
+
+Examples:
+  terrace load DB entries.txt                    one entry a line: key, TAB, value
+  printf 'a\\t1\\nb\\t2\\n' | terrace load DB
+  terrace dump OLD | terrace load NEW            copy a database
+  db_dump old.db | terrace load DB --format bdb  from Berkeley DB")]
+    Load(Loading),
+
+    /// Write all entries of a database to a file or standard output
+    #[command(after_help = "\
+`terrace load` reads every format back.
+
+Examples:
+  terrace dump DB > entries.txt                  one entry a line: key, TAB, value
+  terrace dump DB entries.json --format json
+  terrace dump DB --format bdb | db_load new.db  into Berkeley DB
+  terrace dump DB --prefix user: --hex")]
+    Dump(Reading<DumpArgs>),
+
+    /// Apply put and delete lines from a file or standard input, all of them or none
+    #[command(after_help = "\
+A line is `put KEY VALUE` or `delete KEY`. The words are separated by one TAB each; in a line
+without a TAB, by spaces, and then quotes hold words with spaces together. Empty lines and lines
+that begin with # are passed over. All changes become visible at once and are durable when the
+command returns; after a wrong line nothing is changed.
+
+Examples:
+  printf 'put a 1\\ndelete b\\n' | terrace batch DB
+  terrace batch DB changes.txt")]
+    Batch(Creating<BatchArgs>),
+
+    /// Show levels, sizes and counters
+    #[command(after_help = "\
+Counters begin when a database is opened, so here they count what this command did; `stat` in
+`terrace shell` shows them for a whole session.
+
+Examples:
+  terrace stat DB
+  terrace stat DB --json | jq .levels")]
+    Stat(Reading<StatArgs>),
+
+    /// List the files of a database: levels, sizes, key ranges
+    #[command(after_help = "\
+Examples:
+  terrace files DB
+  terrace files DB --json | jq 'select(.level == 0) | .name'")]
+    Files(Reading<FilesArgs>),
+
+    /// Show what is in a table, a log or a MANIFEST
+    #[command(after_help = "\
+Which kind of file it is follows from its name or, failing that, from what is in it. Nothing but
+this one file is read, so files of a damaged database can be looked at too. Exit status 1 if the
+file is damaged.
+
+Examples:
+  terrace inspect DB/000005.ldb                  footer, index and blocks of a table
+  terrace inspect DB/000005.ldb --keys           every entry, deleted and overwritten ones included
+  terrace inspect DB/000007.log --values         every record and its operations
+  terrace inspect DB/MANIFEST-000004             the history of the set of tables
+  terrace inspect DB/000005.ldb --summary --json")]
+    Inspect(InspectArgs),
+
+    /// Merge tables until deleted and overwritten entries are gone
+    #[command(after_help = "\
+--from and --to are both part of the range here.
+
+Examples:
+  terrace compact DB                             everything
+  terrace compact DB --from a --to b")]
+    Compact(Writing<CompactArgs>),
+
+    /// Remove a database from the disk
+    #[command(after_help = "\
+Removes the database's own files, and the directory if nothing else is in it.
+
+Examples:
+  terrace destroy DB --yes")]
+    Destroy(DestroyCommand),
+
+    /// Work on a database interactively
+    #[command(after_help = "\
+The commands are those of the tool, without the database: `put apple red`, `scan --prefix a`;
+`.help` lists them. Input may also come from a pipe: then every command runs, failures are reported
+with their line, and the exit status is the worst of them; with --bail the first failure ends it.
+
+Examples:
+  terrace shell DB
+  terrace shell --create DB                      makes the database if there is none
+  terrace shell --read-only DB                   changes nothing, not even at opening
+  printf 'put a 1\\nscan\\n' | terrace shell DB")]
+    Shell(ShellCommand),
+
+    /// Measure the engine, with the workloads and names of LevelDB's db_bench
+    #[command(after_help = crate::bench::AFTER_HELP)]
+    Bench(BenchArgs),
+}
+
+/// A command that reads a database.
+#[derive(Args, Debug)]
+struct Reading<A: Args> {
+    /// Directory of the database
+    db: PathBuf,
+    #[command(flatten)]
+    args: A,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// A command that changes a database that exists.
+#[derive(Args, Debug)]
+struct Writing<A: Args> {
+    /// Directory of the database
+    db: PathBuf,
+    #[command(flatten)]
+    args: A,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// A command that changes a database and may be told to create it.
+#[derive(Args, Debug)]
+struct Creating<A: Args> {
+    /// Directory of the database
+    db: PathBuf,
+    #[command(flatten)]
+    args: A,
+    /// Make the database if there is none
+    #[arg(long)]
+    create: bool,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// The command that creates a database unless told not to.
+#[derive(Args, Debug)]
+struct Loading {
+    /// Directory of the database
+    db: PathBuf,
+    #[command(flatten)]
+    args: LoadArgs,
+    /// Fail if there is no database
+    #[arg(long)]
+    no_create: bool,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// How keys and values are written down.
+#[derive(Args, Debug, Clone, Copy, Default)]
+pub(crate) struct NotationArgs {
+    /// Keys and values are pairs of hexadecimal digits
+    #[arg(long, conflicts_with = "base64")]
+    hex: bool,
+    /// Keys and values are base64
+    #[arg(long)]
+    base64: bool,
+}
+
+/// How keys and values are written down, and whether output is JSON.
+#[derive(Args, Debug, Clone, Copy, Default)]
+pub(crate) struct FormArgs {
+    #[command(flatten)]
+    notation: NotationArgs,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// The form of input and output that a command works with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Form {
+    pub(crate) notation: Notation,
+    pub(crate) json: bool,
+}
+
+impl NotationArgs {
+    /// What the options say, and where they say nothing, `usual`.
+    pub(crate) fn over(self, usual: Form) -> Notation {
+        match (self.hex, self.base64) {
+            (true, _) => Notation::Hex,
+            (_, true) => Notation::Base64,
+            _ => usual.notation,
+        }
+    }
+}
+
+impl FormArgs {
+    /// What the options say, and where they say nothing, `usual`.
+    pub(crate) fn over(self, usual: Form) -> Form {
+        Form { notation: self.notation.over(usual), json: self.json || usual.json }
+    }
+}
+
+impl Cli {
+    pub(crate) fn run(self, out: &mut Output) -> Result<()> {
+        match self.command {
+            Command::Put(command) => command.run(out),
+            Command::Get(command) => command.run(out),
+            Command::Delete(command) => command.run(out, WriteArgs::open_for_few_writes),
+            Command::Scan(command) => command.run(out),
+            Command::Load(command) => {
+                let missing = if command.no_create { Missing::Fail } else { Missing::Create };
+                let open = || command.write.open_for_many_writes(&command.db, missing);
+                in_session(&command.db, &open, &command.args, out)
+            }
+            Command::Dump(command) => command.run(out),
+            Command::Batch(command) => command.run(out),
+            Command::Stat(command) => command.run(out),
+            Command::Files(command) => command.run(out),
+            Command::Inspect(command) => command.run(Form::default(), out),
+            Command::Compact(command) => command.run(out, WriteArgs::open_for_many_writes),
+            Command::Destroy(command) => command.run(out),
+            Command::Shell(command) => command.run(out),
+            Command::Bench(command) => command.run(out),
+        }
+    }
+}
+
+impl<A: Args + Run> Reading<A> {
+    fn run(&self, out: &mut Output) -> Result<()> {
+        in_session(&self.db, &|| self.open.open(&self.db), &self.args, out)
+    }
+}
+
+impl<A: Args + Run> Writing<A> {
+    fn run(&self, out: &mut Output, open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Db>) -> Result<()> {
+        in_session(&self.db, &|| open(&self.write, &self.db, Missing::Fail), &self.args, out)
+    }
+}
+
+impl<A: Args + Run> Creating<A> {
+    fn run(&self, out: &mut Output) -> Result<()> {
+        let open = || self.write.open_for_few_writes(&self.db, Missing::create_if(self.create));
+        in_session(&self.db, &open, &self.args, out)
+    }
+}
+
+/// Runs a command in a session of its own. The first failure counts; closing is tried in any case.
+fn in_session(path: &Path, open: &dyn Fn() -> Result<Db>, command: &impl Run, out: &mut Output) -> Result<()> {
+    let session = Session::new(path, Form::default(), open);
+    let result = command.run(&session, out);
+    result.and(session.close())
+}

@@ -1,0 +1,164 @@
+//! `terrace bench`: the workloads of LevelDB's db_bench, as `lab/WORKLOADS.md` defines them. Every engine program of
+//! the lab does exactly the same under the same name, so that figures can be compared.
+
+mod data;
+mod meter;
+mod report;
+mod runner;
+mod workload;
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+use tempfile::TempDir;
+
+use crate::failure::{Failure, Result};
+use crate::opening::{CompressionName, parse_size};
+use crate::output::Output;
+use runner::Runner;
+use workload::Step;
+
+/// What `terrace bench --help` adds.
+pub(crate) const AFTER_HELP: &str = "\
+Benchmarks, in the order in which they usually make sense:
+  fillseq, fillrandom        put num entries in order of their keys, or in random order
+  fillseqbatch, fillrandbatch  the same in batches of --batch entries
+  fillsync                   num/100 random puts, each waiting for the disk
+  fill100K, fill100Krandom   num/1000 values of 100,000 bytes
+  overwrite                  num random puts into what is there
+  waitcompact, compact       wait for background work; merge everything
+  readrandom, readmissing    get random keys, or keys that do not exist
+  readhot                    get random keys out of one per cent of them
+  seekrandom                 open an iterator at a random key and step ten times
+  readseq, readreverse       scan everything, forwards or backwards
+  readwhilewriting           readrandom while another thread puts
+  deleteseq, deleterandom    delete num keys
+  stats                      print the engine's counters (no measurement)
+
+Those that begin with `fill` start with an empty database: one that is there is DESTROYED first,
+unless --use_existing_db is given. The others take what is there. Without --db all happens in a
+fresh temporary directory (in $TMPDIR), which is removed at the end. The same --seed makes the same
+keys and values.
+
+Examples:
+  terrace bench
+  terrace bench --benchmarks=fillrandom,waitcompact,readrandom --num=100000 --value_size=1000
+  terrace bench --benchmarks=fillseq --threads=4 --json
+  terrace bench --db=/mnt/disk/bench --benchmarks=readrandom,readseq --use_existing_db --cache_size=128M";
+
+const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompact,readrandom,readmissing,readhot,\
+                                seekrandom,readseq,readreverse,readwhilewriting,compact,readrandom,readseq,fill100K";
+
+#[derive(Args, Debug, Clone)]
+#[command(rename_all = "snake_case")]
+pub(crate) struct BenchArgs {
+    /// What to run, in this order, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = USUAL_BENCHMARKS, hide_default_value = true, value_name = "NAMES")]
+    benchmarks: Vec<String>,
+    /// Entries
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    num: u64,
+    /// Reads [default: as many as entries]
+    #[arg(long, value_name = "N")]
+    reads: Option<u64>,
+    /// Bytes of a value
+    #[arg(long, alias = "value-size", default_value = "100", value_parser = parse_size, value_name = "SIZE")]
+    value_size: usize,
+    /// Threads that share the work
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    threads: u64,
+    /// Entries in a batch of fillseqbatch and fillrandbatch
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: u64,
+    /// Bytes of the block cache
+    #[arg(long, alias = "cache-size", default_value = "8M", value_parser = parse_size, value_name = "SIZE")]
+    cache_size: usize,
+    /// Bytes of a memtable
+    #[arg(long, alias = "write-buffer-size", default_value = "4M", value_parser = parse_size, value_name = "SIZE")]
+    write_buffer_size: usize,
+    /// How blocks are compressed
+    #[arg(long, default_value = "snappy", value_name = "HOW")]
+    compression: CompressionName,
+    /// Bits per key of LevelDB's bloom filters, 0 for none
+    #[arg(long, alias = "bloom-bits", default_value_t = 0, value_name = "N")]
+    bloom_bits: usize,
+    /// Bits per key of Terrace's own filters, 0 for none
+    #[arg(long, alias = "table-filter-bits", default_value_t = 10, value_name = "N")]
+    table_filter_bits: usize,
+    /// Bytes of a block before compression
+    #[arg(long, alias = "block-size", default_value = "4K", value_parser = parse_size, value_name = "SIZE")]
+    block_size: usize,
+    /// Bytes of a table before the next begins
+    #[arg(long, alias = "max-file-size", default_value = "2M", value_parser = parse_size, value_name = "SIZE")]
+    max_file_size: usize,
+    /// Files open at the same time
+    #[arg(long, alias = "max-open-files", default_value_t = 1000, value_name = "N")]
+    max_open_files: usize,
+    /// Background threads that flush and compact
+    #[arg(long, alias = "background-threads", default_value_t = 2, value_name = "N")]
+    background_threads: usize,
+    /// Append to logs by system calls, not through mapped segments
+    #[arg(long = "no_mapped_log", alias = "no-mapped-log", action = ArgAction::SetTrue)]
+    no_mapped_log: bool,
+    /// Directory of the database [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// Do not destroy a database that is there: the fill benchmarks write into it
+    #[arg(long = "use_existing_db", alias = "use-existing-db", action = ArgAction::SetTrue)]
+    use_existing_db: bool,
+    /// Where the pseudo-random numbers begin
+    #[arg(long, default_value_t = 301, value_name = "N")]
+    seed: u64,
+    /// Print the distribution of latencies of every benchmark
+    #[arg(long, conflicts_with = "json")]
+    histogram: bool,
+    /// Print JSON, one object a benchmark
+    #[arg(long)]
+    json: bool,
+}
+
+impl BenchArgs {
+    /// Reads: as many as entries where the command line does not say.
+    fn reads(&self) -> u64 {
+        self.reads.filter(|&reads| reads > 0).unwrap_or(self.num)
+    }
+
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
+        if self.value_size == 0 {
+            return Err(Failure::other("--value_size must be at least 1"));
+        }
+        let steps = self.benchmarks.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+        let steps: Vec<Step> = steps.map(|name| Step::parse(name).map_err(Failure::Other)).collect::<Result<_>>()?;
+        let (path, temporary) = self.directory()?;
+        let mut runner = Runner::new(self, path.clone());
+        if !self.json {
+            report::print_header(self, &path, out)?;
+            out.flush()?;
+        }
+        for step in steps {
+            match step {
+                Step::Stats => report::print_stats(runner.db()?, self.json, out)?,
+                Step::Run(benchmark) => {
+                    let result = runner.run(benchmark)?;
+                    report::print_result(&result, self, out)?;
+                }
+            }
+            // A long series is watched while it runs.
+            out.flush()?;
+        }
+        runner.close()?;
+        match temporary {
+            Some(directory) => directory.close().map_err(|e| Failure::io("remove", &path, &e)),
+            None => Ok(()),
+        }
+    }
+
+    fn directory(&self) -> Result<(PathBuf, Option<TempDir>)> {
+        if let Some(path) = &self.db {
+            return Ok((path.clone(), None));
+        }
+        let directory = tempfile::Builder::new().prefix("terrace-bench-").tempdir();
+        let directory = directory.map_err(|e| Failure::other(format!("cannot make a temporary directory: {e}")))?;
+        Ok((directory.path().to_path_buf(), Some(directory)))
+    }
+}

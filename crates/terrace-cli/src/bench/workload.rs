@@ -1,0 +1,110 @@
+//! The benchmarks by name.
+
+/// What one item of `--benchmarks` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Measure.
+    Run(Benchmark),
+    /// Print the engine's counters.
+    Stats,
+}
+
+/// A workload. The order is the one of `lab/WORKLOADS.md`: a benchmark's place in it seeds its random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Benchmark {
+    FillSeq,
+    FillRandom,
+    Overwrite,
+    FillSeqBatch,
+    FillRandBatch,
+    FillSync,
+    Fill100K,
+    Fill100KRandom,
+    ReadSeq,
+    ReadReverse,
+    ReadRandom,
+    ReadMissing,
+    ReadHot,
+    SeekRandom,
+    ReadWhileWriting,
+    DeleteSeq,
+    DeleteRandom,
+    Compact,
+    WaitCompact,
+}
+
+use Benchmark::*;
+
+const ALL: [(&str, Benchmark); 19] = [
+    ("fillseq", FillSeq),
+    ("fillrandom", FillRandom),
+    ("overwrite", Overwrite),
+    ("fillseqbatch", FillSeqBatch),
+    ("fillrandbatch", FillRandBatch),
+    ("fillsync", FillSync),
+    ("fill100K", Fill100K),
+    ("fill100Krandom", Fill100KRandom),
+    ("readseq", ReadSeq),
+    ("readreverse", ReadReverse),
+    ("readrandom", ReadRandom),
+    ("readmissing", ReadMissing),
+    ("readhot", ReadHot),
+    ("seekrandom", SeekRandom),
+    ("readwhilewriting", ReadWhileWriting),
+    ("deleteseq", DeleteSeq),
+    ("deleterandom", DeleteRandom),
+    ("compact", Compact),
+    ("waitcompact", WaitCompact),
+];
+
+impl Step {
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
+        if name == "stats" {
+            return Ok(Step::Stats);
+        }
+        match ALL.iter().find(|(known, _)| *known == name) {
+            Some((_, benchmark)) => Ok(Step::Run(*benchmark)),
+            None => Err(format!("unknown benchmark {name}; `terrace bench --help` lists them")),
+        }
+    }
+}
+
+impl Benchmark {
+    pub(super) fn name(self) -> &'static str {
+        ALL[self as usize].0
+    }
+
+    /// The place in the list, from 1.
+    pub(super) fn number(self) -> u64 {
+        self as u64 + 1
+    }
+
+    /// Whether the benchmark begins with an empty database.
+    pub(super) fn is_fill(self) -> bool {
+        matches!(self, FillSeq | FillRandom | FillSeqBatch | FillRandBatch | FillSync | Fill100K | Fill100KRandom)
+    }
+
+    /// Whether it counts the keys that it found.
+    pub(super) fn counts_found(self) -> bool {
+        matches!(self, ReadRandom | ReadMissing | ReadHot | SeekRandom | ReadWhileWriting)
+    }
+
+    /// Whether it is one long call, whatever the number of threads.
+    pub(super) fn is_single_call(self) -> bool {
+        matches!(self, Compact | WaitCompact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_benchmarks_and_back() {
+        for (at, (name, benchmark)) in ALL.into_iter().enumerate() {
+            assert_eq!(Step::parse(name), Ok(Step::Run(benchmark)));
+            assert_eq!((benchmark.name(), benchmark.number()), (name, at as u64 + 1));
+        }
+        assert!(Step::parse("fillsequential").is_err());
+    }
+}

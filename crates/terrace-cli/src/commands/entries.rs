@@ -1,0 +1,108 @@
+//! One entry: `put`, `get`, `delete`.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use terrace::{WriteBatch, WriteOptions};
+
+use super::{Run, Session};
+use crate::args::{FormArgs, NotationArgs};
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::range::decode_argument;
+
+#[derive(Args, Debug)]
+pub(crate) struct PutArgs {
+    /// The key
+    key: OsString,
+    /// The value
+    #[arg(required_unless_present = "value_file", conflicts_with = "value_file")]
+    value: Option<OsString>,
+    /// Take the value from this file, byte for byte; - is standard input
+    #[arg(long, value_name = "FILE")]
+    value_file: Option<PathBuf>,
+    #[command(flatten)]
+    notation: NotationArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GetArgs {
+    /// The key
+    key: OsString,
+    /// Print the value's bytes as they are, without a newline
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeleteArgs {
+    /// The key
+    key: OsString,
+    #[command(flatten)]
+    notation: NotationArgs,
+}
+
+impl PutArgs {
+    pub(crate) fn reads_standard_input(&self) -> bool {
+        self.value_file.as_deref() == Some(Path::new("-"))
+    }
+}
+
+impl Run for PutArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let notation = self.notation.over(session.form());
+        let key = decode_argument("KEY", &self.key, notation)?;
+        let value = match (&self.value, &self.value_file) {
+            (Some(value), _) => decode_argument("VALUE", value, notation)?,
+            (None, Some(path)) => read_whole(path)?,
+            (None, None) => return Err(Failure::other("VALUE or --value-file is missing")),
+        };
+        let mut batch = WriteBatch::new();
+        batch.put(&key, &value);
+        Ok(session.db()?.write(&batch, WriteOptions::sync())?)
+    }
+}
+
+fn read_whole(path: &Path) -> Result<Vec<u8>> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut bytes);
+        return read.map(|_| bytes).map_err(|e| Failure::other(format!("cannot read standard input: {e}")));
+    }
+    std::fs::read(path).map_err(|e| Failure::io("read", path, &e))
+}
+
+impl Run for GetArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        let key = decode_argument("KEY", &self.key, form.notation)?;
+        let value = session.db()?.get(&key)?;
+        if form.json && !self.raw {
+            let shown = value.as_ref().map(|value| form.notation.encode(value));
+            out.json(&json!({ "key": form.notation.encode(&key), "value": shown }))?;
+        }
+        let Some(value) = value else {
+            return Err(Failure::Missing(format!("no entry for the key {}", form.notation.encode(&key))));
+        };
+        match (self.raw, form.json) {
+            (true, _) => out.bytes(&value),
+            (false, true) => Ok(()),
+            (false, false) => out.line(form.notation.encode(&value)),
+        }
+    }
+}
+
+impl Run for DeleteArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let notation = self.notation.over(session.form());
+        let key = decode_argument("KEY", &self.key, notation)?;
+        let mut batch = WriteBatch::new();
+        batch.delete(&key);
+        Ok(session.db()?.write(&batch, WriteOptions::sync())?)
+    }
+}

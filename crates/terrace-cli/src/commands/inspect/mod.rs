@@ -1,0 +1,162 @@
+//! One file, taken apart: `inspect`. A file for each kind of file.
+
+mod log;
+mod manifest;
+mod table;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use terrace::Options;
+use terrace::inspect::{self, Damage, FileKind};
+
+use crate::args::{Form, FormArgs};
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    /// A table (.ldb, .sst), a log (.log) or a MANIFEST
+    file: PathBuf,
+    /// What the file is, instead of what its name or contents say
+    #[arg(long, value_name = "KIND")]
+    kind: Option<KindName>,
+    /// Show every key
+    #[arg(long)]
+    keys: bool,
+    /// Show every key and value
+    #[arg(long)]
+    values: bool,
+    /// Show the summary at the end alone
+    #[arg(long, conflicts_with_all = ["keys", "values"])]
+    summary: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum KindName {
+    Table,
+    Log,
+    Manifest,
+}
+
+impl InspectArgs {
+    pub(crate) fn run(&self, usual: Form, out: &mut Output) -> Result<()> {
+        // The library opens no symbolic links; a person who names one means what it points to.
+        let file = self.file.canonicalize().map_err(|e| Failure::io("open", &self.file, &e))?;
+        let path = self.file.display();
+        if file.is_dir() {
+            return Err(Failure::other(format!("{path} is a directory; `terrace files` lists the files in it")));
+        }
+        let kind = match self.kind {
+            Some(KindName::Table) => FileKind::Table,
+            Some(KindName::Log) => FileKind::Log,
+            Some(KindName::Manifest) => FileKind::Manifest,
+            None => inspect::kind(&file, &Options::new())?.ok_or_else(|| {
+                let hint = "tell which with --kind if it is one of them";
+                Failure::other(format!("{path} looks like none of table, log and MANIFEST; {hint}"))
+            })?,
+        };
+        let mut printer = Printer { args: self, file, form: self.form.over(usual), out, failure: None };
+        let damages = match kind {
+            FileKind::Table => printer.table(),
+            FileKind::Log => printer.log(),
+            FileKind::Manifest => printer.manifest(),
+        }?;
+        if damages == 0 { Ok(()) } else { Err(Failure::Damage) }
+    }
+}
+
+/// Prints the pieces of a file as inspection meets them.
+struct Printer<'a> {
+    args: &'a InspectArgs,
+    file: PathBuf,
+    form: Form,
+    out: &'a mut Output,
+    /// Why printing stopped, if it did.
+    failure: Option<Failure>,
+}
+
+impl Printer<'_> {
+    fn operation(&mut self, effect: &str, sequence: u64, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let key = self.show(key);
+        let shown = value.filter(|_| self.args.values).map(|value| self.show(value));
+        let value_size = value.map(<[u8]>::len);
+        if self.form.json {
+            let mut object = json!({ "sequence": sequence, "effect": effect, "key": key, "value_size": value_size });
+            if let Some(value) = shown {
+                object["value"] = value.into();
+            }
+            return self.out.json(&json!({ "entry": object }));
+        }
+        let rest = match (shown, value_size) {
+            (Some(value), _) => format!("\t{value}"),
+            (None, Some(bytes)) => format!("\t({bytes} bytes)"),
+            (None, None) => String::new(),
+        };
+        self.line(format!("  {sequence}\t{effect}\t{key}{rest}"))
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<()> {
+        if self.form.json {
+            return self.out.json(&json!({ "damage": { "offset": damage.offset, "message": damage.message } }));
+        }
+        match damage.offset {
+            Some(offset) => self.line(format!("DAMAGE at {offset}: {}", damage.message)),
+            None => self.line(format!("DAMAGE: {}", damage.message)),
+        }
+    }
+
+    fn sequences(&mut self, sequences: Option<(u64, u64)>) -> Result<()> {
+        match sequences {
+            Some((first, last)) => self.line(format!("  sequences  {first} .. {last}")),
+            None => Ok(()),
+        }
+    }
+
+    fn torn(&mut self, torn: bool) -> Result<()> {
+        if torn { self.line("  the end of the file cuts a record off: its writer died") } else { Ok(()) }
+    }
+
+    fn verdict(&mut self, damages: u64) -> Result<u64> {
+        match damages {
+            0 => self.line("  no damage")?,
+            1 => self.line("  damaged in 1 place")?,
+            count => self.line(format!("  damaged in {count} places"))?,
+        }
+        Ok(damages)
+    }
+
+    fn shows_keys(&self) -> bool {
+        self.args.keys || self.args.values
+    }
+
+    fn show(&self, bytes: &[u8]) -> String {
+        self.form.notation.encode(bytes)
+    }
+
+    fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
+        self.out.line(line)
+    }
+
+    fn go_on(&mut self, printed: Result<()>) -> ControlFlow<()> {
+        match printed {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    /// The summary, unless printing failed on the way to it.
+    fn unless_failed<T>(&mut self, summary: terrace::Result<T>) -> Result<T> {
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(summary?),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a database looks like: `stat`, `files`.
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+use terrace::Stats;
+
+use super::{Run, Session};
+use crate::args::FormArgs;
+use crate::columns::{Columns, size};
+use crate::directory::{FileType, ListedFile, list_files};
+use crate::failure::Result;
+use crate::output::Output;
+use crate::text::Notation;
+
+#[derive(Args, Debug)]
+pub(crate) struct StatArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FilesArgs {
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Run for StatArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let stats = session.db()?.stats();
+        let files = list_files(session.path())?;
+        if self.json || session.form().json {
+            return out.json(&stats_as_json(&stats, &files));
+        }
+        print_stats(&stats, &files, out)
+    }
+}
+
+fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> serde_json::Value {
+    let levels = stats.levels.iter().map(|level| {
+        json!({
+            "level": level.level,
+            "files": level.files,
+            "bytes": level.bytes,
+            "compactions": level.compactions,
+            "seconds": level.seconds,
+            "bytes_read": level.bytes_read,
+            "bytes_written": level.bytes_written,
+        })
+    });
+    json!({
+        "levels": levels.collect::<Vec<_>>(),
+        "sequence": stats.sequence,
+        "disk_bytes": files.iter().map(|file| file.size).sum::<u64>(),
+        "log_bytes": bytes_of(files, FileType::Log),
+        "memtable_bytes": stats.memtable_bytes,
+        "immutable_memtables": stats.immutable_memtables,
+        "user_bytes_written": stats.user_bytes_written,
+        "flush_bytes_written": stats.flush_bytes_written,
+        "compaction_bytes_read": stats.compaction_bytes_read,
+        "compaction_bytes_written": stats.compaction_bytes_written,
+        "write_amplification": stats.write_amplification,
+        "pending_compaction_bytes": stats.pending_compaction_bytes,
+        "running_compactions": stats.running_compactions,
+        "cache": {
+            "capacity": stats.cache_capacity,
+            "used": stats.cache_used,
+            "hits": stats.cache_hits,
+            "misses": stats.cache_misses,
+        },
+        "filter": { "checked": stats.filter_checked, "useful": stats.filter_useful },
+        "open_tables": stats.open_tables,
+        "snapshots": stats.snapshots,
+        "oldest_snapshot_seconds": stats.oldest_snapshot_age.map(|age| age.as_secs_f64()),
+        "stalls": { "count": stats.stall_count, "seconds": stats.stall_micros as f64 / 1e6 },
+        "background_error": stats.background_error,
+    })
+}
+
+fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<()> {
+    let mut levels = Columns::new(["level", "files", "size", "compactions", "seconds", "read", "written"]);
+    for level in stats.levels.iter().filter(|level| level.files > 0 || level.compactions > 0) {
+        levels.row([
+            level.level.to_string(),
+            level.files.to_string(),
+            size(level.bytes),
+            level.compactions.to_string(),
+            format!("{:.1}", level.seconds),
+            size(level.bytes_read),
+            size(level.bytes_written),
+        ]);
+    }
+    let tables: usize = stats.levels.iter().map(|level| level.files).sum();
+    if tables > 0 {
+        levels.print(out)?;
+        out.line("")?;
+    }
+    let mut facts = Columns::unnamed();
+    // A counter that counted nothing is left out.
+    let mut fact = |name: &str, counts: bool, value: String| {
+        if counts {
+            facts.row([name.to_string(), value]);
+        }
+    };
+    fact("tables", true, format!("{tables}, {}", size(stats.levels.iter().map(|level| level.bytes).sum())));
+    fact("logs", true, size(bytes_of(files, FileType::Log)));
+    fact("on disk", true, format!("{} in {} files", size(files.iter().map(|file| file.size).sum()), files.len()));
+    fact("last sequence number", true, stats.sequence.to_string());
+    fact("memtable", true, size(stats.memtable_bytes));
+    fact("memtables to flush", stats.immutable_memtables > 0, stats.immutable_memtables.to_string());
+    fact("written by users", stats.user_bytes_written > 0, size(stats.user_bytes_written));
+    fact("written by flushes", stats.flush_bytes_written > 0, size(stats.flush_bytes_written));
+    let compacted = stats.compaction_bytes_read + stats.compaction_bytes_written;
+    let (read, written) = (size(stats.compaction_bytes_read), size(stats.compaction_bytes_written));
+    fact("compactions", compacted > 0, format!("{read} read, {written} written"));
+    fact("compactions running", stats.running_compactions > 0, stats.running_compactions.to_string());
+    fact("compactions pending", stats.pending_compaction_bytes > 0, size(stats.pending_compaction_bytes));
+    fact("write amplification", stats.user_bytes_written > 0, format!("{:.2}", stats.write_amplification));
+    let (used, capacity) = (size(stats.cache_used), size(stats.cache_capacity));
+    fact(
+        "block cache",
+        true,
+        format!("{used} of {capacity}, {} hits, {} misses", stats.cache_hits, stats.cache_misses),
+    );
+    let spared = format!("{} asked, {} reads spared", stats.filter_checked, stats.filter_useful);
+    fact("filters", stats.filter_checked > 0, spared);
+    fact("open tables", true, stats.open_tables.to_string());
+    fact("snapshots", true, stats.snapshots.to_string());
+    if let Some(age) = stats.oldest_snapshot_age {
+        fact("oldest snapshot", true, format!("{:.1} s", age.as_secs_f64()));
+    }
+    let stalled = format!("{} times, {:.3} s", stats.stall_count, stats.stall_micros as f64 / 1e6);
+    fact("writers slowed", stats.stall_count > 0, stalled);
+    if let Some(error) = &stats.background_error {
+        fact("background error", true, error.clone());
+    }
+    facts.print(out)
+}
+
+fn bytes_of(files: &[ListedFile], file_type: FileType) -> u64 {
+    files.iter().filter(|file| file.file_type == file_type).map(|file| file.size).sum()
+}
+
+/// One line of `files`.
+#[derive(Serialize)]
+struct FileLine {
+    name: String,
+    #[serde(rename = "type")]
+    file_type: FileType,
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<usize>,
+    /// Where the engine knows it without reading the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deletions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    smallest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    largest: Option<String>,
+}
+
+impl Run for FilesArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        let mut lines = file_lines(session, form.notation)?;
+        // Tables first, in the order in which a look-up meets them; then the rest.
+        lines.sort_by_key(|line| line.level.unwrap_or(usize::MAX));
+        if form.json {
+            return lines.iter().try_for_each(|line| out.json(line));
+        }
+        let mut columns = Columns::new(["level or type", "size", "file", "smallest key", "largest key"]);
+        for line in lines {
+            let level = match (line.level, line.file_type) {
+                (Some(level), _) => level.to_string(),
+                (None, FileType::Table) => "not in use".into(),
+                (None, other) => other.name().into(),
+            };
+            let key = |key: Option<String>| key.unwrap_or_default();
+            columns.row([level, line.size.to_string(), line.name, key(line.smallest), key(line.largest)]);
+        }
+        columns.print(out)
+    }
+}
+
+fn file_lines(session: &Session<'_>, notation: Notation) -> Result<Vec<FileLine>> {
+    let tables = session.db()?.files();
+    let listed = list_files(session.path())?;
+    let lines = listed.into_iter().map(|file| {
+        let table = file.table_number().and_then(|number| tables.iter().find(|table| table.number == number));
+        FileLine {
+            level: table.map(|table| table.level),
+            entries: table.and_then(|table| table.entries),
+            deletions: table.and_then(|table| table.deletions),
+            smallest: table.map(|table| notation.encode(&table.smallest)),
+            largest: table.map(|table| notation.encode(&table.largest)),
+            name: file.name,
+            file_type: file.file_type,
+            size: file.size,
+        }
+    });
+    Ok(lines.collect())
+}

@@ -1,0 +1,82 @@
+//! Many entries, in order: `scan`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Run, Session};
+use crate::args::FormArgs;
+use crate::failure::Result;
+use crate::interchange::{EntryWriter, Format};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::range::RangeArgs;
+
+/// Entries between two steps of a progress bar.
+const PROGRESS_STEP: u64 = 1 << 12;
+
+#[derive(Args, Debug)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    range: RangeArgs,
+    /// From the last key to the first
+    #[arg(long)]
+    reverse: bool,
+    /// Stop after this many entries
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Print the keys alone
+    #[arg(long)]
+    keys_only: bool,
+    /// Print how many entries there are instead of the entries
+    #[arg(long, conflicts_with = "keys_only")]
+    count: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Run for ScanArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        let range = self.range.range(form.notation)?;
+        let db = session.db()?;
+        let limit = self.limit.unwrap_or(u64::MAX);
+        if self.count {
+            let count = self.count_entries(session, limit)?;
+            return if form.json { out.json(&json!({ "count": count })) } else { out.line(count.to_string()) };
+        }
+        let format = if form.json { Format::Json } else { Format::Text };
+        let mut writer = EntryWriter::new(out, format, form.notation, false)?;
+        let mut left = limit;
+        if left == 0 {
+            return Ok(());
+        }
+        range.walk(db, self.reverse, |key, value| {
+            match (self.keys_only, form.json) {
+                (false, _) => writer.write(out, key, value)?,
+                (true, true) => out.json(&json!({ "key": form.notation.encode(key) }))?,
+                (true, false) => out.line(form.notation.encode(key))?,
+            }
+            left -= 1;
+            Ok(left > 0)
+        })
+    }
+}
+
+impl ScanArgs {
+    fn count_entries(&self, session: &Session<'_>, limit: u64) -> Result<u64> {
+        let range = self.range.range(self.form.over(session.form()).notation)?;
+        let progress = Progress::spinner("counting");
+        let mut count = 0u64;
+        if limit == 0 {
+            return Ok(0);
+        }
+        range.walk(session.db()?, self.reverse, |_, _| {
+            count += 1;
+            if count.is_multiple_of(PROGRESS_STEP) {
+                progress.set(count);
+            }
+            Ok(count < limit)
+        })?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,213 @@
+//! Many entries in and out: `load`, `dump`, `batch`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use terrace::{Db, WriteBatch, WriteOptions};
+
+use super::{Run, Session};
+use crate::args::{Form, FormArgs};
+use crate::columns::counted;
+use crate::failure::{Failure, Result};
+use crate::interchange::{EntryReader, EntryWriter, Format};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::range::RangeArgs;
+use crate::source::Source;
+use crate::text::Notation;
+use crate::words;
+
+/// A batch of `load` is written when it holds this many entries or bytes.
+const BATCH_ENTRIES: usize = 1000;
+const BATCH_BYTES: usize = 1 << 20;
+
+#[derive(Args, Debug)]
+pub(crate) struct LoadArgs {
+    /// The input; standard input if missing or -
+    file: Option<PathBuf>,
+    /// The input's format: key TAB value, one JSON object a line, or Berkeley DB's db_dump
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DumpArgs {
+    /// The output, overwritten if it exists; standard output if missing or -
+    file: Option<PathBuf>,
+    /// The output's format: key TAB value, one JSON object a line (also --json), or Berkeley DB's db_dump
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    /// With --format bdb: printable characters as they are, instead of hexadecimal digits throughout
+    #[arg(long)]
+    printable: bool,
+    #[command(flatten)]
+    range: RangeArgs,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BatchArgs {
+    /// The input; standard input if missing or -
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl LoadArgs {
+    pub(crate) fn reads_standard_input(&self) -> bool {
+        Source::is_standard_input(self.file.as_deref())
+    }
+}
+
+impl Run for LoadArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        let source = Source::open(self.file.as_deref())?;
+        let progress = Progress::bytes("loading", source.size());
+        let mut reader = EntryReader::new(source, self.format, form.notation)?;
+        let mut loader = Loader { db: session.db()?, batch: WriteBatch::new(), entries: 0, bytes: 0 };
+        let result = loader.load(&mut reader, &progress);
+        drop(progress);
+        match result {
+            Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], loader.entries, loader.bytes),
+            Err(Failure::Other(message)) if loader.entries > 0 => {
+                let entries = counted(loader.entries, "entry", "entries");
+                Err(Failure::Other(format!("{message} ({entries} before it loaded)")))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+struct Loader<'a> {
+    db: &'a Db,
+    batch: WriteBatch,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Loader<'_> {
+    fn load(&mut self, reader: &mut EntryReader, progress: &Progress) -> Result<()> {
+        loop {
+            let entry = reader.read();
+            if let Ok(Some((key, value))) = &entry {
+                self.batch.put(key, value);
+                self.bytes += (key.len() + value.len()) as u64;
+            }
+            let full = self.batch.len() >= BATCH_ENTRIES || self.batch.approximate_size() >= BATCH_BYTES;
+            match entry {
+                Ok(Some(_)) if full => {
+                    self.write(WriteOptions::new())?;
+                    progress.set(reader.source().bytes_read());
+                }
+                Ok(Some(_)) => {}
+                // The last batch is written even if it is empty: a sync write makes all before it durable.
+                Ok(None) => return self.write(WriteOptions::sync()),
+                Err(failure) => {
+                    self.write(WriteOptions::sync())?;
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, options: WriteOptions) -> Result<()> {
+        self.db.write(&self.batch, options)?;
+        self.entries += self.batch.len() as u64;
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+fn report_written(
+    out: &mut Output,
+    form: Form,
+    verb: &str,
+    [one, many]: [&str; 2],
+    count: u64,
+    bytes: u64,
+) -> Result<()> {
+    if form.json {
+        return out.json(&json!({ many: count, "bytes": bytes }));
+    }
+    let bytes = counted(bytes, "byte", "bytes");
+    out.line(format!("{verb} {}, {bytes} of keys and values", counted(count, one, many)))
+}
+
+impl Run for DumpArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        let range = self.range.range(form.notation)?;
+        let format = if form.json && self.format == Format::Text { Format::Json } else { self.format };
+        let db = session.db()?;
+        let mut file = match self.file.as_deref().filter(|path| path.as_os_str() != "-") {
+            Some(path) => Some(Output::file(path)?),
+            None => None,
+        };
+        let out = file.as_mut().unwrap_or(out);
+        let progress = if out.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
+        let mut writer = EntryWriter::new(out, format, form.notation, self.printable)?;
+        let mut bytes = 0;
+        range.walk(db, false, |key, value| {
+            bytes += (key.len() + value.len()) as u64;
+            progress.set(bytes);
+            writer.write(out, key, value).map(|()| true)
+        })?;
+        writer.finish(out)?;
+        out.flush()
+    }
+}
+
+impl BatchArgs {
+    pub(crate) fn reads_standard_input(&self) -> bool {
+        Source::is_standard_input(self.file.as_deref())
+    }
+}
+
+impl Run for BatchArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        let mut source = Source::open(self.file.as_deref())?;
+        let mut batch = WriteBatch::new();
+        let mut bytes = 0;
+        while source.advance()? {
+            bytes += add_operation(&mut batch, source.line(), form.notation).map_err(|e| source.mistake(e))?;
+        }
+        session.db()?.write(&batch, WriteOptions::sync())?;
+        report_written(out, form, "applied", ["operation", "operations"], batch.len() as u64, bytes)
+    }
+}
+
+/// Adds the operation that `line` describes, if it describes one, and returns the bytes of its key and value.
+fn add_operation(batch: &mut WriteBatch, line: &[u8], notation: Notation) -> std::result::Result<u64, String> {
+    if line.is_empty() || line.starts_with(b"#") {
+        return Ok(0);
+    }
+    let fields: Vec<Vec<u8>> = if line.contains(&b'\t') {
+        line.split(|&byte| byte == b'\t').map(<[u8]>::to_vec).collect()
+    } else {
+        let line = std::str::from_utf8(line).map_err(|_| "not UTF-8; write other bytes as \\xNN")?;
+        words::split(line)?.into_iter().map(String::into_bytes).collect()
+    };
+    let decode = |name: &str, written: &[u8]| notation.decode(written).map_err(|e| format!("{name}: {e}"));
+    match fields.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {
+        [] => Ok(0),
+        [b"put", key, value] => {
+            let (key, value) = (decode("key", key)?, decode("value", value)?);
+            batch.put(&key, &value);
+            Ok((key.len() + value.len()) as u64)
+        }
+        [b"delete", key] => {
+            let key = decode("key", key)?;
+            batch.delete(&key);
+            Ok(key.len() as u64)
+        }
+        [b"put", ..] => Err(format!("put takes a key and a value, here are {} words after it", fields.len() - 1)),
+        [b"delete", ..] => Err(format!("delete takes a key, here are {} words after it", fields.len() - 1)),
+        [other, ..] => Err(format!("must be put or delete, is {}", Notation::Text.encode(other))),
+    }
+}

@@ -1,0 +1,77 @@
+//! How a command ends when it does not end well: a message for standard error and an exit status.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+
+use terrace::ErrorKind;
+
+/// The key is not there, or damage was found.
+const STATUS_FOUND_WANTING: u8 = 1;
+/// Wrong usage, or any failure that says nothing about the data.
+const STATUS_ERROR: u8 = 2;
+
+/// The reason why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The key that was asked for does not exist.
+    Missing(String),
+    /// Damage that the command's own output has described already.
+    Damage,
+    /// The database refused.
+    Database(terrace::Error),
+    /// Wrong usage, wrong input or the operating system.
+    Other(String),
+    /// Several failures that were reported when they happened; the status is the worst of them.
+    Reported(u8),
+    /// Nobody reads standard output any more. Not an error: whoever closed it has seen enough.
+    ClosedPipe,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn other(message: impl Into<String>) -> Self {
+        Failure::Other(message.into())
+    }
+
+    /// The operating system refused `operation` on `path`.
+    pub(crate) fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
+        Failure::Other(format!("cannot {operation} {}: {error}", path.display()))
+    }
+
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Failure::Missing(_) | Failure::Damage => STATUS_FOUND_WANTING,
+            Failure::Database(error) if error.kind() == ErrorKind::Corruption => STATUS_FOUND_WANTING,
+            Failure::Database(_) | Failure::Other(_) => STATUS_ERROR,
+            Failure::Reported(status) => *status,
+            Failure::ClosedPipe => 0,
+        }
+    }
+
+    /// Writes the message to standard error, if there is one to write.
+    pub(crate) fn report(&self) {
+        let message = self.to_string();
+        if !message.is_empty() {
+            // Nothing is left to do when standard error is closed as well.
+            let _ = writeln!(io::stderr(), "terrace: {message}");
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Missing(message) | Failure::Other(message) => f.write_str(message),
+            Failure::Database(error) => error.fmt(f),
+            Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),
+        }
+    }
+}
+
+impl From<terrace::Error> for Failure {
+    fn from(error: terrace::Error) -> Self {
+        Failure::Database(error)
+    }
+}

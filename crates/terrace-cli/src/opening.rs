@@ -1,0 +1,261 @@
+//! How the commands open a database: for reading without a trace, or for changing it.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode};
+
+use crate::directory::FileType::{Current, Log, Manifest, Table};
+use crate::directory::{ListedFile, list_files};
+use crate::failure::{Failure, Result};
+
+/// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary number.
+const USUAL_BLOOM_BITS: usize = 10;
+
+/// Options that every command takes that opens a database.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct OpenArgs {
+    /// The order of keys: LevelDB's default order is the only one so far
+    #[arg(long, value_name = "NAME", default_value = "bytewise", help_heading = "Opening")]
+    comparator: KeyOrderName,
+    /// Bytes for cached blocks
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Opening")]
+    cache_size: Option<usize>,
+    /// Files open at the same time
+    #[arg(long, value_name = "N", help_heading = "Opening")]
+    max_open_files: Option<usize>,
+    /// Refuse in every doubtful case, as LevelDB's paranoid_checks does
+    #[arg(long, help_heading = "Opening")]
+    paranoid: bool,
+    /// What to do about damaged logs: prefix recovers exactly a prefix of the history of writes, strict refuses
+    /// every doubtful log, salvage takes whatever still decodes, with holes
+    #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
+    recovery: Recovery,
+}
+
+/// Options of the commands that write.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct WriteArgs {
+    #[command(flatten)]
+    open: OpenArgs,
+    /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has filters already]
+    #[arg(long, value_name = "N", help_heading = "Writing")]
+    bloom_bits: Option<usize>,
+    /// Bits per key of Terrace's own filters in new tables, which LevelDB passes over, 0 for none [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Writing")]
+    table_filter_bits: Option<usize>,
+    /// How blocks of new tables are compressed
+    #[arg(long, value_name = "HOW", default_value = "snappy", help_heading = "Writing")]
+    compression: CompressionName,
+    /// Bytes of a block before compression [default: 4K]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    block_size: Option<usize>,
+    /// Bytes in memory before they become a table [default: 4M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    write_buffer_size: Option<usize>,
+    /// Bytes of a table before the next begins [default: 2M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    max_file_size: Option<usize>,
+}
+
+// No comments on the variants of these: clap would print a paragraph for each option.
+
+/// The orders of keys that the tool knows.
+#[derive(ValueEnum, Debug, Clone, Copy, Default)]
+enum KeyOrderName {
+    #[default]
+    Bytewise,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, Default)]
+enum Recovery {
+    #[default]
+    Prefix,
+    Strict,
+    Salvage,
+}
+
+/// How blocks are compressed.
+#[derive(ValueEnum, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum CompressionName {
+    #[default]
+    Snappy,
+    None,
+}
+
+impl From<CompressionName> for Compression {
+    fn from(name: CompressionName) -> Self {
+        match name {
+            CompressionName::Snappy => Compression::Snappy,
+            CompressionName::None => Compression::None,
+        }
+    }
+}
+
+impl OpenArgs {
+    /// Options that change nothing on disk. Filters are used where tables have them.
+    pub(crate) fn read_options(&self) -> Options {
+        with_bloom(self.base_options(), USUAL_BLOOM_BITS).read_only(true)
+    }
+
+    /// Opens a database for reading: no byte of the directory changes.
+    pub(crate) fn open(&self, path: &Path) -> Result<Db> {
+        require_directory(path)?;
+        Ok(Db::open(path, self.read_options())?)
+    }
+
+    fn base_options(&self) -> Options {
+        let KeyOrderName::Bytewise = self.comparator;
+        let mut options = Options::new().paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
+            Recovery::Prefix => RecoveryMode::Prefix,
+            Recovery::Strict => RecoveryMode::Strict,
+            Recovery::Salvage => RecoveryMode::Salvage,
+        });
+        if let Some(size) = self.cache_size {
+            options = options.block_cache_size(size);
+        }
+        if let Some(count) = self.max_open_files {
+            options = options.max_open_files(count);
+        }
+        options
+    }
+}
+
+impl WriteArgs {
+    /// Options for changing a database at `path`.
+    pub(crate) fn options(&self, path: &Path) -> Options {
+        let mut options = self.open.base_options().compression(self.compression.into());
+        let bits = self.bloom_bits.unwrap_or_else(|| if has_filters(path) { USUAL_BLOOM_BITS } else { 0 });
+        options = with_bloom(options, bits);
+        if let Some(bits) = self.table_filter_bits {
+            options = options.table_filter_bits(bits);
+        }
+        if let Some(size) = self.block_size {
+            options = options.block_size(size);
+        }
+        if let Some(size) = self.write_buffer_size {
+            options = options.write_buffer_size(size);
+        }
+        if let Some(size) = self.max_file_size {
+            options = options.max_file_size(size);
+        }
+        options
+    }
+
+    /// Opens a database for a few writes. The log and the MANIFEST that are there are continued, so that a series of
+    /// small commands does not leave a series of small tables.
+    pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
+        open(path, self.options(path).reuse_logs(true), missing)
+    }
+
+    /// Opens a database for much work.
+    pub(crate) fn open_for_many_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
+        open(path, self.options(path), missing)
+    }
+}
+
+/// What to do where there is no database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Fail.
+    Fail,
+    /// Fail, and say that there is an option `--create`.
+    FailWithHint,
+    /// Make one.
+    Create,
+}
+
+impl Missing {
+    /// As an option `--create` says.
+    pub(crate) fn create_if(create: bool) -> Self {
+        if create { Missing::Create } else { Missing::FailWithHint }
+    }
+}
+
+fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
+    let found = match missing {
+        Missing::Create if !path.exists() => Ok(()),
+        Missing::Create => require_directory(path),
+        Missing::Fail | Missing::FailWithHint => require_database(path),
+    };
+    match (found, missing) {
+        (Err(Failure::Other(message)), Missing::FailWithHint) => {
+            Err(Failure::Other(format!("{message}; --create makes a new one")))
+        }
+        (found, _) => found.and_then(|()| Ok(Db::open(path, options.create_if_missing(missing == Missing::Create))?)),
+    }
+}
+
+/// Options with a bloom filter of `bits` per key, or none.
+pub(crate) fn with_bloom(options: Options, bits: usize) -> Options {
+    if bits == 0 { options } else { options.filter_policy(Some(Arc::new(BloomFilterPolicy::new(bits)))) }
+}
+
+/// Fails with a message a person understands if `path` is no directory.
+pub(crate) fn require_directory(path: &Path) -> Result<()> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(Failure::other(format!(
+            "{} is a file, not a database directory; `terrace inspect` looks into single files",
+            path.display()
+        ))),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Failure::other(format!("there is no database at {}", path.display())))
+        }
+        Err(error) => Err(Failure::io("open", path, &error)),
+    }
+}
+
+/// Fails if there is no database at `path`: no file there belongs to one. What is wrong with an incomplete one the
+/// engine knows best.
+pub(crate) fn require_database(path: &Path) -> Result<()> {
+    require_directory(path)?;
+    let tells = |file: &ListedFile| matches!(file.file_type, Current | Manifest | Table | Log);
+    if list_files(path)?.iter().any(tells) {
+        return Ok(());
+    }
+    Err(Failure::other(format!("there is no database at {}: no file in it belongs to one", path.display())))
+}
+
+/// Whether the newest table of the database carries a bloom filter: then new tables get one too, for a database that
+/// an application keeps with filters must not lose them to a `terrace compact`.
+fn has_filters(path: &Path) -> bool {
+    let Ok(files) = list_files(path) else { return false };
+    let newest = files.iter().max_by_key(|file| file.table_number());
+    let Some(table) = newest.filter(|file| file.file_type == Table) else { return false };
+    let name = terrace::inspect::filter_name(&path.join(&table.name), &Options::new());
+    name.is_ok_and(|name| name.is_some())
+}
+
+/// Bytes: a number, or one with K, M or G (powers of 1,024; `KB` and `KiB` mean the same).
+pub(crate) fn parse_size(written: &str) -> std::result::Result<usize, String> {
+    let digits = written.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = written[digits.len()..].trim().to_ascii_lowercase();
+    let shift = match unit.as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return Err("not a size: use a number, or one with K, M or G".into()),
+    };
+    let number: usize = digits.parse().map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("4K"), Ok(4096));
+        assert_eq!(parse_size("2MiB"), Ok(2 << 20));
+        assert_eq!(parse_size("1g"), Ok(1 << 30));
+        for bad in ["", "K", "4x", "-1", "1.5M", "99999999999G"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a failure.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
+
+const BUFFER_SIZE: usize = 64 << 10;
+
+/// A buffered stream of data.
+pub(crate) struct Output {
+    writer: BufWriter<Box<dyn Write>>,
+    name: String,
+    is_terminal: bool,
+}
+
+impl Output {
+    pub(crate) fn stdout() -> Self {
+        let stdout = io::stdout();
+        let is_terminal = stdout.is_terminal();
+        Self::new(Box::new(stdout), "standard output".into(), is_terminal)
+    }
+
+    /// A new file, or an emptied old one.
+    pub(crate) fn file(path: &Path) -> Result<Self> {
+        let file = File::create(path).map_err(|e| Failure::io("create", path, &e))?;
+        Ok(Self::new(Box::new(file), path.display().to_string(), false))
+    }
+
+    fn new(writer: Box<dyn Write>, name: String, is_terminal: bool) -> Self {
+        Output { writer: BufWriter::with_capacity(BUFFER_SIZE, writer), name, is_terminal }
+    }
+
+    /// Whether a person sees what is written here at once.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.writer.write_all(bytes).map_err(|e| failure(&self.name, &e))
+    }
+
+    pub(crate) fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
+        self.bytes(line.as_ref())?;
+        self.bytes(b"\n")
+    }
+
+    /// One JSON value on one line.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
+        let line = serde_json::to_string(value).map_err(|e| Failure::other(format!("JSON: {e}")))?;
+        self.line(line)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.writer.flush().map_err(|e| failure(&self.name, &e))
+    }
+}
+
+fn failure(name: &str, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        _ => Failure::other(format!("cannot write {name}: {error}")),
+    }
+}

@@ -1,0 +1,131 @@
+//! A range of keys as the options `--from`, `--to` and `--prefix` give it, and the walk through it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::Args;
+use terrace::{Cursor, Db, ReadOptions};
+
+use crate::failure::{Failure, Result};
+use crate::text::Notation;
+
+/// The options that choose keys.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct RangeArgs {
+    /// Begin at this key, or at the first one after it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<OsString>,
+    /// End before this key: it is not part of the range
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<OsString>,
+    /// Only keys that begin with these bytes
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) prefix: Option<OsString>,
+}
+
+impl RangeArgs {
+    pub(crate) fn range(&self, notation: Notation) -> Result<KeyRange> {
+        let mut range = KeyRange {
+            from: decode_option("--from", self.from.as_ref(), notation)?,
+            to: decode_option("--to", self.to.as_ref(), notation)?,
+        };
+        if let Some(prefix) = decode_option("--prefix", self.prefix.as_ref(), notation)? {
+            let end = end_of_prefix(&prefix);
+            range.from = range.from.max(Some(prefix));
+            range.to = match (range.to, end) {
+                (Some(to), Some(end)) => Some(to.min(end)),
+                (to, end) => to.or(end),
+            };
+        }
+        Ok(range)
+    }
+}
+
+/// The bytes that an argument named `name` stands for.
+pub(crate) fn decode_argument(name: &str, argument: &OsString, notation: Notation) -> Result<Vec<u8>> {
+    notation.decode(argument.as_bytes()).map_err(|mistake| Failure::other(format!("{name}: {mistake}")))
+}
+
+fn decode_option(name: &str, argument: Option<&OsString>, notation: Notation) -> Result<Option<Vec<u8>>> {
+    argument.map(|argument| decode_argument(name, argument, notation)).transpose()
+}
+
+/// The first key after all keys that begin with `prefix`; `None` if there is no such key.
+fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+/// Keys in bytewise order from `from`, included, to `to`, not included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub(crate) from: Option<Vec<u8>>,
+    pub(crate) to: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers false.
+    pub(crate) fn walk(
+        &self,
+        db: &Db,
+        reverse: bool,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        // A walk reads each block once: keeping them would only push others out of the cache.
+        let mut cursor = db.cursor(&ReadOptions::new().fill_cache(false))?;
+        self.start(&mut cursor, reverse);
+        while cursor.valid() && self.contains(cursor.key()) {
+            if !visit(cursor.key(), cursor.value())? {
+                return Ok(());
+            }
+            if reverse {
+                cursor.prev();
+            } else {
+                cursor.next();
+            }
+        }
+        Ok(cursor.status()?)
+    }
+
+    fn start(&self, cursor: &mut Cursor, reverse: bool) {
+        match (reverse, &self.from, &self.to) {
+            (false, Some(from), _) => cursor.seek(from),
+            (false, None, _) => cursor.seek_to_first(),
+            (true, _, None) => cursor.seek_to_last(),
+            (true, _, Some(to)) => {
+                cursor.seek_for_prev(to);
+                if cursor.valid() && cursor.key() == to.as_slice() {
+                    cursor.prev();
+                }
+            }
+        }
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.from.as_deref().is_none_or(|from| from <= key) && self.to.as_deref().is_none_or(|to| key < to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(from: Option<&str>, to: Option<&str>, prefix: Option<&str>) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let args = RangeArgs { from: from.map(Into::into), to: to.map(Into::into), prefix: prefix.map(Into::into) };
+        let range = args.range(Notation::Text).expect("a range");
+        (range.from, range.to)
+    }
+
+    #[test]
+    fn a_prefix_narrows_a_range() {
+        let bytes = |key: &[u8]| Some(key.to_vec());
+        assert_eq!(range(None, None, Some("ab")), (bytes(b"ab"), bytes(b"ac")));
+        assert_eq!(range(Some("abc"), Some("abx"), Some("ab")), (bytes(b"abc"), bytes(b"abx")));
+        assert_eq!(range(Some("a"), Some("z"), Some("ab")), (bytes(b"ab"), bytes(b"ac")));
+        assert_eq!(range(None, None, Some("a\\xff\\xff")), (bytes(b"a\xff\xff"), bytes(b"b")));
+        assert_eq!(range(None, None, Some("\\xff")), (bytes(b"\xff"), None));
+        assert_eq!(range(None, Some("k"), Some("")), (bytes(b""), bytes(b"k")));
+    }
+}

@@ -1,0 +1,352 @@
+//! `terrace shell`: the tool's commands on one database that stays open.
+//!
+//! From a terminal with line editing, completion of command names and a history; from a pipe line by line, without
+//! prompts.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{Config, Editor, Helper};
+
+use crate::args::Form;
+use crate::commands::entries::{DeleteArgs, GetArgs, PutArgs};
+use crate::commands::inspect::InspectArgs;
+use crate::commands::report::{FilesArgs, StatArgs};
+use crate::commands::scan::ScanArgs;
+use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
+use crate::commands::upkeep::CompactArgs;
+use crate::commands::{Run, Session};
+use crate::failure::{Failure, Result};
+use crate::opening::{Missing, WriteArgs, require_directory};
+use crate::output::Output;
+use crate::source::Source;
+use crate::text::Notation;
+use crate::words;
+
+const PROMPT: &str = "terrace> ";
+
+const HELP: &str = "\
+put KEY VALUE            store a value            scan [--prefix P] ...    print entries in order
+get KEY                  print a value            dump [FILE], load [FILE] everything out, or in
+delete KEY               remove a key             batch FILE               put and delete lines, atomically
+stat                     levels and counters      files                    the files and their key ranges
+compact                  merge tables             inspect FILE             look into one file
+
+.help [COMMAND]          this, or more about a command
+.mode text|hex|base64    how keys and values are written
+.json on|off             print JSON
+.timer on|off            print how long each command takes
+.exit                    leave; so does the end of the input
+
+Quotes hold words with spaces together; \\xNN, \\t, \\n and \\\\ stand for bytes. # begins a comment line.";
+
+#[derive(Args, Debug)]
+pub(crate) struct ShellCommand {
+    /// Directory of the database
+    db: PathBuf,
+    /// Make the database if there is none
+    #[arg(long, conflicts_with = "read_only")]
+    create: bool,
+    /// Change nothing: writing commands fail, and others may read the database meanwhile
+    #[arg(long)]
+    read_only: bool,
+    /// End at the first failure
+    #[arg(long)]
+    bail: bool,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// A line of the shell, taken apart.
+#[derive(Parser, Debug)]
+#[command(multicall = true, disable_help_subcommand = true, subcommand_value_name = "COMMAND")]
+struct Line {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Store a value under a key
+    Put(PutArgs),
+    /// Print the value of a key
+    Get(GetArgs),
+    /// Remove a key
+    Delete(DeleteArgs),
+    /// Print entries in the order of their keys
+    Scan(ScanArgs),
+    /// Read entries from a file
+    Load(LoadArgs),
+    /// Write all entries to a file or standard output
+    Dump(DumpArgs),
+    /// Apply put and delete lines from a file, all of them or none
+    Batch(BatchArgs),
+    /// Show levels, sizes and counters
+    Stat(StatArgs),
+    /// List the files of the database
+    Files(FilesArgs),
+    /// Show what is in a table, a log or a MANIFEST
+    Inspect(InspectArgs),
+    /// Merge tables until deleted and overwritten entries are gone
+    Compact(CompactArgs),
+    #[command(name = ".help", alias = "help")]
+    Help { command: Option<String> },
+    #[command(name = ".mode")]
+    Mode { notation: Mode },
+    #[command(name = ".json")]
+    Json { switch: Switch },
+    #[command(name = ".timer")]
+    Timer { switch: Switch },
+    #[command(name = ".exit", alias = ".quit", alias = "exit", alias = "quit")]
+    Exit,
+}
+
+impl Verb {
+    fn reads_standard_input(&self) -> bool {
+        match self {
+            Verb::Put(command) => command.reads_standard_input(),
+            Verb::Load(command) => command.reads_standard_input(),
+            Verb::Batch(command) => command.reads_standard_input(),
+            _ => false,
+        }
+    }
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Mode {
+    Text,
+    Hex,
+    Base64,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Whether the shell goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Continue,
+    Exit,
+}
+
+impl ShellCommand {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
+        let open = || {
+            if self.read_only {
+                require_directory(&self.db)?;
+                return Ok(terrace::Db::open(&self.db, self.write.options(&self.db).read_only(true))?);
+            }
+            self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
+        };
+        let session = Session::new(&self.db, Form::default(), &open);
+        session.db()?;
+        let mut shell = Shell { session, is_timed: false, status: 0 };
+        let result = if io::stdin().is_terminal() && out.is_terminal() {
+            shell.interact(out)
+        } else {
+            shell.read_pipe(out, self.bail)
+        };
+        let closed = shell.session.close();
+        result.and(closed)?;
+        if shell.status == 0 { Ok(()) } else { Err(Failure::Reported(shell.status)) }
+    }
+}
+
+struct Shell<'a> {
+    session: Session<'a>,
+    is_timed: bool,
+    status: u8,
+}
+
+impl Shell<'_> {
+    fn interact(&mut self, out: &mut Output) -> Result<()> {
+        let failed = |error: ReadlineError| Failure::other(format!("line editing: {error}"));
+        let config = Config::builder().auto_add_history(true).build();
+        let mut editor: Editor<CommandNames, DefaultHistory> = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(CommandNames));
+        let history = history_path();
+        if let Some(path) = &history {
+            // A first session has no history yet.
+            let _ = editor.load_history(path);
+        }
+        out.line(format!("{}; .help for help", self.session.path().display()))?;
+        loop {
+            out.flush()?;
+            match editor.readline(PROMPT) {
+                Ok(line) => match self.run_line(&line, out) {
+                    Ok(Next::Continue) => {}
+                    Ok(Next::Exit) => break,
+                    Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                    // A person has seen it; the status of the session is about the session.
+                    Err(failure) => {
+                        out.flush()?;
+                        failure.report();
+                    }
+                },
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => break,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        if let Some(path) = &history {
+            // Not worth failing over.
+            let _ = editor.save_history(path);
+        }
+        Ok(())
+    }
+
+    fn read_pipe(&mut self, out: &mut Output, bail: bool) -> Result<()> {
+        let mut source = Source::open(None)?;
+        while source.advance()? {
+            let line = String::from_utf8(source.line().to_vec());
+            let result = match line {
+                Ok(line) => self.run_line(&line, out),
+                Err(_) => Err(Failure::other("not UTF-8; write other bytes as \\xNN")),
+            };
+            match result {
+                Ok(Next::Continue) => {}
+                Ok(Next::Exit) => return Ok(()),
+                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                Err(failure) => {
+                    out.flush()?;
+                    self.status = self.status.max(failure.status());
+                    source.mistake(failure).report();
+                    if bail {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run_line(&mut self, line: &str, out: &mut Output) -> Result<Next> {
+        if line.trim_start().starts_with('#') {
+            return Ok(Next::Continue);
+        }
+        let words = words::split(line).map_err(Failure::Other)?;
+        if words.is_empty() {
+            return Ok(Next::Continue);
+        }
+        let matches = match Line::command().try_get_matches_from(words) {
+            Ok(matches) => matches,
+            Err(error) => return explain(&error, out),
+        };
+        let line = Line::from_arg_matches(&matches).map_err(|error| Failure::other(error.to_string()))?;
+        let started = Instant::now();
+        let next = self.run_verb(line.verb, out)?;
+        if self.is_timed {
+            out.line(format!("{:.3} ms", started.elapsed().as_secs_f64() * 1e3))?;
+        }
+        Ok(next)
+    }
+
+    fn run_verb(&mut self, verb: Verb, out: &mut Output) -> Result<Next> {
+        let session = &self.session;
+        let form = session.form();
+        if verb.reads_standard_input() {
+            return Err(Failure::other("name a FILE: standard input holds the shell's own commands"));
+        }
+        match verb {
+            Verb::Put(command) => command.run(session, out)?,
+            Verb::Get(command) => command.run(session, out)?,
+            Verb::Delete(command) => command.run(session, out)?,
+            Verb::Scan(command) => command.run(session, out)?,
+            Verb::Load(command) => command.run(session, out)?,
+            Verb::Dump(command) => command.run(session, out)?,
+            Verb::Batch(command) => command.run(session, out)?,
+            Verb::Stat(command) => command.run(session, out)?,
+            Verb::Files(command) => command.run(session, out)?,
+            Verb::Inspect(command) => command.run(form, out)?,
+            Verb::Compact(command) => command.run(session, out)?,
+            Verb::Help { command } => print_help(command.as_deref(), out)?,
+            Verb::Mode { notation } => {
+                let notation = match notation {
+                    Mode::Text => Notation::Text,
+                    Mode::Hex => Notation::Hex,
+                    Mode::Base64 => Notation::Base64,
+                };
+                self.session.set_form(Form { notation, ..form });
+            }
+            Verb::Json { switch } => self.session.set_form(Form { json: matches!(switch, Switch::On), ..form }),
+            Verb::Timer { switch } => self.is_timed = matches!(switch, Switch::On),
+            Verb::Exit => return Ok(Next::Exit),
+        }
+        Ok(Next::Continue)
+    }
+}
+
+fn print_help(command: Option<&str>, out: &mut Output) -> Result<()> {
+    let Some(name) = command else { return out.line(HELP) };
+    let mut line = Line::command();
+    match line.find_subcommand_mut(name) {
+        Some(command) => out.line(command.render_help().to_string().trim_end()),
+        None => Err(Failure::other(format!("no command {name}; .help lists them"))),
+    }
+}
+
+/// What the parser has to say: help that was asked for goes to the output, a mistake is a failure.
+fn explain(error: &clap::Error, out: &mut Output) -> Result<Next> {
+    let text = error.to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp => out.line(text.trim_end()).map(|()| Next::Continue),
+        ErrorKind::InvalidSubcommand => {
+            let name = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
+            Err(Failure::other(format!("no command {name}; .help lists the commands")))
+        }
+        _ => {
+            // A message of several lines, then tips and usage, each after an empty line: one line of it all.
+            let parts = text.split("\n\n").filter(|part| !part.trim_start().starts_with("For more information"));
+            let parts: Vec<_> = parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+            Err(Failure::other(parts.join("; ").trim_start_matches("error: ")))
+        }
+    }
+}
+
+/// The file that keeps the lines of earlier sessions: `$TERRACE_HISTORY`, none if that is empty, `~/.terrace_history`
+/// if it is not set.
+fn history_path() -> Option<PathBuf> {
+    match std::env::var_os("TERRACE_HISTORY") {
+        Some(path) if path.is_empty() => None,
+        Some(path) => Some(path.into()),
+        None => Some(PathBuf::from(std::env::var_os("HOME")?).join(".terrace_history")),
+    }
+}
+
+/// Completes the first word of a line.
+struct CommandNames;
+
+impl Completer for CommandNames {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let typed = &line[..position];
+        if typed.contains(' ') {
+            return Ok((position, Vec::new()));
+        }
+        let command = Line::command();
+        let names = command.get_subcommands().map(|command| format!("{} ", command.get_name()));
+        Ok((0, names.filter(|name| name.starts_with(typed)).collect()))
+    }
+}
+
+impl rustyline::highlight::Highlighter for CommandNames {}
+impl rustyline::hint::Hinter for CommandNames {
+    type Hint = String;
+}
+impl rustyline::validate::Validator for CommandNames {}
+impl Helper for CommandNames {}

@@ -1,0 +1,88 @@
+//! Lines of input, from a file or standard input, that know where they are.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use crate::failure::{Failure, Result};
+
+const BUFFER_SIZE: usize = 64 << 10;
+
+/// Input that is read a line at a time.
+pub(crate) struct Source {
+    reader: Box<dyn BufRead>,
+    name: String,
+    size: Option<u64>,
+    line: Vec<u8>,
+    line_number: u64,
+    bytes_read: u64,
+}
+
+impl Source {
+    /// The file at `path`; standard input if there is no path or it is `-`.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path.filter(|path| !Self::is_standard_input(Some(path))) else {
+            return Ok(Self::new(Box::new(io::stdin().lock()), "standard input".into(), None));
+        };
+        let file = File::open(path).map_err(|e| Failure::io("open", path, &e))?;
+        let metadata = file.metadata().map_err(|e| Failure::io("open", path, &e))?;
+        let size = metadata.is_file().then_some(metadata.len());
+        let reader = BufReader::with_capacity(BUFFER_SIZE, file);
+        Ok(Self::new(Box::new(reader), path.display().to_string(), size))
+    }
+
+    /// Whether `path` means standard input.
+    pub(crate) fn is_standard_input(path: Option<&Path>) -> bool {
+        path.is_none_or(|path| path == Path::new("-"))
+    }
+
+    fn new(reader: Box<dyn BufRead>, name: String, size: Option<u64>) -> Self {
+        Source { reader, name, size, line: Vec::new(), line_number: 0, bytes_read: 0 }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_bytes(bytes: &'static [u8]) -> Self {
+        Self::new(Box::new(bytes), "test".into(), None)
+    }
+
+    /// Reads the next line; false at the end of the input.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        self.line.clear();
+        let length = self.reader.read_until(b'\n', &mut self.line);
+        let length = length.map_err(|e| Failure::other(format!("cannot read {}: {e}", self.name)))?;
+        if length == 0 {
+            return Ok(false);
+        }
+        self.line_number += 1;
+        self.bytes_read += length as u64;
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+        }
+        Ok(true)
+    }
+
+    /// The current line, without its newline.
+    pub(crate) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// The size of the whole input, where it is known.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// A failure at the current line.
+    pub(crate) fn mistake(&self, what: impl Display) -> Failure {
+        Failure::other(format!("{}:{}: {what}", self.name, self.line_number))
+    }
+
+    /// A failure because the input is over too soon.
+    pub(crate) fn ended_early(&self, what: impl Display) -> Failure {
+        Failure::other(format!("{}: ends after line {}: {what}", self.name, self.line_number))
+    }
+}

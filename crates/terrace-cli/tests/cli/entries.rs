@@ -1,0 +1,143 @@
+//! put, get, delete, scan, batch: single entries and ranges, good input and bad.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::tool::Tool;
+
+#[test]
+fn a_value_comes_back_until_it_is_deleted() {
+    let tool = Tool::new();
+    assert_eq!(tool.ok(&["put", "--create", "db", "apple", "red"]), "");
+    assert_eq!(tool.ok(&["get", "db", "apple"]), "red\n");
+    tool.ok(&["put", "db", "apple", "green and red"]);
+    assert_eq!(tool.ok(&["get", "db", "apple"]), "green and red\n");
+    assert_eq!(tool.ok(&["get", "--raw", "db", "apple"]), "green and red");
+    assert_eq!(tool.ok(&["get", "--json", "db", "apple"]), "{\"key\":\"apple\",\"value\":\"green and red\"}\n");
+    tool.ok(&["delete", "db", "apple"]);
+    tool.ok(&["delete", "db", "never there"]);
+    tool.run(&["get", "db", "apple"]).fails(1, "no entry for the key apple");
+    let missing = tool.run(&["get", "--json", "db", "apple"]);
+    assert_eq!((missing.status, &missing.stdout[..]), (1, &b"{\"key\":\"apple\",\"value\":null}\n"[..]));
+}
+
+#[test]
+fn bytes_are_written_in_three_notations() {
+    let tool = Tool::new();
+    tool.ok(&["put", "--create", "db", "\\x00\\tkey\\\\", "\\xff\\n"]);
+    assert_eq!(tool.ok(&["get", "--hex", "db", "00096b65795c"]), "ff0a\n");
+    assert_eq!(tool.ok(&["get", "--base64", "db", "AAlrZXlc"]), "/wo=\n");
+    assert_eq!(tool.ok(&["scan", "db"]), "\\x00\\tkey\\\\\t\\xff\\n\n");
+    let raw = tool.run(&["get", "--raw", "db", "\\x00\\tkey\\\\"]);
+    assert_eq!(raw.stdout, b"\xff\n");
+    // Arguments may be any bytes at all.
+    let key = OsStr::from_bytes(b"\xfe");
+    assert_eq!(tool.run(&[OsStr::new("put"), OsStr::new("db"), key, OsStr::new("")]).ok(), "");
+    assert_eq!(tool.ok(&["get", "db", "\\xfe"]), "\n");
+    tool.run(&["put", "db", "a\\q", "v"]).fails(2, "KEY: unknown escape \\q");
+    tool.run(&["put", "db", "a", "\\x1"]).fails(2, "VALUE: \\x without two hexadecimal digits");
+    tool.run(&["get", "--hex", "db", "abc"]).fails(2, "KEY: an odd number");
+    tool.run(&["get", "--hex", "--base64", "db", "abcd"]).fails(2, "cannot be used with");
+}
+
+#[test]
+fn values_come_from_files() {
+    let tool = Tool::new();
+    let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    std::fs::write(tool.path("value"), &bytes).expect("written");
+    tool.ok(&["put", "--create", "db", "k", "--value-file", "value"]);
+    assert!(tool.run(&["get", "--raw", "db", "k"]).stdout == bytes);
+    tool.ok_with(&["put", "db", "k", "--value-file", "-"], b"from a pipe\n");
+    assert_eq!(tool.run(&["get", "--raw", "db", "k"]).stdout, b"from a pipe\n");
+    tool.run(&["put", "db", "k"]).fails(2, "VALUE");
+    tool.run(&["put", "db", "k", "--value-file", "nowhere"]).fails(2, "cannot read nowhere");
+}
+
+#[test]
+fn nothing_is_created_by_mistake() {
+    let tool = Tool::new();
+    for args in [&["put", "db", "k", "v"][..], &["get", "db", "k"], &["delete", "db", "k"], &["scan", "db"]] {
+        tool.run(args).fails(2, "there is no database at db");
+        assert!(!tool.path("db").exists(), "{args:?}");
+    }
+    // A wrong argument is found before the database is made.
+    tool.run(&["put", "--create", "db", "k", "\\"]).fails(2, "VALUE");
+    assert!(!tool.path("db").exists());
+    std::fs::create_dir(tool.path("empty")).expect("created");
+    tool.run(&["put", "empty", "k", "v"]).fails(2, "there is no database at empty");
+    tool.run(&["get", "empty", "k"]).fails(2, "empty");
+    assert_eq!(tool.path("empty").read_dir().expect("a directory").count(), 0);
+    std::fs::write(tool.path("file"), "text").expect("written");
+    tool.run(&["get", "file", "k"]).fails(2, "is a file");
+    tool.run(&["put", "--create", "file", "k", "v"]).fails(2, "is a file");
+    tool.run(&["load", "file"]).fails(2, "is a file");
+    // A damaged database is not one that is not there.
+    tool.sample("broken");
+    std::fs::remove_file(tool.path("broken/CURRENT")).expect("removed");
+    tool.run(&["put", "--create", "broken", "k", "v"]).fails(1, "CURRENT");
+    tool.run(&["put", "broken", "k", "v"]).fails(1, "CURRENT");
+}
+
+#[test]
+fn a_scan_takes_ranges_prefixes_limits_and_directions() {
+    let tool = Tool::new();
+    tool.ok_with(&["load", "db"], b"a\t1\nb\t2\nba\t3\nbb\t4\nc\t5\n");
+    let scan = |args: &[&str]| {
+        let args = [&["scan", "db", "--keys-only"], args].concat();
+        tool.ok(&args).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(scan(&[]), "a b ba bb c");
+    assert_eq!(scan(&["--from", "b"]), "b ba bb c");
+    assert_eq!(scan(&["--to", "bb"]), "a b ba");
+    assert_eq!(scan(&["--from", "aa", "--to", "bb"]), "b ba");
+    assert_eq!(scan(&["--prefix", "b"]), "b ba bb");
+    assert_eq!(scan(&["--prefix", "b", "--from", "ba", "--to", "z"]), "ba bb");
+    assert_eq!(scan(&["--reverse"]), "c bb ba b a");
+    assert_eq!(scan(&["--reverse", "--to", "bb"]), "ba b a");
+    assert_eq!(scan(&["--reverse", "--prefix", "b", "--limit", "2"]), "bb ba");
+    assert_eq!(scan(&["--limit", "0"]), "");
+    assert_eq!(scan(&["--from", "z"]), "");
+    assert_eq!(scan(&["--from", "c", "--to", "a"]), "");
+    assert_eq!(tool.ok(&["scan", "db", "--prefix", "b", "--count"]), "3\n");
+    assert_eq!(tool.ok(&["scan", "db", "--count", "--json"]), "{\"count\":5}\n");
+    assert_eq!(tool.ok(&["scan", "db", "--limit", "1"]), "a\t1\n");
+    let entries = tool.run(&["scan", "db", "--json", "--hex", "--limit", "1"]).json_lines();
+    assert_eq!(entries, [serde_json::json!({ "key": "61", "value": "31" })]);
+    let keys = tool.run(&["scan", "db", "--json", "--keys-only", "--limit", "1"]).json_lines();
+    assert_eq!(keys, [serde_json::json!({ "key": "a" })]);
+    tool.run(&["scan", "db", "--limit", "many"]).fails(2, "invalid value");
+    tool.run(&["scan", "db", "--what"]).fails(2, "unexpected argument");
+    tool.run(&["scan"]).fails(2, "DB");
+}
+
+#[test]
+fn a_batch_is_applied_whole_or_not_at_all() {
+    let tool = Tool::new();
+    let lines = b"# comment\nput a 1\n\nput \"b c\" 'two words'\nput\ttab key\tvalue with spaces\ndelete a\nput\te\t\n";
+    let printed = tool.ok_with(&["batch", "--create", "db"], lines);
+    assert_eq!(printed, "applied 5 operations, 40 bytes of keys and values\n");
+    assert_eq!(tool.ok(&["scan", "db"]), "b c\ttwo words\ne\t\ntab key\tvalue with spaces\n");
+    for (line, message) in [
+        ("put x", "standard input:2: put takes a key and a value"),
+        ("delete", "standard input:2: delete takes a key"),
+        ("drop x", "standard input:2: must be put or delete, is drop"),
+        ("put x \\z", "standard input:2: value: unknown escape"),
+        ("put x \"y", "standard input:2: a quote"),
+    ] {
+        tool.run_with(&["batch", "db"], format!("put new 1\n{line}\n").as_bytes()).fails(2, message);
+    }
+    tool.run(&["get", "db", "new"]).fails(1, "no entry");
+    std::fs::write(tool.path("changes"), "delete e\nput f 6\n").expect("written");
+    assert_eq!(tool.ok(&["batch", "db", "changes", "--json"]), "{\"bytes\":3,\"operations\":2}\n");
+    tool.run_with(&["batch", "absent"], b"put a 1\n").fails(2, "absent");
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let mut child = tool.command(&["scan", "db"]).spawn().expect("the command starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}

@@ -1,0 +1,8 @@
+//! The command `terrace`, run as a user runs it.
+
+mod bench;
+mod entries;
+mod shell;
+mod tool;
+mod transfer;
+mod upkeep;

@@ -1,0 +1,54 @@
+//! The shell, through a pipe.
+
+use crate::tool::Tool;
+
+#[test]
+fn commands_run_one_after_the_other() {
+    let tool = Tool::new();
+    let script = b"put apple red\n# a comment\n\nput \"two words\" 'and \\x00'\nput e ''\ndelete e\nscan\nget apple\n\
+        scan --count\n.mode hex\nget 6170706c65\n.mode text\n.json on\nget apple\n.json off\n.exit\nput never reached\n";
+    let printed = tool.ok_with(&["shell", "--create", "db"], script);
+    let expected = "apple\tred\ntwo words\tand \\x00\nred\n2\n726564\n{\"key\":\"apple\",\"value\":\"red\"}\n";
+    assert_eq!(printed, expected);
+    assert_eq!(tool.ok(&["scan", "db", "--count"]), "2\n");
+}
+
+#[test]
+fn failures_name_their_line_and_do_not_end_it() {
+    let tool = Tool::new();
+    let script = b"put a 1\nget b\nput c\nfrobnicate\nput 'c\nget a\n";
+    let ran = tool.run_with(&["shell", "--create", "db"], script);
+    assert_eq!((ran.status, &ran.stdout[..]), (2, &b"1\n"[..]));
+    let messages: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(messages.len(), 4, "{messages:?}");
+    for (message, part) in messages.iter().zip([
+        "2: no entry",
+        "3: the following required arguments were not provided: <VALUE>; Usage: put",
+        "4: no command frobnicate",
+        "5: a quote",
+    ]) {
+        assert!(message.starts_with(&format!("terrace: standard input:{part}")), "{message}");
+    }
+    let ran = tool.run_with(&["shell", "--bail", "db"], b"get b\nget a\n");
+    assert_eq!((ran.status, &ran.stdout[..]), (1, &b""[..]));
+}
+
+#[test]
+fn the_other_commands_are_there_too() {
+    let tool = Tool::new();
+    std::fs::write(tool.path("changes"), "put b 2\nput c 3\n").expect("written");
+    std::fs::write(tool.path("entries"), "d\t4\n").expect("written");
+    let script =
+        b"put a 1\nbatch changes\nload entries\ncompact\ndump out.txt\nfiles\nstat\ninspect db/CURRENT --kind log\n\
+        .help\n.help scan\n.timer on\nget a\n";
+    let ran = tool.run_with(&["shell", "--create", "db"], script);
+    let text = String::from_utf8_lossy(&ran.stdout);
+    for part in ["applied 2 operations", "loaded 1 entry", "tables held", ".mode text|hex|base64", "--prefix", " ms\n"]
+    {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    assert_eq!(std::fs::read_to_string(tool.path("out.txt")).expect("readable"), "a\t1\nb\t2\nc\t3\nd\t4\n");
+    tool.run_with(&["shell", "db"], b"load\n").fails(2, "name a FILE");
+    tool.run(&["shell", "nowhere"]).fails(2, "nowhere");
+    tool.run(&["shell", "--create", "--read-only", "db"]).fails(2, "cannot be used with");
+}

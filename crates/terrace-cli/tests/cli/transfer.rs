@@ -1,0 +1,97 @@
+//! load and dump: every byte comes back in every format, and mistakes in the input are found.
+
+use crate::tool::Tool;
+
+/// Entries with every byte in keys and values, empty keys and values among them.
+fn hard_entries() -> String {
+    let mut lines = String::from("\t\n");
+    for byte in 0..=255u8 {
+        lines.push_str(&format!("{byte:02x}\t{byte:02x}{:02x}\n", byte.wrapping_add(1)));
+    }
+    let all: String = (0..=255).map(|byte| format!("{byte:02x}")).collect();
+    lines.push_str(&format!("{all}\t{all}\n{all}ff\t\n"));
+    lines
+}
+
+#[test]
+fn every_byte_survives_every_format() {
+    let tool = Tool::new();
+    tool.ok_with(&["load", "first", "--hex"], hard_entries().as_bytes());
+    let expected = tool.ok(&["dump", "first", "--hex"]);
+    assert_eq!(expected.lines().count(), 259);
+    let formats: [(&[&str], &[&str]); 7] = [
+        (&[], &[]),
+        (&["--hex"], &["--hex"]),
+        (&["--base64"], &["--base64"]),
+        (&["--format", "json"], &["--format", "json"]),
+        (&["--json", "--hex"], &["--format", "json", "--hex"]),
+        (&["--format", "bdb"], &["--format", "bdb"]),
+        (&["--format", "bdb", "--printable"], &["--format", "bdb"]),
+    ];
+    for (number, (dump, load)) in formats.into_iter().enumerate() {
+        let dumped = tool.run(&[&["dump", "first"], dump].concat());
+        assert_eq!((dumped.status, dumped.stderr.as_str()), (0, ""));
+        let db = format!("copy{number}");
+        let loaded = tool.ok_with(&[&["load", &db], load].concat(), &dumped.stdout);
+        assert!(loaded.starts_with("loaded 259 entries"), "{loaded}");
+        assert_eq!(tool.ok(&["dump", &db, "--hex"]), expected, "{dump:?}");
+    }
+}
+
+#[test]
+fn dumps_go_to_files_and_take_ranges() {
+    let tool = Tool::new();
+    tool.sample("db");
+    assert_eq!(tool.ok(&["dump", "db", "all.txt"]), "");
+    assert_eq!(tool.ok(&["load", "copy", "all.txt", "--json"]), "{\"bytes\":34885,\"entries\":2000}\n");
+    assert_eq!(tool.ok(&["dump", "copy"]), tool.ok(&["dump", "db"]));
+    assert_eq!(
+        tool.ok(&["dump", "db", "--prefix", "key0000", "--to", "key00002"]),
+        "key00000\tvalue 0\nkey00001\tvalue 1\n"
+    );
+    let bdb = "VERSION=3\nformat=print\ntype=btree\nHEADER=END\n zebra\n stripes\nDATA=END\n";
+    assert_eq!(tool.ok(&["dump", "db", "-", "--from", "z", "--format", "bdb", "--printable"]), bdb);
+    tool.run(&["dump", "db", "no/such/place"]).fails(2, "cannot create no/such/place");
+    tool.run(&["dump", "nowhere", "out.txt"]).fails(2, "nowhere");
+    assert!(!tool.path("out.txt").exists());
+}
+
+#[test]
+fn wrong_lines_are_named_and_what_precedes_them_stays() {
+    let tool = Tool::new();
+    for (number, (options, input, message)) in [
+        (&[][..], &b"a\t1\nb 2\n"[..], "standard input:2: no TAB between key and value (1 entry before it loaded)"),
+        (&[], b"a\t1\nb\t\\q\n", "standard input:2: value: unknown escape \\q"),
+        (&[], b"{\"key\":\"a\",\"value\":\"1\"}\n", "this looks like --format json"),
+        (&[], b"VERSION=3\n", "this looks like --format bdb"),
+        (&["--hex"], b"61\t1\n", "standard input:1: value: an odd number"),
+        (&["--format", "json"], b"{\"key\":\"a\"}\n", "standard input:1: missing field `value`"),
+        (&["--format", "json"], b"{\"key\":\"a\",\"val", "standard input:1: EOF"),
+        (&["--format", "bdb"], b"a\t1\n", "standard input:1: not a header line"),
+        (&["--format", "bdb"], b"format=print\nHEADER=END\n a\n 1\n b\n", "ends after line 5: DATA=END is missing"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let db = format!("db{number}");
+        tool.run_with(&[&["load", &db], options].concat(), input).fails(2, message);
+    }
+    assert_eq!(tool.ok(&["scan", "db0"]), "a\t1\n");
+    assert_eq!(tool.ok(&["scan", "db8"]), "a\t1\n");
+    tool.run(&["load", "db", "no-such-file"]).fails(2, "cannot open no-such-file");
+    assert!(!tool.path("db").exists());
+    tool.run_with(&["load", "db", "--no-create"], b"a\t1\n").fails(2, "db");
+    assert!(!tool.path("db").exists());
+}
+
+#[test]
+fn many_entries_load_in_batches() {
+    let tool = Tool::new();
+    let lines: String = (0..25_000).map(|i| format!("{:08}\tvalue {i}\n", i * 7919 % 25_000)).collect();
+    std::fs::write(tool.path("entries"), &lines).expect("written");
+    assert!(tool.ok(&["load", "db", "entries"]).starts_with("loaded 25000 entries"));
+    assert_eq!(tool.ok(&["scan", "db", "--count"]), "25000\n");
+    let mut sorted: Vec<_> = lines.lines().collect();
+    sorted.sort_unstable();
+    assert!(tool.ok(&["dump", "db"]).lines().eq(sorted));
+}

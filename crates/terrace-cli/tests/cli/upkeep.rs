@@ -1,0 +1,186 @@
+//! stat, files, inspect, verify, repair, compact, destroy; and that looking changes nothing.
+
+use std::path::Path;
+
+use crate::tool::{Tool, state_of};
+use serde_json::Value;
+
+fn flip(path: &Path, at: u64) {
+    let mut bytes = std::fs::read(path).expect("readable");
+    bytes[usize::try_from(at).expect("an index")] ^= 0x40;
+    std::fs::write(path, bytes).expect("written");
+}
+
+#[test]
+fn reading_commands_change_nothing() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let before = state_of(&tool.path("db"));
+    let table = tool.files("db", ".ldb")[0].to_string_lossy().into_owned();
+    let log = tool.files("db", ".log")[0].to_string_lossy().into_owned();
+    for args in [
+        &["get", "db", "zebra"][..],
+        &["scan", "db"],
+        &["scan", "db", "--count"],
+        &["dump", "db"],
+        &["stat", "db"],
+        &["stat", "db", "--json"],
+        &["files", "db"],
+        &["inspect", &table],
+        &["inspect", &log],
+        &["inspect", "db/CURRENT", "--kind", "log"],
+    ] {
+        tool.run(args);
+        assert!(state_of(&tool.path("db")) == before, "{args:?} changed the database");
+    }
+    let read_only = tool.run_with(&["shell", "--read-only", "db"], b"scan --limit 1\nput a 1\nfiles\n");
+    assert_eq!(read_only.status, 2);
+    assert!(read_only.stderr.contains("read-only"), "{}", read_only.stderr);
+    assert!(state_of(&tool.path("db")) == before, "a read-only shell changed the database");
+}
+
+#[test]
+fn stat_and_files_describe_the_database() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let stat: Value = serde_json::from_str(&tool.ok(&["stat", "db", "--json"])).expect("JSON");
+    let files: u64 = stat["levels"].as_array().expect("levels").iter().map(|l| l["files"].as_u64().expect("n")).sum();
+    assert_eq!(files, tool.files("db", ".ldb").len() as u64);
+    assert_eq!(stat["sequence"], 2003);
+    assert!(stat["disk_bytes"].as_u64() > Some(0));
+    let text = tool.ok(&["stat", "db"]);
+    for part in ["level", "tables", "block cache", "last sequence number", "snapshots"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let lines = tool.run(&["files", "db", "--json"]).json_lines();
+    let tables: Vec<_> = lines.iter().filter(|line| line["type"] == "table").collect();
+    assert_eq!(tables.len() as u64, files);
+    assert_eq!(tables[0]["smallest"], "key00000");
+    assert_eq!(lines.iter().filter(|line| line["type"] == "manifest").count(), 1);
+    let text = tool.ok(&["files", "db", "--hex"]);
+    assert!(text.contains("6b65793030303030") && text.contains("CURRENT"), "{text}");
+    tool.run(&["stat", "nowhere"]).fails(2, "nowhere");
+}
+
+#[test]
+fn inspect_takes_every_kind_of_file_apart() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let file = |part: &str| tool.files("db", part)[0].to_string_lossy().into_owned();
+    let (table, log, manifest) = (file(".ldb"), file(".log"), file("MANIFEST-"));
+
+    let text = tool.ok(&["inspect", &table]);
+    assert!(text.contains("entries    2000, 0 deletions"), "{text}");
+    assert!(text.contains("keys       key00000 .. key01999") && text.contains("no damage"), "{text}");
+    let items = tool.run(&["inspect", &table, "--values", "--json"]).json_lines();
+    let entries: Vec<_> = items.iter().filter_map(|item| item.get("entry")).collect();
+    assert_eq!(entries.len(), 2000);
+    assert_eq!((&entries[3]["key"], &entries[3]["value"]), (&"key00003".into(), &"value 3".into()));
+    let blocks: u64 = items.iter().filter_map(|item| item["block"]["entries"].as_u64()).sum();
+    assert_eq!(blocks, 2000);
+    assert_eq!(tool.run(&["inspect", &table, "--summary", "--json"]).json_lines().len(), 1);
+
+    let text = tool.ok(&["inspect", &log, "--values"]);
+    for part in ["3 operations", "put\tkey00007\tseven", "delete\tkey00008", "put\tzebra\tstripes", "no damage"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let operations = tool.run(&["inspect", &log, "--keys", "--json"]).json_lines();
+    assert!(operations.iter().any(|item| item["entry"]["effect"] == "delete" && item["entry"]["sequence"] == 2002));
+
+    let text = tool.ok(&["inspect", &manifest]);
+    assert!(text.contains("comparator     leveldb.BytewiseComparator") && text.contains("add table"), "{text}");
+    let edits = tool.run(&["inspect", &manifest, "--json"]).json_lines();
+    assert!(edits.iter().any(|item| item["edit"]["comparator"] == "leveldb.BytewiseComparator"));
+
+    // Without a telling name the contents say what it is.
+    for (path, part) in [(&table, "\ntable of"), (&log, "\nlog of"), (&manifest, "MANIFEST of")] {
+        std::fs::copy(path, tool.path("stranger")).expect("copied");
+        let text = tool.ok(&["inspect", "stranger"]);
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    std::fs::write(tool.path("stranger"), "some text\n").expect("written");
+    tool.run(&["inspect", "stranger"]).fails(2, "none of table, log and MANIFEST");
+    tool.run(&["inspect", "stranger", "--kind", "table"]).fails(1, "too few for a table");
+    tool.run(&["inspect", "db"]).fails(2, "is a directory");
+    tool.run(&["inspect", "nowhere"]).fails(2, "cannot open nowhere");
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let table = tool.files("db", ".ldb")[0].clone();
+    flip(&table, 20);
+    let found = tool.run(&["inspect", &table.to_string_lossy(), "--summary"]);
+    let text = String::from_utf8_lossy(&found.stdout);
+    assert_eq!((found.status, found.stderr.as_str()), (1, ""));
+    assert!(text.contains("DAMAGE at 0: ") && text.contains("damaged in 1 place"), "{text}");
+    tool.run(&["get", "db", "key00001"]).fails(1, "checksum");
+    tool.run(&["scan", "db"]).fails(1, "checksum");
+}
+
+#[test]
+fn compaction_gives_space_back() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let deletes: String = (0..2000).map(|i| format!("delete key{i:05}\n")).collect();
+    tool.ok_with(&["batch", "db"], deletes.as_bytes());
+    let text = tool.ok(&["compact", "db", "--from", "a", "--to", "z"]);
+    assert!(text.starts_with("tables held "), "{text}");
+    let sizes: Value = serde_json::from_str(&tool.ok(&["compact", "db", "--json"])).expect("JSON");
+    assert!(sizes["table_bytes_after"].as_u64() < Some(2000), "{sizes}");
+    assert_eq!(tool.ok(&["dump", "db"]), "zebra\tstripes\n");
+    tool.run(&["compact", "nowhere"]).fails(2, "nowhere");
+}
+
+#[test]
+fn filters_stay_where_they_were() {
+    let tool = Tool::new();
+    let lines: String = (0..2000).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
+    tool.ok_with(&["load", "with", "--bloom-bits", "10"], lines.as_bytes());
+    tool.ok_with(&["load", "without"], lines.as_bytes());
+    for (db, filter) in [("with", "leveldb.BuiltinBloomFilter2, Terrace's own"), ("without", "Terrace's own")] {
+        // The second time the first compaction's tables say whether there shall be filters.
+        let bits: &[&str] = if db == "with" { &["--bloom-bits", "10"] } else { &[] };
+        tool.ok(&[&["compact", db], bits].concat());
+        tool.ok(&["put", db, "key00000", "again"]);
+        tool.ok(&["compact", db]);
+        let table = tool.files(db, ".ldb").pop().expect("a table");
+        let text = tool.ok(&["inspect", &table.to_string_lossy(), "--summary"]);
+        assert!(text.contains(&format!("filters    {filter}\n")), "{text}");
+    }
+}
+
+#[test]
+fn destroying_takes_a_yes() {
+    let tool = Tool::new();
+    tool.sample("db");
+    tool.run(&["destroy", "db"]).fails(2, "add --yes");
+    assert!(tool.path("db/CURRENT").exists());
+    assert_eq!(tool.ok(&["destroy", "db", "--yes"]), "");
+    assert!(!tool.path("db").exists());
+    tool.run(&["destroy", "db", "--yes"]).fails(2, "db");
+    tool.sample("db");
+    std::fs::write(tool.path("db/notes.txt"), "mine").expect("written");
+    assert!(tool.ok(&["destroy", "db", "--yes"]).contains("stays"));
+    assert_eq!(std::fs::read(tool.path("db/notes.txt")).expect("readable"), b"mine");
+    std::fs::create_dir(tool.path("other")).expect("created");
+    tool.run(&["destroy", "other", "--yes"]).fails(2, "no database");
+    assert!(tool.path("other").exists());
+}
+
+#[test]
+fn help_teaches() {
+    let tool = Tool::new();
+    let help = tool.ok(&["--help"]);
+    let commands = "put get delete scan load dump batch stat files inspect compact destroy shell bench";
+    for command in commands.split(' ') {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
+        let help = tool.ok(&[command, "--help"]);
+        assert!(help.contains("Examples:\n"), "{command}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}: {help}");
+    }
+    assert!(tool.ok(&["--version"]).starts_with("terrace "));
+    assert_eq!(tool.run::<&str>(&[]).status, 2);
+    tool.run(&["frobnicate"]).fails(2, "unrecognized subcommand");
+}
