@@ -1,0 +1,22 @@
+use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
+
+fn main() -> terrace::Result<()> {
+    let db = Db::open("fruit.db", Options::new().create_if_missing(true))?;
+    db.put("apple", "red")?;
+    db.put("banana", "yellow")?;
+
+    let before = db.snapshot();
+    let mut batch = WriteBatch::new();
+    batch.put("apple", "green");
+    batch.delete("banana");
+    db.write(&batch, WriteOptions::sync())?; // both or neither, and on the disk
+
+    assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
+    let past = ReadOptions::new().snapshot(&before);
+    assert_eq!(db.get_with("apple", &past)?.as_deref(), Some(&b"red"[..]));
+    for entry in db.range("a".."c", &past)?.rev() {
+        let (key, value) = entry?;
+        println!("{} = {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
+    }
+    db.close()
+}
