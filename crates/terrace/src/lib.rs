@@ -15,11 +15,11 @@ mod write;
 
 pub use base::comparator::{BytewiseComparator, Comparator};
 pub use base::error::{Error, ErrorKind, Result};
+pub use db::inspect;
 pub use db::{
     Cursor, Db, Entries, Event, EventListener, LevelStats, NUM_LEVELS, Options, PinnedValue, ReadOptions, RecoveryMode,
     Snapshot, Stats, TableFile, WriteOptions, destroy,
 };
-pub use db::inspect;
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,
     ReadAccess, WritableFile,

@@ -113,11 +113,7 @@ impl Db {
 
     /// The values of `keys`, in their order, all as of one moment.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K], options: &ReadOptions) -> Result<Vec<Option<Vec<u8>>>> {
-        let mut options = options.clone();
-        if options.snapshot.is_none() {
-            options.snapshot = Some(self.snapshot());
-        }
-        keys.iter().map(|key| self.get_with(key, &options)).collect()
+        self.core().multi_get(keys, options)
     }
 
     /// Whether `key` has a value.

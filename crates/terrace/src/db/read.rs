@@ -26,6 +26,15 @@ enum Found<'v> {
     Block(BlockSlice),
 }
 
+impl Found<'_> {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Found::Memtable { value, .. } => value,
+            Found::Block(slice) => slice.as_slice(),
+        }
+    }
+}
+
 /// An internal key made for seeking, without an allocation unless it is long.
 struct SeekKey {
     short: [u8; Self::SHORT],
@@ -64,8 +73,14 @@ impl DbCore {
         }
     }
 
-    fn find<'v>(self: &Arc<Self>, view: &'v View, key: &[u8], options: &ReadOptions) -> Result<Option<Found<'v>>> {
-        let sequence = self.read_sequence(options)?;
+    /// Looks `key` up in a view as of a sequence number that was read after the view was pinned.
+    fn find<'v>(
+        self: &Arc<Self>,
+        view: &'v View,
+        key: &[u8],
+        sequence: SequenceNumber,
+        options: &ReadOptions,
+    ) -> Result<Option<Found<'v>>> {
         let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
         for (memtable, table) in memtables.enumerate() {
             if let Some((tag, value)) = table.get(key, sequence) {
@@ -100,29 +115,40 @@ impl DbCore {
     ) -> Result<Option<R>> {
         self.check_open()?;
         let view = self.view.load();
-        Ok(match self.find(&view, key, options)? {
-            None => None,
-            Some(Found::Memtable { value, .. }) => Some(use_value(value)),
-            Some(Found::Block(slice)) => Some(use_value(slice.as_slice())),
-        })
+        let found = self.find(&view, key, self.read_sequence(options)?, options)?;
+        Ok(found.map(|found| use_value(found.as_slice())))
+    }
+
+    /// Looks every key up, all as of one moment.
+    pub(super) fn multi_get<K: AsRef<[u8]>>(
+        self: &Arc<Self>,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        self.check_open()?;
+        let view = self.view.load_full();
+        let sequence = self.read_sequence(options)?;
+        let get = |key: &K| {
+            let found = self.find(&view, key.as_ref(), sequence, options)?;
+            Ok(found.map(|found| found.as_slice().to_vec()))
+        };
+        keys.iter().map(get).collect()
     }
 
     pub(super) fn get_pinned(self: &Arc<Self>, key: &[u8], options: &ReadOptions) -> Result<Option<PinnedValue>> {
         self.check_open()?;
         let view = self.view.load();
-        Ok(match self.find(&view, key, options)? {
+        let sequence = self.read_sequence(options)?;
+        Ok(match self.find(&view, key, sequence, options)? {
             None => None,
             Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
             Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => Some(PinnedValue::owned(value.to_vec())),
             Some(Found::Memtable { value, memtable }) => {
                 let table = if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
                 let mut iter = table.iter();
-                iter.seek(SeekKey::new(key, self.read_sequence(options)?).as_slice());
-                // A newer version may have been written since: then the value that was found is copied after all.
-                match std::ptr::eq(iter.value(), value) {
-                    true => Some(PinnedValue::memtable(iter)),
-                    false => Some(PinnedValue::owned(value.to_vec())),
-                }
+                iter.seek(SeekKey::new(key, sequence).as_slice());
+                debug_assert!(std::ptr::eq(iter.value(), value));
+                Some(PinnedValue::memtable(iter))
             }
         })
     }

@@ -105,6 +105,8 @@ pub struct Stats {
     pub filter_useful: u64,
     /// Tables open now.
     pub open_tables: usize,
+    /// Bytes in memory for open tables: indexes and filters, not blocks.
+    pub table_memory_bytes: u64,
     /// Snapshots alive.
     pub snapshots: usize,
     /// The age of the oldest snapshot.
@@ -175,6 +177,7 @@ impl DbCore {
         // Every user byte goes to the log once.
         let written = (user_bytes_written + table_bytes_written) as f64;
         let table_stats = self.tables.read_totals();
+        let (open_tables, table_memory_bytes) = self.tables.open_tables();
         Stats {
             memtable_bytes: memtables.map(|table| table.memory_usage() as u64).sum(),
             immutable_memtables: view.immutables.len(),
@@ -189,7 +192,8 @@ impl DbCore {
             cache_misses: table_stats.cache_misses,
             filter_checked: table_stats.filter_checked,
             filter_useful: table_stats.filter_useful,
-            open_tables: self.tables.open_tables(),
+            open_tables,
+            table_memory_bytes: table_memory_bytes as u64,
             snapshots: self.snapshots.count(),
             oldest_snapshot_age: self.snapshots.oldest_age(now),
             stall_count,

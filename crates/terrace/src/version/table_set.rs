@@ -75,9 +75,11 @@ impl TableSet {
         self.settings.counters.totals()
     }
 
-    /// Tables open now.
-    pub(crate) fn open_tables(&self) -> usize {
-        self.ring.lock().iter().filter_map(Weak::upgrade).filter(|file| file.table.load().is_some()).count()
+    /// Tables open now, and the memory that they take: indexes and filters, not blocks.
+    pub(crate) fn open_tables(&self) -> (usize, usize) {
+        let ring = self.ring.lock();
+        let open = ring.iter().filter_map(Weak::upgrade).filter_map(|file| file.table.load_full());
+        open.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
     }
 
     #[cold]
