@@ -14,6 +14,21 @@ pub(crate) fn masked_pair(first: &[u8], second: &[u8]) -> u32 {
     mask(crc32c::crc32c_append(crc32c::crc32c(first), second))
 }
 
+/// A checksum of bytes that come one by one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RunningChecksum(u32);
+
+impl RunningChecksum {
+    pub(crate) fn add(&mut self, byte: u8) {
+        self.0 = crc32c::crc32c_append(self.0, &[byte]);
+    }
+
+    /// The checksum so far, masked for storage.
+    pub(crate) fn masked(self) -> u32 {
+        mask(self.0)
+    }
+}
+
 fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(MASK_DELTA)
 }

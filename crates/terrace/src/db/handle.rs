@@ -14,6 +14,7 @@ use super::options::{Options, ReadOptions, WriteOptions};
 use super::pinned::PinnedValue;
 use super::snapshot::Snapshot;
 use super::statistics::{Stats, TableFile};
+use super::verify::VerifyReport;
 
 /// An open database.
 ///
@@ -183,6 +184,11 @@ impl Db {
     /// The table files, level by level.
     pub fn files(&self) -> Vec<TableFile> {
         self.core().files()
+    }
+
+    /// Checks every file of the database while it is in use. Damage is in the report; see [`verify`](crate::verify).
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.core().verify(&mut |_| ())
     }
 
     /// Stops background work, closes every file and releases the lock, and reports what went wrong.

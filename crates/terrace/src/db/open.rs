@@ -168,13 +168,13 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
 }
 
 /// The database's own files in its directory.
-struct OwnFiles {
-    found: Vec<(String, FileKind, u64)>,
+pub(super) struct OwnFiles {
+    pub(super) found: Vec<(String, FileKind, u64)>,
     numbers: BTreeSet<u64>,
 }
 
 impl OwnFiles {
-    fn list(env: &dyn Env, dir: &Path) -> Result<Self> {
+    pub(super) fn list(env: &dyn Env, dir: &Path) -> Result<Self> {
         let mut found = Vec::new();
         for name in env.list(dir)? {
             if let Some((kind, number)) = filename::parse(&name) {
@@ -185,7 +185,7 @@ impl OwnFiles {
         Ok(OwnFiles { found, numbers })
     }
 
-    fn of_kind(&self, wanted: FileKind) -> impl Iterator<Item = u64> {
+    pub(super) fn of_kind(&self, wanted: FileKind) -> impl Iterator<Item = u64> {
         self.found.iter().filter(move |(_, kind, _)| *kind == wanted).map(|(_, _, number)| *number)
     }
 
@@ -225,9 +225,7 @@ impl OwnFiles {
 
     /// The logs to replay, oldest first.
     fn needed_logs(&self, dir: &Path, state: &ManifestState, options: &Options) -> Result<Vec<u64>> {
-        let is_needed =
-            |&number: &u64| number >= state.log_number || (number == state.previous_log_number && number != 0);
-        let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(is_needed).collect();
+        let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
         let salvage = options.recovery_mode == RecoveryMode::Salvage;
         if state.log_number != 0 && !logs.contains(&state.log_number) && !salvage {

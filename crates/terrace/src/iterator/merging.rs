@@ -70,6 +70,11 @@ impl MergingIter {
         self.current().map_or(&[], Source::value)
     }
 
+    /// Which source the present entry is from.
+    pub(crate) fn source(&self) -> usize {
+        self.tree[0] as usize
+    }
+
     pub(crate) fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)
     }

@@ -46,6 +46,11 @@ pub(super) fn name(kind: u8) -> &'static str {
     }
 }
 
+/// Whether blocks with this identifier can be read.
+pub(super) fn is_known(kind: u8) -> bool {
+    matches!(kind, RAW | SNAPPY | ZSTD_OR_ZLIB | DEFLATE)
+}
+
 /// The bytes of a compressed block. `kind` is not [`RAW`].
 pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Box<[u8]>, &'static str> {
     match kind {

@@ -147,7 +147,8 @@ impl Index {
         low
     }
 
-    fn key(&self, at: usize) -> &[u8] {
+    /// The separator of data block `at`.
+    pub(super) fn key(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let end = self.ends.get(at).copied();
         start.zip(end).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()

@@ -20,6 +20,8 @@ mod index;
 mod iter;
 mod order;
 mod properties;
+mod rescue;
+mod scan;
 #[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]
 mod table;
 mod table_builder;
@@ -35,6 +37,8 @@ pub(crate) use full_filter::hash_key;
 pub(crate) use iter::TableIter;
 pub(crate) use order::TableOrder;
 pub(crate) use properties::TableProperties;
+pub(crate) use rescue::rescue;
+pub(crate) use scan::ScanItem;
 pub(crate) use table::{Table, TableHit, TableReadSettings};
 pub(crate) use table_builder::{FinishedTable, TableBuilder, TableSettings};
 

@@ -198,6 +198,11 @@ impl Table {
         for &handle in self.index.handles() {
             visit(handle.offset, handle.size, self.check_data_block(handle));
         }
+        self.for_each_meta_block(visit);
+    }
+
+    /// [`Table::for_each_block`] without the data blocks.
+    pub(crate) fn for_each_meta_block(&self, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
         if let Ok(entries) = self.metaindex() {
             for (name, handle) in entries {
                 let result = read_block(&self.file, handle, &self.name).map(drop);
@@ -242,7 +247,14 @@ impl Table {
         Ok(BlockRef::Owned(if fill_cache { self.slots.insert(at, block) } else { block }))
     }
 
-    fn load(&self, handle: BlockHandle) -> Result<Block> {
+    /// Whether the filters, if there are any, let a look-up of `key` into the block at `handle`.
+    pub(super) fn filters_allow(&self, handle: BlockHandle, key: &[u8]) -> bool {
+        let key = self.order.user_key(key);
+        self.full_filter.as_ref().is_none_or(|filter| filter.may_match(hash_key(key)))
+            && self.filter.as_ref().is_none_or(|filter| filter.key_may_match(handle.offset, key))
+    }
+
+    pub(super) fn load(&self, handle: BlockHandle) -> Result<Block> {
         let data = read_block(&self.file, handle, &self.name)?;
         let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
         Ok(block.with_heads(&self.order, &self.index))

@@ -30,6 +30,13 @@ pub(crate) struct ManifestState {
     pub(crate) edits: u64,
 }
 
+impl ManifestState {
+    /// Whether the log `number` may hold writes that no table has.
+    pub(crate) fn needs_log(&self, number: u64) -> bool {
+        number >= self.log_number || (number == self.previous_log_number && number != 0)
+    }
+}
+
 /// Reads CURRENT and answers the number of the MANIFEST it names.
 pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
     let path = dir.join(filename::CURRENT);

@@ -70,6 +70,11 @@ impl TableSet {
         self.open_table(file)
     }
 
+    /// How tables are read.
+    pub(crate) fn read_settings(&self) -> &TableReadSettings {
+        &self.settings
+    }
+
     /// How look-ups in tables went.
     pub(crate) fn read_totals(&self) -> ReadTotals {
         self.settings.counters.totals()

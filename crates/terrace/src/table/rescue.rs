@@ -1,0 +1,221 @@
+//! Finds the data blocks of a table whose index or footer is lost.
+//!
+//! Blocks follow each other from the beginning of the file, and each is followed by the checksum of itself: it ends
+//! where the checksum of all bytes so far is the one that stands there. Between sound blocks that is one pass over the
+//! file. Behind a damaged one the next is searched for at every byte that could begin one, which is bounded by a
+//! budget.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::base::checksum::RunningChecksum;
+use crate::base::coding::get_varint32;
+use crate::base::error::Result;
+use crate::base::internal_key::{ParsedKey, TAG_SIZE};
+use crate::env::RandomAccessFile;
+
+use super::block::Block;
+use super::block_iter::BlockIter;
+use super::compression;
+use super::format::{BlockData, BlockHandle, TRAILER_SIZE};
+use super::order::TableOrder;
+
+/// The longest block that is recognised where one is expected, and where one is searched for.
+const LONGEST: usize = 64 << 20;
+const LONGEST_SEARCHED: usize = 16 << 10;
+
+/// Bytes checksummed at most in the search behind damaged blocks: a second.
+const SEARCH_BUDGET: usize = 64 << 20;
+
+/// Bytes read at once.
+const CHUNK: usize = 64 << 10;
+
+/// Bytes kept that are done with.
+const LONGEST_KEPT: usize = 1 << 20;
+
+/// Bytes that show whether a block may begin with them.
+const LONGEST_BEGINNING: usize = 16;
+
+/// Shows every entry that can be found in `file`, a table of internal keys, to `visit`: the offset of its block, key
+/// and value. Only blocks in which every key is sound and behind all keys before are taken.
+pub(crate) fn rescue(
+    file: &Arc<dyn RandomAccessFile>,
+    order: &TableOrder,
+    visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut window = Window { file, start: 0, bytes: Vec::new(), begin: 0 };
+    let mut found: Vec<BlockHandle> = Vec::new();
+    let mut last_key: Option<Vec<u8>> = None;
+    let mut budget = SEARCH_BUDGET;
+    let (mut at, mut searching) = (0, false);
+    while at < file.size() {
+        window.move_to(at);
+        let size = match searching {
+            false => window.block_size(LONGEST)?,
+            true if window.may_begin_block()? => {
+                budget = budget.saturating_sub(LONGEST_SEARCHED);
+                window.block_size(LONGEST_SEARCHED)?
+            }
+            true => None,
+        };
+        let Some(size) = size.filter(|_| budget > 0) else {
+            if budget == 0 {
+                return Ok(());
+            }
+            (at, searching) = (at + 1, true);
+            continue;
+        };
+        searching = false;
+        let handle = BlockHandle { offset: at, size: size as u64 };
+        if let Some(block) = window.block(size) {
+            if is_index(&block, order, &found) {
+                return Ok(());
+            }
+            if let Some(last) = check(&block, order, last_key.as_deref()) {
+                for_each_entry(&block, order, &mut |key, value| visit(at, key, value))?;
+                last_key = Some(last);
+            }
+        }
+        found.push(handle);
+        at += (size + TRAILER_SIZE) as u64;
+    }
+    Ok(())
+}
+
+/// A part of the file from where a block may begin.
+struct Window<'a> {
+    file: &'a Arc<dyn RandomAccessFile>,
+    /// Where in the file the bytes are from.
+    start: u64,
+    bytes: Vec<u8>,
+    /// Where in the bytes a block may begin.
+    begin: usize,
+}
+
+impl Window<'_> {
+    /// Goes on to an offset behind the present one.
+    fn move_to(&mut self, at: u64) {
+        let begin = usize::try_from(at - self.start).unwrap_or(usize::MAX);
+        if begin >= self.bytes.len() {
+            self.bytes.clear();
+            (self.start, self.begin) = (at, 0);
+        } else if begin >= LONGEST_KEPT {
+            self.bytes.drain(..begin);
+            (self.start, self.begin) = (at, 0);
+        } else {
+            self.begin = begin;
+        }
+    }
+
+    /// The bytes from here on.
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.begin..).unwrap_or_default()
+    }
+
+    /// Whether there are `count` bytes from here on, reading as far as needed.
+    fn has(&mut self, count: usize) -> Result<bool> {
+        while self.bytes.len() < self.begin + count {
+            let length = self.bytes.len();
+            self.bytes.resize(length + CHUNK, 0);
+            let read = self.file.read_at(self.start + length as u64, &mut self.bytes[length..]);
+            self.bytes.truncate(length + *read.as_ref().unwrap_or(&0));
+            if read? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The size of the block that begins here, if there is one of at most `longest` bytes.
+    fn block_size(&mut self, longest: usize) -> Result<Option<usize>> {
+        let mut checksum = RunningChecksum::default();
+        for size in 0..=longest {
+            if !self.has(size + TRAILER_SIZE)? {
+                return Ok(None);
+            }
+            let Some(&[kind, a, b, c, d]) = self.rest().get(size..size + TRAILER_SIZE) else { return Ok(None) };
+            checksum.add(kind);
+            if checksum.masked() == u32::from_le_bytes([a, b, c, d]) && compression::is_known(kind) {
+                return Ok(Some(size));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the bytes from here on look like a raw or snappy block: its first entry shares nothing with a key
+    /// before it, which is a zero, and has room for a tag. Spares the search most of its checksums.
+    fn may_begin_block(&mut self) -> Result<bool> {
+        self.has(LONGEST_BEGINNING)?;
+        let bytes = self.rest();
+        if let Some((0, mut raw)) = bytes.split_first().map(|(first, rest)| (*first, rest))
+            && get_varint32(&mut raw).is_some_and(|length| length as usize >= TAG_SIZE)
+        {
+            return Ok(true);
+        }
+        let mut snappy = bytes;
+        let unpacked = get_varint32(&mut snappy);
+        let Some((&tag, literal)) = snappy.split_first() else { return Ok(false) };
+        // A literal, its length in the tag or in up to four bytes behind it.
+        let length_bytes = usize::from(tag >> 2).saturating_sub(59);
+        let is_literal = tag & 3 == 0 && literal.get(length_bytes) == Some(&0);
+        Ok(is_literal && unpacked.is_some_and(|size| size as usize > TAG_SIZE))
+    }
+
+    /// The block of `size` bytes that begins here, if it is one.
+    fn block(&self, size: usize) -> Option<Arc<Block>> {
+        let (contents, trailer) = self.rest().split_at_checked(size)?;
+        let bytes = match *trailer.first()? {
+            compression::RAW => contents.into(),
+            kind => compression::decompress(kind, contents).ok()?,
+        };
+        let length = bytes.len();
+        Block::parse(BlockData::Owned { bytes, length }).ok().map(Arc::new)
+    }
+}
+
+/// Whether every entry of a block points to one of the blocks found before: then it is the index, and its keys are
+/// not the user's. No data block is empty, so that an empty one is behind them, too.
+fn is_index(block: &Arc<Block>, order: &TableOrder, found: &[BlockHandle]) -> bool {
+    let mut is_index = true;
+    let walked = for_each_entry(block, order, &mut |_, mut value| {
+        let handle = BlockHandle::decode(&mut value);
+        is_index &= value.is_empty() && handle.is_some_and(|handle| is_found(found, handle));
+        Ok(())
+    });
+    is_index && walked.is_ok()
+}
+
+fn is_found(found: &[BlockHandle], handle: BlockHandle) -> bool {
+    found.binary_search_by_key(&handle.offset, |found| found.offset).is_ok_and(|at| found.get(at) == Some(&handle))
+}
+
+/// The last key of a block whose keys are sound, ascend and are behind `last`.
+fn check(block: &Arc<Block>, order: &TableOrder, last: Option<&[u8]>) -> Option<Vec<u8>> {
+    let mut last = last.map(<[u8]>::to_vec);
+    let mut is_sound = true;
+    let walked = for_each_entry(block, order, &mut |key, _| {
+        let behind = last.as_ref().is_none_or(|last| order.compare(last, key) == Ordering::Less);
+        is_sound &= behind && ParsedKey::parse(key).is_some();
+        let last = last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        Ok(())
+    });
+    last.filter(|_| is_sound && walked.is_ok_and(|whole| whole))
+}
+
+/// Shows every entry. Answers whether all of the block could be decoded.
+fn for_each_entry(
+    block: &Arc<Block>,
+    order: &TableOrder,
+    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+) -> Result<bool> {
+    let mut iter = BlockIter::new(order.tag_size());
+    iter.set_block(Some(block.clone()));
+    iter.seek_to_first();
+    while iter.valid() {
+        visit(iter.key(), iter.value())?;
+        iter.next();
+    }
+    Ok(iter.damage().is_none())
+}

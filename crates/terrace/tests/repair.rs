@@ -1,0 +1,527 @@
+//! A repair saves what can be saved, brings nothing deleted back, and leaves a healthy database as it is.
+
+mod damage;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use damage::{Contents, build, contents, contents_of, flip, manifest, names, options};
+use terrace::{
+    BloomFilterPolicy, Compression, Db, ErrorKind, Options, RepairReport, WriteBatch, WriteOptions, repair, verify,
+};
+use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
+use terrace_testkit::simfs::{PowerLoss, SimFs};
+use terrace_testkit::workload::{State, Workload};
+
+/// Every file of a directory with its bytes, those in `lost` too.
+fn image(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for dir in [dir.to_owned(), dir.join("lost")] {
+        let names = if dir.is_dir() { names(&dir, "") } else { Vec::new() };
+        for path in names.iter().map(|name| dir.join(name)).filter(|path| path.is_file()) {
+            files.insert(path.clone(), fs::read(path).expect("reads"));
+        }
+    }
+    files
+}
+
+/// Repairs, checks what every repair promises, and hands back report and contents.
+#[track_caller]
+fn repaired(dir: &Path, options: Options) -> (RepairReport, Contents) {
+    let before = image(dir);
+    let report = repair(dir, &options).expect("repairs");
+    let after = image(dir);
+    // Nothing but CURRENT and LOCK has changed in place, and everything that is gone is under `lost`.
+    for (path, bytes) in &before {
+        let name = path.file_name().expect("a name").to_str().expect("text");
+        if name == "CURRENT" || name == "LOCK" {
+            continue;
+        }
+        let there = after.get(path) == Some(bytes);
+        let moved = after.iter().any(|(other, theirs)| other.starts_with(dir.join("lost")) && theirs == bytes);
+        assert!(there || moved, "{name} is gone; {report:#?}");
+    }
+    for name in &report.moved {
+        assert!(dir.join(name).is_file(), "{name}");
+    }
+    let check = verify(dir, &options).expect("checks");
+    assert!(check.is_clean() && check.notes.is_empty(), "{check:#?}\n{report:#?}");
+    assert!(report.entries <= check.entries, "{report:?} {check:?}");
+    // Repairing again finds nothing to do.
+    let image = image_without_lock(dir);
+    let again = repair(dir, &options).expect("repairs again");
+    assert!(again.problems.is_empty() && again.moved.is_empty(), "{again:#?}");
+    assert_eq!(image_without_lock(dir), image);
+    (report, contents(dir, options))
+}
+
+fn image_without_lock(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    image(dir).into_iter().filter(|(path, _)| !path.ends_with("LOCK")).collect()
+}
+
+/// The real LevelDB finds the same.
+fn leveldb_agrees(dir: &Path, expected: &Contents) {
+    let Some(peer) = Peer::find() else { return };
+    let options = PeerOptions { create: false, ..PeerOptions::default() };
+    let found: Contents = peer.entries(dir, &options).expect("LevelDB opens it").into_iter().collect();
+    assert!(&found == expected, "LevelDB finds {} entries instead of {}", found.len(), expected.len());
+}
+
+#[test]
+fn a_healthy_database_stays_as_it_is() {
+    for (seed, options) in [(1, options()), (2, options().filter_policy(Some(Arc::new(BloomFilterPolicy::new(10)))))] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let model = build(dir.path(), options.clone(), seed);
+        let before = image(dir.path());
+        let (report, found) = repaired(dir.path(), options.clone());
+        assert!(report.problems.is_empty() && report.moved.is_empty(), "{report:#?}");
+        assert!(report.tables > 1 && report.logs == 1 && report.entries > 0);
+        assert!(found == model);
+        drop(before);
+        leveldb_agrees(dir.path(), &model);
+    }
+}
+
+#[test]
+fn a_healthy_database_of_leveldb_comes_out_equal_with_and_without_its_manifest() {
+    let Some(peer) = Peer::find() else { return };
+    for (seed, kill, keep) in [(1, false, true), (2, true, true), (3, false, false), (4, true, false)] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = dir.path().join("db");
+        let peer_options = PeerOptions { write_buffer: 1 << 16, ..PeerOptions::default() };
+        let workload = Workload::new(seed);
+        let fill = Fill { workload, from: 0, to: 20_000, batch: 5, sync_every: 100, kill };
+        peer.fill(&db, &peer_options, &fill).expect("fills");
+        if !keep {
+            fs::remove_file(db.join(manifest(&db))).expect("removes");
+            fs::remove_file(db.join("CURRENT")).expect("removes");
+            fs::remove_file(db.join("LOCK")).expect("removes");
+        }
+        let report = repair(&db, &options()).expect("repairs");
+        assert_eq!(report.problems.is_empty(), keep, "{report:#?}");
+        assert!(verify(&db, &options()).expect("checks").is_clean());
+        let mut state = State::new(workload);
+        state.advance(20_000);
+        let found = contents(&db, options());
+        assert!(found.iter().map(|(key, value)| (key.as_slice(), value.clone())).eq(state.entries()), "seed {seed}");
+        peer.verify(&db, &peer_options, workload, 20_000).expect("LevelDB agrees");
+    }
+}
+
+#[test]
+fn what_the_repair_of_leveldb_spoils_is_made_good() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = dir.path().join("db");
+    let peer_options = PeerOptions { write_buffer: 1 << 16, ..PeerOptions::default() };
+    let workload = Workload::new(7);
+    let fill = Fill { workload, from: 0, to: 20_000, batch: 5, sync_every: 100, kill: false };
+    peer.fill(&db, &peer_options, &fill).expect("fills");
+    peer.simple("repair", &db, &peer_options).expect("repairs");
+    repair(&db, &options()).expect("repairs");
+    peer.verify(&db, &peer_options, workload, 20_000).expect("all is as it was");
+}
+
+#[test]
+fn current_and_manifest_can_be_done_without() {
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 7] = [
+        ("no CURRENT", |dir| fs::remove_file(dir.join("CURRENT")).expect("removes")),
+        ("an empty CURRENT", |dir| fs::write(dir.join("CURRENT"), "").expect("writes")),
+        ("no MANIFEST", |dir| fs::remove_file(dir.join(manifest(dir))).expect("removes")),
+        ("neither, and no LOCK", |dir| {
+            fs::remove_file(dir.join(manifest(dir))).expect("removes");
+            fs::remove_file(dir.join("CURRENT")).expect("removes");
+            fs::remove_file(dir.join("LOCK")).expect("removes");
+        }),
+        ("half a MANIFEST", |dir| {
+            let path = dir.join(manifest(dir));
+            let bytes = fs::read(&path).expect("reads");
+            fs::write(path, &bytes[..bytes.len() / 2]).expect("writes");
+        }),
+        ("a flipped bit at the beginning of the MANIFEST", |dir| flip(dir, &manifest(dir), 20)),
+        ("a flipped bit at the end of the MANIFEST", |dir| {
+            let name = manifest(dir);
+            let length = fs::metadata(dir.join(&name)).expect("stats").len() as usize;
+            flip(dir, &name, length - 2);
+        }),
+    ];
+    for (what, damage) in damages {
+        let dir = tempfile::tempdir().expect("a directory");
+        let model = build(dir.path(), options(), 3);
+        damage(dir.path());
+        let (report, found) = repaired(dir.path(), options());
+        assert!(!report.problems.is_empty(), "{what}");
+        assert!(found == model, "{what}: {} entries instead of {}; {report:#?}", found.len(), model.len());
+        leveldb_agrees(dir.path(), &model);
+        // And life goes on.
+        let db = Db::open(dir.path(), options()).expect("opens");
+        db.put("key00000", "new").expect("puts");
+        db.compact_range(None, None).expect("compacts");
+        assert_eq!(db.get("key00000").expect("gets").as_deref(), Some(&b"new"[..]), "{what}");
+    }
+}
+
+#[test]
+fn a_manifest_cut_off_between_records_loses_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path();
+    let mut model = build(path, options(), 4);
+    let db = Db::open(path, options()).expect("opens");
+    db.put("first", "1").expect("puts");
+    db.flush().expect("flushes");
+    let name = manifest(path);
+    let short = fs::read(path.join(&name)).expect("reads");
+    // Tables and logs that this MANIFEST has never heard of; those it names are gone.
+    db.delete("key00001").expect("deletes");
+    db.put("second", "2").expect("puts");
+    db.compact_range(None, None).expect("compacts");
+    db.put("third", "3").expect("puts");
+    db.close().expect("closes");
+    assert_eq!(manifest(path), name);
+    fs::write(path.join(&name), short).expect("writes");
+    model.remove(&b"key00001"[..]);
+    for (key, value) in [("first", "1"), ("second", "2"), ("third", "3")] {
+        model.insert(key.into(), value.into());
+    }
+    let (_, found) = repaired(path, options());
+    assert!(found == model);
+    leveldb_agrees(path, &model);
+}
+
+/// A database in levels without a log: what is in which table is known exactly.
+fn leveled(dir: &Path) -> Contents {
+    let db = Db::open(dir, options()).expect("creates");
+    let mut model = Contents::new();
+    for number in 0..30_000u32 {
+        let (key, value) = (format!("key{number:06}").into_bytes(), format!("{number}").repeat(20).into_bytes());
+        db.put(&key, &value).expect("puts");
+        model.insert(key, value);
+    }
+    db.compact_range(None, None).expect("compacts");
+    db.close().expect("closes");
+    assert!(names(dir, ".ldb").len() > 1);
+    model
+}
+
+/// The keys of a table, from another database's point of view: its range in the MANIFEST.
+fn range_of(dir: &Path, name: &str) -> (Vec<u8>, Vec<u8>) {
+    let db = Db::open(dir, options().read_only(true)).expect("opens");
+    let number: u64 = name.trim_end_matches(".ldb").parse().expect("a number");
+    let file = db.files().into_iter().find(|file| file.number == number).expect("a table");
+    (file.smallest, file.largest)
+}
+
+#[test]
+fn a_missing_table_costs_its_entries_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let model = leveled(dir.path());
+    let name = names(dir.path(), ".ldb").remove(0);
+    let (smallest, largest) = range_of(dir.path(), &name);
+    fs::remove_file(dir.path().join(&name)).expect("removes");
+    let tables = names(dir.path(), ".ldb");
+    let (report, found) = repaired(dir.path(), options());
+    assert!(report.problems.iter().any(|problem| problem.file == name && problem.message.contains("missing")));
+    let left: Contents = model.into_iter().filter(|(key, _)| *key < smallest || *key > largest).collect();
+    assert!(found == left);
+    assert!(tables.iter().all(|name| dir.path().join(name).is_file()), "the others stay where they are");
+    leveldb_agrees(dir.path(), &left);
+}
+
+#[test]
+fn a_flipped_bit_costs_a_block() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let model = leveled(dir.path());
+    let name = names(dir.path(), ".ldb").remove(0);
+    flip(dir.path(), &name, 5000);
+    let (report, found) = repaired(dir.path(), options());
+    assert_eq!(report.problems.len(), 1, "{report:#?}");
+    let message = &report.problems[0].message;
+    assert!(report.problems[0].file == name && message.contains("checksum mismatch"), "{message}");
+    assert!(report.moved.contains(&format!("lost/{name}")));
+    let lost: Vec<_> = model.keys().filter(|key| !found.contains_key(*key)).collect();
+    assert!(!lost.is_empty() && lost.len() < 30, "{} entries", lost.len());
+    assert!(found.iter().all(|(key, value)| model.get(key) == Some(value)));
+    // One stretch, which the report names.
+    let of = |key: &Vec<u8>| String::from_utf8(key.clone()).expect("text");
+    let between: Vec<_> = model.range(lost[0].clone()..=lost[lost.len() - 1].clone()).collect();
+    assert_eq!(between.len(), lost.len());
+    let quoted: Vec<_> = message.split('"').collect();
+    let (after, up_to) = (quoted[1].to_owned(), quoted[3].to_owned());
+    assert!(after < of(lost[0]) && up_to >= of(lost[lost.len() - 1]), "{message}");
+    leveldb_agrees(dir.path(), &found);
+}
+
+#[test]
+fn a_lost_filter_index_or_footer_costs_nothing() {
+    let filtered = || options().filter_policy(Some(Arc::new(BloomFilterPolicy::new(10))));
+    for (seed, options) in [(11, filtered()), (12, filtered().compression(Compression::Snappy))] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path();
+        let model = build(path, options.clone(), seed);
+        for from_end in [3, 46, 60, 130, 200, 900] {
+            let name = names(path, ".ldb").into_iter().max_by_key(|name| fs::metadata(path.join(name)).unwrap().len());
+            let name = name.expect("a table");
+            let length = fs::metadata(path.join(&name)).expect("stats").len() as usize;
+            flip(path, &name, length - from_end);
+            let (report, found) = repaired(path, options.clone());
+            assert!(report.problems.iter().any(|problem| problem.file == name), "{from_end}: {report:#?}");
+            assert!(found == model, "{from_end} from the end: {report:#?}");
+        }
+        leveldb_agrees(path, &model);
+    }
+}
+
+#[test]
+fn half_a_table_with_a_damaged_block_is_worth_its_sound_blocks() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let model = leveled(dir.path());
+    let name = names(dir.path(), ".ldb").remove(0);
+    let bytes = fs::read(dir.path().join(&name)).expect("reads");
+    fs::write(dir.path().join(&name), &bytes[..bytes.len() / 2]).expect("writes");
+    flip(dir.path(), &name, 100_000);
+    let (report, found) = repaired(dir.path(), options());
+    assert!(report.problems.iter().all(|problem| problem.file == name), "{report:#?}");
+    assert!(found.iter().all(|(key, value)| model.get(key) == Some(value)));
+    let (entries, lost) = (model.len() / (names(dir.path(), ".ldb").len()), model.len() - found.len());
+    assert!(lost > entries / 4 && lost < entries, "{lost} of {entries}");
+    leveldb_agrees(dir.path(), &found);
+}
+
+#[test]
+fn damage_in_level_0_keeps_the_order_of_its_tables() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), options()).expect("creates");
+    let key = |number: u32| format!("key{number:04}");
+    // Generations of the same keys, each in a table of its own above the ones before: in levels 2 and 1, then 0.
+    for generation in 0..5u32 {
+        for number in 0..1000 {
+            if generation == 4 && number % 10 == 0 {
+                db.delete(key(number)).expect("deletes");
+            } else {
+                db.put(key(number), format!("generation {generation} of {number}").repeat(4)).expect("puts");
+            }
+        }
+        db.flush().expect("flushes");
+    }
+    let files = db.files();
+    assert_eq!(files.iter().filter(|file| file.level == 0).count(), 3);
+    let oldest_at_0 = files.iter().filter(|file| file.level == 0).map(|file| file.number).min().expect("level 0");
+    db.close().expect("closes");
+    // In the oldest table of level 0: everything in it is overwritten or deleted.
+    let before = contents(dir.path(), options());
+    let name = format!("{oldest_at_0:06}.ldb");
+    flip(dir.path(), &name, 20_000);
+    let (report, found) = repaired(dir.path(), options());
+    assert!(report.problems.iter().any(|problem| problem.file == name), "{report:#?}");
+    assert!(before.iter().all(|(key, value)| found.get(key) == Some(value)), "newest values win");
+    assert_eq!(before.len(), 900);
+    assert_eq!(found.len(), before.len(), "nothing deleted comes back");
+    leveldb_agrees(dir.path(), &before);
+}
+
+#[test]
+fn a_flipped_bit_in_a_log_costs_a_batch() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), options()).expect("creates");
+    for number in 0..500u32 {
+        let mut batch = WriteBatch::new();
+        batch.put(format!("a{number:04}"), "x".repeat(100));
+        batch.put(format!("b{number:04}"), "y".repeat(100));
+        db.write(&batch, WriteOptions { sync: number % 50 == 0 }).expect("writes");
+    }
+    let model = contents_of(&db);
+    db.close().expect("closes");
+    let log = names(dir.path(), ".log").pop().expect("a log");
+    flip(dir.path(), &log, 40_000);
+    let refused = Db::open(dir.path(), options()).expect_err("synced writes are damaged");
+    assert_eq!(refused.kind(), ErrorKind::Corruption);
+    let (report, found) = repaired(dir.path(), options());
+    assert!(report.problems.iter().any(|problem| problem.file == log && problem.message.contains("offset")));
+    assert!(report.moved.contains(&format!("lost/{log}")), "{report:#?}");
+    let lost: Vec<_> = model.keys().filter(|key| !found.contains_key(*key)).map(|key| key[1..].to_vec()).collect();
+    assert!(lost.len() == 2 && lost[0] == lost[1], "one batch as a whole: {lost:?}");
+    leveldb_agrees(dir.path(), &found);
+}
+
+#[test]
+fn tables_that_nothing_names_do_not_come_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path();
+    let db = Db::open(path, options()).expect("creates");
+    for number in 0..100u32 {
+        db.put(format!("key{number}"), "deleted later").expect("puts");
+    }
+    db.flush().expect("flushes");
+    let old = names(path, ".ldb").pop().expect("a table");
+    let bytes = fs::read(path.join(&old)).expect("reads");
+    db.put("kept", "value").expect("puts");
+    for number in 0..100u32 {
+        db.delete(format!("key{number}")).expect("deletes");
+    }
+    db.compact_range(None, None).expect("compacts");
+    db.close().expect("closes");
+    // An open removes what the last one left.
+    Db::open(path, options()).expect("opens").close().expect("closes");
+    assert!(!path.join(&old).exists());
+    let expected = Contents::from([(b"kept".to_vec(), b"value".to_vec())]);
+    // The merged table comes back from the dead, as after an interrupted clean-up.
+    fs::write(path.join(&old), &bytes).expect("writes");
+    fs::copy(path.join(&old), path.join("900000.ldb")).expect("copies");
+    let (report, found) = repaired(path, options());
+    assert!(found == expected, "{report:#?}");
+    assert!(report.moved.contains(&format!("lost/{old}")) && report.moved.contains(&"lost/900000.ldb".to_owned()));
+    // Nor when the MANIFEST is damaged, as long as it tells that the table was removed.
+    fs::write(path.join(&old), &bytes).expect("writes");
+    let db = Db::open(path, options().reuse_logs(true)).expect("opens");
+    db.close().expect("closes");
+    fs::write(path.join(&old), &bytes).expect("writes");
+    let (_, found) = repaired(path, options());
+    assert!(found == expected);
+    leveldb_agrees(path, &expected);
+}
+
+#[test]
+fn what_cannot_be_repaired_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let none = repair(dir.path().join("none"), &options()).expect_err("no directory");
+    assert_eq!(none.kind(), ErrorKind::InvalidArgument);
+    fs::write(dir.path().join("foreign"), "").expect("writes");
+    assert_eq!(repair(dir.path(), &options()).expect_err("nothing").kind(), ErrorKind::InvalidArgument);
+    assert_eq!(names(dir.path(), ""), ["foreign"]);
+    build(dir.path(), options(), 9);
+    let before = image(dir.path());
+    let reverse = options().comparator(Arc::new(terrace_testkit::model::ReverseComparator));
+    assert_eq!(repair(dir.path(), &reverse).expect_err("another order").kind(), ErrorKind::InvalidArgument);
+    fs::remove_file(dir.path().join("CURRENT")).expect("removes");
+    assert_eq!(repair(dir.path(), &reverse).expect_err("another order").kind(), ErrorKind::InvalidArgument);
+    let read_only = repair(dir.path(), &options().read_only(true)).expect_err("must write");
+    assert_eq!(read_only.kind(), ErrorKind::InvalidArgument);
+    fs::write(dir.path().join("CURRENT"), &before[&dir.path().join("CURRENT")]).expect("writes");
+    assert_eq!(image(dir.path()), before);
+    let db = Db::open(dir.path(), options()).expect("opens");
+    assert_eq!(repair(dir.path(), &options()).expect_err("open").kind(), ErrorKind::Busy);
+    drop(db);
+}
+
+#[test]
+fn custom_orders_are_repaired_in_their_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let reverse = options().comparator(Arc::new(terrace_testkit::model::ReverseComparator));
+    let model = build(dir.path(), reverse.clone(), 10);
+    fs::remove_file(dir.path().join(manifest(dir.path()))).expect("removes");
+    let (_, found) = repaired(dir.path(), reverse.clone());
+    assert!(found == model);
+    let db = Db::open(dir.path(), reverse).expect("opens");
+    let keys: Vec<_> = db.iter().expect("iterates").map(|entry| entry.expect("reads").0).collect();
+    assert!(keys.is_sorted_by(|a, b| a > b));
+}
+
+/// A damaged database on a simulated disk, and what can be saved of it.
+fn damaged_on_simfs(what: &str) -> (SimFs, Contents) {
+    let fs = SimFs::new();
+    let dir = Path::new("/db");
+    let options = options().env(fs.env()).write_buffer_size(64 << 10);
+    let db = Db::open(dir, options.clone()).expect("creates");
+    let key = |number: u32| format!("key{:03}", number % 300);
+    for number in 0..900u32 {
+        match number % 7 {
+            0 => db.delete(key(number * 13)).expect("deletes"),
+            _ => db.put(key(number * 13), format!("{number}").repeat(20)).expect("puts"),
+        }
+        match number {
+            300 => db.compact_range(None, None).expect("compacts"),
+            500 | 700 => db.flush().expect("flushes"),
+            _ => {}
+        }
+    }
+    db.close().expect("closes");
+    let names = fs.names(dir);
+    let with = |suffix: &str| names.iter().rfind(|name| name.ends_with(suffix)).expect("a file");
+    let flip = |name: &str, at: usize| {
+        let path = dir.join(name);
+        let mut bytes = fs.contents(&path).expect("a file");
+        bytes[at] ^= 1;
+        fs.set_contents(&path, &bytes);
+    };
+    let manifest = names.iter().find(|name| name.starts_with("MANIFEST")).expect("a MANIFEST");
+    match what {
+        "manifest" => flip(manifest, 9),
+        "table" => flip(with(".ldb"), 100),
+        "log" => flip(with(".log"), 3000),
+        "current" => fs.set_contents(&dir.join("CURRENT"), b""),
+        _ => {}
+    }
+    // What a repair that nothing disturbs saves.
+    let undisturbed = fs.power_loss(PowerLoss::PROCESS_ONLY);
+    let options = options.env(undisturbed.env());
+    repair(dir, &options).expect("repairs");
+    let expected = contents(dir, options);
+    assert!(expected.len() > 200);
+    (fs.power_loss(PowerLoss::PROCESS_ONLY), expected)
+}
+
+#[test]
+fn an_interrupted_repair_can_be_repeated() {
+    let dir = Path::new("/db");
+    let mut states = 0;
+    for what in ["manifest", "table", "log", "current", "nothing"] {
+        let (fs, expected) = damaged_on_simfs(what);
+        fs.record();
+        repair(dir, &options().env(fs.env())).expect("repairs");
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        loop {
+            let losses = [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT].into_iter();
+            for loss in losses.chain((0..3).map(|seed| PowerLoss::random(seed + 3 * replay.at() as u64))) {
+                let after = replay.power_loss(loss);
+                let options = options().env(after.env());
+                let told = || format!("{what}, {loss:?}\n{}", recording.describe(replay.at()));
+                if let Err(error) = repair(dir, &options) {
+                    panic!("{error}: {}", told());
+                }
+                let found = contents(dir, options);
+                assert!(found == expected, "{} entries, not {}: {}", found.len(), expected.len(), told());
+                states += 1;
+            }
+            if !replay.advance() {
+                break;
+            }
+        }
+    }
+    println!("{states} crash states");
+    assert!(states > 300);
+}
+
+#[test]
+fn a_failed_repair_leaves_everything_and_can_be_repeated() {
+    use terrace_testkit::simfs::{Fault, FaultPlan};
+    let dir = Path::new("/db");
+    let mut failures = 0;
+    for what in ["manifest", "table", "log"] {
+        let (pristine, expected) = damaged_on_simfs(what);
+        for fault in Fault::ALL {
+            for (after, forever) in (0..).flat_map(|after| [(after, false), (after, true)]) {
+                let fs = pristine.power_loss(PowerLoss::PROCESS_ONLY);
+                let options = options().env(fs.env());
+                fs.set_faults(Some(FaultPlan::at(after, fault, forever)));
+                let result = repair(dir, &options);
+                let hit = fs.injected() > 0;
+                fs.set_faults(None);
+                if result.is_err() {
+                    failures += 1;
+                    repair(dir, &options).expect("repairs, left in peace");
+                }
+                let found = contents(dir, options);
+                assert!(found == expected, "{what}, {fault:?} {after} {forever}: {} entries", found.len());
+                if !hit {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{failures} failed repairs");
+    assert!(failures > 200);
+}
