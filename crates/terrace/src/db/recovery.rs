@@ -147,7 +147,8 @@ impl Replay<'_> {
         let path = self.dir.join(&file);
         let handle = self.env.open_random(&path, ReadAccess::Pread)?;
         let size = handle.size();
-        let mut reader = LogReader::new(handle, path.display().to_string());
+        // What a gap may hide shows in the sequence numbers behind it.
+        let mut reader = LogReader::new(handle, path.display().to_string()).tolerating_gaps();
         if let Some(last) = progress.memtables.last_mut()
             && !last.writer.table().is_empty()
         {
@@ -165,13 +166,7 @@ impl Replay<'_> {
                     }
                 },
                 LogItem::Damage { reason, .. } => {
-                    if reader.skipped_zeros() {
-                        // No harm if the next batch is the one that must come next.
-                        let next = progress.last_sequence + 1;
-                        progress.next.get_or_insert(Expected::AtMost(next));
-                    } else {
-                        self.meet(Problem { file: file.clone(), message: reason, log }, progress)?;
-                    }
+                    self.meet(Problem { file: file.clone(), message: reason, log }, progress)?;
                 }
                 LogItem::End { offset, torn } => {
                     if torn && !is_last {

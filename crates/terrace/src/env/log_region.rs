@@ -80,15 +80,20 @@ impl LogRegion {
     }
 
     /// Lengthens what may be stored to, to `end` or to nothing more than it is on an error. One thread at a time.
+    /// `end` is a multiple of the log's block size.
     pub(super) fn prepare(&self, end: usize, expected_use: Use) -> Result<()> {
         let start = self.ready();
         if end > self.length {
             return Err(Error::io_message(format!("{}: mapping exhausted", self.file.path.display())));
         }
+        // First the length, in one step: a LevelDB that goes on with the log of a killed process appends at its end,
+        // which must be the end of a block then, and not wherever the zeros had come to.
+        let file = &self.file.file;
+        file.set_len(end as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
         let piece = if expected_use == Use::Unsynced { LARGE_PIECE } else { SMALL_PIECE };
         for at in (start..end).step_by(piece) {
             let zeros = &[0; LARGE_PIECE][..piece.min(end - at)];
-            self.file.file.write_all_at(zeros, at as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+            file.write_all_at(zeros, at as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
         }
         if expected_use == Use::Synced {
             self.file.sync()?;

@@ -35,7 +35,8 @@ use crate::base::error::{Error, Result};
 /// How much is prepared at once: 1,800 records of 140 bytes, a third of a millisecond at full speed.
 const WINDOW: usize = 256 << 10;
 
-/// The first window, which the creator waits for, and what sizes are rounded to: a multiple of every page size.
+/// The first window, which the creator waits for, and what sizes are rounded to: a multiple of every page size and of
+/// the log's block size.
 const FIRST_WINDOW: usize = 64 << 10;
 
 /// A log of the real system.
