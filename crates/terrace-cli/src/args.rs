@@ -11,7 +11,7 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
-use crate::commands::upkeep::{CompactArgs, DestroyCommand};
+use crate::commands::upkeep::{CompactArgs, DestroyCommand, RepairCommand, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::Result;
 use crate::opening::{Missing, OpenArgs, WriteArgs};
@@ -33,6 +33,7 @@ Examples:
   terrace scan /tmp/fruit --prefix a --limit 10  the first ten entries that begin with a
   terrace dump /tmp/fruit > fruit.txt            everything, as text; `terrace load` reads it back
   terrace shell /tmp/fruit                       the same commands, interactively
+  terrace verify /tmp/fruit                      reads every byte and checks it
   terrace help scan                              more about a command, with examples";
 
 /// Look into, change, check and measure databases of Terrace and LevelDB.
@@ -156,6 +157,24 @@ Examples:
   terrace inspect DB/MANIFEST-000004             the history of the set of tables
   terrace inspect DB/000005.ldb --summary --json")]
     Inspect(InspectArgs),
+
+    /// Check every checksum, the order of all keys, the levels and the MANIFEST
+    #[command(after_help = "\
+Changes nothing. Says what is wrong, and in which file. Exit status 1 if anything is.
+
+Examples:
+  terrace verify DB
+  terrace verify DB --json | jq .problems")]
+    Verify(VerifyCommand),
+
+    /// Save what can be saved of a database that does not open
+    #[command(after_help = "\
+Try `terrace verify` first, and keep a copy: a repair keeps whatever can still be read. Files that
+cannot be used are moved to the directory lost/ inside the database, not removed.
+
+Examples:
+  cp -a DB DB.copy && terrace repair DB")]
+    Repair(RepairCommand),
 
     /// Merge tables until deleted and overwritten entries are gone
     #[command(after_help = "\
@@ -305,6 +324,8 @@ impl Cli {
             Command::Stat(command) => command.run(out),
             Command::Files(command) => command.run(out),
             Command::Inspect(command) => command.run(Form::default(), out),
+            Command::Verify(command) => command.run(out),
+            Command::Repair(command) => command.run(out),
             Command::Compact(command) => command.run(out, WriteArgs::open_for_many_writes),
             Command::Destroy(command) => command.run(out),
             Command::Shell(command) => command.run(out),

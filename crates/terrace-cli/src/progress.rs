@@ -54,6 +54,12 @@ impl Progress {
         self.0.set_position(position);
     }
 
+    /// Work done so far, of so much as is known now.
+    pub(crate) fn set_of(&self, position: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(position);
+    }
+
     /// Work done by one of several threads.
     pub(crate) fn add(&self, amount: u64) {
         self.0.inc(amount);

@@ -5,15 +5,111 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use terrace::Problem;
 
 use super::{Run, Session};
 use crate::args::FormArgs;
-use crate::columns::size;
+use crate::columns::{counted, size};
 use crate::failure::{Failure, Result};
-use crate::opening::require_database;
+use crate::opening::{OpenArgs, WriteArgs, require_database, require_directory};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::range::decode_argument;
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyCommand {
+    /// Directory of the database
+    db: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+impl VerifyCommand {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
+        require_directory(&self.db)?;
+        let progress = Progress::bytes("verifying", Some(0));
+        let report = terrace::verify_with(&self.db, &self.open.read_options(), &mut |step| {
+            progress.set_of(step.done, step.total);
+        });
+        drop(progress);
+        let report = report?;
+        if self.json {
+            out.json(&json!({
+                "clean": report.is_clean(),
+                "files": report.files,
+                "blocks": report.blocks,
+                "entries": report.entries,
+                "bytes": report.bytes,
+                "log_records": report.log_records,
+                "problems": problems_as_json(&report.problems),
+                "notes": problems_as_json(&report.notes),
+            }))?;
+        } else {
+            print_problems("", &report.problems, out)?;
+            print_problems("note: ", &report.notes, out)?;
+            let verdict = match report.problems.len() as u64 {
+                0 => "no damage".to_string(),
+                count => counted(count, "problem", "problems"),
+            };
+            let files = counted(report.files, "file", "files");
+            let blocks = counted(report.blocks, "block", "blocks");
+            let entries = counted(report.entries, "entry", "entries");
+            let records = counted(report.log_records, "log record", "log records");
+            let read = size(report.bytes);
+            out.line(format!("{verdict}: {files}, {blocks}, {entries} in tables, {records}, {read} read"))?;
+        }
+        if report.is_clean() { Ok(()) } else { Err(Failure::Damage) }
+    }
+}
+
+fn problems_as_json(problems: &[Problem]) -> serde_json::Value {
+    problems.iter().map(|problem| json!({ "file": problem.file, "message": problem.message })).collect()
+}
+
+fn print_problems(prefix: &str, problems: &[Problem], out: &mut Output) -> Result<()> {
+    problems.iter().try_for_each(|problem| out.line(format!("{prefix}{}: {}", problem.file, problem.message)))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RepairCommand {
+    /// Directory of the database
+    db: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+impl RepairCommand {
+    pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
+        require_directory(&self.db)?;
+        let progress = Progress::spinner("repairing");
+        let report = terrace::repair(&self.db, &self.write.options(&self.db));
+        drop(progress);
+        let report = report?;
+        if self.json {
+            return out.json(&json!({
+                "tables": report.tables,
+                "logs": report.logs,
+                "entries": report.entries,
+                "problems": problems_as_json(&report.problems),
+                "moved": report.moved,
+            }));
+        }
+        print_problems("", &report.problems, out)?;
+        for name in &report.moved {
+            out.line(format!("moved to lost/: {name}"))?;
+        }
+        let entries = counted(report.entries, "entry", "entries");
+        let tables = counted(report.tables, "table", "tables");
+        let logs = counted(report.logs, "log", "logs");
+        out.line(format!("read {tables} and {logs}; the database holds {entries} now"))
+    }
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct CompactArgs {

@@ -11,6 +11,10 @@ fn flip(path: &Path, at: u64) {
     std::fs::write(path, bytes).expect("written");
 }
 
+fn name(path: &Path) -> String {
+    path.file_name().expect("a name").to_string_lossy().into_owned()
+}
+
 #[test]
 fn reading_commands_change_nothing() {
     let tool = Tool::new();
@@ -26,6 +30,7 @@ fn reading_commands_change_nothing() {
         &["stat", "db"],
         &["stat", "db", "--json"],
         &["files", "db"],
+        &["verify", "db"],
         &["inspect", &table],
         &["inspect", &log],
         &["inspect", "db/CURRENT", "--kind", "log"],
@@ -109,14 +114,42 @@ fn inspect_takes_every_kind_of_file_apart() {
 fn damage_is_found_and_named() {
     let tool = Tool::new();
     tool.sample("db");
+    let clean: Value = serde_json::from_str(&tool.ok(&["verify", "db", "--json"])).expect("JSON");
+    assert_eq!((&clean["clean"], &clean["problems"]), (&true.into(), &Value::Array(Vec::new())));
+    assert!(tool.ok(&["verify", "db"]).starts_with("no damage: "));
+
     let table = tool.files("db", ".ldb")[0].clone();
     flip(&table, 20);
+    let found = tool.run(&["verify", "db"]);
+    let text = String::from_utf8_lossy(&found.stdout);
+    assert_eq!(found.status, 1, "{text}");
+    assert!(text.contains(&name(&table)) && text.contains("checksum"), "{text}");
+    let found = tool.run(&["verify", "db", "--json"]);
+    let report: Value = serde_json::from_slice(&found.stdout).expect("JSON");
+    assert_eq!((found.status, &report["clean"]), (1, &false.into()));
     let found = tool.run(&["inspect", &table.to_string_lossy(), "--summary"]);
     let text = String::from_utf8_lossy(&found.stdout);
     assert_eq!((found.status, found.stderr.as_str()), (1, ""));
     assert!(text.contains("DAMAGE at 0: ") && text.contains("damaged in 1 place"), "{text}");
     tool.run(&["get", "db", "key00001"]).fails(1, "checksum");
     tool.run(&["scan", "db"]).fails(1, "checksum");
+    tool.run(&["verify", "nowhere"]).fails(2, "nowhere");
+}
+
+#[test]
+fn repair_brings_back_what_can_be_read() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let before = tool.ok(&["dump", "db"]);
+    for manifest in tool.files("db", "MANIFEST-") {
+        std::fs::remove_file(manifest).expect("removed");
+    }
+    assert_ne!(tool.run(&["scan", "db"]).status, 0);
+    let report: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
+    assert!(report["tables"].as_u64() > Some(0), "{report}");
+    assert_eq!(tool.ok(&["dump", "db"]), before);
+    assert!(tool.ok(&["verify", "db"]).starts_with("no damage"));
+    tool.run(&["repair", "nowhere"]).fails(2, "nowhere");
 }
 
 #[test]
@@ -173,7 +206,7 @@ fn destroying_takes_a_yes() {
 fn help_teaches() {
     let tool = Tool::new();
     let help = tool.ok(&["--help"]);
-    let commands = "put get delete scan load dump batch stat files inspect compact destroy shell bench";
+    let commands = "put get delete scan load dump batch stat files inspect verify repair compact destroy shell bench";
     for command in commands.split(' ') {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
         let help = tool.ok(&[command, "--help"]);

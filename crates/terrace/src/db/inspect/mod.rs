@@ -4,7 +4,7 @@
 //! file, and what can be read behind it follows; an `Err` means that the file could not be read at all, or is not of
 //! the kind that was asked for. Any thread may call these functions; each runs on the caller's.
 //!
-//! The order of keys is not checked: a table does not know its comparator. `verify` checks it.
+//! The order of keys is not checked: a table does not know its comparator. [`verify`](crate::verify) checks it.
 
 mod items;
 mod log;
