@@ -1,0 +1,54 @@
+//! The command-line tour of README.md does what it shows.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What one `$` line shows.
+struct Step {
+    command: String,
+    output: String,
+}
+
+/// The steps of every `console` block.
+fn tour(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match line {
+            "```console" => inside = true,
+            "```" => inside = false,
+            _ if !inside => {}
+            _ => match line.strip_prefix("$ ") {
+                Some(command) => steps.push(Step { command: command.to_owned(), output: String::new() }),
+                None => {
+                    let step = steps.last_mut().expect("a block begins with a command");
+                    step.output.push_str(line);
+                    step.output.push('\n');
+                }
+            },
+        }
+    }
+    steps
+}
+
+#[test]
+fn the_tour_in_the_readme_is_true() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let steps = tour(&std::fs::read_to_string(readme).expect("README.md"));
+    assert!(steps.len() > 3, "the tour was not found");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = Path::new(env!("CARGO_BIN_EXE_terrace")).parent().expect("a directory");
+    let path = format!("{}:{}", program.display(), env::var("PATH").unwrap_or_default());
+    for Step { command, output } in steps {
+        let done = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(dir.path())
+            .env("PATH", &path)
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(said, output, "$ {command}\n{}", String::from_utf8_lossy(&done.stderr));
+    }
+}
