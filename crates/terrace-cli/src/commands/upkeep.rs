@@ -102,7 +102,7 @@ impl RepairCommand {
         }
         print_problems("", &report.problems, out)?;
         for name in &report.moved {
-            out.line(format!("moved to lost/: {name}"))?;
+            out.line(format!("moved: {name}"))?;
         }
         let entries = counted(report.entries, "entry", "entries");
         let tables = counted(report.tables, "table", "tables");

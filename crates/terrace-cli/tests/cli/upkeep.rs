@@ -130,7 +130,7 @@ fn damage_is_found_and_named() {
     let found = tool.run(&["inspect", &table.to_string_lossy(), "--summary"]);
     let text = String::from_utf8_lossy(&found.stdout);
     assert_eq!((found.status, found.stderr.as_str()), (1, ""));
-    assert!(text.contains("DAMAGE at 0: ") && text.contains("damaged in 1 place"), "{text}");
+    assert!(text.contains("DAMAGE at 0: checksum mismatch\n") && text.contains("damaged in 1 place"), "{text}");
     tool.run(&["get", "db", "key00001"]).fails(1, "checksum");
     tool.run(&["scan", "db"]).fails(1, "checksum");
     tool.run(&["verify", "nowhere"]).fails(2, "nowhere");

@@ -104,10 +104,7 @@ impl Printer<'_> {
         if self.form.json {
             return self.out.json(&json!({ "damage": { "offset": damage.offset, "message": damage.message } }));
         }
-        match damage.offset {
-            Some(offset) => self.line(format!("DAMAGE at {offset}: {}", damage.message)),
-            None => self.line(format!("DAMAGE: {}", damage.message)),
-        }
+        self.line(format!("DAMAGE at {}: {}", damage.offset, damage.message))
     }
 
     fn sequences(&mut self, sequences: Option<(u64, u64)>) -> Result<()> {

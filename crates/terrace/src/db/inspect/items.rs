@@ -64,9 +64,9 @@ pub struct EntryItem<'a> {
 /// Bytes that are not what they must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where, if that is known.
-    pub offset: Option<u64>,
-    /// What is wrong.
+    /// Where: of a block, its beginning.
+    pub offset: u64,
+    /// What is wrong there.
     pub message: String,
 }
 

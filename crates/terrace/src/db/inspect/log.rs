@@ -15,12 +15,12 @@ pub fn log(path: &Path, options: &Options, visit: &mut dyn FnMut(LogItem<'_>) ->
     let file = open(path, options)?;
     let mut summary = LogSummary { file_size: file.size(), ..LogSummary::default() };
     let mut reader = LogReader::new(file, name_of(path));
-    let mut damages = DamageCounter::new();
+    let mut damages = DamageCounter::new(name_of(path));
     loop {
         let flow = match reader.next()? {
             log::LogItem::Record { data, offset, .. } => match BatchView::parse(data) {
                 Ok(batch) => show_batch(&batch, offset, data.len() as u64, &mut summary, visit),
-                Err(error) => visit(LogItem::Damage(damages.count(Some(offset), error.message()))),
+                Err(error) => visit(LogItem::Damage(damages.count(offset, error.message()))),
             },
             log::LogItem::Damage { offset, length, reason } => {
                 visit(LogItem::Damage(skipped(&mut damages, offset, length, &reason)))
@@ -40,7 +40,7 @@ pub fn log(path: &Path, options: &Options, visit: &mut dyn FnMut(LogItem<'_>) ->
 
 /// Damage that the framing of a log or a MANIFEST shows.
 pub(super) fn skipped(damages: &mut DamageCounter, offset: u64, length: u64, reason: &str) -> Damage {
-    damages.count(Some(offset), format!("{reason}; {length} bytes are skipped"))
+    damages.count(offset, &format!("{reason}; {length} bytes are skipped"))
 }
 
 fn show_batch(

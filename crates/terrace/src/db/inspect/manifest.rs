@@ -22,7 +22,7 @@ pub fn manifest(
     let file = open(path, options)?;
     let mut summary = ManifestSummary { file_size: file.size(), ..ManifestSummary::default() };
     let mut reader = LogReader::new(file, name_of(path));
-    let mut damages = DamageCounter::new();
+    let mut damages = DamageCounter::new(name_of(path));
     let mut tables = BTreeSet::new();
     loop {
         let item = match reader.next()? {
@@ -31,7 +31,7 @@ pub fn manifest(
                     fold(&edit, &mut summary, &mut tables);
                     ManifestItem::Edit(edit_item(edit, offset))
                 }
-                Err(error) => ManifestItem::Damage(damages.count(Some(offset), error.message())),
+                Err(error) => ManifestItem::Damage(damages.count(offset, error.message())),
             },
             LogItem::Damage { offset, length, reason } => {
                 ManifestItem::Damage(skipped(&mut damages, offset, length, &reason))

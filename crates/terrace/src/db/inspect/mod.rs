@@ -72,25 +72,32 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Counts damage and shows it to the visitor.
+/// Counts damage.
 struct DamageCounter {
+    name: String,
     damages: u64,
 }
 
 impl DamageCounter {
-    fn new() -> Self {
-        DamageCounter { damages: 0 }
+    /// `name` is how errors call the file.
+    fn new(name: String) -> Self {
+        DamageCounter { name, damages: 0 }
     }
 
-    fn count(&mut self, offset: Option<u64>, message: impl Into<String>) -> Damage {
+    fn count(&mut self, offset: u64, message: &str) -> Damage {
         self.damages += 1;
-        Damage { offset, message: message.into() }
+        // Errors say which file and where; here both are known.
+        let message = message
+            .replace(&format!("{}: ", self.name), "")
+            .replace(&format!("block at offset {offset}: "), "")
+            .replace(&format!(" at offset {offset}"), "");
+        Damage { offset, message }
     }
 
     /// An error while a part of the file was read: damage if it is the file's, an error if it is the system's.
     fn count_error(&mut self, offset: u64, error: Error) -> Result<Damage> {
         if error.kind() == ErrorKind::Corruption {
-            return Ok(self.count(Some(offset), error.message()));
+            return Ok(self.count(offset, error.message()));
         }
         Err(error)
     }

@@ -21,7 +21,7 @@ pub fn table(path: &Path, options: &Options, visit: &mut dyn FnMut(TableItem<'_>
         metaindex: extent(anatomy.metaindex()),
         ..TableSummary::default()
     };
-    let mut inspection = Inspection { anatomy, summary, damages: DamageCounter::new(), visit };
+    let mut inspection = Inspection { anatomy, summary, damages: DamageCounter::new(name_of(path)), visit };
     let _ = inspection.run()?;
     inspection.summary.damages = inspection.damages.damages;
     Ok(inspection.summary)
@@ -90,7 +90,7 @@ impl Inspection<'_> {
             let flow = match block {
                 Some(block) => self.block(separator, *block)?,
                 None => {
-                    let damage = self.damages.count(Some(handle.offset), "index: an entry points outside the file");
+                    let damage = self.damages.count(handle.offset, "index: an entry points outside the file");
                     self.damage(damage)
                 }
             };
@@ -132,7 +132,7 @@ impl Inspection<'_> {
         let walked = anatomy.for_each_entry(handle, &block, |key, value| {
             let Some(parsed) = ParsedKey::parse(key) else {
                 let shown = key.escape_ascii();
-                let damage = damages.count(Some(handle.offset), format!("an entry's key is no internal key: {shown}"));
+                let damage = damages.count(handle.offset, &format!("an entry's key is no internal key: {shown}"));
                 return visit(TableItem::Damage(damage));
             };
             count(summary, &parsed, value);
@@ -160,7 +160,7 @@ impl Inspection<'_> {
         let damage = match meta_blocks(&self.anatomy) {
             Ok((blocks, astray)) => {
                 self.summary.meta_blocks = blocks;
-                (astray > 0).then(|| self.damages.count(Some(offset), "metaindex: an entry points outside the file"))
+                (astray > 0).then(|| self.damages.count(offset, "metaindex: an entry points outside the file"))
             }
             Err(error) => Some(self.damages.count_error(offset, error.context("metaindex"))?),
         };
