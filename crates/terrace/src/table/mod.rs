@@ -31,7 +31,7 @@ pub use compression::Compression;
 
 pub(crate) use anatomy::TableAnatomy;
 pub(crate) use block_ref::BlockSlice;
-pub(crate) use counters::{ReadCounters, ReadTotals};
+pub(crate) use counters::ReadTotals;
 pub(crate) use format::BlockHandle;
 pub(crate) use full_filter::hash_key;
 pub(crate) use iter::TableIter;
@@ -40,7 +40,7 @@ pub(crate) use properties::TableProperties;
 pub(crate) use rescue::rescue;
 pub(crate) use scan::ScanItem;
 pub(crate) use table::{Table, TableHit, TableReadSettings};
-pub(crate) use table_builder::{FinishedTable, TableBuilder, TableSettings};
+pub(crate) use table_builder::{TableBuilder, TableSettings};
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use super::counters::ReadCounters;
+use super::table_builder::FinishedTable;
 use super::*;
 use crate::base::comparator::{Comparator, KeyOrder};
 use crate::base::error::{Error, ErrorKind, Result};

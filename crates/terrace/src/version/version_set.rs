@@ -121,10 +121,6 @@ impl VersionSet {
         self.log_number
     }
 
-    pub(crate) fn manifest_number(&self) -> u64 {
-        self.manifest_number
-    }
-
     /// Makes `edit` durable and applies it. `last_sequence` is recorded along: at least that of every table.
     ///
     /// After an error the edit may or may not be durable: the caller must keep every file that it adds or removes.
