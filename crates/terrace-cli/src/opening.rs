@@ -14,6 +14,9 @@ use crate::failure::{Failure, Result};
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary number.
 const USUAL_BLOOM_BITS: usize = 10;
 
+/// Tables that are asked whether they have filters.
+const TABLES_ASKED: usize = 16;
+
 /// Options that every command takes that opens a database.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct OpenArgs {
@@ -219,14 +222,17 @@ pub(crate) fn require_database(path: &Path) -> Result<()> {
     Err(Failure::other(format!("there is no database at {}: no file in it belongs to one", path.display())))
 }
 
-/// Whether the newest table of the database carries a bloom filter: then new tables get one too, for a database that
-/// an application keeps with filters must not lose them to a `terrace compact`.
+/// Whether one of the newest tables of the database carries a bloom filter: then new tables get one too, for a
+/// database that an application keeps with filters must not lose them to a `terrace compact`.
 fn has_filters(path: &Path) -> bool {
-    let Ok(files) = list_files(path) else { return false };
-    let newest = files.iter().max_by_key(|file| file.table_number());
-    let Some(table) = newest.filter(|file| file.file_type == Table) else { return false };
-    let name = terrace::inspect::filter_name(&path.join(&table.name), &Options::new());
-    name.is_ok_and(|name| name.is_some())
+    let Ok(mut tables) = list_files(path) else { return false };
+    tables.retain(|file| file.file_type == Table);
+    tables.sort_by_key(|table| std::cmp::Reverse(table.table_number()));
+    let has_filter = |table: &ListedFile| {
+        let name = terrace::inspect::filter_name(&path.join(&table.name), &Options::new());
+        name.is_ok_and(|name| name.is_some())
+    };
+    tables.iter().take(TABLES_ASKED).any(has_filter)
 }
 
 /// Bytes: a number, or one with K, M or G (powers of 1,024; `KB` and `KiB` mean the same).
