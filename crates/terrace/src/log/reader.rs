@@ -265,7 +265,7 @@ impl LogReader {
                 }
                 found => ("a record that is longer than its block", found.unwrap_or(self.block.len())),
             },
-            Look::BadChecksum { end } if self.may_begin_record(end) => ("a checksum mismatch", end),
+            Look::BadChecksum { end } if self.begins_record(end) => ("a checksum mismatch", end),
             Look::BadChecksum { .. } => {
                 ("a checksum mismatch", self.find_record(header + 1).unwrap_or(self.block.len()))
             }
@@ -318,10 +318,11 @@ impl LogReader {
         Look::Good { kind, payload: at + HEADER_SIZE..at + end }
     }
 
-    /// Whether a damaged record may really have ended at `at`: then its payload is damaged and its length is not, and
-    /// what looks like a record inside the payload is none.
-    fn may_begin_record(&self, at: usize) -> bool {
-        self.block.len() - at < HEADER_SIZE || self.zeros_at(at) || matches!(self.look(at), Look::Good { .. })
+    /// Whether a damaged record really ended at `at`, because one begins there: then its payload is damaged and its
+    /// length is not, and what looks like a record inside the payload is none. Neither the end of the file nor zeros
+    /// say that: a wrong length leads there as easily.
+    fn begins_record(&self, at: usize) -> bool {
+        self.block.len() - at >= HEADER_SIZE && matches!(self.look(at), Look::Good { .. })
     }
 
     /// The first place from `from` on in this block where a known kind of fragment with a good checksum begins.
@@ -563,6 +564,13 @@ mod tests {
             assert_eq!(records(&found), [b"first", b"third"], "flip at {at}");
             assert_eq!(damage(&found), [(12, 25)], "flip at {at}");
             assert_eq!(found.last(), Some(&End(37, false)));
+        }
+        // A length that leads to the end of the file, near it, or to zeros.
+        let mut bytes = log(&[b"first", b"second", &[3; 100]]);
+        for (end, zeros) in [(3, 0), (0, 0), (0, 50)] {
+            bytes[4] = (bytes.len() - HEADER_SIZE - end) as u8;
+            let prepared = [&bytes[..], &vec![0; zeros]].concat();
+            assert_eq!(records(&items(&prepared)), [&b"second"[..], &[3; 100]]);
         }
         // At the end nothing follows: the checksum still says damage.
         bytes.clone_from(&sound);

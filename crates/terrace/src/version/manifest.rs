@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
@@ -64,7 +64,13 @@ pub(crate) fn read_manifest(
 ) -> Result<ManifestState> {
     let path = dir.join(filename::manifest(number));
     let place = path.display().to_string();
-    let file = env.open_random(&path, ReadAccess::Pread)?;
+    let file = env.open_random(&path, ReadAccess::Pread).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let current = dir.join(filename::CURRENT);
+            Error::corruption(format!("{}: names {}, which is missing", current.display(), filename::manifest(number)))
+        }
+        _ => error,
+    })?;
     let size = file.size();
     let mut reader = LogReader::new(file, place.clone());
     let mut state = ManifestState::default();

@@ -1,0 +1,228 @@
+//! Little space, few descriptors, no right to write: clear errors, nothing lost, no panic, and no restart needed.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use terrace::{Db, ErrorKind, Options, ReadAccess, WriteBatch, WriteOptions};
+use terrace_testkit::driver::read_all;
+use terrace_testkit::option_set::OptionSet;
+use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, SimFs};
+use terrace_testkit::watchdog::Watchdog;
+
+const DB: &str = "/data/db";
+
+fn key(n: usize) -> String {
+    format!("key{n:06}")
+}
+
+/// Writes until the database refuses. Returns how many puts were acknowledged.
+fn fill(db: &Db, from: usize, sync: bool) -> usize {
+    for n in from.. {
+        let mut batch = WriteBatch::new();
+        batch.put(key(n), vec![b'v'; 1000]);
+        let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
+        if let Err(error) = db.write(&batch, options) {
+            assert!(error.is_out_of_space(), "the reason is told: {error}");
+            return n;
+        }
+    }
+    unreachable!("the disk never fills up")
+}
+
+fn assert_holds(db: &Db, acknowledged: usize) {
+    for n in 0..acknowledged {
+        assert!(db.get(key(n)).expect("reads go on").is_some(), "{} of {acknowledged}", key(n));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_goes_on_reading_and_heals() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "full disk");
+    for (capacity, sync) in [(30_000, true), (300_000, false), (300_000, true), (1_000_000, false)] {
+        for reuse_logs in [false, true] {
+            let fs = SimFs::new();
+            fs.set_capacity(Some(capacity));
+            let settings = OptionSet { reuse_logs, snappy: false, ..OptionSet::default() };
+            let db = Db::open(DB, settings.options(fs.env())).expect("open");
+            let acknowledged = fill(&db, 0, sync);
+            assert!(acknowledged > 5, "{acknowledged}");
+            assert_holds(&db, acknowledged);
+            // Full it stays: refusing again and again, reading all the same.
+            for _ in 0..20 {
+                assert!(db.put("more", vec![0; 100_000]).is_err());
+            }
+            assert_holds(&db, acknowledged);
+
+            // Freed space is enough; nobody reopens anything.
+            fs.set_capacity(Some(capacity * 4));
+            wait_until("writing again", || db.put("healed", "yes").is_ok());
+            let more = fill(&db, acknowledged, sync);
+            assert!(more > acknowledged + 5, "{more}");
+            assert_holds(&db, more);
+            let _ = db.close();
+
+            // A full disk can be opened, for reading at least.
+            fs.set_capacity(Some(0));
+            let db = Db::open(DB, settings.options(fs.env()).read_only(true)).expect("open read-only");
+            assert_holds(&db, more);
+            assert_eq!(db.put("a", "b").expect_err("read-only").kind(), ErrorKind::NotSupported);
+            db.close().expect("close");
+            let db = Db::open(DB, settings.options(fs.env())).expect("a full disk opens");
+            assert_holds(&db, more);
+            assert!(db.put("more", "x").is_err());
+            fs.set_capacity(None);
+            wait_until("writing after opening full", || db.put("more", "x").is_ok());
+            db.close().expect("close");
+
+            let db = Db::open(DB, settings.options(fs.env())).expect("open");
+            assert_holds(&db, more);
+            assert_eq!(db.get("healed").expect("get").as_deref(), Some(&b"yes"[..]));
+            assert_eq!(db.get("more").expect("get").as_deref(), Some(&b"x"[..]));
+        }
+    }
+}
+
+/// Asks until the answer is yes; a watchdog ends the wait otherwise.
+fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
+    let _watchdog = Watchdog::new(Duration::from_secs(30), what);
+    while !ready() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_database_that_may_not_be_written_opens_read_only_and_stays_as_it_is() {
+    let fs = SimFs::new();
+    let settings = OptionSet::default();
+    let db = Db::open(DB, settings.options(fs.env())).expect("open");
+    for n in 0..200 {
+        db.put(key(n), vec![b'v'; 1000]).expect("put");
+        if n == 100 {
+            db.flush().expect("flush");
+        }
+    }
+    db.close().expect("close");
+    let image = |fs: &SimFs| -> Vec<_> {
+        let dir = Path::new(DB);
+        fs.names(dir).into_iter().map(|name| (fs.contents(&dir.join(&name)), name)).collect()
+    };
+    let before = image(&fs);
+    let kinds =
+        vec![OpKind::Create, OpKind::Append, OpKind::Rename, OpKind::Remove, OpKind::CreateDir, OpKind::SyncDir];
+    fs.set_faults(Some(FaultPlan { kinds, ..FaultPlan::at(0, Fault::Access, true) }));
+    let db = Db::open(DB, settings.options(fs.env()).read_only(true)).expect("open read-only");
+    assert_eq!(read_all(&db).expect("read").len(), 200);
+    assert_eq!(db.put("a", "b").expect_err("read-only").kind(), ErrorKind::NotSupported);
+    assert_eq!(db.delete("a").expect_err("read-only").kind(), ErrorKind::NotSupported);
+    let other = Db::open(DB, settings.options(fs.env()).read_only(true)).expect("a second reader");
+    other.close().expect("close");
+    db.close().expect("close");
+    assert_eq!(fs.injected(), 0, "a read-only database tried to change something");
+    match Db::open(DB, settings.options(fs.env())) {
+        Err(error) => assert!(error.to_string().contains("denied"), "{error}"),
+        Ok(db) => assert!(db.put("a", "b").is_err()),
+    }
+    assert!(image(&fs) == before, "nothing changed");
+}
+
+/// The part of a test that runs in a process of its own, under a limit.
+fn child(role: &str) -> Option<PathBuf> {
+    (env::var("TERRACE_LIMITS_CHILD").ok()? == role)
+        .then(|| PathBuf::from(env::var("TERRACE_LIMITS_DB").expect("a path")))
+}
+
+fn in_child(test: &str, command: &mut Command, db: &Path) -> Option<bool> {
+    command.env("TERRACE_LIMITS_CHILD", test).env("TERRACE_LIMITS_DB", db);
+    match command.status() {
+        Ok(status) => Some(status.success()),
+        Err(error) => {
+            println!("SKIPPED {test}: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn sixteen_descriptors_are_enough() {
+    const TABLES: usize = 40;
+    let options = || {
+        let settings = OptionSet { mapped_reads: false, seek_compaction: false, ..OptionSet::default() };
+        settings.options(terrace::PosixEnv::shared()).read_access(ReadAccess::Pread)
+    };
+    if let Some(path) = child("sixteen_descriptors_are_enough") {
+        let db = Db::open(&path, options()).expect("open");
+        for round in 0..3 {
+            assert_eq!(read_all(&db).expect("read").len(), TABLES * 10 + round);
+            for n in 0..TABLES * 10 {
+                assert!(db.get(key(n)).expect("get").is_some());
+            }
+            db.put(format!("new{round}"), "value").expect("put");
+            db.flush().expect("flush");
+        }
+        db.compact_range(None, None).expect("compact");
+        assert_eq!(read_all(&db).expect("read").len(), TABLES * 10 + 3);
+        db.close().expect("close");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    let db = Db::open(&path, options()).expect("open");
+    for table in 0..TABLES {
+        for n in 0..10 {
+            db.put(key(n * TABLES + table), vec![b'v'; 300]).expect("put");
+        }
+        db.flush().expect("flush");
+    }
+    db.close().expect("close");
+    let mut command = Command::new("sh");
+    let program = env::current_exe().expect("this program");
+    command
+        .args(["-c", "ulimit -n 16 && exec \"$0\" --exact sixteen_descriptors_are_enough --test-threads=1"])
+        .arg(program);
+    assert_eq!(in_child("sixteen_descriptors_are_enough", &mut command, &path), Some(true));
+}
+
+#[test]
+fn a_directory_without_write_permission_is_a_clear_error() {
+    const TEST: &str = "a_directory_without_write_permission_is_a_clear_error";
+    if let Some(path) = child(TEST) {
+        let db = Db::open(&path, Options::new().read_only(true)).expect("open read-only");
+        assert_eq!(read_all(&db).expect("read").len(), 1);
+        db.close().expect("close");
+        match Db::open(&path, Options::new()) {
+            Err(error) => assert!(error.to_string().contains("denied"), "{error}"),
+            Ok(db) => assert!(db.put("a", "b").is_err()),
+        }
+        let error = Db::open(path.join("new"), Options::new().create_if_missing(true)).expect_err("may not be created");
+        assert!(error.to_string().contains("denied"), "{error}");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("db");
+    let db = Db::open(&path, Options::new().create_if_missing(true)).expect("open");
+    db.put("a", "1").expect("put");
+    db.close().expect("close");
+    // A copy of this program, where a user without rights can reach it.
+    let program = dir.path().join("program");
+    fs::copy(env::current_exe().expect("this program"), &program).expect("copy");
+    for path in [dir.path(), &path] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).expect("chmod");
+    }
+    let mut command = Command::new(&program);
+    command.args(["--exact", TEST, "--test-threads=1"]);
+    const NOBODY: u32 = 65534;
+    if fs::metadata("/proc/self").is_ok_and(|proc| std::os::unix::fs::MetadataExt::uid(&proc) == 0) {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    if let Some(success) = in_child(TEST, &mut command, &path) {
+        assert!(success);
+    }
+    for path in [dir.path(), &path] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
+    }
+}
