@@ -4,7 +4,8 @@
 //! merged with what they overlap there. Within a level the file with the least to rewrite below it goes first
 //! (RocksDB's `kMinOverlappingRatio`), which lowers write amplification against LevelDB's round robin. When nothing
 //! is due, files that are mostly tombstones are pushed down to what they hide, and files that reads looked into in
-//! vain are merged.
+//! vain are merged. While there are reads and no writes, levels are merged towards one sorted run, where that does not
+//! rewrite much more than it merges.
 //!
 //! # Invariants
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
@@ -28,6 +29,8 @@ const LEVEL_MULTIPLIER: u64 = 10;
 const GRANDPARENT_LIMIT: u64 = 10;
 /// Taking in more files of the upper level stops when a merge would read this many times the output file size.
 const EXPANSION_LIMIT: u64 = 25;
+/// A merge that only reads ask for may rewrite this many times the bytes it moves down: less than a merge that is due.
+const QUIET_REWRITE: u64 = 4;
 /// The deepest level to which a memtable is written directly.
 const DEEPEST_FLUSH_LEVEL: usize = 2;
 
@@ -42,6 +45,8 @@ pub(crate) enum Reason {
     Tombstones,
     /// Reads kept looking into this file in vain.
     Seeks,
+    /// There are reads and no writes: fewer runs make them faster.
+    Quiet,
 }
 
 /// What the planner needs to know besides the version.
@@ -51,6 +56,8 @@ pub(crate) struct PlanSettings {
     pub(crate) max_file_size: u64,
     /// The smallest sequence number that somebody may read at besides the present; the last one if nobody does.
     pub(crate) oldest_snapshot: u64,
+    /// Whether there are reads and no writes.
+    pub(crate) is_quiet: bool,
 }
 
 /// What a merge in progress holds.
@@ -127,6 +134,7 @@ impl Planner<'_> {
             .next()
             .or_else(|| self.pick_tombstones())
             .or_else(|| self.pick_seeks())
+            .or_else(|| self.pick_quiet())
     }
 
     /// How urgent it is to merge `level` downwards: 1 and above is due.
@@ -204,6 +212,28 @@ impl Planner<'_> {
         let exhausted = |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
         let mut candidates = self.version.files().filter(|(level, file)| *level < NUM_LEVELS - 1 && exhausted(file));
         candidates.find_map(|(level, file)| self.plan(Reason::Seeks, level, level + 1, std::slice::from_ref(file)))
+    }
+
+    /// A step towards one sorted run.
+    fn pick_quiet(&self) -> Option<Plan> {
+        if !self.settings.is_quiet || !self.busy.is_empty() {
+            return None;
+        }
+        let keys = &self.settings.keys;
+        let pays = |bytes: u64, below: u64| bytes * QUIET_REWRITE >= below;
+        let level_0 = &self.version.levels[0];
+        if let Some((from, to)) = key_range(keys, level_0) {
+            let below = total_size(&self.version.overlapping(keys, 1, Some(&from), Some(&to)));
+            if pays(total_size(level_0), below) {
+                return self.plan(Reason::Quiet, 0, 1, level_0);
+            }
+        }
+        let has_deeper = |level: usize| self.version.levels[level + 1..].iter().any(|files| !files.is_empty());
+        (1..NUM_LEVELS - 1).filter(|&level| has_deeper(level)).find_map(|level| {
+            let files = &self.version.levels[level];
+            let file = files.iter().find(|file| pays(file.size, self.overlap_below(level, file)))?;
+            self.plan(Reason::Quiet, level, level + 1, std::slice::from_ref(file))
+        })
     }
 
     /// The files of `level` in an inclusive range, merged into the next level or, at the bottom, rewritten in place.

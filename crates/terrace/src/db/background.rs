@@ -47,7 +47,7 @@ impl DbCore {
         let most = self.options.background_threads.saturating_sub(1).max(1);
         while state.manual == 0 && state.compactions < most {
             let version = self.view.load().version.clone();
-            let settings = self.plan_settings();
+            let settings = self.plan_settings(state.is_quiet);
             let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
             let Some(plan) = planner.pick() else { break };
             let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
@@ -161,7 +161,7 @@ impl DbCore {
     /// Chooses the level of a flushed table and keeps others from writing there, and says which log is the first
     /// that is needed from now on.
     fn place_flush(&self, version: &Version, output: Option<&Output>) -> (usize, u64, u64) {
-        let settings = self.plan_settings();
+        let settings = self.plan_settings(false);
         let mut state = self.state.lock();
         let log_number = state.immutables.get(1).map_or(state.log_number, |next| next.first_log());
         let Some(output) = output else {

@@ -220,6 +220,7 @@ impl DbCore {
         let mut state = self.state.lock();
         state.immutables.push_back(Arc::new(immutable));
         state.log_number = number;
+        state.is_quiet = false;
         let replaced = self.swap_view(&mut state, |view| View {
             memtable,
             immutables: std::iter::once(view.memtable.clone()).chain(view.immutables.iter().cloned()).collect(),

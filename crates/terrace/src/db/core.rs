@@ -28,6 +28,9 @@ use super::snapshot::SnapshotList;
 use super::state::{BackgroundError, State};
 use super::statistics::Counters;
 
+/// Sampled reads without a write among them after which a database counts as quiet: a few thousand reads.
+const QUIET_AFTER: u64 = 128;
+
 /// Everything a read looks into. Immutable; a change is a new view.
 pub(super) struct View {
     pub(super) memtable: Arc<MemTable>,
@@ -69,6 +72,24 @@ pub(crate) struct DbCore {
     /// The process that opened the database.
     pub(super) generation: u64,
     pub(super) counters: Counters,
+    pub(super) quiet: Quiet,
+}
+
+/// Notices that there are reads and no writes.
+#[derive(Default)]
+pub(super) struct Quiet {
+    last_sequence: AtomicU64,
+    samples: AtomicU64,
+}
+
+impl Quiet {
+    /// Takes note of a sampled read. True once, when enough of them have seen the same last write.
+    pub(super) fn sample(&self, sequence: SequenceNumber) -> bool {
+        if self.last_sequence.swap(sequence, Ordering::Relaxed) != sequence {
+            self.samples.store(0, Ordering::Relaxed);
+        }
+        self.samples.fetch_add(1, Ordering::Relaxed) == QUIET_AFTER
+    }
 }
 
 impl DbCore {
@@ -120,12 +141,13 @@ impl DbCore {
         Ok(())
     }
 
-    pub(super) fn plan_settings(&self) -> PlanSettings {
+    pub(super) fn plan_settings(&self, is_quiet: bool) -> PlanSettings {
         let (snapshots, present) = self.snapshots.all(|| self.visible_sequence());
         PlanSettings {
             keys: self.order.keys.clone(),
             max_file_size: self.options.max_file_size as u64,
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
+            is_quiet,
         }
     }
 

@@ -66,11 +66,13 @@ impl Cursor {
 
     /// Moves to the first entry whose key is at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.core.sample_seek();
         self.iter.seek(key.as_ref());
     }
 
     /// Moves to the last entry whose key is at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        self.core.sample_seek();
         self.iter.seek_for_prev(key.as_ref());
     }
 

@@ -98,7 +98,7 @@ impl DbCore {
             if version.overlapping(&self.order.keys, level, from, to).is_empty() {
                 return Ok(None);
             }
-            let settings = self.plan_settings();
+            let settings = self.plan_settings(false);
             let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
             if let Some(plan) = planner.manual(level, in_place, from, to) {
                 let id = state.reserve(|id| plan.reservation(id, &self.order.keys));

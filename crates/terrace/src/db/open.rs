@@ -32,7 +32,7 @@ use crate::write::log_sync::LogSync;
 use crate::write::throttle::Throttle;
 
 use super::commit::{Commit, create_log};
-use super::core::{DbCore, View};
+use super::core::{DbCore, Quiet, View};
 use super::events::Event;
 use super::info_log;
 use super::options::{Options, RecoveryMode};
@@ -299,6 +299,7 @@ impl Parts {
             closed: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
             counters: Counters::default(),
+            quiet: Quiet::default(),
             options,
         })
     }

@@ -183,7 +183,8 @@ impl Options {
         file_mode: u32 = |v| v;
         /// Permission bits of a new database directory, before the umask. Default: 0o755.
         dir_mode: u32 = |v| v;
-        /// Merge tables that many reads had to look through in vain, when there is nothing else to do. Default: true.
+        /// When there is nothing else to do, merge tables that many reads had to look through in vain, and, while there
+        /// are reads and no writes, merge towards one sorted run. Default: true.
         seek_compaction: bool = |v| v;
     }
 

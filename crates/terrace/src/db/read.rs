@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
 use crate::table::BlockSlice;
+use crate::version::file_meta::FileMeta;
 
 use super::core::{DbCore, View};
 use super::options::ReadOptions;
@@ -90,18 +91,36 @@ impl DbCore {
         }
         let seek_key = SeekKey::new(key, sequence);
         let lookup = view.version.get(&self.tables, &self.order, seek_key.as_slice(), !options.skip_cache)?;
-        if let Some((_, file)) = lookup.wasted
-            && self.options.seek_compaction
-            && sampled()
-            && (1..=SEEK_SAMPLE).contains(&file.seeks_left.fetch_sub(SEEK_SAMPLE, Ordering::Relaxed))
-        {
-            self.schedule(&mut self.state.lock());
+        if self.options.seek_compaction && sampled() {
+            self.sample_read(lookup.wasted.map(|(_, file)| file));
         }
         let Some(hit) = lookup.hit else { return Ok(None) };
         match EntryKind::from_byte(hit.tag as u8) {
             Some(EntryKind::Value) => Ok(Some(Found::Block(hit.value))),
             Some(EntryKind::Deletion) => Ok(None),
             None => Err(Error::corruption("a table holds an entry of an unknown kind")),
+        }
+    }
+
+    /// Counts a seek of a cursor over several runs towards merges that reads ask for.
+    #[inline]
+    pub(super) fn sample_seek(self: &Arc<Self>) {
+        if self.options.seek_compaction && sampled() {
+            self.sample_read(None);
+        }
+    }
+
+    /// Takes note of a sampled read, and of the file that it looked into in vain, if there was one.
+    #[cold]
+    fn sample_read(self: &Arc<Self>, wasted: Option<&Arc<FileMeta>>) {
+        let exhausted = |file: &Arc<FileMeta>| {
+            (1..=SEEK_SAMPLE).contains(&file.seeks_left.fetch_sub(SEEK_SAMPLE, Ordering::Relaxed))
+        };
+        let turns_quiet = self.quiet.sample(self.visible_sequence());
+        if turns_quiet || wasted.is_some_and(exhausted) {
+            let mut state = self.state.lock();
+            state.is_quiet |= turns_quiet;
+            self.schedule(&mut state);
         }
     }
 

@@ -46,6 +46,8 @@ pub(super) struct State {
     /// Logs in which recovery met damage with something valid behind it: kept under `lost/` when they are replaced.
     pub(super) damaged_logs: BTreeSet<u64>,
     pub(super) flushing: bool,
+    /// Whether there have been reads and no full memtable lately.
+    pub(super) is_quiet: bool,
     pub(super) compactions: usize,
     /// Manual merges in progress: automatic ones wait.
     pub(super) manual: usize,
