@@ -7,12 +7,14 @@ FULL := 1
 # More arguments for `make bench`, for example BENCH="--rounds 3 --configurations default".
 BENCH ?=
 
-.PHONY: help check test bench peers format clean
+.PHONY: help check test bench dropin install peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
 	@echo "make bench   Terrace against the real LevelDB, one million entries, ratio per workload (under 20 minutes)"
+	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
+	@echo "make install the same into PREFIX, /usr/local by default"
 	@echo "make peers   install what tests and benchmarks compare with (the real LevelDB), where it is missing"
 	@echo "make format  format every source file"
 	@echo "make clean   remove what was built"
@@ -37,6 +39,13 @@ test: peers lint
 bench: peers
 	$(CARGO) build --release -p terrace-cli
 	cd lab && $(CARGO) run --release --quiet -- --terrace ../target/release/terrace --out ../out/bench $(BENCH)
+
+dropin:
+	@tools/build-dropin
+
+PREFIX ?= /usr/local
+install:
+	@DROPIN_PREFIX=$(PREFIX) tools/build-dropin $(DESTDIR)$(PREFIX)
 
 peers:
 	@tools/install-peers

@@ -15,6 +15,8 @@ mod write;
 
 pub use base::comparator::{BytewiseComparator, Comparator};
 pub use base::error::{Error, ErrorKind, Result};
+#[doc(hidden)]
+pub use db::abi;
 pub use db::inspect;
 pub use db::{
     Cursor, Db, Entries, Event, EventListener, LevelStats, NUM_LEVELS, Options, PinnedValue, Problem, Progress,

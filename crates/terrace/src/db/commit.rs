@@ -49,8 +49,8 @@ const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
 
 impl DbCore {
-    /// Writes a batch. See the [module](self).
-    pub(super) fn write(self: &Arc<Self>, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+    /// Writes a batch. See the [module](self). Answers the last sequence number that was taken when it was written.
+    pub(super) fn write(self: &Arc<Self>, batch: &WriteBatch, options: WriteOptions) -> Result<SequenceNumber> {
         batch.check()?;
         let sequence = self.commit(batch.approximate_size(), |core, commit| {
             // An empty batch in the log means something: it is a durability mark.
@@ -67,7 +67,10 @@ impl DbCore {
             }
             Ok(())
         })?;
-        if options.sync { self.sync_log(sequence) } else { Ok(()) }
+        if options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(sequence)
     }
 
     /// Writes one operation, a put or, without a value, a deletion, without building a batch first.

@@ -55,7 +55,7 @@ impl Db {
         Ok(Db { handle: Arc::new(Handle { core }) })
     }
 
-    fn core(&self) -> &Arc<DbCore> {
+    pub(super) fn core(&self) -> &Arc<DbCore> {
         &self.handle.core
     }
 
@@ -83,7 +83,7 @@ impl Db {
     ///
     /// Fails with `InvalidArgument`, before anything is written, if a key, a value or the batch has 4 GiB or more.
     pub fn write(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
-        self.core().write(batch, options)
+        self.core().write(batch, options).map(drop)
     }
 
     /// The value of `key`, if it has one.

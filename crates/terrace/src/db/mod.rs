@@ -11,6 +11,7 @@
 //!
 //! Readers take none of them.
 
+pub mod abi;
 mod background;
 mod commit;
 mod core;

@@ -28,6 +28,11 @@ impl BlockBuilder {
         }
     }
 
+    /// Changes the number of entries between two restart points, from the next one on.
+    pub(super) fn set_restart_interval(&mut self, interval: usize) {
+        self.restart_interval = interval.max(1);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
@@ -50,7 +55,7 @@ impl BlockBuilder {
     /// Adds an entry whose key has its first `common` bytes, and no more, in common with the last key.
     pub(super) fn add_sharing(&mut self, common: usize, key: &[u8], value: &[u8]) {
         let mut shared = 0;
-        if self.since_restart == self.restart_interval {
+        if self.since_restart >= self.restart_interval {
             self.restarts.push(self.buffer.len() as u32);
             self.since_restart = 0;
         } else if !self.buffer.is_empty() {

@@ -41,6 +41,11 @@ impl BlockWriter {
         }
     }
 
+    /// Compresses the blocks to come in another way.
+    pub(super) fn set_compression(&mut self, compression: Compression) {
+        self.compression = compression;
+    }
+
     /// The bytes of the file so far, collected ones included.
     pub(super) fn offset(&self) -> u64 {
         self.offset

@@ -95,6 +95,13 @@ impl TableBuilder {
         }
     }
 
+    /// Goes on with the block size, restart interval and compression of `settings`. Nothing else changes.
+    pub(crate) fn change(&mut self, settings: &TableSettings) {
+        self.settings.block_size = settings.block_size;
+        self.data.set_restart_interval(settings.restart_interval);
+        self.writer.set_compression(settings.compression);
+    }
+
     /// Adds an entry. Its key is greater than every key before it.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_alive()?;

@@ -1,0 +1,181 @@
+//! `leveldb_t` and `leveldb_snapshot_t`.
+
+use std::ffi::{c_char, c_int};
+use std::slice;
+
+use terrace::{Db, ReadOptions, Snapshot, WriteBatch, WriteOptions, abi, destroy};
+
+use super::error::{reporting, required};
+use super::iterator::Iterator;
+use super::options::{COptions, CReadOptions, CWriteOptions};
+use crate::guard::export;
+use crate::memory::{bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store};
+use crate::options::path;
+
+/// `leveldb_t`.
+#[derive(Debug)]
+pub struct Database(Db);
+
+/// `leveldb_snapshot_t`.
+#[derive(Debug)]
+pub struct CSnapshot(pub(super) Snapshot);
+
+/// How the caller wants to read; LevelDB's defaults for null.
+///
+/// # Safety
+/// `options` is null or leads to read options whose snapshot is null or was not released.
+unsafe fn read_options(options: *const CReadOptions) -> ReadOptions {
+    // SAFETY: guaranteed by the caller.
+    unsafe { options.as_ref().map_or_else(ReadOptions::new, |options| options.to_read_options()) }
+}
+
+/// # Safety
+/// `options` is null or leads to write options.
+unsafe fn write_options(options: *const CWriteOptions) -> WriteOptions {
+    // SAFETY: guaranteed by the caller.
+    unsafe { options.as_ref() }.map_or_else(WriteOptions::new, |options| options.0)
+}
+
+export! {
+    /// Opens the database `name`.
+    fn leveldb_open(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) -> *mut Database {
+        reporting(errptr, || {
+            let settings = required(options, "options")?.settings();
+            required(name, "name")?;
+            Ok(hand_out(Database(settings.open(&path(c_string(name)))?)))
+        })
+    }
+
+    /// Closes a database. Iterators and snapshots were released before.
+    fn leveldb_close(db: *mut Database) {
+        if let Some(db) = release(db) {
+            // The C API has no way to report what closing reports.
+            let _ = db.0.close();
+        }
+    }
+
+    /// Sets a key to a value.
+    fn leveldb_put(
+        db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
+        val: *const c_char, vallen: usize, errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || {
+            required(db, "db")?.0.put_with(bytes(key, keylen), bytes(val, vallen), write_options(options))
+        })
+    }
+
+    /// Removes a key.
+    fn leveldb_delete(
+        db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
+        errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || required(db, "db")?.0.delete_with(bytes(key, keylen), write_options(options)))
+    }
+
+    /// Applies a batch as a whole.
+    fn leveldb_write(
+        db: *mut Database, options: *const CWriteOptions, batch: *mut WriteBatch, errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || required(db, "db")?.0.write(required(batch, "batch")?, write_options(options)))
+    }
+
+    /// The value of a key in memory from `malloc`, or null.
+    fn leveldb_get(
+        db: *mut Database, options: *const CReadOptions, key: *const c_char, keylen: usize,
+        vallen: *mut usize, errptr: *mut *mut c_char,
+    ) -> *mut c_char {
+        store(vallen, 0);
+        reporting(errptr, || {
+            let db = &required(db, "db")?.0;
+            let copy = |value: &[u8]| (malloc_copy(value), value.len());
+            let found = abi::get_with(db, bytes(key, keylen), &read_options(options), copy)?;
+            Ok(match found {
+                Some((value, length)) => {
+                    store(vallen, length);
+                    value
+                }
+                None => std::ptr::null_mut(),
+            })
+        })
+    }
+
+    /// An iterator at no entry.
+    fn leveldb_create_iterator(db: *mut Database, options: *const CReadOptions) -> *mut Iterator {
+        match db.as_ref() {
+            Some(db) => hand_out(Iterator::new(db.0.cursor(&read_options(options)))),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    /// The database as it is now.
+    fn leveldb_create_snapshot(db: *mut Database) -> *const CSnapshot {
+        match db.as_ref() {
+            Some(db) => hand_out(CSnapshot(db.0.snapshot())),
+            None => std::ptr::null(),
+        }
+    }
+
+    /// Gives a snapshot back.
+    fn leveldb_release_snapshot(_db: *mut Database, snapshot: *const CSnapshot) {
+        drop(release(snapshot.cast_mut()));
+    }
+
+    /// A property as a string from `malloc`, or null.
+    fn leveldb_property_value(db: *mut Database, propname: *const c_char) -> *mut c_char {
+        let Some(db) = db.as_ref() else { return std::ptr::null_mut() };
+        let name = String::from_utf8_lossy(c_string(propname));
+        db.0.property(&name).map_or(std::ptr::null_mut(), |value| malloc_c_string(value.as_bytes()))
+    }
+
+    /// About how many bytes each range takes on disk.
+    fn leveldb_approximate_sizes(
+        db: *mut Database, num_ranges: c_int, range_start_key: *const *const c_char,
+        range_start_key_len: *const usize, range_limit_key: *const *const c_char,
+        range_limit_key_len: *const usize, sizes: *mut u64,
+    ) {
+        let count = usize::try_from(num_ranges).unwrap_or(0);
+        let Some(db) = db.as_ref() else { return };
+        let missing = range_start_key.is_null() || range_start_key_len.is_null()
+            || range_limit_key.is_null() || range_limit_key_len.is_null() || sizes.is_null();
+        if missing || count == 0 {
+            return;
+        }
+        let key = |keys: *const *const c_char, lengths: *const usize, at| bytes(*keys.add(at), *lengths.add(at));
+        let ranges: Vec<_> = (0..count)
+            .map(|at| (key(range_start_key, range_start_key_len, at), key(range_limit_key, range_limit_key_len, at)))
+            .collect();
+        let found = db.0.approximate_sizes(&ranges).unwrap_or_default();
+        let sizes = slice::from_raw_parts_mut(sizes, count);
+        sizes.fill(0);
+        sizes.iter_mut().zip(found).for_each(|(place, size)| *place = size);
+    }
+
+    /// Merges a range of keys; a null end is open.
+    fn leveldb_compact_range(
+        db: *mut Database, start_key: *const c_char, start_key_len: usize,
+        limit_key: *const c_char, limit_key_len: usize,
+    ) {
+        let Some(db) = db.as_ref() else { return };
+        let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+        // LevelDB's function has no way to report an error; the next write does.
+        let _ = db.0.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len));
+    }
+
+    /// Removes a database.
+    fn leveldb_destroy_db(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) {
+        reporting(errptr, || {
+            let settings = required(options, "options")?.settings();
+            required(name, "name")?;
+            destroy(path(c_string(name)), &settings.to_options())
+        })
+    }
+
+    /// Saves what can be saved of a database.
+    fn leveldb_repair_db(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) {
+        reporting(errptr, || {
+            let settings = required(options, "options")?.settings();
+            required(name, "name")?;
+            settings.repair(&path(c_string(name)))
+        })
+    }
+}

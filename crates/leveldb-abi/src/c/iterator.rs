@@ -1,0 +1,117 @@
+//! `leveldb_iterator_t`.
+
+use std::ffi::c_char;
+
+use terrace::{Cursor, Error, Result};
+
+use super::error::report;
+use crate::guard::export;
+use crate::memory::{bytes, release, store};
+
+/// `leveldb_iterator_t`: a cursor, or why there is none.
+#[derive(Debug)]
+pub struct Iterator(Result<Cursor>);
+
+impl Iterator {
+    pub(super) fn new(cursor: Result<Cursor>) -> Self {
+        Iterator(cursor)
+    }
+
+    fn error(&self) -> Option<Error> {
+        match &self.0 {
+            Ok(cursor) => cursor.status().err(),
+            Err(error) => Some(error.clone()),
+        }
+    }
+}
+
+/// The cursor to move.
+///
+/// # Safety
+/// `iter` is null or leads to an iterator that nobody else uses.
+unsafe fn cursor<'a>(iter: *mut Iterator) -> Option<&'a mut Cursor> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { iter.as_mut() }.and_then(|iter| iter.0.as_mut().ok())
+}
+
+/// # Safety
+/// `iter` is null or leads to an iterator that nobody moves meanwhile.
+unsafe fn position<'a>(iter: *const Iterator) -> Option<&'a Cursor> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { iter.as_ref() }.and_then(|iter| iter.0.as_ref().ok())
+}
+
+/// Answers `part` as pointer and length. Good until the iterator moves.
+///
+/// # Safety
+/// `length` is null or may be written.
+unsafe fn answer(part: Option<&[u8]>, length: *mut usize) -> *const c_char {
+    let part = part.unwrap_or_default();
+    // SAFETY: guaranteed by the caller.
+    unsafe { store(length, part.len()) };
+    part.as_ptr().cast()
+}
+
+export! {
+    /// Releases an iterator.
+    fn leveldb_iter_destroy(iter: *mut Iterator) {
+        drop(release(iter));
+    }
+
+    /// Whether the iterator stands at an entry.
+    fn leveldb_iter_valid(iter: *const Iterator) -> u8 {
+        position(iter).is_some_and(Cursor::valid).into()
+    }
+
+    /// Goes to the first entry.
+    fn leveldb_iter_seek_to_first(iter: *mut Iterator) {
+        if let Some(cursor) = cursor(iter) {
+            cursor.seek_to_first();
+        }
+    }
+
+    /// Goes to the last entry.
+    fn leveldb_iter_seek_to_last(iter: *mut Iterator) {
+        if let Some(cursor) = cursor(iter) {
+            cursor.seek_to_last();
+        }
+    }
+
+    /// Goes to the first entry at or after a key.
+    fn leveldb_iter_seek(iter: *mut Iterator, k: *const c_char, klen: usize) {
+        if let Some(cursor) = cursor(iter) {
+            cursor.seek(bytes(k, klen));
+        }
+    }
+
+    /// Goes to the next entry.
+    fn leveldb_iter_next(iter: *mut Iterator) {
+        if let Some(cursor) = cursor(iter) {
+            cursor.next();
+        }
+    }
+
+    /// Goes to the previous entry.
+    fn leveldb_iter_prev(iter: *mut Iterator) {
+        if let Some(cursor) = cursor(iter) {
+            cursor.prev();
+        }
+    }
+
+    /// The key here, until the iterator moves.
+    fn leveldb_iter_key(iter: *const Iterator, klen: *mut usize) -> *const c_char {
+        answer(position(iter).map(Cursor::key), klen)
+    }
+
+    /// The value here, until the iterator moves.
+    fn leveldb_iter_value(iter: *const Iterator, vlen: *mut usize) -> *const c_char {
+        answer(position(iter).map(Cursor::value), vlen)
+    }
+
+    /// Reports why the iterator is not valid, if not for want of entries.
+    fn leveldb_iter_get_error(iter: *const Iterator, errptr: *mut *mut c_char) {
+        if let Some(error) = iter.as_ref().and_then(Iterator::error) {
+            report(errptr, &error);
+        }
+    }
+}

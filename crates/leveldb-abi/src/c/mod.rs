@@ -1,0 +1,18 @@
+//! LevelDB's C API: the 68 functions of `leveldb/c.h`.
+//!
+//! Objects may be used from any thread as in LevelDB: a database from many at once, everything else from one at a
+//! time. A program that passes null where LevelDB would crash gets null, zero or nothing.
+#![allow(unsafe_code)]
+
+mod batch;
+mod components;
+mod database;
+mod error;
+mod iterator;
+mod options;
+
+pub use batch::*;
+pub use components::*;
+pub use database::*;
+pub use iterator::*;
+pub use options::*;

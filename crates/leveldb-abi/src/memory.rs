@@ -1,0 +1,74 @@
+//! Raw memory at the boundary: what callers pass in, and what they get to free.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+/// The bytes that a caller points to; none for a null pointer.
+///
+/// # Safety
+/// `data` is null or leads to `length` bytes that nobody changes while the result is in use.
+#[inline]
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+    if data.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: guaranteed by the caller; `c_char` and `u8` have the same layout.
+    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+/// The bytes of a C string without its end; none for a null pointer.
+///
+/// # Safety
+/// `text` is null or leads to a C string that nobody changes while the result is in use.
+pub(crate) unsafe fn c_string<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
+/// A copy of `bytes` in memory from `malloc`; null only if there is no memory. Never null for no bytes.
+pub(crate) fn malloc_copy(bytes: &[u8]) -> *mut c_char {
+    // SAFETY: `malloc` may be called with any size; a zero size is avoided, because it may answer null.
+    let copy = unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>();
+    if !copy.is_null() {
+        // SAFETY: `copy` is fresh and has room for the bytes.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), copy, bytes.len()) };
+    }
+    copy.cast()
+}
+
+/// A copy of `text` as a C string in memory from `malloc`. A zero in the text ends it early.
+pub(crate) fn malloc_c_string(text: &[u8]) -> *mut c_char {
+    let mut terminated = Vec::with_capacity(text.len() + 1);
+    terminated.extend_from_slice(text);
+    terminated.push(0);
+    malloc_copy(&terminated)
+}
+
+/// Hands `value` to the caller, who releases it through [`release`].
+pub(crate) fn hand_out<T>(value: T) -> *mut T {
+    Box::into_raw(Box::new(value))
+}
+
+/// Takes an object back; null is nothing.
+///
+/// # Safety
+/// `object` is null or came from [`hand_out`], and is not used again.
+pub(crate) unsafe fn release<T>(object: *mut T) -> Option<Box<T>> {
+    // SAFETY: guaranteed by the caller.
+    (!object.is_null()).then(|| unsafe { Box::from_raw(object) })
+}
+
+/// Stores `value` where the caller asked for it, if anywhere.
+///
+/// # Safety
+/// `place` is null or may be written.
+pub(crate) unsafe fn store<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: guaranteed by the caller. What is there is not dropped: it may be uninitialised.
+        unsafe { place.write(value) };
+    }
+}

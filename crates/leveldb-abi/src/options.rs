@@ -1,0 +1,146 @@
+//! LevelDB's options as Terrace's, and opening in LevelDB's manner.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use terrace::{
+    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger, Options, Result, repair,
+};
+
+/// `leveldb::Options`, once what its pointers lead to has been understood.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// Absent: bytewise.
+    pub(crate) comparator: Option<Arc<dyn Comparator>>,
+    /// Absent: the system's.
+    pub(crate) env: Option<Arc<dyn Env>>,
+    pub(crate) logger: Option<Arc<dyn Logger>>,
+    pub(crate) cache: Option<BlockCache>,
+    pub(crate) filter: Option<Arc<dyn FilterPolicy>>,
+    pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
+    pub(crate) paranoid_checks: bool,
+    pub(crate) reuse_logs: bool,
+    pub(crate) write_buffer_size: usize,
+    pub(crate) max_open_files: i32,
+    pub(crate) block_size: usize,
+    pub(crate) block_restart_interval: i32,
+    pub(crate) max_file_size: usize,
+    pub(crate) compression: i32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            comparator: None,
+            env: None,
+            logger: None,
+            cache: None,
+            filter: None,
+            create_if_missing: false,
+            error_if_exists: false,
+            paranoid_checks: false,
+            reuse_logs: false,
+            write_buffer_size: 4 << 20,
+            max_open_files: 1000,
+            block_size: 4 << 10,
+            block_restart_interval: 16,
+            max_file_size: 2 << 20,
+            compression: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// As the engine takes them. It clips what LevelDB clips.
+    pub(crate) fn to_options(&self) -> Options {
+        let compression = if self.compression == 1 { Compression::Snappy } else { Compression::None };
+        let mut options = Options::new()
+            .create_if_missing(self.create_if_missing)
+            .error_if_exists(self.error_if_exists)
+            .paranoid_checks(self.paranoid_checks)
+            .reuse_logs(self.reuse_logs)
+            .write_buffer_size(self.write_buffer_size)
+            .max_open_files(usize::try_from(self.max_open_files).unwrap_or(0))
+            .block_size(self.block_size)
+            .block_restart_interval(usize::try_from(self.block_restart_interval).unwrap_or(1))
+            .max_file_size(self.max_file_size)
+            .compression(compression)
+            .filter_policy(self.filter.clone())
+            .logger(self.logger.clone())
+            .block_cache(self.cache.clone());
+        if let Some(comparator) = &self.comparator {
+            options = options.comparator(comparator.clone());
+        }
+        if let Some(env) = &self.env {
+            options = options.env(env.clone());
+        }
+        options
+    }
+
+    /// Opens a database with LevelDB's rules about its directory, and LevelDB's words for what programs look for in
+    /// messages.
+    pub(crate) fn open(&self, path: &Path) -> Result<Db> {
+        self.check_parent(path)?;
+        Db::open(path, self.to_options()).map_err(|error| in_leveldbs_words(path, error))
+    }
+
+    /// Repairs a database.
+    pub(crate) fn repair(&self, path: &Path) -> Result<()> {
+        repair(path, &self.to_options()).map(drop)
+    }
+
+    /// LevelDB makes the last directory of a path only. Terrace makes all of them, which would hide a mistyped path
+    /// from a program that counts on the error.
+    fn check_parent(&self, path: &Path) -> Result<()> {
+        if self.env.is_some() {
+            return Ok(());
+        }
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() && !parent.exists() => {
+                let message = format!("{}/LOCK: No such file or directory", path.display());
+                Err(Error::not_found(message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Programs tell "missing" from "exists" by these texts, because both are `InvalidArgument`.
+fn in_leveldbs_words(path: &Path, error: Error) -> Error {
+    if error.kind() != ErrorKind::InvalidArgument {
+        return error;
+    }
+    if error.message().ends_with("create_if_missing is not set") {
+        return Error::invalid_argument(format!("{}: does not exist (create_if_missing is false)", path.display()));
+    }
+    if error.message().ends_with("a database exists there already") {
+        return Error::invalid_argument(format!("{}: exists (error_if_exists is true)", path.display()));
+    }
+    error
+}
+
+/// A path as the system sees it: any bytes.
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Where LevelDB's tests put their files: `$TEST_TMPDIR`, or a directory of the user's in `/tmp`. It is created.
+pub(crate) fn test_directory() -> Vec<u8> {
+    if let Some(dir) = std::env::var_os("TEST_TMPDIR").filter(|dir| !dir.is_empty()) {
+        return dir.as_bytes().to_vec();
+    }
+    let dir = format!("/tmp/leveldbtest-{}", user_id());
+    // It may well exist.
+    let _ = std::fs::create_dir(&dir);
+    dir.into_bytes()
+}
+
+#[expect(unsafe_code, reason = "a call to the system")]
+fn user_id() -> u32 {
+    // SAFETY: always succeeds and touches no memory.
+    unsafe { libc::geteuid() }
+}

@@ -1,0 +1,144 @@
+//! The drop-in library beside Debian's `libleveldb1d`: the same symbols, the same layouts, and programs that were
+//! compiled against Debian's headers print the same with either.
+//!
+//! Where there is no compiler or no LevelDB the tests say SKIPPED, and fail under `CI`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::{env, fs, thread};
+
+const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Both libraries.
+struct Libraries {
+    /// The directory that `tools/build-dropin` filled.
+    ours: PathBuf,
+    /// Debian's `libleveldb.so.1d`.
+    debian: PathBuf,
+}
+
+/// Says why a test does nothing; under `CI` that is a failure.
+fn skip(reason: &str) {
+    assert!(env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "0"), "under CI: {reason}");
+    eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
+}
+
+/// Builds the drop-in once, in the profile of this test, and finds Debian's library.
+fn libraries() -> Option<&'static Libraries> {
+    static FOUND: OnceLock<Option<Libraries>> = OnceLock::new();
+    FOUND.get_or_init(find_libraries).as_ref()
+}
+
+fn find_libraries() -> Option<Libraries> {
+    let compiler = Command::new("g++").arg("-print-file-name=libleveldb.so").output();
+    let Ok(answer) = compiler else {
+        skip("there is no g++");
+        return None;
+    };
+    let debian = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
+    let Ok(debian) = fs::canonicalize(debian).map(|file| file.with_file_name("libleveldb.so.1d")) else {
+        skip("libleveldb-dev is not installed");
+        return None;
+    };
+    let profile_dir = env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
+    let profile = profile_dir.file_name().unwrap().to_str().unwrap().to_owned();
+    let ours = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dropin");
+    let script = Path::new(CRATE).join("../../tools/build-dropin");
+    let mut build = Command::new(script);
+    build.arg(&ours).env("DROPIN_PROFILE", if profile == "debug" { "dev" } else { &profile });
+    build.env("CARGO_TARGET_DIR", profile_dir.parent().unwrap());
+    succeeded(build);
+    Some(Libraries { ours, debian })
+}
+
+/// Runs a command that must succeed.
+fn succeeded(mut command: Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output
+}
+
+/// Compiles a program of `tests/programs`, with Debian's headers unless `flags` say otherwise.
+fn compiled(source: &str, flags: &[&OsStr]) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.replace('.', "_"));
+    let source = Path::new(CRATE).join("tests/programs").join(source);
+    let is_c = source.extension() == Some(OsStr::new("c"));
+    let mut compile = Command::new(if is_c { "gcc" } else { "g++" });
+    compile.args(if is_c { ["-std=c11", "-D_GNU_SOURCE"] } else { ["-std=c++17", "-D_GNU_SOURCE"] });
+    compile
+        .args(["-O1", "-g", "-Wall"])
+        .args(flags)
+        .arg("-o")
+        .arg(&program)
+        .arg(source)
+        .args(["-lleveldb", "-pthread"]);
+    succeeded(compile);
+    program
+}
+
+/// What `program` prints with one of the libraries, in a fresh directory.
+fn transcript(program: &Path, library: Option<&Path>) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Command::new(program);
+    run.arg(dir.path()).env_remove("LD_LIBRARY_PATH");
+    if let Some(library) = library {
+        run.env("LD_LIBRARY_PATH", library);
+    }
+    String::from_utf8_lossy(&succeeded(run).stdout).into_owned()
+}
+
+fn compare_transcripts(source: &str) {
+    let Some(libraries) = libraries() else { return };
+    let program = compiled(source, &[]);
+    let theirs = transcript(&program, None);
+    let ours = transcript(&program, Some(&libraries.ours.join("lib")));
+    let differing = theirs.lines().zip(ours.lines()).find(|(theirs, ours)| theirs != ours);
+    assert_eq!(differing, None, "LevelDB's line, and ours");
+    assert_eq!(theirs, ours);
+}
+
+/// Names and kinds of the dynamic symbols that a library defines.
+fn dynamic_symbols(library: &Path) -> BTreeSet<(String, String)> {
+    let mut nm = Command::new("nm");
+    nm.args(["-D", "--defined-only", "--format=posix"]).arg(library);
+    let output = succeeded(nm).stdout;
+    let text = String::from_utf8(output).unwrap();
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            Some((words.next()?.to_owned(), words.next()?.to_owned()))
+        })
+        .collect()
+}
+
+#[test]
+fn exactly_leveldbs_symbols_are_exported() {
+    let Some(libraries) = libraries() else { return };
+    let is_public = |name: &str| {
+        let prefixes = ["leveldb_"];
+        prefixes.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let expected: BTreeSet<_> =
+        dynamic_symbols(&libraries.debian).into_iter().filter(|(name, _)| is_public(name)).collect();
+    for name in ["libleveldb.so.1", "libleveldb.so.1d"] {
+        let library = libraries.ours.join("lib").join(name);
+        let found: BTreeSet<_> =
+            dynamic_symbols(&library).into_iter().filter(|(name, _)| !name.starts_with("terrace_")).collect();
+        let missing: Vec<_> = expected.difference(&found).collect();
+        let surplus: Vec<_> = found.difference(&expected).collect();
+        assert!(missing.is_empty() && surplus.is_empty(), "{name}: missing {missing:#?}, surplus {surplus:#?}");
+        let mut readelf = Command::new("readelf");
+        readelf.arg("-d").arg(&library);
+        let dynamic = String::from_utf8(succeeded(readelf).stdout).unwrap();
+        assert!(dynamic.contains(&format!("soname: [{name}]")), "{dynamic}");
+    }
+}
+
+#[test]
+fn a_c_program_prints_the_same() {
+    compare_transcripts("transcript.c");
+}
