@@ -29,7 +29,7 @@ impl DbCore {
         };
         check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
         check.version(&version, last_sequence)?;
-        let mut log_check = LogCheck::new(last_sequence);
+        let mut log_check = LogCheck::new(Some(last_sequence));
         for (number, file) in logs {
             check.log(&mut log_check, &filename::log(number), file)?;
         }

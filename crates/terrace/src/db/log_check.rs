@@ -22,7 +22,7 @@ pub(super) enum Finding<'a> {
 #[derive(Clone, Copy)]
 enum Expected {
     Exactly(SequenceNumber),
-    /// A log before it was torn and held nothing.
+    /// Nothing was read yet, and all that is known is where the tables end.
     AtMost(SequenceNumber),
 }
 
@@ -39,9 +39,16 @@ pub(super) struct LogCheck {
 }
 
 impl LogCheck {
-    /// `flushed`: the last sequence number that the MANIFEST records.
-    pub(super) fn new(flushed: SequenceNumber) -> Self {
-        LogCheck { next: None, last_sequence: flushed, durable: 0, smallest_sequence: MAX_SEQUENCE, records: 0 }
+    /// `flushed`: the last sequence number that the MANIFEST records, if it is known. No log begins behind the one
+    /// that follows.
+    pub(super) fn new(flushed: Option<SequenceNumber>) -> Self {
+        LogCheck {
+            next: flushed.map(|flushed| Expected::AtMost(flushed + 1)),
+            last_sequence: flushed.unwrap_or(0),
+            durable: 0,
+            smallest_sequence: MAX_SEQUENCE,
+            records: 0,
+        }
     }
 
     pub(super) fn last_sequence(&self) -> SequenceNumber {
@@ -115,7 +122,7 @@ impl LogCheck {
         };
         if !fits {
             let found = batch.sequence;
-            let message = format!("at offset {offset}: a batch at sequence number {found} where {expected} is due");
+            let message = format!("at offset {offset}: a batch at sequence number {found}, where {expected} is due");
             visit(Finding::Problem(message))?;
         }
         self.next = Some(Expected::Exactly(batch.last_sequence() + 1));

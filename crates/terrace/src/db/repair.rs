@@ -128,6 +128,13 @@ impl Candidate {
     }
 }
 
+/// A table that was read.
+struct Seen {
+    name: String,
+    size: u64,
+    summary: TableSummary,
+}
+
 /// The tables of the repaired database.
 #[derive(Default)]
 struct Rebuilt {
@@ -168,12 +175,12 @@ struct Repair<'a> {
 impl Repair<'_> {
     fn run(mut self, survey: ManifestSurvey) -> Result<RepairReport> {
         self.report.problems.clone_from(&survey.problems);
-        let described = self.described(&survey);
-        let (mut tables, logs) = match described {
+        let described = self.described(&survey)?;
+        let (tables, logs) = match described {
             Some(description) => self.inputs(description)?,
             None => self.all_inputs(&survey)?,
         };
-        let mut log_check = LogCheck::new(survey.last_sequence);
+        let mut log_check = LogCheck::new(described.map(|description| description.state.last_sequence));
         self.check_logs(&logs, &mut log_check)?;
         let in_order = self.check_levels(described.is_some(), &tables, &log_check)?;
         let healthy = survey.problems.is_empty() && self.report.problems.is_empty();
@@ -188,7 +195,7 @@ impl Repair<'_> {
         }
         let keep_levels = described.is_some() && in_order;
         let made = match keep_levels {
-            true => self.rebuild_levels(&mut tables, &logs),
+            true => self.rebuild_levels(&tables, &logs),
             false => self.rebuild_merged(&tables, &logs),
         };
         let prepared = made.and_then(|rebuilt| {
@@ -212,8 +219,8 @@ impl Repair<'_> {
     }
 
     /// The MANIFEST that tells what the database is, if one does.
-    fn described<'s>(&mut self, survey: &'s ManifestSurvey) -> Option<&'s Description> {
-        let description = survey.description.as_ref()?;
+    fn described<'s>(&mut self, survey: &'s ManifestSurvey) -> Result<Option<&'s Description>> {
+        let Some(description) = survey.description.as_ref() else { return Ok(None) };
         let state = &description.state;
         let present: BTreeSet<_> = self.own.of_kind(FileKind::Table).collect();
         let live: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
@@ -226,13 +233,47 @@ impl Repair<'_> {
             self.report.problems.push(Problem::new(name, "missing, and the MANIFEST needs it"));
         }
         // Tables that it has never heard of may be what replaced the missing ones, after the end of this MANIFEST
-        // was lost.
-        let explains_all = present.iter().all(|number| live.contains(number) || survey.removed.contains(number));
-        let trusted = match description.in_force {
-            true => is_whole || explains_all,
-            false => is_whole && explains_all,
+        // was lost; or they are what an interrupted flush or merge left behind.
+        let unheard: Vec<_> = present
+            .into_iter()
+            .filter(|number| *number <= MAX_NUMBER && !live.contains(number) && !survey.removed.contains(number))
+            .collect();
+        let trusted = match (description.in_force, is_whole, unheard.is_empty()) {
+            (true, _, true) | (false, true, true) => true,
+            (true, true, false) => !self.is_behind(description, &unheard)?,
+            _ => false,
         };
-        trusted.then_some(description)
+        Ok(trusted.then_some(description))
+    }
+
+    /// Whether a MANIFEST lacks its end: the logs begin later than its tables end, or tables that it has never heard
+    /// of hold writes that neither it nor any log has.
+    fn is_behind(&mut self, description: &Description, unheard: &[u64]) -> Result<bool> {
+        let state = &description.state;
+        let name = filename::manifest(description.number);
+        let mut logs = LogCheck::new(Some(state.last_sequence));
+        for number in self.own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect::<BTreeSet<_>>()
+        {
+            let log = filename::log(number);
+            let file = self.options.env.open_random(&self.dir.join(&log), ReadAccess::Pread)?;
+            logs.read(file, &log, &mut |_| Ok(()))?;
+        }
+        let (last, first) = (state.last_sequence, logs.smallest_sequence);
+        if logs.records > 0 && first > last + 1 {
+            let message = format!("ends with sequence number {last}, and the logs begin with {first}");
+            self.report.problems.push(Problem::new(name, message));
+            return Ok(true);
+        }
+        for &number in unheard {
+            let found = self.look_at(number, None)?.summary.largest_sequence;
+            if found > logs.last_sequence() {
+                let table = filename::table(number);
+                let message = format!("has never heard of {table}, which holds newer writes, up to {found}");
+                self.report.problems.push(Problem::new(name, message));
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The tables and logs that a MANIFEST names.
@@ -266,21 +307,26 @@ impl Repair<'_> {
         Ok((tables, logs))
     }
 
+    /// Reads a table that is to be saved.
     fn check_table(&mut self, number: u64, promise: Option<Promise<'_>>) -> Result<(TableSummary, u64)> {
+        let Seen { name, size, summary } = self.look_at(number, promise)?;
         self.report.tables += 1;
+        let problems = summary.messages.iter().map(|message| Problem::new(&name, strip(message, &name)));
+        self.report.problems.extend(problems);
+        Ok((summary, size))
+    }
+
+    fn look_at(&self, number: u64, promise: Option<Promise<'_>>) -> Result<Seen> {
         let (file, name) = self.tables.open_file(number)?;
         let size = file.size();
-        let wrong_size = wrong_size(promise.map(|promise| promise.file), size);
         let open = || Table::open(file.clone(), name.clone(), self.tables.read_settings().clone());
         let mut summary = match twice(open) {
             Ok(table) => check_table(&table, &self.order, promise, &mut |_| ())?,
             Err(error) if is_damage(&error) => check_wreck(&file, &self.order, promise, &error)?,
             Err(error) => return Err(error),
         };
-        summary.messages.extend(wrong_size);
-        let problems = summary.messages.iter().map(|message| Problem::new(&name, strip(message, &name)));
-        self.report.problems.extend(problems);
-        Ok((summary, size))
+        summary.messages.extend(wrong_size(promise.map(|promise| promise.file), size));
+        Ok(Seen { name, size, summary })
     }
 
     fn check_logs(&mut self, logs: &[u64], check: &mut LogCheck) -> Result<()> {
@@ -340,7 +386,7 @@ impl Repair<'_> {
     }
 
     /// Keeps the levels, replacing damaged tables by what can be read of them.
-    fn rebuild_levels(&self, tables: &mut [Candidate], logs: &[u64]) -> Result<Rebuilt> {
+    fn rebuild_levels(&self, tables: &[Candidate], logs: &[u64]) -> Result<Rebuilt> {
         let salvage = self.salvage();
         let mut rebuilt = Rebuilt::default();
         // In level 0 the number tells which table is the newer one, and a rewritten table has a new number.
@@ -356,7 +402,21 @@ impl Repair<'_> {
         }
         rebuilt.take(salvage.merge(level_0, 0)?);
         rebuilt.take(salvage.logs(logs)?);
-        Ok(rebuilt)
+        // A damaged table may be another one under its name.
+        match tables.iter().all(Candidate::is_sound) || self.is_in_order(&rebuilt)? {
+            true => Ok(rebuilt),
+            false => self.rebuild_merged(tables, logs),
+        }
+    }
+
+    /// Whether no table hides anything newer.
+    fn is_in_order(&self, rebuilt: &Rebuilt) -> Result<bool> {
+        let edit = VersionEdit { new_files: rebuilt.files.clone(), ..VersionEdit::default() };
+        let Ok(version) = Version::default().apply(&edit, &self.order, &Arc::default()) else { return Ok(false) };
+        let shared =
+            (0..NUM_LEVELS).any(|level| !check_neighbours(&self.order, level, &version.levels[level]).is_empty());
+        let levels: Vec<_> = version.levels.into_iter().enumerate().collect();
+        Ok(!shared && check_recency(&levels, &self.tables, &self.order, &mut |_| ())?.is_empty())
     }
 
     /// Merges everything by sequence number.

@@ -85,7 +85,7 @@ impl Salvage<'_> {
     pub(super) fn logs(&self, logs: &[u64]) -> Result<Vec<Output>> {
         let mut memtable = self.memtable();
         let mut outputs = Vec::new();
-        let mut check = LogCheck::new(0);
+        let mut check = LogCheck::new(None);
         for &number in logs {
             let name = filename::log(number);
             let file = self.options.env.open_random(&self.dir.join(&name), ReadAccess::Pread)?;

@@ -91,8 +91,8 @@ pub fn verify_with(
     let mut check = Verification::new(env, dir, order, tables, progress);
     match check.manifest()? {
         Some((number, state)) => {
-            check.strays(&own, number, &state);
-            check.directory(&own, &state)?;
+            let newest = check.directory(&own, &state)?;
+            check.strays(&own, number, &state, newest)?;
         }
         None => check.undescribed(&own)?,
     }
@@ -205,8 +205,14 @@ impl<'a> Verification<'a> {
         }
     }
 
-    /// Notes the files that nothing names.
-    fn strays(&mut self, own: &OwnFiles, manifest_number: u64, state: &ManifestState) {
+    /// Notes the files that nothing names. `newest` is the last write of all others.
+    fn strays(
+        &mut self,
+        own: &OwnFiles,
+        manifest_number: u64,
+        state: &ManifestState,
+        newest: SequenceNumber,
+    ) -> Result<()> {
         let live: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
         for (name, kind, number) in &own.found {
             let needed = match kind {
@@ -216,14 +222,29 @@ impl<'a> Verification<'a> {
                 FileKind::Temp => false,
                 FileKind::Current | FileKind::Lock | FileKind::InfoLog => true,
             };
-            if !needed {
+            if *kind == FileKind::Table && !needed && self.is_from_the_future(*number, newest)? {
+                self.problem(
+                    name,
+                    format!("the MANIFEST does not name it, and it is newer than the last write, {newest}"),
+                );
+            } else if !needed {
                 self.note(name, "nothing needs this file");
             }
         }
+        Ok(())
     }
 
-    /// Checks everything that a sound MANIFEST describes.
-    fn directory(&mut self, own: &OwnFiles, state: &ManifestState) -> Result<()> {
+    /// Whether a table that no MANIFEST names begins behind the last write that is known. An interrupted flush or
+    /// merge leaves none like that: it was the MANIFEST that lost its end.
+    fn is_from_the_future(&self, number: u64, newest: SequenceNumber) -> Result<bool> {
+        let (file, name) = self.tables.open_file(number)?;
+        let Ok(table) = Table::open(file, name, self.tables.read_settings().clone()) else { return Ok(false) };
+        let summary = check_table(&table, &self.order, None, &mut |_| ());
+        Ok(summary.is_ok_and(|summary| summary.entries > 0 && summary.smallest_sequence > newest.saturating_add(1)))
+    }
+
+    /// Checks everything that a sound MANIFEST describes. Answers the last write in it.
+    fn directory(&mut self, own: &OwnFiles, state: &ManifestState) -> Result<SequenceNumber> {
         let mut logs: Vec<_> = own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
         let sizes = logs.iter().map(|&log| self.env.file_size(&self.dir.join(filename::log(log))).unwrap_or(0));
@@ -233,7 +254,7 @@ impl<'a> Verification<'a> {
         if state.log_number != 0 && !logs.contains(&state.log_number) {
             self.problem(&filename::log(state.log_number), "missing, and the MANIFEST needs it");
         }
-        self.logs(&logs, state.last_sequence)
+        self.logs(&logs, Some(state.last_sequence))
     }
 
     /// Checks tables and logs that no MANIFEST describes, each by itself.
@@ -248,7 +269,7 @@ impl<'a> Verification<'a> {
         }
         let mut logs: Vec<_> = own.of_kind(FileKind::Log).collect();
         logs.sort_unstable();
-        self.logs(&logs, 0)
+        self.logs(&logs, None).map(drop)
     }
 
     pub(super) fn version(&mut self, version: &Version, last_sequence: SequenceNumber) -> Result<()> {
@@ -308,7 +329,7 @@ impl<'a> Verification<'a> {
         Ok(self.report.problems.len() == before)
     }
 
-    fn logs(&mut self, logs: &[u64], flushed: SequenceNumber) -> Result<()> {
+    fn logs(&mut self, logs: &[u64], flushed: Option<SequenceNumber>) -> Result<SequenceNumber> {
         let mut check = LogCheck::new(flushed);
         for &number in logs {
             let name = filename::log(number);
@@ -316,7 +337,7 @@ impl<'a> Verification<'a> {
             self.log(&mut check, &name, file)?;
         }
         self.logs_end(&check);
-        Ok(())
+        Ok(check.last_sequence())
     }
 
     pub(super) fn log(&mut self, check: &mut LogCheck, name: &str, file: Arc<dyn RandomAccessFile>) -> Result<()> {

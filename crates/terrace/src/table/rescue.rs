@@ -36,13 +36,11 @@ const LONGEST_KEPT: usize = 1 << 20;
 /// Bytes that show whether a block may begin with them.
 const LONGEST_BEGINNING: usize = 16;
 
-/// Shows every entry that can be found in `file`, a table of internal keys, to `visit`: the offset of its block, key
-/// and value. Only blocks in which every key is sound and behind all keys before are taken.
-pub(crate) fn rescue(
-    file: &Arc<dyn RandomAccessFile>,
-    order: &TableOrder,
-    visit: &mut dyn FnMut(u64, &[u8], &[u8]) -> Result<()>,
-) -> Result<()> {
+/// Takes the offset of a block, and a key and a value in it.
+pub(crate) type Visit<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<()> + 'a;
+
+/// Shows every entry that can be found in `file`, a table of internal keys, to `visit`. Only blocks in which every key is sound and behind all keys before are taken.
+pub(crate) fn rescue(file: &Arc<dyn RandomAccessFile>, order: &TableOrder, visit: &mut Visit<'_>) -> Result<()> {
     let mut window = Window { file, start: 0, bytes: Vec::new(), begin: 0 };
     let mut found: Vec<BlockHandle> = Vec::new();
     let mut last_key: Option<Vec<u8>> = None;
@@ -72,7 +70,7 @@ pub(crate) fn rescue(
                 return Ok(());
             }
             if let Some(last) = check(&block, order, last_key.as_deref()) {
-                for_each_entry(&block, order, &mut |key, value| visit(at, key, value))?;
+                for_each_entry(&block, at, order, visit)?;
                 last_key = Some(last);
             }
         }
@@ -177,7 +175,7 @@ impl Window<'_> {
 /// not the user's. No data block is empty, so that an empty one is behind them, too.
 fn is_index(block: &Arc<Block>, order: &TableOrder, found: &[BlockHandle]) -> bool {
     let mut is_index = true;
-    let walked = for_each_entry(block, order, &mut |_, mut value| {
+    let walked = for_each_entry(block, 0, order, &mut |_, _, mut value| {
         let handle = BlockHandle::decode(&mut value);
         is_index &= value.is_empty() && handle.is_some_and(|handle| is_found(found, handle));
         Ok(())
@@ -193,7 +191,7 @@ fn is_found(found: &[BlockHandle], handle: BlockHandle) -> bool {
 fn check(block: &Arc<Block>, order: &TableOrder, last: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut last = last.map(<[u8]>::to_vec);
     let mut is_sound = true;
-    let walked = for_each_entry(block, order, &mut |key, _| {
+    let walked = for_each_entry(block, 0, order, &mut |_, key, _| {
         let behind = last.as_ref().is_none_or(|last| order.compare(last, key) == Ordering::Less);
         is_sound &= behind && ParsedKey::parse(key).is_some();
         let last = last.get_or_insert_default();
@@ -204,17 +202,13 @@ fn check(block: &Arc<Block>, order: &TableOrder, last: Option<&[u8]>) -> Option<
     last.filter(|_| is_sound && walked.is_ok_and(|whole| whole))
 }
 
-/// Shows every entry. Answers whether all of the block could be decoded.
-fn for_each_entry(
-    block: &Arc<Block>,
-    order: &TableOrder,
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-) -> Result<bool> {
+/// Shows every entry of the block at `offset`. Answers whether all of the block could be decoded.
+fn for_each_entry(block: &Arc<Block>, offset: u64, order: &TableOrder, visit: &mut Visit<'_>) -> Result<bool> {
     let mut iter = BlockIter::new(order.tag_size());
     iter.set_block(Some(block.clone()));
     iter.seek_to_first();
     while iter.valid() {
-        visit(iter.key(), iter.value())?;
+        visit(offset, iter.key(), iter.value())?;
         iter.next();
     }
     Ok(iter.damage().is_none())
