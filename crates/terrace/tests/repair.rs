@@ -578,7 +578,7 @@ fn a_failed_repair_leaves_everything_and_can_be_repeated() {
         let (pristine, expected) = damaged_on_simfs(what);
         for fault in Fault::ALL {
             // Whether a failure goes on or not makes no difference to most operations.
-            for (after, forever) in (0..).map(|after| (after, (after + fault as u64) % 5 == 0)) {
+            for (after, forever) in (0..).map(|after| (after, (after + fault as u64).is_multiple_of(5))) {
                 let fs = pristine.power_loss(PowerLoss::PROCESS_ONLY);
                 let options = options().env(fs.env());
                 fs.set_faults(Some(FaultPlan::at(after, fault, forever)));

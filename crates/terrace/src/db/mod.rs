@@ -35,6 +35,7 @@ mod property;
 mod read;
 mod recovery;
 mod repair;
+mod repair_inputs;
 mod salvage;
 pub(crate) mod snapshot;
 mod state;
