@@ -1,9 +1,9 @@
 //! Memory that is handed out piece by piece and given back all at once.
 //!
-//! One [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena.
+//! An [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena.
 //!
 //! 1. A piece is never moved, reused or freed before the arena is dropped.
-//! 2. Pieces do not overlap: only the allocator hands them out, and there is one for each arena.
+//! 2. Pieces do not overlap: an allocator hands out its own chunks only, and each piece once.
 //! 3. A piece starts out uninitialised. Whoever asked for it writes it before showing it to another thread.
 
 #![allow(unsafe_code)]
@@ -15,17 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// Every piece starts at a multiple of this.
-pub(super) const ALIGNMENT: usize = 8;
-
 /// Chunks start on a cache line of their own.
 const CHUNK_ALIGNMENT: usize = 64;
 
-/// The chunks of an arena are an eighth of the expected capacity, within these bounds.
+/// Chunks are of a size within these bounds.
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
 
-/// The memory that an [`Allocator`] has handed out.
+/// The memory that its [`Allocator`]s have handed out.
+#[derive(Default)]
 pub(super) struct Arena {
     chunks: Mutex<Vec<Chunk>>,
     used: AtomicUsize,
@@ -59,7 +57,7 @@ impl Drop for Chunk {
 }
 
 impl Arena {
-    /// The bytes handed out, and the bookkeeping of chunks.
+    /// The bytes handed out.
     pub(super) fn memory_usage(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -72,9 +70,10 @@ impl Arena {
     }
 }
 
-/// Hands out the memory of one arena.
+/// Hands out memory of an arena, in pieces aligned alike.
 pub(super) struct Allocator {
     arena: Arc<Arena>,
+    alignment: usize,
     chunk_size: usize,
     next: NonNull<u8>,
     remaining: usize,
@@ -84,26 +83,20 @@ pub(super) struct Allocator {
 unsafe impl Send for Allocator {}
 
 impl Allocator {
-    /// An allocator and its arena, which expects to hold about `capacity_hint` bytes.
-    pub(super) fn new(capacity_hint: usize) -> Self {
-        let arena = Arena { chunks: Mutex::new(Vec::new()), used: AtomicUsize::new(0) };
-        Allocator {
-            arena: Arc::new(arena),
-            chunk_size: (capacity_hint / 8).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT),
-            next: NonNull::dangling(),
-            remaining: 0,
-        }
+    /// An allocator of pieces aligned to `alignment` (a power of two, at most that of chunks), in chunks of about
+    /// `chunk_size` bytes.
+    pub(super) fn new(arena: Arc<Arena>, alignment: usize, chunk_size: usize) -> Self {
+        assert!(alignment.is_power_of_two() && alignment <= CHUNK_ALIGNMENT);
+        let chunk_size = chunk_size.clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
+        Allocator { arena, alignment, chunk_size, next: NonNull::dangling(), remaining: 0 }
     }
 
-    pub(super) fn arena(&self) -> &Arc<Arena> {
-        &self.arena
-    }
-
-    /// A piece of `size` bytes, uninitialised and aligned to [`ALIGNMENT`]. It is the caller's alone, and valid until
-    /// the arena is dropped.
+    /// A piece of `size` bytes, uninitialised and aligned. It is the caller's alone, and valid until the arena is
+    /// dropped.
     #[inline]
     pub(super) fn allocate(&mut self, size: usize) -> NonNull<u8> {
-        let size = size.next_multiple_of(ALIGNMENT);
+        let size = size.next_multiple_of(self.alignment);
+        // The arena's allocators belong to one writer: no read-modify-write is needed.
         let used = self.arena.used.load(Ordering::Relaxed);
         self.arena.used.store(used + size, Ordering::Relaxed);
         if size > self.remaining {
@@ -136,11 +129,12 @@ mod tests {
 
     #[test]
     fn pieces_are_aligned_apart_and_counted() {
-        let mut allocator = Allocator::new(0);
+        let arena = Arc::new(Arena::default());
+        let mut allocator = Allocator::new(Arc::clone(&arena), 8, 0);
         let mut pieces = Vec::new();
         for size in (1..300).chain([5000, 1, 100_000, 7]) {
             let piece = allocator.allocate(size);
-            assert_eq!(piece.as_ptr() as usize % ALIGNMENT, 0);
+            assert_eq!(piece.as_ptr() as usize % 8, 0);
             // SAFETY: the piece has `size` bytes and nobody else uses them.
             unsafe { piece.as_ptr().write_bytes(size as u8, size) };
             pieces.push((piece, size));
@@ -150,7 +144,7 @@ mod tests {
             let bytes = unsafe { std::slice::from_raw_parts(piece.as_ptr(), size) };
             assert!(bytes.iter().all(|&byte| byte == size as u8));
         }
-        let asked: usize = pieces.iter().map(|&(_, size)| size.next_multiple_of(ALIGNMENT)).sum();
-        assert_eq!(allocator.arena().memory_usage(), asked);
+        let asked: usize = pieces.iter().map(|&(_, size)| size.next_multiple_of(8)).sum();
+        assert_eq!(arena.memory_usage(), asked);
     }
 }

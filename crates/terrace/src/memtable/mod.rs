@@ -10,19 +10,24 @@
 //!    all kept, the latest first.
 
 mod arena;
+mod atomics;
+mod node;
 mod record;
-mod skiplist;
+mod state;
+mod tree;
+mod writer;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use self::skiplist::{SkipList, SkipListIter, SkipListWriter};
+use self::tree::{Tree, TreeIter};
+use self::writer::TreeWriter;
 use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber, pack_tag, split};
 
 /// The entries, for readers.
 pub(crate) struct MemTable {
-    list: Arc<SkipList>,
+    tree: Arc<Tree>,
     len: AtomicUsize,
     deletions: AtomicUsize,
 }
@@ -30,30 +35,29 @@ pub(crate) struct MemTable {
 impl MemTable {
     /// An empty table, and the one who adds to it. `capacity_hint` is the number of bytes it may grow to; it decides
     /// about the size of allocations only.
-    #[expect(clippy::new_ret_no_self, reason = "a table without its writer is of no use")]
     pub(crate) fn new(order: InternalOrder, capacity_hint: usize) -> (MemTableWriter, Arc<MemTable>) {
-        let list = SkipListWriter::new(order, capacity_hint);
+        let writer = TreeWriter::new(order, capacity_hint);
         let table = Arc::new(MemTable {
-            list: Arc::clone(list.list()),
+            tree: Arc::clone(writer.tree()),
             len: AtomicUsize::new(0),
             deletions: AtomicUsize::new(0),
         });
-        (MemTableWriter { list, table: Arc::clone(&table) }, table)
+        (MemTableWriter { writer, table: Arc::clone(&table) }, table)
     }
 
     /// The tag and value of the newest entry of `user_key` whose sequence number is not above `sequence`.
     pub(crate) fn get(&self, user_key: &[u8], sequence: SequenceNumber) -> Option<(u64, &[u8])> {
-        self.list.get(user_key, sequence)
+        self.tree.get(user_key, sequence)
     }
 
     /// An iterator over all entries, those added later included; it keeps them alive. It starts out invalid.
     pub(crate) fn iter(self: &Arc<Self>) -> MemTableIter {
-        MemTableIter { list: SkipListIter::new(Arc::clone(&self.list)) }
+        MemTableIter { position: TreeIter::new(Arc::clone(&self.tree)) }
     }
 
     /// The bytes that entries and bookkeeping take. Memory reserved for further entries is not counted.
     pub(crate) fn memory_usage(&self) -> usize {
-        self.list.memory_usage()
+        self.tree.memory_usage()
     }
 
     /// The number of entries.
@@ -79,7 +83,7 @@ impl fmt::Debug for MemTable {
 
 /// The one who adds to a table.
 pub(crate) struct MemTableWriter {
-    list: SkipListWriter,
+    writer: TreeWriter,
     table: Arc<MemTable>,
 }
 
@@ -91,7 +95,7 @@ impl MemTableWriter {
 
     /// Adds an entry. Key and value are each shorter than 4 GiB: a batch that holds them has been checked for that.
     pub(crate) fn insert(&mut self, sequence: SequenceNumber, kind: EntryKind, user_key: &[u8], value: &[u8]) {
-        self.list.insert(user_key, pack_tag(sequence, kind), value);
+        self.writer.insert(user_key, pack_tag(sequence, kind), value);
         // The writer alone changes these: no read-modify-write is needed.
         self.table.len.store(self.table.len() + 1, Ordering::Relaxed);
         if kind == EntryKind::Deletion {
@@ -110,47 +114,47 @@ impl fmt::Debug for MemTableWriter {
 ///
 /// Off either end, and before the first seek, it is invalid: keys and values are then empty, and moving does nothing.
 pub(crate) struct MemTableIter {
-    list: SkipListIter,
+    position: TreeIter,
 }
 
 impl MemTableIter {
     #[inline]
     pub(crate) fn valid(&self) -> bool {
-        self.list.valid()
+        self.position.valid()
     }
 
     pub(crate) fn seek_to_first(&mut self) {
-        self.list.seek_to_first();
+        self.position.seek_to_first();
     }
 
     pub(crate) fn seek_to_last(&mut self) {
-        self.list.seek_to_last();
+        self.position.seek_to_last();
     }
 
     /// Moves to the first entry whose internal key is not before `internal_key`.
     pub(crate) fn seek(&mut self, internal_key: &[u8]) {
         let (user_key, tag) = split(internal_key).unwrap_or((&[], 0));
-        self.list.seek(user_key, tag);
+        self.position.seek(user_key, tag);
     }
 
     #[inline]
     pub(crate) fn next(&mut self) {
-        self.list.next();
+        self.position.next();
     }
 
     pub(crate) fn prev(&mut self) {
-        self.list.prev();
+        self.position.prev();
     }
 
     /// The internal key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.list.key()
+        self.position.key()
     }
 
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        self.list.value()
+        self.position.value()
     }
 }
 
@@ -160,5 +164,7 @@ impl fmt::Debug for MemTableIter {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod interleavings;
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -13,7 +13,7 @@ use crate::base::internal_key::{InternalOrder, TAG_SIZE};
 const KEY: usize = 8;
 
 /// A pointer to a record: `Copy`, without a lifetime, and only as good as the arena it points into.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record(NonNull<u8>);
 
 impl Record {
@@ -27,6 +27,11 @@ impl Record {
     #[inline]
     pub(super) fn at(place: NonNull<u8>) -> Self {
         Record(place)
+    }
+
+    #[inline]
+    pub(super) fn pointer(self) -> *mut u8 {
+        self.0.as_ptr()
     }
 
     /// Writes a record.
@@ -88,6 +93,16 @@ impl Record {
         u64::from_le_bytes(unsafe { self.0.as_ptr().add(KEY + self.key_length()).cast::<[u8; TAG_SIZE]>().read() })
     }
 
+    /// The record's place in the order.
+    ///
+    /// # Safety
+    /// As for [`Record::user_key`].
+    #[inline]
+    pub(super) unsafe fn bound<'a>(self) -> Bound<'a> {
+        // SAFETY: the caller's word.
+        unsafe { Bound { user_key: self.user_key(), tag: self.tag() } }
+    }
+
     /// The value.
     ///
     /// # Safety
@@ -102,56 +117,79 @@ impl Record {
     }
 }
 
-/// The first bytes of a user key as one number, padded with zeros: in the bytewise order, keys whose heads differ
-/// order as their heads do. Sixteen bytes, as eight are often the same in all keys (numbers written with leading
-/// zeros).
-pub(super) type Head = u128;
-
-/// The bytes in a head.
-pub(super) const HEAD_SIZE: usize = 16;
-
-/// The head of a key under `order`. Other orders than the bytewise one have no use for heads: theirs are all zero, so
-/// that they never differ.
-#[inline]
-pub(super) fn head_of(order: &InternalOrder, user_key: &[u8]) -> Head {
-    if !order.keys.is_bytewise() {
-        return 0;
-    }
-    if let Some(first) = user_key.first_chunk::<HEAD_SIZE>() {
-        return Head::from_be_bytes(*first);
-    }
-    let mut bytes = [0; HEAD_SIZE];
-    bytes[..user_key.len()].copy_from_slice(user_key);
-    Head::from_be_bytes(bytes)
-}
-
-/// A position in the order that is searched for.
+/// A position in the order of internal keys: where an entry is, or would be.
 #[derive(Clone, Copy)]
-pub(super) struct Target<'a> {
-    pub(super) head: Head,
+pub(super) struct Bound<'a> {
     pub(super) user_key: &'a [u8],
     pub(super) tag: u64,
 }
 
-impl<'a> Target<'a> {
+impl Bound<'_> {
+    /// The order of internal keys: by user key, then by tag, descending.
     #[inline]
-    pub(super) fn new(order: &InternalOrder, user_key: &'a [u8], tag: u64) -> Self {
-        Target { head: head_of(order, user_key), user_key, tag }
+    pub(super) fn compare(&self, order: &InternalOrder, other: &Bound<'_>) -> Ordering {
+        compare_keys(order, self.user_key, other.user_key).then_with(|| other.tag.cmp(&self.tag))
     }
 
-    /// Whether the target comes after a record whose head has been found equal to the target's.
-    ///
-    /// # Safety
-    /// The record has been written, and the write happened before this call.
     #[inline]
-    pub(super) unsafe fn is_after_equal_head(&self, order: &InternalOrder, record: Record) -> bool {
-        // SAFETY: by the caller's word; the references end with this function.
-        let user_key = unsafe { record.user_key() };
-        match order.keys.compare(user_key, self.user_key) {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            // SAFETY: by the caller's word.
-            Ordering::Equal => unsafe { record.tag() > self.tag },
+    pub(super) fn is_before(&self, order: &InternalOrder, other: &Bound<'_>) -> bool {
+        self.compare(order, other).is_lt()
+    }
+}
+
+/// The length of the longest common prefix.
+#[inline]
+pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut length = 0;
+    let (mut rest_a, mut rest_b) = (a, b);
+    while let (Some((word_a, next_a)), Some((word_b, next_b))) =
+        (rest_a.split_first_chunk::<8>(), rest_b.split_first_chunk::<8>())
+    {
+        let differences = u64::from_le_bytes(*word_a) ^ u64::from_le_bytes(*word_b);
+        if differences != 0 {
+            return length + differences.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+        (rest_a, rest_b) = (next_a, next_b);
+    }
+    length + rest_a.iter().zip(rest_b).take_while(|(a, b)| a == b).count()
+}
+
+/// The order of user keys. In the bytewise order by words: keys are short, and a call of `memcmp` costs more.
+#[inline]
+pub(super) fn compare_keys(order: &InternalOrder, a: &[u8], b: &[u8]) -> Ordering {
+    if !order.keys.is_bytewise() {
+        return order.keys.compare(a, b);
+    }
+    let (mut rest_a, mut rest_b) = (a, b);
+    while let (Some((word_a, next_a)), Some((word_b, next_b))) =
+        (rest_a.split_first_chunk::<8>(), rest_b.split_first_chunk::<8>())
+    {
+        if word_a != word_b {
+            return u64::from_be_bytes(*word_a).cmp(&u64::from_be_bytes(*word_b));
+        }
+        (rest_a, rest_b) = (next_a, next_b);
+    }
+    if rest_a.is_empty() || rest_b.is_empty() { rest_a.len().cmp(&rest_b.len()) } else { rest_a.cmp(rest_b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_compare_as_slices_do() {
+        let order = InternalOrder::default();
+        let keys: Vec<Vec<u8>> = (0..40usize)
+            .flat_map(|length| {
+                [vec![7; length], [vec![7; length], vec![200]].concat(), [vec![7; length], vec![0, 1]].concat()]
+            })
+            .collect();
+        for a in &keys {
+            for b in &keys {
+                assert_eq!(compare_keys(&order, a, b), a.cmp(b));
+                assert_eq!(common_prefix(a, b), a.iter().zip(b).take_while(|(a, b)| a == b).count());
+            }
         }
     }
 }

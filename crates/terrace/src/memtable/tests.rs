@@ -49,7 +49,17 @@ fn random_key(random: &mut Random, shape: u64) -> Vec<u8> {
     }
 }
 
-fn entry(iter: &MemTableIter) -> (Vec<u8>, u64, Vec<u8>) {
+/// A user key, a tag and a value.
+type Entry = (Vec<u8>, u64, Vec<u8>);
+
+/// Compares without printing thousands of entries.
+fn assert_same(found: &[Entry], expected: &[Entry]) {
+    let differs = found.iter().zip(expected).position(|(a, b)| a != b);
+    assert_eq!(differs.map(|at| (at, &found[at], &expected[at])), None);
+    assert_eq!(found.len(), expected.len());
+}
+
+fn entry(iter: &MemTableIter) -> Entry {
     let (key, tag) = split(iter.key()).expect("an internal key");
     (key.to_vec(), tag, iter.value().to_vec())
 }
@@ -65,7 +75,7 @@ fn matches_model(table: &Arc<MemTable>, model: &Model, random: &mut Random, shap
         forward.push(entry(&iter));
         iter.next();
     }
-    assert_eq!(forward, expected);
+    assert_same(&forward, &expected);
     let mut backward = Vec::new();
     iter.seek_to_last();
     while iter.valid() {
@@ -73,7 +83,7 @@ fn matches_model(table: &Arc<MemTable>, model: &Model, random: &mut Random, shap
         iter.prev();
     }
     backward.reverse();
-    assert_eq!(backward, expected);
+    assert_same(&backward, &expected);
     for _ in 0..200 {
         let key = random_key(random, shape);
         let sequence = random.below(last + 2);

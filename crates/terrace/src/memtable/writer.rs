@@ -1,0 +1,316 @@
+//! The one who adds to a tree.
+//!
+//! The writer alone changes nodes, so it reads them as they are: no snapshot of its own can grow old.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::arena::{Allocator, Arena};
+use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, head_of};
+use super::record::{Bound, Record, common_prefix, compare_keys};
+use super::state::{MAX_SKIP, WIDTH};
+use super::tree::Tree;
+use crate::base::internal_key::InternalOrder;
+
+/// Two heads that agree in this many of their upper bits have too little left to tell keys apart by.
+const POOR_HEAD_BITS: u32 = 32;
+
+/// A node on the way from the root to a leaf, and the position at which a new next sibling of the child goes; in the
+/// leaf, at which the new entry goes.
+#[derive(Clone, Copy)]
+struct Step {
+    node: NonNull<Node>,
+    at: usize,
+}
+
+/// A position behind all entries.
+const END: usize = usize::MAX;
+
+pub(super) struct TreeWriter {
+    tree: Arc<Tree>,
+    records: Allocator,
+    nodes: Allocator,
+    /// The way to the entry being added, by level, the leaf first. Empty if it goes behind the last.
+    path: Vec<Step>,
+    /// The last node of each level. Entries that come in order are added there without a search.
+    spine: Vec<NonNull<Node>>,
+    /// The last entry.
+    last: Option<Record>,
+}
+
+// SAFETY: the pointers lead into the tree's arena, and the tree may be sent.
+unsafe impl Send for TreeWriter {}
+
+impl TreeWriter {
+    pub(super) fn new(order: InternalOrder, capacity_hint: usize) -> Self {
+        let arena = Arc::new(Arena::default());
+        let records = Allocator::new(Arc::clone(&arena), 8, capacity_hint / 8);
+        let nodes = Allocator::new(Arc::clone(&arena), align_of::<Node>(), capacity_hint / 32);
+        let tree = Arc::new(Tree::new(order, arena));
+        TreeWriter { tree, records, nodes, path: Vec::new(), spine: Vec::new(), last: None }
+    }
+
+    pub(super) fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Adds an entry. Both lengths fit in 32 bits.
+    pub(super) fn insert(&mut self, user_key: &[u8], tag: u64, value: &[u8]) {
+        assert!(u32::try_from(user_key.len()).is_ok() && u32::try_from(value.len()).is_ok());
+        let record = Record::at(self.records.allocate(Record::size(user_key, value)));
+        // SAFETY: the piece is large enough, and not shared yet.
+        unsafe { record.write(user_key, tag, value) };
+        let target = Bound { user_key, tag };
+        let Some(last) = self.last else {
+            self.last = Some(record);
+            self.plant(record, user_key);
+            return;
+        };
+        // SAFETY: written by an earlier call.
+        let last = unsafe { last.bound() };
+        self.path.clear();
+        if last.is_before(&self.tree.order, &target) {
+            self.last = Some(record);
+            let shared = common_prefix(last.user_key, user_key);
+            // SAFETY: the last leaf, and a record, of the same arena.
+            if unsafe { self.spine[0].as_ref().append(&self.tree.order, user_key, shared, record.pointer()) } {
+                return;
+            }
+        } else {
+            self.descend(&target);
+        }
+        self.add(0, target, record.pointer());
+    }
+
+    /// The first entry: a tree of one leaf.
+    fn plant(&mut self, record: Record, user_key: &[u8]) {
+        let order = &self.tree.order;
+        let shape = Shape { level: 0, leftmost: true, low: record, low_tag: BEFORE_ALL };
+        let prefix = prefix_of_edge(order, user_key, user_key);
+        let entry = Entry { head: head_of(order, user_key, prefix.skip), pointer: record.pointer() };
+        self.grow(shape, prefix, &[entry]);
+    }
+
+    /// Makes a node the root.
+    fn grow(&mut self, shape: Shape, prefix: Prefix, entries: &[Entry]) {
+        let root = create(&mut self.nodes, shape, prefix, entries, None);
+        self.spine.push(root);
+        // SAFETY: complete, and in the tree's arena.
+        unsafe { self.tree.set_root(root) };
+    }
+
+    /// Finds the way to where `target` goes.
+    fn descend(&mut self, target: &Bound<'_>) {
+        let order = &self.tree.order;
+        let Some(mut node) = self.tree.root() else { return };
+        loop {
+            let snapshot = node.snapshot();
+            let at = node.locate(order, snapshot, target);
+            self.path.push(Step { node: NonNull::from(node), at });
+            if node.shape.level == 0 {
+                break;
+            }
+            node = node.child(snapshot.state.slot(at - 1));
+            node.prefetch();
+        }
+        self.path.reverse();
+    }
+
+    /// Where the path goes at a level: if it is empty, along the end.
+    fn step(&self, level: usize) -> Option<Step> {
+        if self.path.is_empty() {
+            return self.spine.get(level).map(|&node| Step { node, at: END });
+        }
+        self.path.get(level).copied()
+    }
+
+    /// Adds an entry of `level` where the path leads, splitting nodes as need be.
+    fn add(&mut self, level: usize, key: Bound<'_>, pointer: *mut u8) {
+        loop {
+            let Some(Step { node: place, at }) = self.step(level) else {
+                self.add_root(key, pointer);
+                return;
+            };
+            // SAFETY: a node of the tree, which lives as long as the arena; nothing below frees it.
+            let node: &Node = unsafe { place.as_ref() };
+            let order = &self.tree.order;
+            let state = node.state();
+            let (count, skip) = (state.count(), state.skip());
+            let at = at.min(count);
+            let low = node.low_bound().user_key;
+            let shared = if node.is_confined() { skip } else { common_prefix(key.user_key, low).min(skip) };
+            let fits = shared == skip;
+            if !fits && 2 * count <= WIDTH {
+                let skip = shared;
+                node.change_prefix(order, Prefix { skip, confined: skip == 0 });
+                continue;
+            }
+            if fits && count < WIDTH {
+                let entry = Entry { head: head_of(order, key.user_key, skip), pointer };
+                // SAFETY: the caller gives a complete record or node of this arena, as the level demands.
+                unsafe { node.put(at, entry) };
+                return;
+            }
+            if at == count && node.next().is_none() {
+                self.extend(level, node, key, pointer);
+                return;
+            }
+            let kept = count / 2;
+            let right = self.split(node, kept);
+            if self.spine[level] == place {
+                self.spine[level] = right;
+            }
+            // SAFETY: just created.
+            let low = unsafe { right.as_ref() }.low_bound();
+            // A newer entry of the user key that the right node begins with belongs there, though it comes before.
+            if at > kept || (at == kept && low.is_before(&self.tree.order, &key)) {
+                self.path[level] = Step { node: right, at: at - kept };
+            }
+            self.add(level + 1, low, right.as_ptr().cast());
+        }
+    }
+
+    /// Puts a root above the root, whose new next sibling begins at `key`.
+    fn add_root(&mut self, key: Bound<'_>, pointer: *mut u8) {
+        let order = &self.tree.order;
+        let Some(old) = self.tree.root() else { return };
+        let shape = Shape { level: old.shape.level + 1, ..old.shape };
+        let prefix = prefix_of_edge(order, old.low_bound().user_key, key.user_key);
+        let old = Entry { head: 0, pointer: ptr::from_ref(old).cast_mut().cast() };
+        let new = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
+        self.grow(shape, prefix, &[old, new]);
+    }
+
+    /// Adds an entry behind the last node of a level, in a node of its own, so that entries in order fill nodes.
+    fn extend(&mut self, level: usize, node: &Node, key: Bound<'_>, pointer: *mut u8) {
+        let order = &self.tree.order;
+        let state = node.state();
+        let before = node.bound(state.slot(state.count() - 1)).user_key;
+        let prefix = prefix_of_edge(order, before, key.user_key);
+        let shape = if level == 0 {
+            let is_new_key = compare_keys(order, before, key.user_key).is_ne();
+            let low_tag = if is_new_key { BEFORE_ALL } else { key.tag };
+            // SAFETY: what is added to a leaf is a record.
+            let low = Record::at(unsafe { NonNull::new_unchecked(pointer) });
+            Shape { level: 0, leftmost: false, low, low_tag }
+        } else {
+            // SAFETY: what is added to an inner node is a node.
+            let child = unsafe { &*pointer.cast::<Node>() };
+            Shape { level: node.shape.level, ..child.shape }
+        };
+        let entry = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
+        let right = create(&mut self.nodes, shape, prefix, &[entry], None);
+        // SAFETY: complete, and of the same arena.
+        unsafe { node.split_off(state.count(), right) };
+        if !node.is_confined() && !node.shape.leftmost {
+            let shared = common_prefix(node.low_bound().user_key, key.user_key);
+            if shared >= state.skip() {
+                node.confine();
+            }
+        }
+        self.spine[level] = right;
+        // SAFETY: just created.
+        let low = unsafe { right.as_ref() }.low_bound();
+        self.add(level + 1, low, right.as_ptr().cast());
+    }
+
+    /// Moves the entries of a node from position `kept` on to a new next node.
+    fn split(&mut self, node: &Node, kept: usize) -> NonNull<Node> {
+        let order = &self.tree.order;
+        let state = node.state();
+        let count = state.count();
+        let (before, first, last) = (state.slot(kept - 1), state.slot(kept), state.slot(count - 1));
+        let shape = if node.shape.level > 0 {
+            Shape { level: node.shape.level, ..node.child(first).shape }
+        } else {
+            let is_new_key = node.head(before) != node.head(first)
+                || compare_keys(order, node.bound(before).user_key, node.bound(first).user_key).is_ne();
+            let low = node.record(first);
+            let low_tag = if is_new_key { BEFORE_ALL } else { node.bound(first).tag };
+            Shape { level: 0, leftmost: false, low, low_tag }
+        };
+        let old = Prefix { skip: state.skip(), confined: node.is_confined() };
+        let of_right = if is_good(old, node.head(first), node.head(last)) {
+            old
+        } else {
+            let keys = [first, first, last].map(|slot| node.bound(slot).user_key);
+            let end = node.next().map(|next| next.low_bound().user_key);
+            choose_prefix(order, old, keys, true, end)
+        };
+        let mut entries = [Entry { head: 0, pointer: ptr::null_mut() }; WIDTH];
+        for (at, entry) in (kept..count).zip(&mut entries) {
+            *entry = node.entry(order, state.slot(at), of_right.skip);
+        }
+        let next = node.next().map(NonNull::from);
+        let right = create(&mut self.nodes, shape, of_right, &entries[..count - kept], next);
+        // SAFETY: complete, and of the same arena.
+        unsafe { node.split_off(kept, right) };
+
+        let start = state.slot(usize::from(node.shape.level > 0));
+        if !is_good(old, node.head(start), node.head(before)) {
+            let keys = [node.low_bound().user_key, node.bound(start).user_key, node.bound(before).user_key];
+            // SAFETY: just created.
+            let end = unsafe { right.as_ref() }.low_bound().user_key;
+            let new = choose_prefix(order, old, keys, !node.shape.leftmost, Some(end));
+            if new.skip != old.skip {
+                node.change_prefix(order, new);
+            } else if new.confined && !old.confined {
+                node.confine();
+            }
+        }
+        right
+    }
+}
+
+fn create(
+    nodes: &mut Allocator,
+    shape: Shape,
+    prefix: Prefix,
+    entries: &[Entry],
+    next: Option<NonNull<Node>>,
+) -> NonNull<Node> {
+    let place = nodes.allocate(size_of::<Node>());
+    // SAFETY: the piece has the size and, by the allocator, the alignment of a node. Entries are records or nodes of
+    // the same arena.
+    unsafe { Node::create(place, shape, prefix, entries, next) }
+}
+
+/// Whether heads tell the keys between these two apart, and no key needs to be asked for its prefix.
+fn is_good(prefix: Prefix, first: u64, last: u64) -> bool {
+    prefix.confined && (first ^ last).leading_zeros() < POOR_HEAD_BITS
+}
+
+/// The prefix of a node at the end of its level that is to hold keys like these two. Heads reach at least to the end
+/// of the key.
+fn prefix_of_edge(order: &InternalOrder, a: &[u8], b: &[u8]) -> Prefix {
+    if !order.keys.is_bytewise() {
+        return Prefix { skip: 0, confined: true };
+    }
+    let skip = common_prefix(a, b).min(b.len().saturating_sub(8)).min(MAX_SKIP);
+    Prefix { skip, confined: skip == 0 }
+}
+
+/// A longer prefix for a node, if there is one: better what its bounds share, else what its keys share. `keys` are
+/// the lower bound (`low_is_bound`: a true one), the first and the last; `end` is the next node's lower bound.
+fn choose_prefix(
+    order: &InternalOrder,
+    old: Prefix,
+    [low, first, last]: [&[u8]; 3],
+    low_is_bound: bool,
+    end: Option<&[u8]>,
+) -> Prefix {
+    if !order.keys.is_bytewise() {
+        return old;
+    }
+    if let Some(end) = end.filter(|_| low_is_bound) {
+        let skip = common_prefix(low, end).min(MAX_SKIP);
+        if skip >= old.skip {
+            return Prefix { skip, confined: true };
+        }
+    }
+    let skip = common_prefix(low, first).min(common_prefix(low, last)).min(first.len().saturating_sub(8)).min(MAX_SKIP);
+    if skip > old.skip { Prefix { skip, confined: false } } else { old }
+}
