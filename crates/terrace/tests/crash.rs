@@ -156,7 +156,7 @@ fn report(name: &str, counts: &Counts) {
 fn scripts_survive_a_crash_at_every_step() {
     let counts = Counts::default();
     let watchdog = Watchdog::new(Duration::from_secs(120), "scripts_survive_a_crash_at_every_step");
-    let rounds = scaled(16).max(2);
+    let rounds = scaled(8).max(1);
     campaign("scripts_survive_a_crash_at_every_step", rounds, |seed| {
         let mut rng = Rng::new(seed);
         for (number, script) in Script::all().iter().enumerate() {
@@ -172,7 +172,7 @@ fn scripts_survive_a_crash_at_every_step() {
 fn random_work_survives_a_crash_at_every_step() {
     let counts = Counts::default();
     let watchdog = Watchdog::new(Duration::from_secs(120), "random_work_survives_a_crash_at_every_step");
-    campaign("random_work_survives_a_crash_at_every_step", scaled(60), |seed| {
+    campaign("random_work_survives_a_crash_at_every_step", scaled(30), |seed| {
         let settings = OptionSet::random(&mut Rng::new(seed));
         let script = Script::random(seed, 60);
         trial(seed, settings.clone(), &counts, &watchdog)

@@ -66,7 +66,7 @@ impl DbCore {
                 next
             };
             let Some(immutable) = next else { break };
-            let result = caught("flushing a memtable", || self.flush_one(&immutable));
+            let result = caught("flushing a memtable", || self.sparing(|| self.flush_one(&immutable)));
             if let Err(failure) = result {
                 let mut state = self.state.lock();
                 state.flushing = false;
@@ -176,7 +176,7 @@ impl DbCore {
     }
 
     fn compaction_job(self: Arc<Self>, plan: Plan, version: Arc<Version>, reservation: u64) {
-        let result = caught("merging tables", || self.compact(&plan, &version, reservation));
+        let result = caught("merging tables", || self.sparing(|| self.compact(&plan, &version, reservation)));
         // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
         drop((plan, version));
         self.purge();

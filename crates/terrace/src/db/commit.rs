@@ -129,7 +129,7 @@ impl DbCore {
     /// Waits until everything up to `sequence` is durable.
     fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
         let appended = || self.visible_sequence();
-        let synced = self.log_sync.wait(sequence, appended, || self.env.sync_dir(&self.dir));
+        let synced = self.log_sync.wait(sequence, appended, || self.sparing(|| self.env.sync_dir(&self.dir)));
         let durable = match synced {
             Ok(durable) => durable,
             Err(error) => {
@@ -209,7 +209,8 @@ impl DbCore {
     /// Starts a new log and memtable; the old ones queue for a flush.
     pub(super) fn switch_memtable(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         let number = self.numbers.take();
-        let (log, syncer) = create_log(self.env.as_ref(), &self.options, &self.path(&filename::log(number)))?;
+        let path = self.path(&filename::log(number));
+        let (log, syncer) = self.sparing(|| create_log(self.env.as_ref(), &self.options, &path))?;
         self.log_sync.start_log(number, syncer);
         let (writer, memtable) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
         let old_log = std::mem::replace(&mut commit.log, log);

@@ -151,6 +151,14 @@ impl DbCore {
         }
     }
 
+    /// Does `work`; and once more if it ran out of descriptors that tables can spare.
+    pub(super) fn sparing<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        match work() {
+            Err(error) if error.is_out_of_descriptors() && self.tables.spare_descriptors() => work(),
+            result => result,
+        }
+    }
+
     /// How tables of `level` are written.
     pub(super) fn output_settings(&self, level: usize) -> OutputSettings {
         output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)

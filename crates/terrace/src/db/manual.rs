@@ -60,7 +60,7 @@ impl DbCore {
         while let Some((plan, version, reservation)) = self.plan_manual(level, in_place, from.as_deref(), to)? {
             let reached = plan.inputs[0].iter().map(|file| file.largest_user_key());
             let reached = reached.max_by(|a, b| self.order.keys.compare(a, b)).map(<[u8]>::to_vec);
-            let result = self.compact(&plan, &version, reservation);
+            let result = self.sparing(|| self.compact(&plan, &version, reservation));
             let mut state = self.state.lock();
             state.release(reservation);
             self.changed.notify_all();

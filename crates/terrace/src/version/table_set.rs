@@ -1,4 +1,4 @@
-//! The open tables of a database, bounded by `max_open_files`.
+//! The open tables of a database, bounded by `max_open_files`, and by the process's descriptors if those are fewer.
 //!
 //! A table hangs on its [`FileMeta`], so that a reader who has the version finds it by one pointer load; the set
 //! only decides which tables stay open, by a clock over those that are.
@@ -35,13 +35,18 @@ impl std::ops::Deref for TableRef {
     }
 }
 
+/// Descriptors that are left to everything else once the process has run out: a log, a MANIFEST, CURRENT, a directory
+/// and a few tables that are being written.
+const SPARE_DESCRIPTORS: usize = 6;
+
 /// Opens tables and keeps at most `capacity` of them.
 pub(crate) struct TableSet {
     env: Arc<dyn Env>,
     dir: PathBuf,
     access: ReadAccess,
     settings: TableReadSettings,
-    capacity: usize,
+    /// Falls when the process runs out of descriptors.
+    capacity: AtomicUsize,
     open: AtomicUsize,
     ring: Mutex<VecDeque<Weak<FileMeta>>>,
 }
@@ -54,7 +59,8 @@ impl TableSet {
         settings: TableReadSettings,
         capacity: usize,
     ) -> Self {
-        TableSet { env, dir, access, settings, capacity, open: AtomicUsize::new(0), ring: Mutex::default() }
+        let (capacity, open) = (AtomicUsize::new(capacity), AtomicUsize::new(0));
+        TableSet { env, dir, access, settings, capacity, open, ring: Mutex::default() }
     }
 
     /// The table of `file`, opened if it is not.
@@ -109,7 +115,7 @@ impl TableSet {
         }
         file.recently_used.store(true, Ordering::Relaxed);
         self.ring.lock().push_back(Arc::downgrade(file));
-        if self.open.fetch_add(1, Ordering::Relaxed) + 1 > self.capacity {
+        if self.open.fetch_add(1, Ordering::Relaxed) + 1 > self.capacity.load(Ordering::Relaxed) {
             self.evict_one();
         }
         Ok(TableRef(Guard::from_inner(Some(table))))
@@ -121,7 +127,7 @@ impl TableSet {
         for name in [filename::table(number), filename::old_table(number)] {
             let path = self.dir.join(&name);
             let mut result = self.env.open_random(&path, self.access);
-            if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.evict_one() {
+            if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.spare_descriptors() {
                 result = self.env.open_random(&path, self.access);
             }
             match result {
@@ -134,6 +140,18 @@ impl TableSet {
         }
         let missing = last.map_or_else(String::new, |error| error.message().to_owned());
         Err(Error::corruption(format!("a table that the MANIFEST names is missing: {missing}")))
+    }
+
+    /// Closes tables, and keeps fewer from now on, because the process has run out of descriptors. Whether there was
+    /// one to close. A table that an iterator holds stays open until it lets go.
+    pub(crate) fn spare_descriptors(&self) -> bool {
+        let keep = self.open.load(Ordering::Relaxed).saturating_sub(SPARE_DESCRIPTORS).max(1);
+        self.capacity.fetch_min(keep, Ordering::Relaxed);
+        let mut closed = self.evict_one();
+        while self.open.load(Ordering::Relaxed) > keep && self.evict_one() {
+            closed = true;
+        }
+        closed
     }
 
     /// Closes one table that was not used lately. Whether there was one.
