@@ -16,11 +16,14 @@
 //! 4. Nothing is dropped while the lock is held: values are released by the caller, afterwards.
 
 mod queues;
+mod slot;
 mod slots;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+pub(crate) use slot::Cached;
 
 use queues::Queues;
 use slots::Slots;
@@ -31,20 +34,17 @@ pub(crate) trait Weighted: Send + Sync + 'static {
     fn weight(&self) -> usize;
 }
 
-/// A value found in a slot, pinned until it is dropped.
-pub(crate) type Cached<V> = arc_swap::Guard<Option<Arc<V>>>;
-
 /// A cache of `V`s. Clones share it.
-pub(crate) struct SlotCache<V> {
+pub(crate) struct SlotCache<V: Send + Sync + 'static> {
     shared: Arc<Shared<V>>,
 }
 
-struct Shared<V> {
+struct Shared<V: Send + Sync + 'static> {
     capacity: usize,
     queues: Mutex<Queues<V>>,
 }
 
-impl<V> Clone for SlotCache<V> {
+impl<V: Send + Sync + 'static> Clone for SlotCache<V> {
     fn clone(&self) -> Self {
         SlotCache { shared: Arc::clone(&self.shared) }
     }
@@ -247,7 +247,7 @@ mod tests {
         cache.prune();
         drop(slots);
         assert_eq!(cache.used(), 0);
-        assert_eq!(pinned.as_ref().map(|value| value.0), Some(42));
+        assert_eq!(pinned.0, 42);
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
                         let (array, index) = ((state >> 8) as usize % 4, (state >> 16) as usize % 200);
                         let weight = 1 + index % 40;
                         match shared[array].get(index) {
-                            Some(found) => assert_eq!(found.as_ref().map(|value| value.0), Some(weight)),
+                            Some(found) => assert_eq!(found.0, weight),
                             None => assert_eq!(shared[array].insert(index, Arc::new(Payload(weight))).0, weight),
                         }
                         assert!(cache.used() <= 500);

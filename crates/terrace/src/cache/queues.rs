@@ -19,18 +19,18 @@ const PROBATION_SHARE: usize = 10;
 /// Fewer places of retired arrays than this are not worth a sweep.
 const SWEEP_AT_LEAST: usize = 16;
 
-struct Place<V> {
+struct Place<V: Send + Sync + 'static> {
     slots: Arc<Slots<V>>,
     index: u32,
 }
 
-impl<V> Place<V> {
+impl<V: Send + Sync + 'static> Place<V> {
     fn index(&self) -> usize {
         self.index as usize
     }
 }
 
-pub(super) struct Queues<V> {
+pub(super) struct Queues<V: Send + Sync + 'static> {
     probation: VecDeque<Place<V>>,
     main: VecDeque<Place<V>>,
     used: usize,

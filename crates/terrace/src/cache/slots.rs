@@ -6,18 +6,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use arc_swap::ArcSwapOption;
+use super::slot::{Cached, Slot};
 
-use super::Cached;
-
-pub(super) struct Slots<V> {
-    slots: Box<[Slot<V>]>,
+pub(super) struct Slots<V: Send + Sync + 'static> {
+    slots: Box<[Place<V>]>,
     /// Whether the owner is gone, so that nothing will ever be looked up here again. Changes under the lock.
     retired: AtomicBool,
 }
 
-struct Slot<V> {
-    value: ArcSwapOption<V>,
+struct Place<V: Send + Sync + 'static> {
+    value: Slot<V>,
     /// Whether a reader came by since the value was put here or last passed over by an eviction.
     used: AtomicBool,
     /// Which queue the slot's place is in. Under the lock.
@@ -26,15 +24,15 @@ struct Slot<V> {
     evicted_at: AtomicU32,
 }
 
-impl<V> Slots<V> {
+impl<V: Send + Sync + 'static> Slots<V> {
     pub(super) fn new(count: usize) -> Self {
-        let slot = || Slot {
-            value: ArcSwapOption::empty(),
+        let place = || Place {
+            value: Slot::empty(),
             used: AtomicBool::new(false),
             in_main: AtomicBool::new(false),
             evicted_at: AtomicU32::new(0),
         };
-        Slots { slots: (0..count).map(|_| slot()).collect(), retired: AtomicBool::new(false) }
+        Slots { slots: (0..count).map(|_| place()).collect(), retired: AtomicBool::new(false) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -48,10 +46,7 @@ impl<V> Slots<V> {
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Cached<V>> {
         let slot = self.slots.get(index)?;
-        let value = slot.value.load();
-        if value.is_none() {
-            return None;
-        }
+        let value = slot.value.get()?;
         // A store only where it changes something: the line stays shared between the readers of a hot block.
         if !slot.used.load(Ordering::Relaxed) {
             slot.used.store(true, Ordering::Relaxed);
@@ -61,7 +56,7 @@ impl<V> Slots<V> {
 
     /// The value of a slot, without a mark.
     pub(super) fn peek(&self, index: usize) -> Option<Arc<V>> {
-        self.slots.get(index)?.value.load_full()
+        self.slots.get(index)?.value.get().map(Cached::into_arc)
     }
 
     pub(super) fn is_retired(&self) -> bool {
@@ -76,11 +71,11 @@ impl<V> Slots<V> {
         let slot = &self.slots[index];
         slot.used.store(false, Ordering::Relaxed);
         slot.in_main.store(in_main, Ordering::Relaxed);
-        slot.value.store(Some(value));
+        slot.value.put(value);
     }
 
     pub(super) fn take(&self, index: usize) -> Option<Arc<V>> {
-        self.slots[index].value.swap(None)
+        self.slots[index].value.take()
     }
 
     /// Whether a reader came by since the last call.

@@ -222,7 +222,7 @@ impl Planner<'_> {
         let keys = &self.settings.keys;
         let pays = |bytes: u64, below: u64| bytes * QUIET_REWRITE >= below;
         let level_0 = &self.version.levels[0];
-        if let Some((from, to)) = key_range(keys, level_0) {
+        if let Some((from, to)) = key_range(keys, level_0.iter()) {
             let below = total_size(&self.version.overlapping(keys, 1, Some(&from), Some(&to)));
             if pays(total_size(level_0), below) {
                 return self.plan(Reason::Quiet, 0, 1, level_0);

@@ -111,7 +111,7 @@ impl std::fmt::Debug for Cursor {
 fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
     let memtables = std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
     let mut sources: Vec<_> = memtables.map(|table| Source::Memtable(table.iter())).collect();
-    for file in &view.version.levels[0] {
+    for file in view.version.levels[0].iter() {
         sources.push(Source::Table(core.tables.table(file)?.into_arc().iter(fill_cache)));
     }
     for files in view.version.levels[1..].iter().filter(|files| !files.is_empty()) {

@@ -58,7 +58,7 @@ impl DbCore {
         let mut text = String::new();
         for (level, files) in version.levels.iter().enumerate() {
             let _ = writeln!(text, "--- level {level} ---");
-            for file in files {
+            for file in files.iter() {
                 let (smallest, largest) = (describe(&file.smallest), describe(&file.largest));
                 let _ = writeln!(text, " {}:{}[{smallest} .. {largest}]", file.number, file.size);
             }

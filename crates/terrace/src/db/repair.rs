@@ -221,7 +221,7 @@ impl Repair<'_> {
         let Ok(version) = Version::default().apply(&edit, &self.order, &Arc::default()) else { return Ok(false) };
         let shared =
             (0..NUM_LEVELS).any(|level| !check_neighbours(&self.order, level, &version.levels[level]).is_empty());
-        let levels: Vec<_> = version.levels.into_iter().enumerate().collect();
+        let levels: Vec<_> = version.levels.iter().map(|files| files.to_vec()).enumerate().collect();
         Ok(!shared && check_recency(&levels, &self.tables, &self.order, &mut |_| ())?.is_empty())
     }
 

@@ -277,7 +277,7 @@ impl<'a> Verification<'a> {
         for (level, files) in version.levels.iter().enumerate() {
             self.report.problems.extend(check_neighbours(&self.order, level, files));
             let mut readable = Vec::new();
-            for file in files {
+            for file in files.iter() {
                 if self.table(file.number, Some(Promise { file, last_sequence }))? {
                     readable.push(file.clone());
                 }

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::table::TableIter;
-use crate::version::file_meta::FileMeta;
 use crate::version::table_set::TableSet;
-use crate::version::version::find_file_index;
+use crate::version::version::{Level, find_file_index};
 
 /// An iterator over the tables of one sorted run.
 pub(crate) struct LevelIter {
-    files: Vec<Arc<FileMeta>>,
+    files: Arc<Level>,
     tables: Arc<TableSet>,
     order: InternalOrder,
     fill_cache: bool,
@@ -23,11 +22,12 @@ pub(crate) struct LevelIter {
 
 impl LevelIter {
     pub(crate) fn new(
-        files: Vec<Arc<FileMeta>>,
+        files: impl Into<Arc<Level>>,
         tables: Arc<TableSet>,
         order: InternalOrder,
         fill_cache: bool,
     ) -> Self {
+        let files = files.into();
         let index = files.len();
         LevelIter { files, tables, order, fill_cache, index, table: None, error: None }
     }

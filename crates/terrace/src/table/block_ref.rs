@@ -14,20 +14,19 @@ pub(super) enum BlockRef {
 }
 
 impl BlockRef {
-    /// The block. Always there: a slot's hold is only made of a filled slot.
     #[inline]
-    pub(super) fn get(&self) -> Option<&Block> {
+    pub(super) fn get(&self) -> &Block {
         match self {
-            BlockRef::Cached(cached) => cached.as_deref(),
-            BlockRef::Owned(block) => Some(block),
+            BlockRef::Cached(cached) => cached,
+            BlockRef::Owned(block) => block,
         }
     }
 
     /// A reference of its own.
-    pub(super) fn into_owned(self) -> Option<Arc<Block>> {
+    pub(super) fn into_owned(self) -> Arc<Block> {
         match self {
-            BlockRef::Cached(cached) => arc_swap::Guard::into_inner(cached),
-            BlockRef::Owned(block) => Some(block),
+            BlockRef::Cached(cached) => cached.into_arc(),
+            BlockRef::Owned(block) => block,
         }
     }
 }
@@ -46,16 +45,12 @@ impl BlockSlice {
 
     #[inline]
     pub(crate) fn as_slice(&self) -> &[u8] {
-        let entries = self.block.get().map_or(&[][..], Block::entries);
+        let entries = self.block.get().entries();
         entries.get(self.range.start..self.range.end).unwrap_or_default()
     }
 
-    /// The same bytes, held in a way that may last. A thread has only a few fast holds on cache slots; whoever keeps
-    /// a value gives his back.
+    /// The same bytes, held in a way that may last: a short hold keeps what caches evict from being freed.
     pub(crate) fn detach(self) -> BlockSlice {
-        match self.block.into_owned() {
-            Some(block) => BlockSlice { block: BlockRef::Owned(block), range: self.range },
-            None => unreachable!("a held slot is never empty"),
-        }
+        BlockSlice { block: BlockRef::Owned(self.block.into_owned()), range: self.range }
     }
 }

@@ -141,7 +141,7 @@ impl TableIter {
         }
         let block = self.table.index().handle(at).map(|handle| self.table.block(at, handle, self.fill_cache, false));
         let (block, entered) = match block {
-            Some(Ok(block)) => (block.into_owned(), true),
+            Some(Ok(block)) => (Some(block.into_owned()), true),
             Some(Err(error)) => {
                 self.failure = Some(error);
                 (None, false)

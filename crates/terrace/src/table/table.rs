@@ -142,10 +142,7 @@ impl Table {
         }
         let filtered = self.filter.is_some() || self.full_filter.is_some();
         let block = self.block(at, handle, fill_cache, filtered)?;
-        let found = match block.get() {
-            Some(block) => block.find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?,
-            None => None,
-        };
+        let found = block.get().find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?;
         Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
             tag: found.tag,
             value: BlockSlice::new(block, found.entry.value..found.entry.end),

@@ -32,7 +32,8 @@ pub(crate) struct Lookup<'a> {
 /// An immutable set of table files.
 #[derive(Default, Debug)]
 pub(crate) struct Version {
-    pub(crate) levels: [Level; NUM_LEVELS],
+    /// Shared, so that an iterator over a level need not hold each of its files.
+    pub(crate) levels: [Arc<Level>; NUM_LEVELS],
 }
 
 impl Version {
@@ -148,7 +149,7 @@ impl Version {
         order: &InternalOrder,
         graveyard: &Arc<ObsoleteFiles>,
     ) -> Result<Version> {
-        let mut levels = self.levels.clone();
+        let mut levels = self.levels.each_ref().map(|files| files.to_vec());
         for &(level, number) in &edit.deleted_files {
             let before = levels[level].len();
             levels[level].retain(|file| file.number != number);
@@ -164,18 +165,14 @@ impl Version {
             let meta = kept.cloned().unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), graveyard)));
             levels[file.level].push(meta);
         }
-        let version = Version { levels }.sorted(order);
-        version.check(order)?;
-        Ok(version)
-    }
-
-    fn sorted(mut self, order: &InternalOrder) -> Self {
-        let (first, deeper) = self.levels.split_at_mut(1);
+        let (first, deeper) = levels.split_at_mut(1);
         first[0].sort_by_key(|file| std::cmp::Reverse(file.number));
         for files in deeper {
             files.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         }
-        self
+        let version = Version { levels: levels.map(Arc::new) };
+        version.check(order)?;
+        Ok(version)
     }
 
     /// Checks what a damaged MANIFEST could break: ranges upside down, overlaps, numbers used twice.
