@@ -14,4 +14,5 @@ pub mod c;
 mod guard;
 mod memory;
 mod options;
+pub mod shim;
 mod status;

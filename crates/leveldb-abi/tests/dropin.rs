@@ -119,7 +119,7 @@ fn dynamic_symbols(library: &Path) -> BTreeSet<(String, String)> {
 fn exactly_leveldbs_symbols_are_exported() {
     let Some(libraries) = libraries() else { return };
     let is_public = |name: &str| {
-        let prefixes = ["leveldb_"];
+        let prefixes = ["leveldb_", "_ZN7leveldb", "_ZNK7leveldb", "_ZTVN7leveldb", "_ZTSN7leveldb", "_ZTIN7leveldb"];
         prefixes.iter().any(|prefix| name.starts_with(prefix))
     };
     let expected: BTreeSet<_> =
@@ -141,4 +141,50 @@ fn exactly_leveldbs_symbols_are_exported() {
 #[test]
 fn a_c_program_prints_the_same() {
     compare_transcripts("transcript.c");
+}
+
+#[test]
+fn a_cxx_program_prints_the_same() {
+    compare_transcripts("transcript.cc");
+}
+
+#[test]
+fn layouts_are_leveldbs() {
+    if libraries().is_some() {
+        compiled("layout.cc", &[]);
+        let ours = Path::new(CRATE).join("include");
+        compiled("layout.cc", &[OsStr::new("-I"), ours.as_os_str()]);
+    }
+}
+
+/// What Python prints when plyvel, Debian's binary, runs `tests/programs/use_plyvel.py` with one of the libraries.
+fn plyvel(dir: &Path, library: Option<&Path>, part: &str) -> String {
+    let mut python = Command::new("/usr/bin/python3");
+    python.arg(Path::new(CRATE).join("tests/programs/use_plyvel.py")).arg(dir).arg(part);
+    python.env_remove("LD_LIBRARY_PATH");
+    if let Some(library) = library {
+        python.env("LD_LIBRARY_PATH", library);
+    }
+    String::from_utf8_lossy(&succeeded(python).stdout).into_owned()
+}
+
+#[test]
+fn plyvel_runs_the_same_and_hands_over_ten_times() {
+    let Some(libraries) = libraries() else { return };
+    let installed = Command::new("/usr/bin/python3").args(["-c", "import plyvel"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        return skip("python3-plyvel is not installed");
+    }
+    let ours = libraries.ours.join("lib");
+    let [first, second] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let theirs = plyvel(first.path(), None, "everything");
+    assert_eq!(theirs, plyvel(second.path(), Some(&ours), "everything"));
+    assert!(theirs.contains("done"), "{theirs}");
+    // One database, by turns: each adds to it and reads all that is there.
+    let shared = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let library = (round % 2 == 1).then_some(ours.as_path());
+        let printed = plyvel(shared.path(), library, &format!("round {round}"));
+        assert_eq!(printed, format!("{} entries\n", (round + 1) * 1000), "round {round}");
+    }
 }

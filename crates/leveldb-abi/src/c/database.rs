@@ -10,7 +10,7 @@ use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
 use crate::memory::{bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store};
-use crate::options::path;
+use crate::options::{Settings, path};
 
 /// `leveldb_t`.
 #[derive(Debug)]
@@ -161,12 +161,11 @@ export! {
         let _ = db.0.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len));
     }
 
-    /// Removes a database.
-    fn leveldb_destroy_db(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) {
+    /// Removes a database. The options say nothing that matters here, and what they point to may be gone already.
+    fn leveldb_destroy_db(_options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) {
         reporting(errptr, || {
-            let settings = required(options, "options")?.settings();
             required(name, "name")?;
-            destroy(path(c_string(name)), &settings.to_options())
+            destroy(path(c_string(name)), &Settings::default().to_options())
         })
     }
 

@@ -1,0 +1,59 @@
+// What the C++ side shares: statuses from outcomes and back, bytes, and options for the engine.
+#ifndef TERRACE_LEVELDB_ABI_SUPPORT_H_
+#define TERRACE_LEVELDB_ABI_SUPPORT_H_
+
+#include <string>
+
+#include "engine.h"
+#include "leveldb/options.h"
+#include "leveldb/slice.h"
+#include "leveldb/status.h"
+
+namespace leveldb {
+
+class Iterator;
+
+// Makes and reads Status by its code, which is private.
+struct StatusAccess {
+  static Status Make(int code, const Slice& message) {
+    return Status(static_cast<Status::Code>(code), message, Slice());
+  }
+  static int Code(const Status& status) { return static_cast<int>(status.code()); }
+  // The message alone.
+  static Slice Message(const Status& status);
+};
+
+// The outcome as a status; frees its message.
+Status Take(shim_outcome outcome);
+
+// The status as an outcome for the engine.
+shim_outcome Give(const Status& status) noexcept;
+
+inline shim_bytes Bytes(const Slice& slice) { return {slice.data(), slice.size()}; }
+inline Slice AsSlice(shim_bytes bytes) { return Slice(bytes.data, bytes.size); }
+inline std::string AsString(shim_bytes bytes) { return std::string(bytes.data, bytes.size); }
+
+// A shim_put that replaces, and one that appends to, a std::string.
+void AssignTo(void* string, const char* data, size_t size) noexcept;
+void AppendTo(void* string, const char* data, size_t size) noexcept;
+
+// What the engine is told of options. Good for as long as what they point to.
+shim_options EngineOptions(const Options& options);
+
+// Parts of it that live in other files. Null means the default.
+shim_comparator EngineComparator(const Comparator* comparator);
+shim_filter EngineFilter(const FilterPolicy* policy);
+shim_env EngineEnv(Env* env);
+shim_logger EngineLogger(Logger* logger);
+const shim_cache* EngineCache(Cache* cache);
+
+// How the engine calls files that C++ owns.
+extern const shim_file_calls kFileCalls;
+extern const shim_random_calls kRandomCalls;
+
+// An iterator over the engine's cursor, which it owns. What `keep` leads to is the caller's.
+Iterator* NewEngineIterator(shim_cursor* cursor);
+
+}  // namespace leveldb
+
+#endif

@@ -1,0 +1,165 @@
+//! Databases and snapshots.
+
+use std::ffi::c_void;
+
+use terrace::{Db, ReadOptions, Snapshot, WriteBatch, WriteOptions, abi, destroy};
+
+use super::calls::{EnvHandle, ShimOptions};
+use super::cursor::ShimCursor;
+use super::env::CustomEnv;
+use super::outcome::{Bytes, Outcome, Put, Sink};
+use crate::guard::{export, guarded};
+use crate::memory::{hand_out, release, store};
+use crate::options::{Settings, path};
+
+/// `shim_db`.
+#[derive(Debug)]
+pub struct ShimDb(Db);
+
+/// `shim_snapshot`.
+#[derive(Debug)]
+pub struct ShimSnapshot(Snapshot);
+
+/// `shim_range`: from inclusive to exclusive.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    start: Bytes,
+    limit: Bytes,
+}
+
+#[inline]
+fn write_options(sync: u8) -> WriteOptions {
+    WriteOptions { sync: sync != 0 }
+}
+
+/// # Safety
+/// `snapshot` is null or was not released.
+#[inline]
+unsafe fn read_options(fill_cache: u8, snapshot: *const ShimSnapshot) -> ReadOptions {
+    let options = ReadOptions::new().fill_cache(fill_cache != 0);
+    // SAFETY: guaranteed by the caller.
+    match unsafe { snapshot.as_ref() } {
+        Some(snapshot) => options.snapshot(&snapshot.0),
+        None => options,
+    }
+}
+
+export! {
+    /// Opens a database.
+    fn shim_db_open(options: *const ShimOptions, name: Bytes, db: *mut *mut ShimDb) -> Outcome {
+        Outcome::of(|| {
+            let path = path(name.get());
+            let opened = (*options).settings_at(&path).open(&path)?;
+            store(db, hand_out(ShimDb(opened)));
+            Ok(())
+        })
+    }
+
+    /// Closes a database.
+    fn shim_db_close(db: *mut ShimDb) {
+        if let Some(db) = release(db) {
+            // A destructor has no way to report what closing reports.
+            let _ = db.0.close();
+        }
+    }
+
+    /// Sets a key to a value.
+    fn shim_db_put(db: *const ShimDb, sync: u8, key: Bytes, value: Bytes) -> Outcome {
+        Outcome::of(|| (*db).0.put_with(key.get(), value.get(), write_options(sync)))
+    }
+
+    /// Removes a key.
+    fn shim_db_delete(db: *const ShimDb, sync: u8, key: Bytes) -> Outcome {
+        Outcome::of(|| (*db).0.delete_with(key.get(), write_options(sync)))
+    }
+
+    /// Applies a batch and stores the sequence number of its first operation.
+    fn shim_db_write(db: *const ShimDb, sync: u8, batch: Bytes, sequence: *mut u64) -> Outcome {
+        Outcome::of(|| {
+            // The sequence number of an earlier write says nothing.
+            let mut bytes = batch.get().to_vec();
+            if let Some(head) = bytes.first_chunk_mut::<8>() {
+                *head = [0; 8];
+            }
+            let first = abi::write(&(*db).0, &WriteBatch::from_bytes(bytes)?, write_options(sync))?;
+            store(sequence, first);
+            Ok(())
+        })
+    }
+
+    /// Writes what is in memory to tables.
+    fn shim_db_flush(db: *const ShimDb) -> Outcome {
+        Outcome::of(|| (*db).0.flush())
+    }
+
+    /// Puts the value of a key, if it has one.
+    fn shim_db_get(
+        db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot, key: Bytes, target: *mut c_void, put: Put,
+    ) -> Outcome {
+        let sink = Sink::new(target, put);
+        let options = read_options(fill_cache, snapshot);
+        match guarded(|| abi::get_with(&(*db).0, key.get(), &options, |value| sink.put(value))) {
+            Ok(None) => Outcome::absent(),
+            Ok(Some(())) => Outcome::of(|| Ok(())),
+            Err(error) => Outcome::of(|| Err(error)),
+        }
+    }
+
+    /// A cursor at no entry.
+    fn shim_db_cursor(
+        db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot, cursor: *mut *mut ShimCursor,
+    ) -> Outcome {
+        Outcome::of(|| {
+            let opened = (*db).0.cursor(&read_options(fill_cache, snapshot))?;
+            store(cursor, hand_out(ShimCursor::Database(opened)));
+            Ok(())
+        })
+    }
+
+    /// The database as it is now.
+    fn shim_db_snapshot(db: *const ShimDb) -> *mut ShimSnapshot {
+        hand_out(ShimSnapshot((*db).0.snapshot()))
+    }
+
+    /// Gives a snapshot back.
+    fn shim_snapshot_release(snapshot: *mut ShimSnapshot) {
+        drop(release(snapshot));
+    }
+
+    /// Puts a property, if there is one of that name.
+    fn shim_db_property(db: *const ShimDb, name: Bytes, target: *mut c_void, put: Put) -> u8 {
+        let value = (*db).0.property(&String::from_utf8_lossy(name.get()));
+        if let Some(value) = &value {
+            Sink::new(target, put).put(value.as_bytes());
+        }
+        value.is_some().into()
+    }
+
+    /// About how many bytes each range takes on disk.
+    fn shim_db_sizes(db: *const ShimDb, ranges: *const Range, count: usize, sizes: *mut u64) {
+        let ranges: Vec<_> = (0..count).map(|at| *ranges.add(at)).map(|range| (range.start.get(), range.limit.get())).collect();
+        let found = (*db).0.approximate_sizes(&ranges).unwrap_or_default();
+        (0..count).for_each(|at| sizes.add(at).write(found.get(at).copied().unwrap_or(0)));
+    }
+
+    /// Merges what lies between two keys; null is an open end.
+    fn shim_db_compact(db: *const ShimDb, from: *const Bytes, to: *const Bytes) {
+        let bound = |key: *const Bytes| key.as_ref().map(|key| key.get());
+        // LevelDB's function has no way to report an error; the next write does.
+        let _ = (*db).0.compact_range(bound(from), bound(to));
+    }
+
+    /// Removes a database.
+    fn shim_destroy(env: *const EnvHandle, name: Bytes) -> Outcome {
+        Outcome::of(|| {
+            let settings = Settings { env: CustomEnv::adapter(*env), ..Settings::default() };
+            destroy(path(name.get()), &settings.to_options())
+        })
+    }
+
+    /// Saves what can be saved of a database.
+    fn shim_repair(options: *const ShimOptions, name: Bytes) -> Outcome {
+        Outcome::of(|| (*options).settings().repair(&path(name.get())))
+    }
+}

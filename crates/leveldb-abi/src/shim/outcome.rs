@@ -1,0 +1,140 @@
+//! Bytes and results as they cross the boundary.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use terrace::{Error, Result};
+
+use crate::guard::{Nothing, guarded};
+use crate::memory::{bytes, malloc_copy};
+use crate::status;
+
+/// `shim_bytes`: a pointer and a length, null for none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    data: *const c_char,
+    size: usize,
+}
+
+impl Bytes {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Bytes { data: bytes.as_ptr().cast(), size: bytes.len() }
+    }
+
+    /// What it leads to.
+    ///
+    /// # Safety
+    /// It leads to bytes that nobody changes while the result is in use.
+    #[inline]
+    pub(super) unsafe fn get<'a>(self) -> &'a [u8] {
+        // SAFETY: guaranteed by the caller.
+        unsafe { bytes(self.data, self.size) }
+    }
+}
+
+/// `shim_put`: takes bytes that an answer consists of.
+pub type Put = unsafe extern "C" fn(target: *mut c_void, data: *const c_char, size: usize);
+
+/// `shim_outcome`: a code of LevelDB's `Status` and, unless it is 0, a message from `malloc`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Outcome {
+    code: c_int,
+    message: *mut c_char,
+    length: usize,
+}
+
+impl Nothing for Outcome {
+    fn nothing() -> Self {
+        Outcome::done()
+    }
+}
+
+impl Outcome {
+    #[inline]
+    fn done() -> Self {
+        Outcome { code: 0, message: ptr::null_mut(), length: 0 }
+    }
+
+    /// `NotFound` without words: no key, rather than no file.
+    #[inline]
+    pub(super) fn absent() -> Self {
+        Outcome { code: 1, message: ptr::null_mut(), length: 0 }
+    }
+
+    fn failure(error: &Error) -> Self {
+        let message = error.message().as_bytes();
+        Outcome { code: status::code(error), message: malloc_copy(message), length: message.len() }
+    }
+
+    /// The outcome of `work`; a panic is an error.
+    #[inline]
+    pub(super) fn of(work: impl FnOnce() -> Result<()>) -> Self {
+        match guarded(work) {
+            Ok(()) => Outcome::done(),
+            Err(error) => Outcome::failure(&error),
+        }
+    }
+
+    /// What C++ answered.
+    ///
+    /// # Safety
+    /// The message is null or came from `malloc`, with `length` bytes; it is freed.
+    #[inline]
+    pub(super) unsafe fn into_result(self) -> Result<()> {
+        if self.code == 0 {
+            return Ok(());
+        }
+        // SAFETY: guaranteed by the caller.
+        let message = unsafe {
+            let message = String::from_utf8_lossy(bytes(self.message, self.length)).into_owned();
+            libc::free(self.message.cast());
+            message
+        };
+        Err(match self.code {
+            1 => Error::not_found(message),
+            2 => Error::corruption(message),
+            3 => Error::not_supported(message),
+            4 => Error::invalid_argument(message),
+            _ => Error::io_message(message),
+        })
+    }
+}
+
+/// A place for bytes on the other side.
+#[derive(Clone, Copy)]
+pub(super) struct Sink {
+    target: *mut c_void,
+    put: Put,
+}
+
+impl Sink {
+    /// # Safety
+    /// `put` may be called with `target` for as long as the sink is in use.
+    pub(super) unsafe fn new(target: *mut c_void, put: Put) -> Self {
+        Sink { target, put }
+    }
+
+    #[inline]
+    pub(super) fn put(self, bytes: &[u8]) {
+        // SAFETY: guaranteed by `new`.
+        unsafe { (self.put)(self.target, bytes.as_ptr().cast(), bytes.len()) }
+    }
+}
+
+/// Collects what C++ puts into a `Vec<u8>`, replacing what is there.
+pub(super) unsafe extern "C" fn replace_vec(target: *mut c_void, data: *const c_char, size: usize) {
+    // SAFETY: passed together with the address of a `Vec<u8>` that is exclusively the caller's.
+    unsafe {
+        let vec = &mut *target.cast::<Vec<u8>>();
+        vec.clear();
+        vec.extend_from_slice(bytes(data, size));
+    }
+}
+
+/// Collects what C++ puts into a `Vec<u8>`, behind what is there.
+pub(super) unsafe extern "C" fn extend_vec(target: *mut c_void, data: *const c_char, size: usize) {
+    // SAFETY: as `replace_vec`.
+    unsafe { (*target.cast::<Vec<u8>>()).extend_from_slice(bytes(data, size)) }
+}
