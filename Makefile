@@ -34,6 +34,7 @@ lint:
 
 test: peers lint
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked
+	RUSTFLAGS="--cfg loom" $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
 
 bench: peers

@@ -19,7 +19,7 @@ use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
 use crate::compaction::plan::LEVEL_0_TRIGGER;
 use crate::env::{CreateOptions, Env, FileSyncer, with_syncer};
 use crate::log::LogWriter;
-use crate::memtable::{MemTable, MemTableWriter};
+use crate::memtable::MemTableWriter;
 use crate::version::filename;
 use crate::write::batch::{BatchView, Operation, SingleFrame, WriteBatch, encode_mark};
 use crate::write::throttle::Backlog;
@@ -212,7 +212,7 @@ impl DbCore {
         let path = self.path(&filename::log(number));
         let (log, syncer) = self.sparing(|| create_log(self.env.as_ref(), &self.options, &path))?;
         self.log_sync.start_log(number, syncer);
-        let (writer, memtable) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+        let (writer, memtable) = commit.memtable.successor();
         let old_log = std::mem::replace(&mut commit.log, log);
         let old = std::mem::replace(&mut commit.memtable, writer);
         let immutable = Immutable {

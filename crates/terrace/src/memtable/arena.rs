@@ -1,14 +1,18 @@
 //! Memory that is handed out piece by piece and given back all at once.
 //!
-//! An [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena.
+//! An [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena. What an arena leaves behind
+//! goes to a [`ChunkPool`], from which the next arena takes it: the system's first touch of a page costs more than
+//! all that is done with it here.
 //!
 //! 1. A piece is never moved, reused or freed before the arena is dropped.
 //! 2. Pieces do not overlap: an allocator hands out its own chunks only, and each piece once.
 //! 3. A piece starts out uninitialised. Whoever asked for it writes it before showing it to another thread.
+//! 4. A chunk belongs to one arena or to the pool, never to both.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{self, Layout};
+use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,16 +22,12 @@ use parking_lot::Mutex;
 /// Chunks start on a cache line of their own.
 const CHUNK_ALIGNMENT: usize = 64;
 
-/// Chunks are of a size within these bounds.
+/// Chunks are a sixteenth of the capacity, within these bounds.
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
 
-/// The memory that its [`Allocator`]s have handed out.
-#[derive(Default)]
-pub(super) struct Arena {
-    chunks: Mutex<Vec<Chunk>>,
-    used: AtomicUsize,
-}
+/// No pool keeps more than this.
+const MAX_POOL: usize = 64 << 20;
 
 /// One allocation of the system.
 struct Chunk {
@@ -56,17 +56,66 @@ impl Drop for Chunk {
     }
 }
 
+/// Chunks of dropped arenas, as many as one full arena has. They go when the last arena and allocator have gone.
+pub(super) struct ChunkPool {
+    chunk_size: usize,
+    limit: usize,
+    chunks: Mutex<Vec<Chunk>>,
+}
+
+impl ChunkPool {
+    /// A pool for arenas that grow to about `capacity` bytes.
+    pub(super) fn new(capacity: usize) -> Self {
+        let chunk_size = (capacity / 16).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
+        let limit = capacity.min(MAX_POOL).div_ceil(chunk_size);
+        ChunkPool { chunk_size, limit, chunks: Mutex::new(Vec::new()) }
+    }
+
+    fn take(&self) -> Chunk {
+        let recycled = self.chunks.lock().pop();
+        recycled.unwrap_or_else(|| Chunk::new(self.chunk_size))
+    }
+
+    /// Keeps what fits of `chunks`. The rest is freed after the lock, and before the next arena asks.
+    fn give(&self, mut chunks: Vec<Chunk>) {
+        chunks.retain(|chunk| chunk.layout.size() == self.chunk_size);
+        let mut kept = self.chunks.lock();
+        let room = self.limit.saturating_sub(kept.len()).min(chunks.len());
+        kept.extend(chunks.drain(..room));
+    }
+}
+
+/// The memory that its [`Allocator`]s have handed out.
+pub(super) struct Arena {
+    pool: Arc<ChunkPool>,
+    chunks: Mutex<Vec<Chunk>>,
+    used: AtomicUsize,
+}
+
 impl Arena {
+    pub(super) fn new(pool: Arc<ChunkPool>) -> Self {
+        Arena { pool, chunks: Mutex::new(Vec::new()), used: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn pool(&self) -> &Arc<ChunkPool> {
+        &self.pool
+    }
+
     /// The bytes handed out.
     pub(super) fn memory_usage(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn add_chunk(&self, size: usize) -> NonNull<u8> {
-        let chunk = Chunk::new(size);
+    fn add(&self, chunk: Chunk) -> NonNull<u8> {
         let start = chunk.start;
         self.chunks.lock().push(chunk);
         start
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        self.pool.give(mem::take(self.chunks.get_mut()));
     }
 }
 
@@ -74,7 +123,6 @@ impl Arena {
 pub(super) struct Allocator {
     arena: Arc<Arena>,
     alignment: usize,
-    chunk_size: usize,
     next: NonNull<u8>,
     remaining: usize,
 }
@@ -83,12 +131,10 @@ pub(super) struct Allocator {
 unsafe impl Send for Allocator {}
 
 impl Allocator {
-    /// An allocator of pieces aligned to `alignment` (a power of two, at most that of chunks), in chunks of about
-    /// `chunk_size` bytes.
-    pub(super) fn new(arena: Arc<Arena>, alignment: usize, chunk_size: usize) -> Self {
+    /// An allocator of pieces aligned to `alignment` (a power of two, at most that of chunks).
+    pub(super) fn new(arena: Arc<Arena>, alignment: usize) -> Self {
         assert!(alignment.is_power_of_two() && alignment <= CHUNK_ALIGNMENT);
-        let chunk_size = chunk_size.clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
-        Allocator { arena, alignment, chunk_size, next: NonNull::dangling(), remaining: 0 }
+        Allocator { arena, alignment, next: NonNull::dangling(), remaining: 0 }
     }
 
     /// A piece of `size` bytes, uninitialised and aligned. It is the caller's alone, and valid until the arena is
@@ -112,13 +158,14 @@ impl Allocator {
     /// A large piece gets a chunk to itself, so that the rest of the current one is not lost.
     #[cold]
     fn allocate_slow(&mut self, size: usize) -> NonNull<u8> {
-        if size > self.chunk_size / 4 {
-            return self.arena.add_chunk(size);
+        let chunk_size = self.arena.pool.chunk_size;
+        if size > chunk_size / 4 {
+            return self.arena.add(Chunk::new(size));
         }
-        let piece = self.arena.add_chunk(self.chunk_size);
+        let piece = self.arena.add(self.arena.pool.take());
         // SAFETY: the chunk has `chunk_size` bytes, and `size` is at most a quarter of it.
         self.next = unsafe { piece.add(size) };
-        self.remaining = self.chunk_size - size;
+        self.remaining = chunk_size - size;
         piece
     }
 }
@@ -129,8 +176,8 @@ mod tests {
 
     #[test]
     fn pieces_are_aligned_apart_and_counted() {
-        let arena = Arc::new(Arena::default());
-        let mut allocator = Allocator::new(Arc::clone(&arena), 8, 0);
+        let arena = Arc::new(Arena::new(Arc::new(ChunkPool::new(0))));
+        let mut allocator = Allocator::new(Arc::clone(&arena), 8);
         let mut pieces = Vec::new();
         for size in (1..300).chain([5000, 1, 100_000, 7]) {
             let piece = allocator.allocate(size);
@@ -146,5 +193,21 @@ mod tests {
         }
         let asked: usize = pieces.iter().map(|&(_, size)| size.next_multiple_of(8)).sum();
         assert_eq!(arena.memory_usage(), asked);
+    }
+
+    #[test]
+    fn the_next_arena_gets_what_the_last_left() {
+        let pool = Arc::new(ChunkPool::new(2 * MIN_CHUNK));
+        let chunks_after = |pieces: usize| {
+            let mut allocator = Allocator::new(Arc::new(Arena::new(Arc::clone(&pool))), 8);
+            let first = allocator.allocate(MIN_CHUNK / 4);
+            (1..pieces).for_each(|_| _ = allocator.allocate(MIN_CHUNK / 4));
+            allocator.allocate(2 * MIN_CHUNK);
+            drop(allocator);
+            (first, pool.chunks.lock().len())
+        };
+        let (first, kept) = chunks_after(1);
+        assert_eq!(kept, 1);
+        assert_eq!(chunks_after(40), (first, 2));
     }
 }

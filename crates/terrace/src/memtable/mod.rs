@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use self::arena::ChunkPool;
 use self::tree::{Tree, TreeIter};
 use self::writer::TreeWriter;
 use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber, pack_tag, split};
@@ -34,9 +35,13 @@ pub(crate) struct MemTable {
 
 impl MemTable {
     /// An empty table, and the one who adds to it. `capacity_hint` is the number of bytes it may grow to; it decides
-    /// about the size of allocations only.
+    /// how memory is allocated only.
     pub(crate) fn new(order: InternalOrder, capacity_hint: usize) -> (MemTableWriter, Arc<MemTable>) {
-        let writer = TreeWriter::new(order, capacity_hint);
+        Self::with_pool(order, Arc::new(ChunkPool::new(capacity_hint)))
+    }
+
+    fn with_pool(order: InternalOrder, pool: Arc<ChunkPool>) -> (MemTableWriter, Arc<MemTable>) {
+        let writer = TreeWriter::new(order, pool);
         let table = Arc::new(MemTable {
             tree: Arc::clone(writer.tree()),
             len: AtomicUsize::new(0),
@@ -57,7 +62,7 @@ impl MemTable {
 
     /// The bytes that entries and bookkeeping take. Memory reserved for further entries is not counted.
     pub(crate) fn memory_usage(&self) -> usize {
-        self.tree.memory_usage()
+        self.tree.arena().memory_usage()
     }
 
     /// The number of entries.
@@ -91,6 +96,12 @@ impl MemTableWriter {
     /// The table being written.
     pub(crate) fn table(&self) -> &Arc<MemTable> {
         &self.table
+    }
+
+    /// An empty table that grows as large as this one, in memory that this one's predecessors have left.
+    pub(crate) fn successor(&self) -> (MemTableWriter, Arc<MemTable>) {
+        let tree = &self.table.tree;
+        MemTable::with_pool(tree.order.clone(), Arc::clone(tree.arena().pool()))
     }
 
     /// Adds an entry. Key and value are each shorter than 4 GiB: a batch that holds them has been checked for that.

@@ -54,8 +54,8 @@ impl Tree {
         Tree { order, root: AtomicPtr::new(ptr::null_mut()), arena }
     }
 
-    pub(super) fn memory_usage(&self) -> usize {
-        self.arena.memory_usage()
+    pub(super) fn arena(&self) -> &Arena {
+        &self.arena
     }
 
     /// # Safety

@@ -8,7 +8,7 @@ use std::ptr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::arena::{Allocator, Arena};
+use super::arena::{Allocator, Arena, ChunkPool};
 use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, head_of};
 use super::record::{Bound, Record, common_prefix, compare_keys};
 use super::state::{MAX_SKIP, WIDTH};
@@ -19,7 +19,7 @@ use crate::base::internal_key::InternalOrder;
 const POOR_HEAD_BITS: u32 = 32;
 
 /// A node on the way from the root to a leaf, and the position at which a new next sibling of the child goes; in the
-/// leaf, at which the new entry goes. Splits on the way keep it so: one entry may split a node more than once.
+/// leaf, at which the new entry goes.
 #[derive(Clone, Copy)]
 struct Step {
     node: NonNull<Node>,
@@ -45,10 +45,10 @@ pub(super) struct TreeWriter {
 unsafe impl Send for TreeWriter {}
 
 impl TreeWriter {
-    pub(super) fn new(order: InternalOrder, capacity_hint: usize) -> Self {
-        let arena = Arc::new(Arena::default());
-        let records = Allocator::new(Arc::clone(&arena), 8, capacity_hint / 8);
-        let nodes = Allocator::new(Arc::clone(&arena), align_of::<Node>(), capacity_hint / 32);
+    pub(super) fn new(order: InternalOrder, pool: Arc<ChunkPool>) -> Self {
+        let arena = Arc::new(Arena::new(pool));
+        let records = Allocator::new(Arc::clone(&arena), 8);
+        let nodes = Allocator::new(Arc::clone(&arena), align_of::<Node>());
         let tree = Arc::new(Tree::new(order, arena));
         TreeWriter { tree, records, nodes, path: Vec::new(), spine: Vec::new(), last: None }
     }
@@ -95,12 +95,11 @@ impl TreeWriter {
     }
 
     /// Makes a node the root.
-    fn grow(&mut self, shape: Shape, prefix: Prefix, entries: &[Entry]) -> NonNull<Node> {
+    fn grow(&mut self, shape: Shape, prefix: Prefix, entries: &[Entry]) {
         let root = create(&mut self.nodes, shape, prefix, entries, None);
         self.spine.push(root);
         // SAFETY: complete, and in the tree's arena.
         unsafe { self.tree.set_root(root) };
-        root
     }
 
     /// Finds the way to where `target` goes.
@@ -132,10 +131,7 @@ impl TreeWriter {
     fn add(&mut self, level: usize, key: Bound<'_>, pointer: *mut u8) {
         loop {
             let Some(Step { node: place, at }) = self.step(level) else {
-                let root = self.add_root(key, pointer);
-                if let Some(node) = root.filter(|_| !self.path.is_empty()) {
-                    self.path.push(Step { node, at: 1 });
-                }
+                self.add_root(key, pointer);
                 return;
             };
             // SAFETY: a node of the tree, which lives as long as the arena; nothing below frees it.
@@ -144,8 +140,12 @@ impl TreeWriter {
             let state = node.state();
             let (count, skip) = (state.count(), state.skip());
             let at = at.min(count);
-            let low = node.low_bound().user_key;
-            let shared = if node.is_confined() { skip } else { common_prefix(key.user_key, low).min(skip) };
+            // Most nodes are confined, and their lower bound is far away.
+            let shared = if node.is_confined() {
+                skip
+            } else {
+                common_prefix(key.user_key, node.low_bound().user_key).min(skip)
+            };
             let fits = shared == skip;
             if !fits && 2 * count <= WIDTH {
                 let skip = shared;
@@ -170,27 +170,22 @@ impl TreeWriter {
             // SAFETY: just created.
             let low = unsafe { right.as_ref() }.low_bound();
             // A newer entry of the user key that the right node begins with belongs there, though it comes before.
-            let goes_right = at > kept || (at == kept && low.is_before(&self.tree.order, &key));
-            if goes_right {
+            if at > kept || (at == kept && low.is_before(&self.tree.order, &key)) {
                 self.path[level] = Step { node: right, at: at - kept };
             }
             self.add(level + 1, low, right.as_ptr().cast());
-            // Should the right node be split once more, for the sake of prefixes, its next sibling goes behind it.
-            if goes_right {
-                self.path[level + 1].at += 1;
-            }
         }
     }
 
     /// Puts a root above the root, whose new next sibling begins at `key`.
-    fn add_root(&mut self, key: Bound<'_>, pointer: *mut u8) -> Option<NonNull<Node>> {
+    fn add_root(&mut self, key: Bound<'_>, pointer: *mut u8) {
         let order = &self.tree.order;
-        let old = self.tree.root()?;
+        let Some(old) = self.tree.root() else { return };
         let shape = Shape { level: old.shape.level + 1, ..old.shape };
         let prefix = prefix_of_edge(order, old.low_bound().user_key, key.user_key);
         let old = Entry { head: 0, pointer: ptr::from_ref(old).cast_mut().cast() };
         let new = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
-        Some(self.grow(shape, prefix, &[old, new]))
+        self.grow(shape, prefix, &[old, new]);
     }
 
     /// Adds an entry behind the last node of a level, in a node of its own, so that entries in order fill nodes.
@@ -221,9 +216,6 @@ impl TreeWriter {
             }
         }
         self.spine[level] = right;
-        if let Some(step) = self.path.get_mut(level) {
-            *step = Step { node: right, at: 0 };
-        }
         // SAFETY: just created.
         let low = unsafe { right.as_ref() }.low_bound();
         self.add(level + 1, low, right.as_ptr().cast());
