@@ -30,7 +30,7 @@ lint:
 	cd lab && $(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	cd lab && $(CARGO) clippy --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib --quiet
 
 test: peers lint
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked

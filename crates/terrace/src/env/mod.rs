@@ -2,14 +2,7 @@
 //!
 //! Everything that can fail or differ between systems comes through [`Env`], so that the same engine runs on the
 //! real system, in memory, on somebody else's file layer and inside a crash simulator.
-//!
-//! # Contract
-//! 1. Every method may be called from any thread at any time.
-//! 2. An error names the operation and the path ([`Error::io`](crate::Error::io)); a missing file is `NotFound`.
-//! 3. Data that [`WritableFile::append`] accepted survives the death of the process. Data survives the death of the
-//!    machine once a `sync` that began after the append has returned `Ok`, *and* the file's directory entry has been
-//!    made durable by [`Env::sync_dir`].
-//! 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on the same file.
+//! The contract stands at [`Env`].
 
 mod clock;
 mod filesystem;
@@ -140,7 +133,15 @@ pub trait Logger: Send + Sync {
     fn log(&self, message: &str);
 }
 
-/// The world outside the engine. See the [module](self) for the contract.
+/// The world outside the engine.
+///
+/// # Contract
+/// 1. Every method may be called from any thread at any time.
+/// 2. An error names the operation and the path ([`Error::io`](crate::Error::io)); a missing file is `NotFound`.
+/// 3. Data that [`WritableFile::append`] accepted survives the death of the process. Data survives the death of the
+///    machine once a `sync` that began after the append has returned `Ok`, *and* the file's directory entry has been
+///    made durable by [`Env::sync_dir`].
+/// 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on the same file.
 pub trait Env: Send + Sync + 'static {
     /// Opens an existing file for reading at any offset. A symbolic link as the last component is refused by
     /// [`PosixEnv`].
