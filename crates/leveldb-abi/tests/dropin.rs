@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
@@ -64,7 +65,9 @@ fn succeeded(mut command: Command) -> Output {
 
 /// Compiles a program of `tests/programs`, with Debian's headers unless `flags` say otherwise.
 fn compiled(source: &str, flags: &[&OsStr]) -> PathBuf {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.replace('.', "_"));
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("{}_{}", source.replace('.', "_"), COUNT.fetch_add(1, Ordering::Relaxed));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(CRATE).join("tests/programs").join(source);
     let is_c = source.extension() == Some(OsStr::new("c"));
     let mut compile = Command::new(if is_c { "gcc" } else { "g++" });
@@ -144,6 +147,20 @@ fn a_c_program_prints_the_same() {
 }
 
 #[test]
+fn the_static_library_serves_too() {
+    let Some(libraries) = libraries() else { return };
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transcript_static");
+    let source = Path::new(CRATE).join("tests/programs/transcript.c");
+    let mut compile = Command::new("gcc");
+    compile.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-I"]).arg(libraries.ours.join("include")).arg(source);
+    compile.arg(libraries.ours.join("lib/libleveldb.a")).args(["-lstdc++", "-lpthread", "-ldl", "-lm", "-o"]);
+    compile.arg(&program);
+    succeeded(compile);
+    let shared = compiled("transcript.c", &[]);
+    assert_eq!(transcript(&program, None), transcript(&shared, None));
+}
+
+#[test]
 fn a_cxx_program_prints_the_same() {
     compare_transcripts("transcript.cc");
 }
@@ -187,4 +204,11 @@ fn plyvel_runs_the_same_and_hands_over_ten_times() {
         let printed = plyvel(shared.path(), library, &format!("round {round}"));
         assert_eq!(printed, format!("{} entries\n", (round + 1) * 1000), "round {round}");
     }
+}
+
+#[test]
+fn hostile_callers_under_the_address_sanitizer() {
+    let Some(libraries) = libraries() else { return };
+    let program = compiled("hostile.cc", &[OsStr::new("-fsanitize=address,undefined")]);
+    assert_eq!(transcript(&program, Some(&libraries.ours.join("lib"))), "survived\n");
 }

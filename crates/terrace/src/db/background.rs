@@ -334,6 +334,13 @@ impl DbCore {
         self.env.schedule(Lane::Compaction, Box::new(job));
     }
 
+    /// Moves a file to `lost/`, where it is kept and does no harm.
+    pub(super) fn move_to_lost(&self, name: &str) -> Result<()> {
+        let lost = self.path(filename::LOST_DIR);
+        self.env.create_dir(&lost, self.options.dir_mode)?;
+        self.env.rename(&self.path(name), &lost.join(name))
+    }
+
     /// Removes a log that is not needed any more; a damaged one moves to `lost/`.
     fn retire_log(&self, number: u64) {
         let name = filename::log(number);
@@ -341,11 +348,7 @@ impl DbCore {
         let damaged = self.state.lock().damaged_logs.remove(&number);
         let result = match damaged {
             false => self.env.remove(&path),
-            true => {
-                let lost = self.path(filename::LOST_DIR);
-                let moved = self.env.create_dir(&lost, self.options.dir_mode);
-                moved.and_then(|()| self.env.rename(&path, &lost.join(&name)))
-            }
+            true => self.move_to_lost(&name),
         };
         // A leftover is harmless: the next open tries again.
         if let Err(error) = result {

@@ -92,8 +92,9 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     core.announce(&recovered);
     if !core.options.read_only {
         env.set_background_threads(core.options.background_threads);
+        let was_cut = recovered.was_damaged();
         core.start_writing(recovered, &logs, reuse)?;
-        core.clean_up(&leftovers);
+        core.clean_up(&leftovers, was_cut);
     }
     Ok(core)
 }
@@ -402,18 +403,28 @@ impl DbCore {
     }
 
     /// Removes what earlier runs left behind. A failure leaves it to the next open.
-    fn clean_up(&self, leftovers: &Leftovers) {
-        let remove = |name: &String| {
-            if self.env.remove(&self.path(name)).is_ok() {
-                self.log(format!("removed {name}, which nothing needs"));
+    ///
+    /// Where recovery cut the history, the MANIFEST may have lost its end rather than the logs theirs, and a table that
+    /// it does not name may be all there is of some writes: then tables are kept under `lost/`, where repair and
+    /// people find them.
+    fn clean_up(&self, leftovers: &Leftovers, was_cut: bool) {
+        let retire = |name: &String| {
+            let is_table = matches!(filename::parse(name), Some((FileKind::Table, _)));
+            let retired = match was_cut && is_table {
+                true => self.move_to_lost(name),
+                false => self.env.remove(&self.path(name)),
+            };
+            match retired {
+                Ok(()) => self.log(format!("retired {name}, which nothing needs")),
+                Err(error) => self.log(format!("could not retire {name}: {error}")),
             }
         };
-        leftovers.never_used.iter().for_each(remove);
+        leftovers.never_used.iter().for_each(retire);
         if leftovers.given_up.is_empty() {
             return;
         }
         match self.versions.lock().prepare() {
-            Ok(()) => leftovers.given_up.iter().for_each(remove),
+            Ok(()) => leftovers.given_up.iter().for_each(retire),
             Err(error) => self.log(format!("obsolete files are kept: {error}")),
         }
     }

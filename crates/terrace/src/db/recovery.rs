@@ -55,6 +55,11 @@ pub(super) struct Recovered {
 }
 
 impl Recovered {
+    /// Whether something was wrong with the logs.
+    pub(super) fn was_damaged(&self) -> bool {
+        !self.damage.is_empty()
+    }
+
     /// Whether there is something in the logs that the next recovery must not meet again.
     pub(super) fn is_cut(&self) -> bool {
         !self.damage.is_empty() || self.leaves_gap

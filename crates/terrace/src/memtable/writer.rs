@@ -19,7 +19,7 @@ use crate::base::internal_key::InternalOrder;
 const POOR_HEAD_BITS: u32 = 32;
 
 /// A node on the way from the root to a leaf, and the position at which a new next sibling of the child goes; in the
-/// leaf, at which the new entry goes.
+/// leaf, at which the new entry goes. Splits on the way keep it so: one entry may split a node more than once.
 #[derive(Clone, Copy)]
 struct Step {
     node: NonNull<Node>,
@@ -95,11 +95,12 @@ impl TreeWriter {
     }
 
     /// Makes a node the root.
-    fn grow(&mut self, shape: Shape, prefix: Prefix, entries: &[Entry]) {
+    fn grow(&mut self, shape: Shape, prefix: Prefix, entries: &[Entry]) -> NonNull<Node> {
         let root = create(&mut self.nodes, shape, prefix, entries, None);
         self.spine.push(root);
         // SAFETY: complete, and in the tree's arena.
         unsafe { self.tree.set_root(root) };
+        root
     }
 
     /// Finds the way to where `target` goes.
@@ -131,7 +132,10 @@ impl TreeWriter {
     fn add(&mut self, level: usize, key: Bound<'_>, pointer: *mut u8) {
         loop {
             let Some(Step { node: place, at }) = self.step(level) else {
-                self.add_root(key, pointer);
+                let root = self.add_root(key, pointer);
+                if let Some(node) = root.filter(|_| !self.path.is_empty()) {
+                    self.path.push(Step { node, at: 1 });
+                }
                 return;
             };
             // SAFETY: a node of the tree, which lives as long as the arena; nothing below frees it.
@@ -170,22 +174,27 @@ impl TreeWriter {
             // SAFETY: just created.
             let low = unsafe { right.as_ref() }.low_bound();
             // A newer entry of the user key that the right node begins with belongs there, though it comes before.
-            if at > kept || (at == kept && low.is_before(&self.tree.order, &key)) {
+            let goes_right = at > kept || (at == kept && low.is_before(&self.tree.order, &key));
+            if goes_right {
                 self.path[level] = Step { node: right, at: at - kept };
             }
             self.add(level + 1, low, right.as_ptr().cast());
+            // Should the right node be split once more, for the sake of prefixes, its next sibling goes behind it.
+            if goes_right {
+                self.path[level + 1].at += 1;
+            }
         }
     }
 
     /// Puts a root above the root, whose new next sibling begins at `key`.
-    fn add_root(&mut self, key: Bound<'_>, pointer: *mut u8) {
+    fn add_root(&mut self, key: Bound<'_>, pointer: *mut u8) -> Option<NonNull<Node>> {
         let order = &self.tree.order;
-        let Some(old) = self.tree.root() else { return };
+        let old = self.tree.root()?;
         let shape = Shape { level: old.shape.level + 1, ..old.shape };
         let prefix = prefix_of_edge(order, old.low_bound().user_key, key.user_key);
         let old = Entry { head: 0, pointer: ptr::from_ref(old).cast_mut().cast() };
         let new = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
-        self.grow(shape, prefix, &[old, new]);
+        Some(self.grow(shape, prefix, &[old, new]))
     }
 
     /// Adds an entry behind the last node of a level, in a node of its own, so that entries in order fill nodes.
@@ -216,6 +225,9 @@ impl TreeWriter {
             }
         }
         self.spine[level] = right;
+        if let Some(step) = self.path.get_mut(level) {
+            *step = Step { node: right, at: 0 };
+        }
         // SAFETY: just created.
         let low = unsafe { right.as_ref() }.low_bound();
         self.add(level + 1, low, right.as_ptr().cast());

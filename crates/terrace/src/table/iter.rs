@@ -97,14 +97,6 @@ impl TableIter {
         }
     }
 
-    /// After damage, goes to the first entry of the next block. For whoever saves what can be saved; `status` forgets.
-    pub(crate) fn skip_damage(&mut self) {
-        if self.failure.is_some() && self.enter(self.at.wrapping_add(1)) {
-            self.block.seek_to_first();
-            self.settle_forward();
-        }
-    }
-
     /// Goes on to later blocks until there is an entry, an end, or damage.
     fn settle_forward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {

@@ -8,7 +8,7 @@
 //! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that does not fit.
 //! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the bytewise order).
 //! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is read without it, and
-//!    [`Table::for_each_block`] reports it.
+//!    [`Table::for_each_meta_block`] reports it.
 
 use std::sync::Arc;
 
@@ -189,16 +189,8 @@ impl Table {
         size_of::<Self>() + self.name.capacity() + self.index.memory_usage() + filter + self.slots.memory_usage()
     }
 
-    /// Reads and checks every block of the file past all caches, data blocks first, and says how each of them is:
-    /// offset, size, result.
-    pub(crate) fn for_each_block(&self, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
-        for &handle in self.index.handles() {
-            visit(handle.offset, handle.size, self.check_data_block(handle));
-        }
-        self.for_each_meta_block(visit);
-    }
-
-    /// [`Table::for_each_block`] without the data blocks.
+    /// Reads and checks every block that holds no entries, past all caches, and says how each of them is: offset, size,
+    /// result.
     pub(crate) fn for_each_meta_block(&self, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
         if let Ok(entries) = self.metaindex() {
             for (name, handle) in entries {
@@ -209,16 +201,6 @@ impl Table {
         visit(self.footer.metaindex.offset, self.footer.metaindex.size, self.metaindex().map(drop));
         let index = read_block(&self.file, self.footer.index, &self.name).map(drop);
         visit(self.footer.index.offset, self.footer.index.size, index.map_err(|error| error.context("index")));
-    }
-
-    fn check_data_block(&self, handle: BlockHandle) -> Result<()> {
-        let mut iter = BlockIter::new(self.order.tag_size());
-        iter.set_block(Some(Arc::new(self.load(handle)?)));
-        iter.seek_to_first();
-        while iter.valid() {
-            iter.next();
-        }
-        iter.damage().map_or(Ok(()), |damage| Err(damaged(&self.name, handle, damage)))
     }
 
     pub(super) fn order(&self) -> &TableOrder {

@@ -148,11 +148,6 @@ impl TableBuilder {
         self.properties.entries
     }
 
-    /// The key added last; nothing before the first.
-    pub(crate) fn last_key(&self) -> &[u8] {
-        self.data.last_key()
-    }
-
     /// Writes the rest of the table. Neither syncs nor closes the file.
     pub(crate) fn finish(mut self) -> Result<FinishedTable> {
         self.check_alive()?;
