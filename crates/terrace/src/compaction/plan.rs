@@ -49,6 +49,19 @@ pub(crate) enum Reason {
     Quiet,
 }
 
+impl Reason {
+    /// For the info log.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Reason::Size => "the level was full",
+            Reason::Manual => "asked for",
+            Reason::Tombstones => "mostly tombstones",
+            Reason::Seeks => "reads looked there in vain",
+            Reason::Quiet => "reads and no writes",
+        }
+    }
+}
+
 /// What the planner needs to know besides the version.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanSettings {

@@ -124,7 +124,12 @@ impl DbCore {
         let bytes = output.as_ref().map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
         let table = output.map(|output| output.file.number);
-        self.log(format!("flushed logs {:?} to table {table:?} at level {level}: {bytes} bytes", immutable.logs));
+        let logs: Vec<_> = immutable.logs.iter().map(|&log| filename::log(log)).collect();
+        let logs = logs.join(", ");
+        self.log(match table {
+            Some(number) => format!("flushed {logs} to table {number:06} at level {level}: {bytes} bytes"),
+            None => format!("left {logs} behind, which held nothing that is needed"),
+        });
         self.tell(&Event::FlushFinished { table, level, bytes, duration: Duration::from_micros(micros) });
         Ok(())
     }
@@ -264,11 +269,12 @@ impl DbCore {
         if !plan.is_move {
             self.log(format!(
                 "merged {} + {} tables of levels {level} and {output_level} into {}: {bytes_read} bytes into \
-                 {bytes_written} in {duration:.2?} ({:?})",
+                 {bytes_written} in {:.3} s: {}",
                 plan.inputs[0].len(),
                 plan.inputs[1].len(),
                 outputs.len(),
-                plan.reason,
+                duration.as_secs_f64(),
+                plan.reason.describe(),
             ));
         }
         self.tell(&Event::CompactionFinished {
