@@ -175,6 +175,8 @@ impl fmt::Debug for MemTableIter {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod check;
 #[cfg(all(test, loom))]
 mod interleavings;
 #[cfg(all(test, not(loom)))]

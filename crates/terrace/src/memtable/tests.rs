@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::check::check;
 use super::*;
 use crate::base::comparator::{Comparator, KeyOrder};
 use crate::base::internal_key::{MAX_SEQUENCE, ParsedKey, encode};
@@ -45,7 +46,31 @@ fn random_key(random: &mut Random, shape: u64) -> Vec<u8> {
         }
         3 => random.below(1 << 20).to_be_bytes().to_vec(),
         4 => random.below(1 << 20).to_le_bytes().to_vec(),
-        _ => vec![0; random.below(40) as usize],
+        5 => vec![0; random.below(40) as usize],
+        // Prefixes within prefixes, some longer than a node can skip.
+        6 => {
+            let mut key = Vec::new();
+            for _ in 0..random.below(5) {
+                let part = [&b"a"[..], b"tenant/", b"user:0000000", &[b'x'; 130]][random.below(4) as usize];
+                key.extend_from_slice(part);
+            }
+            key.extend_from_slice(&(random.below(3000) as u16).to_be_bytes());
+            key
+        }
+        // Groups that share much, and single keys between them.
+        7 => {
+            let group = random.below(20) as u8;
+            let within = random.below(500) as u16;
+            if random.below(20) == 0 {
+                vec![group, 9]
+            } else {
+                [&[group][..], &[7; 20], &within.to_be_bytes()].concat()
+            }
+        }
+        _ => {
+            let shape = random.below(8);
+            random_key(random, shape)
+        }
     }
 }
 
@@ -66,6 +91,7 @@ fn entry(iter: &MemTableIter) -> Entry {
 
 fn matches_model(table: &Arc<MemTable>, model: &Model, random: &mut Random, shape: u64, last: u64) {
     assert_eq!(table.len(), model.len());
+    assert_eq!(check(&table.tree), model.len());
     let expected: Vec<_> = model.iter().map(|((key, tag), value)| (key.clone(), tag.0, value.clone())).collect();
     let mut iter = table.iter();
     assert!(!iter.valid());
@@ -116,7 +142,7 @@ fn equals_a_map() {
     for seed in 0..60 {
         println!("seed {seed}");
         let mut random = Random(seed);
-        let shape = random.below(6);
+        let shape = random.below(9);
         let (mut writer, table) = MemTable::new(InternalOrder::default(), 1 << random.below(20));
         let mut model = Model::new();
         let operations = 1 + random.below(3000);
@@ -208,6 +234,7 @@ fn equal_internal_keys_are_kept_latest_first() {
     for n in 0..300u32 {
         writer.insert(1, EntryKind::Value, b"key", &n.to_le_bytes());
     }
+    assert_eq!(check(&table.tree), 300);
     assert_eq!(table.get(b"key", 1).map(|(_, value)| value.to_vec()), Some(299u32.to_le_bytes().to_vec()));
     let mut iter = table.iter();
     iter.seek(&encode(b"key", 1, EntryKind::Value));
@@ -253,7 +280,10 @@ fn readers_see_whole_entries_while_a_writer_adds() {
     let published = AtomicU64::new(0);
     let done = AtomicBool::new(false);
     // The key that write `n` goes to: a permutation for each round, so that each key's versions are known.
-    let key_of = |n: u64| format!("{:016}", (n * 7919) % KEYS).into_bytes();
+    let key_of = |n: u64| {
+        let k = (n * 7919) % KEYS;
+        format!("{}{k:016}", ["", "group/one/", "group/two/of/longer/name/"][k as usize % 3]).into_bytes()
+    };
     let value_of = |n: u64| n.to_le_bytes().repeat(1 + n as usize % 5);
     std::thread::scope(|scope| {
         for reader in 0..2 {
@@ -298,14 +328,7 @@ fn readers_see_whole_entries_while_a_writer_adds() {
             done.store(true, Ordering::Release);
         });
     });
-    let mut iter = table.iter();
-    iter.seek_to_first();
-    let mut count = 0;
-    while iter.valid() {
-        count += 1;
-        iter.next();
-    }
-    assert_eq!(count, WRITES);
+    assert_eq!(check(&table.tree) as u64, WRITES);
 }
 
 /// Keys of one table that share long prefixes with some and nothing with others: a node may have to be split more than

@@ -18,6 +18,9 @@ use crate::base::internal_key::InternalOrder;
 /// Two heads that agree in this many of their upper bits have too little left to tell keys apart by.
 const POOR_HEAD_BITS: u32 = 32;
 
+/// Heads are worth computing anew if less than this many of their bytes are still the same in all keys.
+const GOOD_HEAD: usize = 5;
+
 /// A node on the way from the root to a leaf, and the position at which a new next sibling of the child goes; in the
 /// leaf, at which the new entry goes. Splits on the way keep it so: one entry may split a node more than once.
 #[derive(Clone, Copy)]
@@ -162,7 +165,7 @@ impl TreeWriter {
                 unsafe { node.put(at, entry) };
                 return;
             }
-            if at == count && node.next().is_none() {
+            if at == count && (!fits || node.next().is_none()) {
                 self.extend(level, node, key, pointer);
                 return;
             }
@@ -197,12 +200,20 @@ impl TreeWriter {
         Some(self.grow(shape, prefix, &[old, new]))
     }
 
-    /// Adds an entry behind the last node of a level, in a node of its own, so that entries in order fill nodes.
+    /// Adds an entry behind the last of a node, in a next node of its own: at the end of a level, so that entries in
+    /// order fill nodes, and elsewhere if it shares too little with the others.
     fn extend(&mut self, level: usize, node: &Node, key: Bound<'_>, pointer: *mut u8) {
         let order = &self.tree.order;
         let state = node.state();
         let before = node.bound(state.slot(state.count() - 1)).user_key;
-        let prefix = prefix_of_edge(order, before, key.user_key);
+        let next = node.next();
+        let prefix = match next.filter(|_| order.keys.is_bytewise()) {
+            Some(next) => {
+                let skip = common_prefix(key.user_key, next.low_bound().user_key).min(MAX_SKIP);
+                Prefix { skip, confined: true }
+            }
+            None => prefix_of_edge(order, before, key.user_key),
+        };
         let shape = if level == 0 {
             let is_new_key = compare_keys(order, before, key.user_key).is_ne();
             let low_tag = if is_new_key { BEFORE_ALL } else { key.tag };
@@ -215,7 +226,7 @@ impl TreeWriter {
             Shape { level: node.shape.level, ..child.shape }
         };
         let entry = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
-        let right = create(&mut self.nodes, shape, prefix, &[entry], None);
+        let right = create(&mut self.nodes, shape, prefix, &[entry], next.map(NonNull::from));
         // SAFETY: complete, and of the same arena.
         unsafe { node.split_off(state.count(), right) };
         if !node.is_confined() && !node.shape.leftmost {
@@ -224,7 +235,9 @@ impl TreeWriter {
                 node.confine();
             }
         }
-        self.spine[level] = right;
+        if next.is_none() {
+            self.spine[level] = right;
+        }
         if let Some(step) = self.path.get_mut(level) {
             *step = Step { node: right, at: 0 };
         }
@@ -309,7 +322,8 @@ fn prefix_of_edge(order: &InternalOrder, a: &[u8], b: &[u8]) -> Prefix {
     Prefix { skip, confined: skip == 0 }
 }
 
-/// A longer prefix for a node, if there is one: better what its bounds share, else what its keys share. `keys` are
+/// A longer prefix for a node, if there is one: better what its bounds share, unless what its keys share is so much
+/// longer that heads would be of no use. `keys` are
 /// the lower bound (`low_is_bound`: a true one), the first and the last; `end` is the next node's lower bound.
 fn choose_prefix(
     order: &InternalOrder,
@@ -321,12 +335,13 @@ fn choose_prefix(
     if !order.keys.is_bytewise() {
         return old;
     }
-    if let Some(end) = end.filter(|_| low_is_bound) {
-        let skip = common_prefix(low, end).min(MAX_SKIP);
-        if skip >= old.skip {
-            return Prefix { skip, confined: true };
-        }
+    let of_bounds = end.filter(|_| low_is_bound).map(|end| common_prefix(low, end).min(MAX_SKIP));
+    let of_keys = common_prefix(low, first).min(common_prefix(low, last));
+    let of_keys = of_keys.min(first.len().saturating_sub(8)).min(MAX_SKIP);
+    match of_bounds.filter(|&skip| skip >= old.skip) {
+        Some(skip) if of_keys < skip + GOOD_HEAD => Prefix { skip, confined: true },
+        _ if of_keys > old.skip => Prefix { skip: of_keys, confined: false },
+        Some(skip) => Prefix { skip, confined: true },
+        None => old,
     }
-    let skip = common_prefix(low, first).min(common_prefix(low, last)).min(first.len().saturating_sub(8)).min(MAX_SKIP);
-    if skip > old.skip { Prefix { skip, confined: false } } else { old }
 }
