@@ -33,7 +33,7 @@ lint:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib --quiet
 
 test: peers lint
-	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked
+	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked --no-fail-fast
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
 
