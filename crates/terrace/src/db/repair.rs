@@ -66,7 +66,8 @@ pub struct RepairReport {
 ///
 /// A healthy database stays as it is. From a damaged one everything is saved that can still be read: tables block by
 /// block, logs batch by batch; of several versions of a key the newest by sequence number wins. Where the newest
-/// version of a key, or its deletion, is lost with a damaged block, an older one comes to light. Damaged and replaced
+/// version of a key, or its deletion, is lost with a damaged block, an older one comes to light; so may one that lies in
+/// a table which a killed process had replaced but not yet removed, if no MANIFEST is left to tell. Damaged and replaced
 /// files move to the directory `lost` inside `path`.
 ///
 /// Fails with `InvalidArgument` if there is nothing of a database, or if it is ordered by another comparator than that
