@@ -3,85 +3,14 @@
 //!
 //! Where there is no compiler or no LevelDB the tests say SKIPPED, and fail under `CI`.
 
+mod libraries;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{env, fs, thread};
+use std::path::Path;
+use std::process::Command;
 
-const CRATE: &str = env!("CARGO_MANIFEST_DIR");
-
-/// Both libraries.
-struct Libraries {
-    /// The directory that `tools/build-dropin` filled.
-    ours: PathBuf,
-    /// Debian's `libleveldb.so.1d`.
-    debian: PathBuf,
-}
-
-/// Says why a test does nothing; under `CI` that is a failure.
-fn skip(reason: &str) {
-    assert!(env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "0"), "under CI: {reason}");
-    eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
-}
-
-/// Builds the drop-in once, in the profile of this test, and finds Debian's library.
-fn libraries() -> Option<&'static Libraries> {
-    static FOUND: OnceLock<Option<Libraries>> = OnceLock::new();
-    FOUND.get_or_init(find_libraries).as_ref()
-}
-
-fn find_libraries() -> Option<Libraries> {
-    let compiler = Command::new("g++").arg("-print-file-name=libleveldb.so").output();
-    let Ok(answer) = compiler else {
-        skip("there is no g++");
-        return None;
-    };
-    let debian = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
-    let Ok(debian) = fs::canonicalize(debian).map(|file| file.with_file_name("libleveldb.so.1d")) else {
-        skip("libleveldb-dev is not installed");
-        return None;
-    };
-    let profile_dir = env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
-    let profile = profile_dir.file_name().unwrap().to_str().unwrap().to_owned();
-    let ours = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dropin");
-    let script = Path::new(CRATE).join("../../tools/build-dropin");
-    let mut build = Command::new(script);
-    build.arg(&ours).env("DROPIN_PROFILE", if profile == "debug" { "dev" } else { &profile });
-    build.env("CARGO_TARGET_DIR", profile_dir.parent().unwrap());
-    succeeded(build);
-    Some(Libraries { ours, debian })
-}
-
-/// Runs a command that must succeed.
-fn succeeded(mut command: Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
-    output
-}
-
-/// Compiles a program of `tests/programs`, with Debian's headers unless `flags` say otherwise.
-fn compiled(source: &str, flags: &[&OsStr]) -> PathBuf {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("{}_{}", source.replace('.', "_"), COUNT.fetch_add(1, Ordering::Relaxed));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let source = Path::new(CRATE).join("tests/programs").join(source);
-    let is_c = source.extension() == Some(OsStr::new("c"));
-    let mut compile = Command::new(if is_c { "gcc" } else { "g++" });
-    compile.args(if is_c { ["-std=c11", "-D_GNU_SOURCE"] } else { ["-std=c++17", "-D_GNU_SOURCE"] });
-    compile
-        .args(["-O1", "-g", "-Wall"])
-        .args(flags)
-        .arg("-o")
-        .arg(&program)
-        .arg(source)
-        .args(["-lleveldb", "-pthread"]);
-    succeeded(compile);
-    program
-}
+use libraries::{CRATE, compiled, libraries, skip, succeeded};
 
 /// What `program` prints with one of the libraries, in a fresh directory.
 fn transcript(program: &Path, library: Option<&Path>) -> String {
