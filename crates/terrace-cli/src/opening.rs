@@ -147,8 +147,8 @@ impl WriteArgs {
         options
     }
 
-    /// Opens a database for a few writes. The log and the MANIFEST that are there are continued, so that a series of
-    /// small commands does not leave a series of small tables.
+    /// Opens a database for a few writes. The log that is there is continued, so that a series of small commands does not
+    /// leave a series of small tables.
     pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
         open(path, self.options(path).reuse_logs(true), missing)
     }

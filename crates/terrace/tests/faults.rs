@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use terrace::{Db, Env, ErrorKind};
+use terrace::{Db, Env, ErrorKind, WriteOptions};
 use terrace_testkit::campaign::{chosen_seed, panics};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::History;
@@ -193,6 +193,55 @@ fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
     if let Err(error) = after(fs, settings, history, history.required(at)) {
         panic!("{error}");
     }
+}
+
+/// The system may go on showing what a failed sync did not write. A log that holds such data is not continued.
+#[test]
+fn what_a_failed_sync_left_is_not_built_upon() {
+    for log_kind in [LogKind::Plain, LogKind::Prepared] {
+        let settings = OptionSet { reuse_logs: true, ..OptionSet::default() };
+        let fs = SimFs::new();
+        fs.set_log_kind(log_kind);
+        let open = |fs: &SimFs| Db::open(PATH, settings.options(fs.env())).expect("open");
+        let put = |db: &Db, key: &str, options| {
+            let mut batch = terrace::WriteBatch::new();
+            batch.put(key, vec![b'v'; 3000]);
+            db.write(&batch, options)
+        };
+        let keys: Vec<_> = (0..10).map(|n| format!("key{n}")).collect();
+        let db = open(&fs);
+        keys.iter().for_each(|key| put(&db, key, WriteOptions::new()).expect("put"));
+        let kinds = vec![OpKind::Sync];
+        fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(0, Fault::Io, false) }));
+        put(&db, "failed", WriteOptions::sync()).expect_err("the sync fails");
+        fs.set_faults(None);
+        drop(db);
+        let db = open(&fs);
+        put(&db, "synced", WriteOptions::sync()).expect("put");
+        let db = open(&fs.power_loss(PowerLoss::STRICT));
+        for key in keys.iter().map(String::as_str).chain(["synced"]) {
+            assert!(db.get(key).expect("get").is_some(), "{log_kind:?}: {key} is lost");
+        }
+        drop(db);
+    }
+}
+
+/// What is known to be on disk is continued, so that small commands one after another make no tables.
+#[test]
+fn a_log_that_marks_cover_is_continued() {
+    let settings = OptionSet { reuse_logs: true, ..OptionSet::default() };
+    let fs = file_system(&settings);
+    for n in 0..5u8 {
+        let db = Db::open(PATH, settings.options(fs.env())).expect("open");
+        db.put([n], [n]).expect("put");
+        db.close().expect("close");
+    }
+    let names = fs.names(Path::new(PATH));
+    let logs = names.iter().filter(|name| name.ends_with(".log")).count();
+    let tables = names.iter().filter(|name| name.ends_with(".ldb")).count();
+    assert_eq!((logs, tables), (1, 0), "{names:?}");
+    let db = Db::open(PATH, settings.options(fs.power_loss(PowerLoss::STRICT).env())).expect("open");
+    assert_eq!(read_all(&db).expect("read").len(), 5);
 }
 
 /// A seed for hangs and races that only show at random moments.

@@ -381,6 +381,10 @@ impl DbCore {
             self.closed.store(true, Ordering::SeqCst);
             return Ok(());
         }
+        if self.options.reuse_logs && self.check_writable().is_ok() && !self.view.load().memtable.is_empty() {
+            // So that the next open can continue the log. If it fails, the next open writes a table instead.
+            let _ = self.sync_log(self.visible_sequence());
+        }
         let mut guard = self.commit.lock();
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());

@@ -127,7 +127,7 @@ impl DbCore {
     }
 
     /// Waits until everything up to `sequence` is durable.
-    fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
+    pub(super) fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
         let appended = || self.visible_sequence();
         let synced = self.log_sync.wait(sequence, appended, || self.sparing(|| self.env.sync_dir(&self.dir)));
         let durable = match synced {

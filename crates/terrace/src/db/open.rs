@@ -4,8 +4,9 @@
 //! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
 //! 2. What the logs hold is in memtables when `open` returns and becomes tables in the background; until then the
 //!    MANIFEST still names those logs, so that a crash at any step replays them again.
-//! 3. No write is acknowledged before those tables are durable, unless the log is continued: a second recovery must
-//!    not find new writes behind old damage, or behind data that only the system's cache still held.
+//! 3. No write is acknowledged before those tables are durable, unless the log is continued, of which durability marks
+//!    say that all it holds had reached the disk: a second recovery must not find new writes behind old damage, or
+//!    behind data that only the system's cache still held.
 //! 4. Only files that carry the database's own names and that neither the MANIFEST nor recovery needs are removed.
 
 use std::collections::BTreeSet;
@@ -79,21 +80,15 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
         // The names found, CURRENT above all, before any new one.
         env.sync_dir(dir)?;
     }
-    let reuse =
-        options.reuse_logs && !options.read_only && sync_found(env.as_ref(), dir, manifest_number, &logs).is_ok();
-    let reuse_manifest = (reuse && state.ends_clean).then_some(state.end);
-    let mut versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
+    let versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
     files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
-    if let Some(end) = reuse_manifest.filter(|&end| end < options.max_file_size as u64) {
-        versions.reuse_manifest(end)?;
-    }
     let parts = Parts { dir: dir.to_owned(), options, order, versions, graveyard, logger, lock };
     let core = parts.assemble(&recovered);
     core.announce(&recovered);
     if !core.options.read_only {
         env.set_background_threads(core.options.background_threads);
         let was_cut = recovered.was_damaged();
-        core.start_writing(recovered, &logs, reuse)?;
+        core.start_writing(recovered, &logs)?;
         core.clean_up(&leftovers, was_cut);
     }
     Ok(core)
@@ -123,21 +118,6 @@ fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Ok(()),
         result => result,
     })
-}
-
-/// Makes what was found durable before it is continued: a process that was killed may have left it to the system.
-///
-/// Files that are not continued are not trusted this far. After a failed sync the system may show data that no later
-/// sync writes; so what the logs hold is written anew, to tables, before another write is acknowledged, and what the
-/// MANIFEST says, to a fresh one, before anything is removed.
-fn sync_found(env: &dyn Env, dir: &Path, manifest_number: u64, logs: &[u64]) -> Result<()> {
-    let found = logs.iter().map(|&log| filename::log(log)).chain([filename::manifest(manifest_number)]);
-    for name in found {
-        let mut file = env.open_append(&dir.join(name))?;
-        file.sync()?;
-        file.close()?;
-    }
-    Ok(())
 }
 
 /// The number of the MANIFEST in force, of a fresh database if there was none and one may be created.
@@ -323,8 +303,8 @@ impl DbCore {
     }
 
     /// Gives the recovered memtables to the flusher and starts or continues a log.
-    fn start_writing(self: &Arc<Self>, mut recovered: Recovered, logs: &[u64], reuse: bool) -> Result<()> {
-        let continued = match reuse {
+    fn start_writing(self: &Arc<Self>, mut recovered: Recovered, logs: &[u64]) -> Result<()> {
+        let continued = match self.options.reuse_logs {
             true => recovered.take_reusable(),
             false => None,
         };
@@ -391,6 +371,7 @@ impl DbCore {
     fn continue_log(&self, recovered: RecoveredMemtable, number: u64, end: u64) -> Result<Commit> {
         let file = self.env.open_append(&self.path(&filename::log(number)))?;
         let (file, syncer) = crate::env::with_syncer(file);
+        self.log_sync.flushed(number, recovered.last_sequence);
         self.log_sync.start_log(number, syncer);
         Ok(Commit {
             memtable: recovered.writer,

@@ -164,8 +164,8 @@ impl Options {
         compression: Compression = |v| v;
         /// Compression by level, overriding `compression`; the last entry holds for all deeper levels. Default: empty.
         compression_per_level: Vec<Compression> = |v| v;
-        /// Continue with the newest log and MANIFEST at open instead of starting new ones, where that is safe.
-        /// Default: false.
+        /// Continue with the newest log at open instead of writing what it holds to a table, if everything in it is known
+        /// to be on disk: a close syncs the log for this. Default: false.
         reuse_logs: bool = |v| v;
         /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64. Default: 2.
         background_threads: usize = |v| v;

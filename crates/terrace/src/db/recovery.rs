@@ -50,7 +50,7 @@ pub(super) struct Recovered {
     /// Whether the next sequence number does not follow the last one in the logs, because the MANIFEST knows of
     /// later writes (LevelDB records what it has handed out, not what is durable).
     leaves_gap: bool,
-    /// The newest log and where it ends, if the file ends there too, so that it can be appended to.
+    /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
 }
 
@@ -75,6 +75,9 @@ impl Recovered {
         self.memtables.pop().map(|memtable| (memtable, log, end))
     }
 }
+
+/// The least unit in which systems and disks write files back.
+const SECTOR: u64 = 512;
 
 /// Which sequence number the next batch must have.
 #[derive(Clone, Copy)]
@@ -114,6 +117,8 @@ struct Progress {
     /// Something valid lies behind the problem.
     more_behind: bool,
     salvaged: Vec<Damage>,
+    /// Where the last batch ends in the log being read.
+    end_of_batches: u64,
 }
 
 impl Replay<'_> {
@@ -127,6 +132,7 @@ impl Replay<'_> {
             problem: None,
             more_behind: false,
             salvaged: Vec::new(),
+            end_of_batches: 0,
         };
         let mut reusable = None;
         for (index, &log) in logs.iter().enumerate() {
@@ -135,6 +141,11 @@ impl Replay<'_> {
         }
         let damage = self.judge(&mut progress, logs)?;
         let last_sequence = progress.last_sequence;
+        // A log is continued only if every byte of it is certainly on disk, or will be with the next append. After a
+        // failed sync the system may show bytes that no later sync writes: only marks tell. The marks that follow the
+        // last batch were themselves never synced, so they must lie in the sector that the next append rewrites.
+        let end_of_batches = progress.end_of_batches / SECTOR;
+        reusable = reusable.filter(|(_, end)| progress.durable >= last_sequence && end / SECTOR == end_of_batches);
         let leaves_gap = matches!(progress.next, Some(Expected::Exactly(next)) if next != last_sequence + 1);
         let (mut memtables, empty): (Vec<_>, Vec<_>) =
             progress.memtables.into_iter().partition(|memtable| !memtable.writer.table().is_empty());
@@ -152,6 +163,7 @@ impl Replay<'_> {
         let path = self.dir.join(&file);
         let handle = self.env.open_random(&path, ReadAccess::Pread)?;
         let size = handle.size();
+        progress.end_of_batches = 0;
         // What a gap may hide shows in the sequence numbers behind it.
         let mut reader = LogReader::new(handle, path.display().to_string()).tolerating_gaps();
         if let Some(last) = progress.memtables.last_mut()
@@ -163,8 +175,13 @@ impl Replay<'_> {
         }
         loop {
             match reader.next()? {
-                LogItem::Record { data, offset, .. } => match BatchView::parse(data) {
-                    Ok(batch) => self.take_batch(batch, log, &path, offset, progress)?,
+                LogItem::Record { data, offset, end } => match BatchView::parse(data) {
+                    Ok(batch) => {
+                        if batch.count > 0 {
+                            progress.end_of_batches = end;
+                        }
+                        self.take_batch(batch, log, &path, offset, progress)?;
+                    }
                     Err(error) => {
                         let message = format!("{} at offset {offset}: {}", path.display(), error.message());
                         self.meet(Problem { file: file.clone(), message, log }, progress)?;

@@ -22,9 +22,6 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
-    /// Where the last record ends, and whether the file ends there too: only then may it be appended to.
-    pub(crate) end: u64,
-    pub(crate) ends_clean: bool,
     /// What is wrong with the last record.
     pub(crate) torn: Option<String>,
     pub(crate) edits: u64,
@@ -71,7 +68,6 @@ pub(crate) fn read_manifest(
         }
         _ => error,
     })?;
-    let size = file.size();
     let mut reader = LogReader::new(file, place.clone());
     let mut state = ManifestState::default();
     let (mut next_file, mut last_sequence, mut log_number) = (None, None, None);
@@ -79,7 +75,7 @@ pub(crate) fn read_manifest(
     let mut folded = FoldedFiles::default();
     loop {
         match reader.next()? {
-            LogItem::Record { data, offset, end } => {
+            LogItem::Record { data, offset, .. } => {
                 if let Some(damage) = state.torn {
                     return Err(Error::corruption(damage));
                 }
@@ -95,7 +91,6 @@ pub(crate) fn read_manifest(
                     state.previous_log_number = previous;
                 }
                 folded.add(edit).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
-                state.end = end;
                 state.edits += 1;
             }
             LogItem::Damage { reason, .. } => {
@@ -105,7 +100,6 @@ pub(crate) fn read_manifest(
                 if torn {
                     state.torn.get_or_insert_with(|| format!("{place}: torn at offset {offset}"));
                 }
-                state.ends_clean = state.torn.is_none() && state.end == size;
                 break;
             }
         }

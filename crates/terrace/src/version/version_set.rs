@@ -102,13 +102,6 @@ impl VersionSet {
         }
     }
 
-    /// Goes on appending to the MANIFEST that was read, which must end clean.
-    pub(crate) fn reuse_manifest(&mut self, end: u64) -> Result<()> {
-        let path = self.settings.dir.join(filename::manifest(self.manifest_number));
-        self.writer = Some(LogWriter::new(self.settings.env.open_append(&path)?, end));
-        Ok(())
-    }
-
     pub(crate) fn current(&self) -> &Arc<Version> {
         &self.current
     }

@@ -47,7 +47,8 @@ impl LogSync {
         self.state.lock().logs.push(UnsyncedLog { number, syncer, named: false });
     }
 
-    /// Says that everything up to `sequence` is durable in tables and that logs below `number` are not needed.
+    /// Says that everything up to `sequence` is durable already, in tables as a rule, and that logs below `number` are not
+    /// needed.
     pub(crate) fn flushed(&self, number: u64, sequence: SequenceNumber) {
         let mut state = self.state.lock();
         state.logs.retain(|log| log.number >= number);
