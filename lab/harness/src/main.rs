@@ -7,8 +7,8 @@
 mod engine;
 mod machine;
 mod plan;
-mod report;
 mod results;
+mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,8 +20,8 @@ use clap::Parser;
 use engine::{Engine, Task};
 use machine::Machine;
 use plan::{CONFIGURATIONS, Configuration, SECTIONS, Section};
-use report::Report;
 use results::Results;
+use table::Report;
 
 /// Compares Terrace with the real LevelDB, workload by workload.
 ///

@@ -1,0 +1,222 @@
+//! `run.json`: what was run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A run of one suite.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Run {
+    /// [`crate::run::SCHEMA`].
+    pub schema: u32,
+    /// The suite's name, `leveldb-2011`.
+    pub suite: String,
+    /// The suite in words.
+    pub title: String,
+    /// Where the published figures come from.
+    pub source: String,
+    /// The command line that began the run.
+    pub command: String,
+    /// When, in UTC: `2026-11-21T10:00:00Z`.
+    pub began: String,
+    /// How long it has taken, all sessions of a resumed run together.
+    pub seconds: f64,
+    /// Whether every cell has been measured, or has a stated reason.
+    pub complete: bool,
+    /// Entries of a database.
+    pub num: u64,
+    /// Rounds: every cell is measured that often by every engine.
+    pub rounds: u32,
+    /// The first seed; round *r* uses `seed + r`.
+    pub seed: u64,
+    /// Seconds after which one benchmark is cut short; 0 for no limit.
+    pub time_limit: f64,
+    /// Whether this is the suite's short form.
+    #[serde(default)]
+    pub short: bool,
+    /// How the figure of a cell comes from its rounds.
+    #[serde(default)]
+    pub figure: Figure,
+    /// What a reader has to know: scaled down, sections left out, interrupted.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Where it was run.
+    pub machine: Machine,
+    /// The columns of the report, in order; Terrace first.
+    pub engines: Vec<Engine>,
+    /// The sections, in order.
+    pub sections: Vec<Section>,
+}
+
+/// How the figure of a cell comes from its rounds.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// The median.
+    #[default]
+    Median,
+    /// The mean of what is left without the lowest and the highest; of fewer than three rounds the median.
+    MeanWithoutExtremes,
+}
+
+/// The machine.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// Cores that may be used.
+    pub cores: usize,
+    /// Memory.
+    pub memory_mib: u64,
+    /// The operating system and its version.
+    pub kernel: String,
+    /// Type and device of the file system that holds the databases: `ext4 on /dev/vda`.
+    pub file_system: String,
+}
+
+/// A column of the report: an engine, or a variant of one.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Engine {
+    /// `leveldb`, or with a variant `wiredtiger-lsm`.
+    pub id: String,
+    /// The name for readers.
+    pub title: String,
+    /// Its version; empty if it is missing.
+    pub version: String,
+    /// What an asynchronous write promises when it returns.
+    pub asynchronous: String,
+    /// What a synchronous write promises when it returns.
+    pub synchronous: String,
+    /// How it was set up.
+    pub settings: String,
+    /// What it does not promise or cannot do.
+    pub limits: Vec<String>,
+    /// Why an asynchronous write promises less than to have reached the operating system. Such an engine is shown, and
+    /// marked, and does not count as the best of the rest where something is written.
+    #[serde(default)]
+    pub weaker: Option<String>,
+    /// Why it was not run at all.
+    pub missing: Option<String>,
+    /// Which wrong answer kept it from being timed.
+    pub disqualified: Option<String>,
+}
+
+/// A section of a suite.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Section {
+    /// Unique in the suite; fit for a file name.
+    pub id: String,
+    /// In words.
+    pub title: String,
+    /// What it shows, and how it is set up.
+    pub description: String,
+    /// How it is drawn.
+    pub chart: Chart,
+    /// What every engine was asked for: `cache_size`, `write_buffer_size`, `value_size`, …
+    pub settings: Map<String, Value>,
+    /// What is measured, in order.
+    pub cells: Vec<Cell>,
+    /// What the source published for it.
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+/// How a section is drawn.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chart {
+    /// Bars, a group for every cell.
+    Bars,
+    /// Lines over the cells' `x`, for every benchmark.
+    Threads,
+    /// Throughput and latency over time.
+    Series,
+    /// A row for every setting, a column for every benchmark.
+    Settings,
+}
+
+/// One thing measured.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Cell {
+    /// The benchmark's name in `WORKLOADS.md`.
+    pub benchmark: String,
+    /// In words.
+    pub label: String,
+    /// Of the figure, `op/s`.
+    pub unit: String,
+    /// Where the cell stands in a sweep.
+    #[serde(default)]
+    pub x: Option<Axis>,
+    /// What is set otherwise than in the section: `max_open_files=10`.
+    #[serde(default)]
+    pub setting: Option<String>,
+    /// What the writes of the cell wait for.
+    pub durability: Durability,
+    /// Whether anything is written, so that durability matters.
+    #[serde(default)]
+    pub writes: bool,
+}
+
+/// A value on the axis of a sweep.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Axis {
+    /// `threads`, `entries`.
+    pub name: String,
+    /// The value.
+    pub value: f64,
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Every write reaches the operating system before the call returns; nobody waits for the disk.
+    Asynchronous,
+    /// Every write is on the disk before the call returns.
+    Synchronous,
+}
+
+/// A published figure.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Published {
+    /// The cell's benchmark.
+    pub benchmark: String,
+    /// The engine as the source names it.
+    pub engine: String,
+    /// Operations a second, or a multiple of what `relative_to` did.
+    pub value: f64,
+    /// Set where the source gives ratios only: the engine that counts as 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_to: Option<String>,
+    /// The cell's `x`, where a benchmark stands in a section more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<f64>,
+    /// The cell's setting, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<String>,
+    /// What the source says beside the figure: "over", "almost".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl Run {
+    /// The section with an id.
+    #[must_use]
+    pub fn section(&self, id: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.id == id)
+    }
+
+    /// The engine with an id.
+    #[must_use]
+    pub fn engine(&self, id: &str) -> Option<&Engine> {
+        self.engines.iter().find(|engine| engine.id == id)
+    }
+}
+
+impl Engine {
+    /// Whether it is Terrace itself, a variant of it, or the drop-in over it.
+    #[must_use]
+    pub fn is_terrace(&self) -> bool {
+        let id = self.id.as_str();
+        id == "terrace" || id.starts_with("terrace-") || id == "dropin" || id.starts_with("dropin-")
+    }
+}

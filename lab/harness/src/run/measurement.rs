@@ -1,0 +1,233 @@
+//! `measurements.jsonl`: what was measured.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Figure, Spread};
+
+/// What one engine did in one cell in one round.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Measurement {
+    /// The section's id.
+    pub section: String,
+    /// The cell's place in the section, from 0.
+    pub cell: usize,
+    /// The engine's id.
+    pub engine: String,
+    /// The round, from 0.
+    pub round: u32,
+    /// How it ended.
+    pub status: Status,
+    /// Why, unless it is `ok`.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// The work that a writing cell put off.
+    #[serde(default)]
+    pub debt: Option<Debt>,
+    /// What the engine program reported; there is one if the status is `ok` or `truncated`.
+    #[serde(default)]
+    pub result: Option<DriverResult>,
+    /// Throughput and latency interval by interval, if the section asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Interval>,
+}
+
+/// How a measurement ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Measured to the end.
+    Ok,
+    /// Cut short by the time limit: the rate is of what was done.
+    Truncated,
+    /// The engine program ended with an error, or was killed.
+    Failed,
+    /// The engine program did not end in time and was killed.
+    Timeout,
+    /// The engine cannot do this.
+    Unsupported,
+    /// The engine is not installed or cannot be had.
+    Missing,
+    /// The engine gave a wrong answer in the self-test.
+    Disqualified,
+    /// Not attempted, for the reason stated.
+    Skipped,
+}
+
+/// Background work left behind by writes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Debt {
+    /// How long it took to do it.
+    pub seconds: f64,
+    /// How much it wrote.
+    pub bytes_written: u64,
+}
+
+/// What an engine program prints for one benchmark. Fields that it leaves out are 0 or `None`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct DriverResult {
+    /// The benchmark's name.
+    pub benchmark: String,
+    /// The engine's name, without variant.
+    pub engine: String,
+    /// Operations done.
+    pub ops: u64,
+    /// From the common start to the end of the last thread.
+    pub seconds: f64,
+    /// Wall time × threads ÷ operations.
+    pub micros_per_op: f64,
+    /// Operations a second: the figure of a cell.
+    pub ops_per_sec: f64,
+    /// Keys and values a second, in units of 1,048,576 bytes.
+    pub mb_per_sec: f64,
+    /// Latencies of an operation in microseconds.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// 75 in 100 are not above this.
+    pub p75_us: f64,
+    /// 90 in 100.
+    pub p90_us: f64,
+    /// 95 in 100.
+    pub p95_us: f64,
+    /// 99 in 100.
+    pub p99_us: f64,
+    /// 999 in 1,000.
+    pub p999_us: f64,
+    /// 9,999 in 10,000.
+    pub p9999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+    /// User and system time of all threads.
+    pub cpu_seconds: f64,
+    /// What was written to files.
+    pub bytes_written: u64,
+    /// What the database occupies in the end.
+    pub disk_bytes: u64,
+    /// The most memory that was resident during the benchmark.
+    pub peak_memory_bytes: u64,
+    /// Reads that found their key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<u64>,
+    /// The rate of a writer beside the readers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer_ops_per_sec: Option<f64>,
+    /// Whether the time limit cut it short.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// The self-test's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Why it was not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+    /// Whatever else the program said.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// One interval of a benchmark over time.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Interval {
+    /// The benchmark's name.
+    pub series: String,
+    /// The interval's end, in seconds from the benchmark's start.
+    pub second: f64,
+    /// Operations that ended in it. In an interval with none the latencies mean nothing.
+    pub ops: u64,
+    /// Latencies in microseconds: the mean.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// 95 in 100 are not above this.
+    pub p95_us: f64,
+    /// 99 in 100.
+    pub p99_us: f64,
+    /// 999 in 1,000.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+/// Every measurement of a run, in the order in which they were made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measurements {
+    all: Vec<Measurement>,
+}
+
+impl Measurement {
+    /// Whether it has a figure.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        matches!(self.status, Status::Ok | Status::Truncated) && self.result.is_some()
+    }
+
+    fn is_of(&self, section: &str, cell: usize, engine: &str) -> bool {
+        self.section == section && self.cell == cell && self.engine == engine
+    }
+}
+
+impl Measurements {
+    /// No measurements.
+    #[must_use]
+    pub fn new() -> Self {
+        Measurements::default()
+    }
+
+    /// Adds one. It takes the place of an earlier one of the same cell, engine and round.
+    pub fn add(&mut self, measurement: Measurement) {
+        let same = |m: &Measurement| {
+            m.round == measurement.round && m.is_of(&measurement.section, measurement.cell, &measurement.engine)
+        };
+        match self.all.iter().rposition(same) {
+            Some(at) => self.all[at] = measurement,
+            None => self.all.push(measurement),
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Measurement> {
+        self.all.iter()
+    }
+
+    /// What one engine did in one cell, in the order of the rounds.
+    #[must_use]
+    pub fn of(&self, section: &str, cell: usize, engine: &str) -> Vec<&Measurement> {
+        let mut rounds: Vec<&Measurement> = self.iter().filter(|m| m.is_of(section, cell, engine)).collect();
+        rounds.sort_by_key(|m| m.round);
+        rounds
+    }
+
+    /// The operations a second of one engine in one cell over all rounds; `None` if no round has a figure.
+    #[must_use]
+    pub fn rate(&self, figure: Figure, section: &str, cell: usize, engine: &str) -> Option<Spread> {
+        self.summary(figure, section, cell, engine, |result| result.ops_per_sec)
+    }
+
+    /// The same for any number that engine programs report.
+    #[must_use]
+    pub fn summary(
+        &self,
+        figure: Figure,
+        section: &str,
+        cell: usize,
+        engine: &str,
+        number: impl Fn(&DriverResult) -> f64,
+    ) -> Option<Spread> {
+        let rounds = self.of(section, cell, engine);
+        let results = rounds.iter().filter(|m| m.is_measured()).filter_map(|m| m.result.as_ref());
+        Spread::of(results.map(number), figure)
+    }
+}
+
+impl FromIterator<Measurement> for Measurements {
+    fn from_iter<I: IntoIterator<Item = Measurement>>(measurements: I) -> Self {
+        let mut all = Measurements::new();
+        for measurement in measurements {
+            all.add(measurement);
+        }
+        all
+    }
+}

@@ -1,0 +1,116 @@
+//! Figures over several rounds, and over several cells.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Durability, Figure, Measurements, Run, Section};
+
+/// A number measured in several rounds.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Spread {
+    /// The figure, by the run's [`Figure`].
+    pub middle: f64,
+    /// The lowest of all rounds.
+    pub min: f64,
+    /// The highest of all rounds.
+    pub max: f64,
+    /// `(max - min) / median`, of the rounds that count towards the figure.
+    pub spread: f64,
+    /// How many rounds.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// A spread above this is shown as such.
+    pub const NOTABLE: f64 = 0.10;
+
+    /// The figure of some values; `None` if there is none.
+    pub fn of(values: impl Iterator<Item = f64>, figure: Figure) -> Option<Spread> {
+        let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let median = median(&values);
+        let (counted, middle) = match figure {
+            Figure::MeanWithoutExtremes if values.len() >= 3 => {
+                let counted = &values[1..values.len() - 1];
+                (counted, counted.iter().sum::<f64>() / counted.len() as f64)
+            }
+            Figure::Median | Figure::MeanWithoutExtremes => (values.as_slice(), median),
+        };
+        let spread = spread_of(counted, median);
+        Some(Spread { middle, min, max, spread, rounds: values.len() })
+    }
+
+    /// Whether the spread has to be shown.
+    #[must_use]
+    pub fn is_notable(&self) -> bool {
+        self.spread > Spread::NOTABLE
+    }
+}
+
+/// How far ordered values lie apart, as a fraction of their median.
+#[must_use]
+pub fn spread_of(ordered: &[f64], median: f64) -> f64 {
+    match (ordered.first(), ordered.last()) {
+        (Some(min), Some(max)) if median > 0.0 => (max - min) / median,
+        _ => 0.0,
+    }
+}
+
+fn median(ordered: &[f64]) -> f64 {
+    let half = ordered.len() / 2;
+    if ordered.len() % 2 == 1 { ordered[half] } else { (ordered[half - 1] + ordered[half]) / 2.0 }
+}
+
+/// The geometric mean of positive numbers; `None` if there is none.
+pub fn geometric_mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0_u32);
+    for number in numbers.filter(|number| number.is_finite() && *number > 0.0) {
+        sum += number.ln();
+        count += 1;
+    }
+    (count > 0).then(|| (sum / f64::from(count)).exp())
+}
+
+/// The fastest engine of a cell other than Terrace, its variants and the drop-in, that promises as much as the cell
+/// asks for: its id and rate.
+#[must_use]
+pub fn best_of_rest<'a>(
+    run: &'a Run,
+    measurements: &Measurements,
+    section: &Section,
+    cell: usize,
+) -> Option<(&'a str, Spread)> {
+    let asked = section.cells.get(cell)?;
+    let rates = run.engines.iter().filter(|engine| !engine.is_terrace() && counts(asked, engine.weaker.is_some()));
+    rates
+        .filter_map(|engine| Some((engine.id.as_str(), measurements.rate(run.figure, &section.id, cell, &engine.id)?)))
+        .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
+}
+
+fn counts(cell: &Cell, weaker: bool) -> bool {
+    !(weaker && cell.writes && cell.durability == Durability::Asynchronous)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_several_rounds() {
+        let of = |values: &[f64], figure| Spread::of(values.iter().copied(), figure);
+        assert_eq!(of(&[], Figure::Median), None);
+        let one = of(&[3.0], Figure::Median).expect("a figure");
+        assert_eq!((one.middle, one.spread, one.rounds), (3.0, 0.0, 1));
+        let four = of(&[4.0, 1.0, 2.0, 3.0], Figure::Median).expect("a figure");
+        assert_eq!((four.middle, four.min, four.max, four.spread), (2.5, 1.0, 4.0, 1.2));
+        let five = of(&[100.0, 4.0, 1.0, 3.0, 5.0], Figure::MeanWithoutExtremes).expect("a figure");
+        assert_eq!((five.middle, five.min, five.max, five.spread), (4.0, 1.0, 100.0, 0.5));
+    }
+
+    #[test]
+    fn geometric_means() {
+        assert_eq!(geometric_mean([].into_iter()), None);
+        let mean = geometric_mean([4.0, 1.0, 0.0, f64::NAN].into_iter()).expect("numbers");
+        assert!((mean - 2.0).abs() < 1e-12, "{mean}");
+    }
+}
