@@ -15,7 +15,7 @@ help:
 	@echo "make bench   Terrace against the real LevelDB, one million entries, ratio per workload (under 20 minutes)"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make install the same into PREFIX, /usr/local by default"
-	@echo "make peers   install what tests and benchmarks compare with (the real LevelDB), where it is missing"
+	@echo "make peers   install what tests and benchmarks compare with (the real LevelDB, clients of it), where missing"
 	@echo "make format  format every source file"
 	@echo "make clean   remove what was built"
 
@@ -50,6 +50,7 @@ install:
 
 peers:
 	@tools/install-peers
+	@tools/fetch-clients
 
 format:
 	$(CARGO) fmt --all

@@ -2,30 +2,37 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
 /// Where this crate is.
-pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+pub(crate) const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Both libraries.
-pub struct Libraries {
+pub(crate) struct Libraries {
     /// The directory that `tools/build-dropin` filled.
-    pub ours: PathBuf,
+    pub(crate) ours: PathBuf,
     /// Debian's `libleveldb.so.1d`.
-    pub debian: PathBuf,
+    pub(crate) debian: PathBuf,
+}
+
+impl Libraries {
+    /// The drop-in under Debian's name.
+    pub(crate) fn swapped(&self) -> PathBuf {
+        self.ours.join("lib/libleveldb.so.1d")
+    }
 }
 
 /// Says why a test does nothing; under `CI` that is a failure.
-pub fn skip(reason: &str) {
+pub(crate) fn skip(reason: &str) {
     assert!(env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "0"), "under CI: {reason}");
     eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
 }
 
 /// Builds the drop-in once, in the profile of this test, and finds Debian's library.
-pub fn libraries() -> Option<&'static Libraries> {
+pub(crate) fn libraries() -> Option<&'static Libraries> {
     static FOUND: OnceLock<Option<Libraries>> = OnceLock::new();
     FOUND.get_or_init(find_libraries).as_ref()
 }
@@ -53,15 +60,32 @@ fn find_libraries() -> Option<Libraries> {
 }
 
 /// Runs a command that must succeed.
-pub fn succeeded(mut command: Command) -> Output {
+pub(crate) fn succeeded(mut command: Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
     output
 }
 
+/// Runs a command that may fail: its status, and what it printed.
+pub(crate) fn outcome(command: &mut Command) -> (ExitStatus, String) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status, format!("{out}\n{err}"))
+}
+
+/// The libleveldb that a command ran with, by what the loader wrote for `LD_DEBUG=libs` under `LD_DEBUG_OUTPUT`.
+pub(crate) fn library_used(traced: &Path) -> Option<PathBuf> {
+    let prefix = traced.file_name().unwrap().to_owned().into_string().unwrap();
+    let entries = fs::read_dir(traced.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let logs = entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&prefix));
+    let texts: Vec<_> = logs.map(|log| String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned()).collect();
+    let mut loaded = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.split_once("calling init: "));
+    loaded.find(|(_, path)| path.contains("/libleveldb.so")).map(|(_, path)| PathBuf::from(path.trim()))
+}
+
 /// Compiles a program of `tests/programs`, with Debian's headers unless `flags` say otherwise.
-pub fn compiled(source: &str, flags: &[&OsStr]) -> PathBuf {
+pub(crate) fn compiled(source: &str, flags: &[&OsStr]) -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("{}_{}", source.replace('.', "_"), COUNT.fetch_add(1, Ordering::Relaxed));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

@@ -3,6 +3,7 @@
 //!
 //! Where there is no compiler or no LevelDB the tests say SKIPPED, and fail under `CI`.
 
+mod clients;
 mod libraries;
 
 use std::collections::BTreeSet;
