@@ -1,0 +1,171 @@
+// An engine program's main: reads the command line, runs the benchmarks in their order, prints a line for each. What
+// they do is specified in lab/WORKLOADS.md; what an engine provides, in engine.h.
+
+#ifndef LAB_COMMON_DRIVER_H_
+#define LAB_COMMON_DRIVER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmark.h"
+#include "crew.h"
+#include "data.h"
+#include "description.h"
+#include "directory.h"
+#include "engine.h"
+#include "operations.h"
+#include "report.h"
+#include "selftest.h"
+#include "settings.h"
+
+namespace lab {
+
+template <typename Engine>
+class Driver {
+ public:
+  explicit Driver(const Settings& settings)
+      : settings_(settings),
+        description_(Engine::Describe(settings)),
+        pool_(settings.seed, std::max(settings.value_size, settings.value_size_max)),
+        engine_(settings),
+        newest_(settings.num - 1) {}
+
+  ~Driver() {
+    if (open_) engine_.Close();
+  }
+
+  void Run(const Benchmark& benchmark) {
+    const std::string id = description_.engine + (settings_.variant.empty() ? "" : "-" + settings_.variant);
+    if (const auto why = description_.unsupported.find(benchmark.name); why != description_.unsupported.end()) {
+      return Print(Json().Text("benchmark", benchmark.name).Text("engine", id).Text("unsupported", why->second).Line(),
+                   std::string(benchmark.name) + ": " + why->second);
+    }
+    Prepare(benchmark);
+    Result result;
+    result.benchmark = benchmark.name;
+    result.engine = id;
+    if (benchmark.ReportsFound()) result.found = 0;
+    double limit = settings_.time_limit;
+    if (benchmark.timed) limit = limit > 0 ? std::min(limit, settings_.duration) : settings_.duration;
+    Crew crew(benchmark.name, limit, settings_.interval);
+    if (benchmark.WholeDatabase()) {
+      crew.Run(1, [&](uint64_t, Meter* meter, const auto& start) { OnWhole(benchmark, meter, start, &result); }, nullptr,
+               &result);
+    } else {
+      RunThreads(benchmark, &crew, &result);
+    }
+    result.truncated |= benchmark.timed && limit < settings_.duration;
+    result.disk_bytes = DiskBytes(settings_.db);
+    Print(result.JsonLine(), result.TextLine());
+  }
+
+ private:
+  Use UseOf(const Benchmark& benchmark) const {
+    Use use;
+    use.sessions = benchmark.Single() ? 1 : settings_.threads;
+    if (benchmark.kind == Kind::kGetWhilePutting) use.sessions++;
+    use.synchronous = benchmark.synchronous;
+    return use;
+  }
+
+  void Prepare(const Benchmark& benchmark) {
+    if (benchmark.empty) {
+      if (open_) engine_.Close();
+      open_ = false;
+      engine_.Destroy();
+      Directory::Empty(settings_.db);
+      newest_ = settings_.num - 1;
+    }
+    if (open_) {
+      engine_.Adapt(UseOf(benchmark));
+    } else {
+      Directory::Create(settings_.db);
+      engine_.Open(UseOf(benchmark));
+      open_ = true;
+    }
+    if (benchmark.keys == Keys::kZipfian && !zipfian_) zipfian_.emplace(settings_.num);
+    if (benchmark.large_values && !large_pool_) large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
+  }
+
+  void RunThreads(const Benchmark& benchmark, Crew* crew, Result* result) {
+    const uint64_t threads = benchmark.Single() ? 1 : settings_.threads;
+    const Task task{benchmark, settings_, benchmark.large_values ? *large_pool_ : pool_, zipfian_ ? &*zipfian_ : nullptr,
+                    &newest_,  threads};
+    const auto work = [&](uint64_t thread, Meter* meter, const auto& start) {
+      typename Engine::Session session(&engine_);
+      Operations<Engine> operations(task, thread, &session, meter);
+      start();
+      thread < threads ? operations.Run() : operations.PutWithoutPause();
+    };
+    crew->Run(threads, work, benchmark.kind == Kind::kGetWhilePutting ? Crew::Body(work) : nullptr, result);
+  }
+
+  void OnWhole(const Benchmark& benchmark, Meter* meter, const std::function<void()>& start, Result* result) {
+    start();
+    if (benchmark.kind == Kind::kCompact) {
+      engine_.Compact();
+    } else if (benchmark.kind == Kind::kSettle) {
+      engine_.Settle();
+    } else if (benchmark.kind == Kind::kCold) {
+      engine_.Close();
+      open_ = false;
+      DropPages(settings_.db);
+      engine_.Open(UseOf(benchmark));
+      open_ = true;
+    } else {
+      result->digest = SelfTest<Engine>(settings_, pool_).Run(&engine_, UseOf(benchmark));
+      meter->End(SelfTest<Engine>::kPasses * SelfTest<Engine>::kOperations, 0);
+      return;
+    }
+    meter->End(1, 0);
+  }
+
+  void Print(const std::string& json, const std::string& text) const { PrintLine(settings_.json ? json : text); }
+
+  const Settings settings_;
+  const Description description_;
+  const Pool pool_;
+  std::optional<Pool> large_pool_;
+  std::optional<Zipfian> zipfian_;
+  Engine engine_;
+  bool open_ = false;
+  std::atomic<uint64_t> newest_;
+};
+
+// Runs what the command line asks for and returns the exit status.
+template <typename Engine>
+int Main(int argc, char** argv) {
+  std::string name = "bench";
+  try {
+    name = Engine::Describe(Settings()).engine;
+    const Settings settings = ParseSettings(argc, argv);
+    const Description description = Engine::Describe(settings);
+    if (!description.HasVariant(settings.variant)) {
+      throw WrongUse(name + " has no variant '" + settings.variant + "'; --describe lists them");
+    }
+    if (settings.version || settings.describe) {
+      PrintLine(settings.version ? description.engine + " " + description.version : description.Line());
+      return 0;
+    }
+    std::vector<Benchmark> benchmarks;
+    for (const std::string& benchmark : settings.benchmarks) benchmarks.push_back(FindBenchmark(benchmark));
+    Driver<Engine> driver(settings);
+    for (const Benchmark& benchmark : benchmarks) driver.Run(benchmark);
+    return 0;
+  } catch (const WrongUse& problem) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), problem.what());
+    return 2;
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "%s: %s\n", name.c_str(), problem.what());
+    return 3;
+  }
+}
+
+}  // namespace lab
+
+#endif  // LAB_COMMON_DRIVER_H_

@@ -1,0 +1,74 @@
+// What an engine program consists of: a class with the members below, given to lab::Main (driver.h). The driver is a
+// template over it, so that a call costs what the engine's own call costs; nothing here is virtual.
+//
+//     class Engine {
+//      public:
+//       static Description Describe(const Settings&);   // of the variant that the settings name
+//       explicit Engine(const Settings&);
+//       void Open(const Use&);      // opens the database, creating it if the directory holds none
+//       void Adapt(const Use&);     // makes an open database ready for another use
+//       void Close();
+//       void Destroy();             // of a closed database; the directory is emptied afterwards
+//       void Compact();             // the whole range
+//       void Settle();              // all work that was put off; nothing is left in the process that a crash loses
+//
+//       class Session {             // what one thread works with; made and used by that thread
+//        public:
+//         explicit Session(Engine*);
+//         void Put(std::string_view key, std::string_view value);
+//         void Delete(std::string_view key);          // of a key that may be missing
+//         bool Get(std::string_view key, std::string* value);
+//         void BatchPut(std::string_view key, std::string_view value);
+//         void BatchDelete(std::string_view key);
+//         void Commit();                              // the batch: all of it or nothing
+//       };
+//
+//       class Cursor {              // a scan of one session; the session does nothing else meanwhile
+//        public:
+//         Cursor(Session*, uint64_t most);            // no more than `most` entries will be looked at
+//         bool First();  bool Last();  bool Seek(std::string_view key);  // whether it stands on an entry
+//         bool Next();   bool Prev();
+//         std::string_view key() const;  std::string_view value() const; // until the next step
+//       };
+//
+//       class Loader {              // puts keys in increasing order into an empty database
+//        public:
+//         explicit Loader(Session*);
+//         void Put(std::string_view key, std::string_view value);
+//         void Finish();
+//       };
+//     };
+//
+// Several sessions work at the same time. Open, Adapt, Close, Destroy, Compact and Settle are called while there is no
+// session. Whatever fails throws Failure. Every write is as durable as Use asks when the call returns.
+
+#ifndef LAB_COMMON_ENGINE_H_
+#define LAB_COMMON_ENGINE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "failure.h"
+
+namespace lab {
+
+// What a database is about to be used for.
+struct Use {
+  uint64_t sessions = 1;
+  // Writes are on the disk when they return.
+  bool synchronous = false;
+};
+
+// The Loader of an engine that has no way to load other than Put.
+template <typename Session>
+class NoLoader {
+ public:
+  explicit NoLoader(Session*) { throw Failure("there is no bulk load"); }
+  void Put(std::string_view, std::string_view) {}
+  void Finish() {}
+};
+
+}  // namespace lab
+
+#endif  // LAB_COMMON_ENGINE_H_

@@ -1,0 +1,111 @@
+// What a benchmark costs besides time, as the kernel counts it.
+
+#ifndef LAB_COMMON_RESOURCES_H_
+#define LAB_COMMON_RESOURCES_H_
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "failure.h"
+
+namespace lab {
+
+inline uint64_t NowNanos() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// User and system time of the whole process.
+inline double CpuSeconds() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+namespace internal {
+
+// The number that follows `name` on a line of a file under /proc; 0 if there is none.
+inline uint64_t NumberIn(const char* path, const std::string& name) {
+  uint64_t found = 0;
+  if (FILE* file = std::fopen(path, "r")) {
+    char line[256];
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      unsigned long long number;
+      if (name.compare(0, name.size(), line, name.size()) == 0 &&
+          std::sscanf(line + name.size(), ": %llu", &number) == 1) {
+        found = number;
+      }
+    }
+    std::fclose(file);
+  }
+  return found;
+}
+
+template <typename Visit>
+void ForEachFile(const std::string& directory, const Visit& visit) {
+  std::error_code ignored;  // files come and go while an engine works
+  for (std::filesystem::recursive_directory_iterator it(directory, ignored), end; it != end; it.increment(ignored)) {
+    struct stat info;
+    if (stat(it->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(it->path().string(), info);
+  }
+}
+
+}  // namespace internal
+
+struct BytesWritten {
+  uint64_t by_calls = internal::NumberIn("/proc/self/io", "wchar");
+  uint64_t to_storage = internal::NumberIn("/proc/self/io", "write_bytes");
+
+  uint64_t Since(const BytesWritten& start) const {
+    return std::max(by_calls - start.by_calls, to_storage - start.to_storage);
+  }
+};
+
+// What the files of a directory occupy.
+inline uint64_t DiskBytes(const std::string& directory) {
+  uint64_t bytes = 0;
+  internal::ForEachFile(directory, [&](const std::string&, const struct stat& info) {
+    bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+  });
+  return bytes;
+}
+
+// Throws the files of a directory out of the page cache.
+inline void DropPages(const std::string& directory) {
+  sync();
+  internal::ForEachFile(directory, [](const std::string& path, const struct stat&) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) throw Failure::Of("open", path);
+    const int problem = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    close(file);
+    if (problem != 0) throw Failure("posix_fadvise " + path + ": " + std::strerror(problem));
+  });
+}
+
+// Sets the peak of the process's memory back to what it uses now.
+inline void ResetPeakMemory() {
+  if (FILE* file = std::fopen("/proc/self/clear_refs", "w")) {
+    std::fputs("5", file);
+    std::fclose(file);
+  }
+}
+
+inline uint64_t PeakMemoryBytes() { return internal::NumberIn("/proc/self/status", "VmHWM") * 1024; }
+
+}  // namespace lab
+
+#endif  // LAB_COMMON_RESOURCES_H_

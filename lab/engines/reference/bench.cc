@@ -1,0 +1,143 @@
+// A std::map with a lock: what every engine has to answer in the self-test, and what the driver itself costs. It has no
+// engine.toml, so that it is in no report. To build it: c++ -std=c++17 -O2 bench.cc -pthread
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../common/driver.h"
+
+namespace {
+
+class Reference {
+ public:
+  static lab::Description Describe(const lab::Settings&) {
+    lab::Description description;
+    description.engine = "reference";
+    description.title = "std::map";
+    description.version = "1";
+    description.variants = {{"", "std::map"}};
+    description.asynchronous = "nothing: everything is in memory";
+    description.synchronous = "nothing: everything is in memory";
+    description.settings = "none of the settings has a meaning";
+    description.limits = {"keeps nothing when the process ends"};
+    return description;
+  }
+
+  explicit Reference(const lab::Settings&) {}
+
+  void Open(const lab::Use&) {}
+  void Adapt(const lab::Use&) {}
+  void Close() {}
+  void Destroy() { map_.clear(); }
+  void Compact() {}
+  void Settle() {}
+
+ private:
+  using Map = std::map<std::string, std::string, std::less<>>;
+
+  void Put(std::string_view key, std::string_view value) {
+    const auto it = map_.lower_bound(key);
+    if (it != map_.end() && it->first == key) {
+      it->second = value;
+    } else {
+      map_.emplace_hint(it, key, value);
+    }
+  }
+
+  void Delete(std::string_view key) {
+    if (const auto it = map_.find(key); it != map_.end()) map_.erase(it);
+  }
+
+  std::shared_mutex mutex_;
+  Map map_;
+
+ public:
+  class Session {
+   public:
+    explicit Session(Reference* engine) : engine_(*engine) {}
+
+    void Put(std::string_view key, std::string_view value) {
+      std::unique_lock<std::shared_mutex> lock(engine_.mutex_);
+      engine_.Put(key, value);
+    }
+
+    void Delete(std::string_view key) {
+      std::unique_lock<std::shared_mutex> lock(engine_.mutex_);
+      engine_.Delete(key);
+    }
+
+    bool Get(std::string_view key, std::string* value) {
+      std::shared_lock<std::shared_mutex> lock(engine_.mutex_);
+      const auto it = engine_.map_.find(key);
+      if (it == engine_.map_.end()) return false;
+      *value = it->second;
+      return true;
+    }
+
+    void BatchPut(std::string_view key, std::string_view value) { batch_.push_back({std::string(key), std::string(value), true}); }
+    void BatchDelete(std::string_view key) { batch_.push_back({std::string(key), std::string(), false}); }
+
+    void Commit() {
+      std::unique_lock<std::shared_mutex> lock(engine_.mutex_);
+      for (const Change& change : batch_) {
+        change.is_put ? engine_.Put(change.key, change.value) : engine_.Delete(change.key);
+      }
+      batch_.clear();
+    }
+
+   private:
+    friend class Reference;
+    struct Change {
+      std::string key;
+      std::string value;
+      bool is_put;
+    };
+
+    Reference& engine_;
+    std::vector<Change> batch_;
+  };
+
+  // Keeps writers out as long as it lives.
+  class Cursor {
+   public:
+    Cursor(Session* session, uint64_t) : map_(session->engine_.map_), lock_(session->engine_.mutex_), at_(map_.end()) {}
+
+    bool First() { return Stand(map_.begin()); }
+    bool Last() { return Stand(map_.empty() ? map_.end() : std::prev(map_.end())); }
+    bool Seek(std::string_view key) { return Stand(map_.lower_bound(key)); }
+    bool Next() { return Stand(std::next(at_)); }
+    bool Prev() { return Stand(at_ == map_.begin() ? map_.end() : std::prev(at_)); }
+    std::string_view key() const { return at_->first; }
+    std::string_view value() const { return at_->second; }
+
+   private:
+    bool Stand(Map::const_iterator at) {
+      at_ = at;
+      return at_ != map_.end();
+    }
+
+    const Map& map_;
+    std::shared_lock<std::shared_mutex> lock_;
+    Map::const_iterator at_;
+  };
+
+  class Loader {
+   public:
+    explicit Loader(Session* session) : session_(*session) {}
+    void Put(std::string_view key, std::string_view value) { session_.Put(key, value); }
+    void Finish() {}
+
+   private:
+    Session& session_;
+  };
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return lab::Main<Reference>(argc, argv); }
