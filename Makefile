@@ -7,7 +7,7 @@ FULL := 1
 # More arguments for `make bench`, for example BENCH="--rounds 3 --configurations default".
 BENCH ?=
 
-.PHONY: help check test bench dropin install peers format clean
+.PHONY: help check test bench dropin install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench   Terrace against the real LevelDB, one million entries, ratio per workload (under 20 minutes)"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make install the same into PREFIX, /usr/local by default"
+	@echo "make uninstall removes from PREFIX what that put there"
 	@echo "make peers   install what tests and benchmarks compare with (the real LevelDB, clients of it), where missing"
 	@echo "make format  format every source file"
 	@echo "make clean   remove what was built"
@@ -47,6 +48,9 @@ dropin:
 PREFIX ?= /usr/local
 install:
 	@DROPIN_PREFIX=$(PREFIX) tools/build-dropin $(DESTDIR)$(PREFIX)
+
+uninstall:
+	@tools/build-dropin --remove $(DESTDIR)$(PREFIX)
 
 peers:
 	@tools/install-peers

@@ -23,11 +23,24 @@ impl Libraries {
     pub(crate) fn swapped(&self) -> PathBuf {
         self.ours.join("lib/libleveldb.so.1d")
     }
+
+    /// Has `tools/build-dropin` build in the profile of this test.
+    pub(crate) fn build_environment(&self, command: &mut Command) {
+        let profile_dir = env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
+        let profile = profile_dir.file_name().unwrap().to_str().unwrap();
+        command.env("DROPIN_PROFILE", if profile == "debug" { "dev" } else { profile });
+        command.env("CARGO_TARGET_DIR", profile_dir.parent().unwrap());
+    }
 }
 
 /// Says why a test does nothing; under `CI` that is a failure.
 pub(crate) fn skip(reason: &str) {
     assert!(env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "0"), "under CI: {reason}");
+    eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
+}
+
+/// Says why a test does nothing where that is this user's lack of rights, which is no failure anywhere.
+pub(crate) fn skip_for_rights(reason: &str) {
     eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
 }
 
@@ -48,15 +61,13 @@ fn find_libraries() -> Option<Libraries> {
         skip("libleveldb-dev is not installed");
         return None;
     };
-    let profile_dir = env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
-    let profile = profile_dir.file_name().unwrap().to_str().unwrap().to_owned();
-    let ours = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dropin");
-    let script = Path::new(CRATE).join("../../tools/build-dropin");
-    let mut build = Command::new(script);
-    build.arg(&ours).env("DROPIN_PROFILE", if profile == "debug" { "dev" } else { &profile });
-    build.env("CARGO_TARGET_DIR", profile_dir.parent().unwrap());
+    let ours = fs::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap().join("dropin");
+    let found = Libraries { ours, debian };
+    let mut build = Command::new(Path::new(CRATE).join("../../tools/build-dropin"));
+    build.arg(&found.ours);
+    found.build_environment(&mut build);
     succeeded(build);
-    Some(Libraries { ours, debian })
+    Some(found)
 }
 
 /// Runs a command that must succeed.
@@ -81,7 +92,10 @@ pub(crate) fn library_used(traced: &Path) -> Option<PathBuf> {
     let logs = entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&prefix));
     let texts: Vec<_> = logs.map(|log| String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned()).collect();
     let mut loaded = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.split_once("calling init: "));
-    loaded.find(|(_, path)| path.contains("/libleveldb.so")).map(|(_, path)| PathBuf::from(path.trim()))
+    let path = loaded.find(|(_, path)| path.contains("/libleveldb.so")).map(|(_, path)| Path::new(path.trim()))?;
+    // The loader writes `/lib` for `/usr/lib` and follows no links.
+    let directory = path.parent().unwrap();
+    Some(fs::canonicalize(directory).unwrap_or(directory.to_owned()).join(path.file_name().unwrap()))
 }
 
 /// Compiles a program of `tests/programs`, with Debian's headers unless `flags` say otherwise.

@@ -4,6 +4,7 @@
 //! Where there is no compiler or no LevelDB the tests say SKIPPED, and fail under `CI`.
 
 mod clients;
+mod installed;
 mod libraries;
 
 use std::collections::BTreeSet;
