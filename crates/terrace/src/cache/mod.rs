@@ -15,6 +15,7 @@
 //!    before they make up half of the queues.
 //! 4. Nothing is dropped while the lock is held: values are released by the caller, afterwards.
 
+mod admission;
 mod queues;
 mod slot;
 mod slots;
@@ -25,6 +26,7 @@ use parking_lot::Mutex;
 
 pub(crate) use slot::Cached;
 
+use admission::Admission;
 use queues::Queues;
 use slots::Slots;
 
@@ -41,6 +43,7 @@ pub(crate) struct SlotCache<V: Send + Sync + 'static> {
 
 struct Shared<V: Send + Sync + 'static> {
     capacity: usize,
+    admission: Admission,
     queues: Mutex<Queues<V>>,
 }
 
@@ -50,10 +53,17 @@ impl<V: Send + Sync + 'static> Clone for SlotCache<V> {
     }
 }
 
+impl<V: Weighted> Shared<V> {
+    fn note(&self, queues: &Queues<V>) {
+        self.admission.note(queues.used(), queues.places());
+    }
+}
+
 impl<V: Weighted> SlotCache<V> {
     /// A cache of at most `capacity` bytes. One of no bytes keeps nothing.
     pub(crate) fn new(capacity: usize) -> Self {
-        SlotCache { shared: Arc::new(Shared { capacity, queues: Mutex::new(Queues::new()) }) }
+        let (admission, queues) = (Admission::default(), Mutex::new(Queues::new()));
+        SlotCache { shared: Arc::new(Shared { capacity, admission, queues }) }
     }
 
     /// The most bytes that the cache holds.
@@ -71,7 +81,8 @@ impl<V: Weighted> SlotCache<V> {
         let evicted = {
             let mut queues = self.shared.queues.lock();
             let mut evicted = Vec::new();
-            queues.make_room(usize::MAX, 0, &mut evicted);
+            queues.make_room(usize::MAX, 0, &self.shared.admission, &mut evicted);
+            self.shared.note(&queues);
             evicted
         };
         drop(evicted);
@@ -101,12 +112,19 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.get(index)
     }
 
-    /// Puts `value` into slot `index`, evicting others for it, and returns what the slot holds afterwards: what
-    /// another thread put there first, if so. A value heavier than the whole cache is handed back and not kept.
+    /// Puts `value` into slot `index`, if the cache [lets it in](admission), evicting others for it, and returns what
+    /// the slot holds afterwards: what another thread put there first, if so. A value that is not let in, or heavier
+    /// than the whole cache, is handed back and not kept.
     pub(crate) fn insert(&self, index: usize, value: Arc<V>) -> Arc<V> {
         let capacity = self.cache.capacity();
         let weight = value.weight();
         if weight > capacity || index >= self.slots.len() {
+            return value;
+        }
+        let admission = &self.cache.shared.admission;
+        let returns = admission.is_recent(self.slots.left_at(index));
+        if !returns && !admission.has_room(weight, capacity) {
+            self.slots.set_left_at(index, admission.tick());
             return value;
         }
         let mut evicted = Vec::new();
@@ -115,8 +133,9 @@ impl<V: Weighted> SlotArray<V> {
             match self.slots.peek(index) {
                 Some(first) => first,
                 None => {
-                    queues.make_room(weight, capacity, &mut evicted);
-                    queues.insert(&self.slots, index, Arc::clone(&value), weight);
+                    queues.make_room(weight, capacity, admission, &mut evicted);
+                    queues.insert(&self.slots, index, Arc::clone(&value), weight, returns);
+                    self.cache.shared.note(&queues);
                     Arc::clone(&value)
                 }
             }
@@ -129,7 +148,10 @@ impl<V: Weighted> SlotArray<V> {
 impl<V: Weighted> Drop for SlotArray<V> {
     fn drop(&mut self) {
         let mut released = Vec::new();
-        self.cache.shared.queues.lock().retire(&self.slots, &mut released);
+        let mut queues = self.cache.shared.queues.lock();
+        queues.retire(&self.slots, &mut released);
+        self.cache.shared.note(&queues);
+        drop(queues);
     }
 }
 
@@ -154,8 +176,11 @@ mod tests {
         let cache = SlotCache::new(1000);
         let slots = cache.slots(64);
         for index in 0..64 {
-            slots.insert(index, Arc::new(Payload(90 + index)));
-            assert!(cache.used() <= 1000, "{} used", cache.used());
+            // A full cache lets in what is wanted twice.
+            for _ in 0..2 {
+                slots.insert(index, Arc::new(Payload(90 + index)));
+                assert!(cache.used() <= 1000, "{} used", cache.used());
+            }
         }
         assert!(cache.used() > 700);
         assert_eq!(slots.insert(0, Arc::new(Payload(1001))).0, 1001);
@@ -200,22 +225,33 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_soon_is_kept_longer() {
+    fn what_comes_back_soon_is_let_in_and_kept() {
         let cache = SlotCache::new(10);
         let slots = cache.slots(100);
-        for index in 0..9 {
-            slots.insert(index, Arc::new(Payload(1)));
-            let _ = slots.get(index);
-        }
-        for index in 10..14 {
+        for index in 0..10 {
             slots.insert(index, Arc::new(Payload(1)));
         }
-        assert!(slots.get(10).is_none(), "not evicted");
         slots.insert(10, Arc::new(Payload(1)));
-        for index in 20..30 {
+        assert!(slots.get(10).is_none(), "let in at once");
+        slots.insert(10, Arc::new(Payload(1)));
+        for index in 20..60 {
             slots.insert(index, Arc::new(Payload(1)));
         }
+        slots.insert(20, Arc::new(Payload(1)));
         assert!(slots.get(10).is_some(), "evicted in spite of its return");
+        assert!(slots.get(20).is_none(), "remembered for too long");
+    }
+
+    #[test]
+    fn a_new_working_set_replaces_the_old_one() {
+        let cache = SlotCache::new(50);
+        let slots = cache.slots(200);
+        for index in (0..50).chain(100..150).chain(100..150) {
+            if slots.get(index).is_none() {
+                slots.insert(index, Arc::new(Payload(1)));
+            }
+        }
+        assert!(held(&slots, 200).iter().filter(|index| (100..150).contains(*index)).count() >= 49);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The slots of one owner.
 //!
-//! Readers only load the value and set the mark that they used it; everything else changes under the lock of the
-//! cache's queues.
+//! Readers only load the value and set the mark that they used it; everything else but the time when something left
+//! changes under the lock of the cache's queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,20 +18,13 @@ struct Place<V: Send + Sync + 'static> {
     value: Slot<V>,
     /// Whether a reader came by since the value was put here or last passed over by an eviction.
     used: AtomicBool,
-    /// Which queue the slot's place is in. Under the lock.
-    in_main: AtomicBool,
-    /// When a value was last evicted from here on probation, on the queues' clock; 0 if never. Under the lock.
-    evicted_at: AtomicU32,
+    /// When a value was last turned away from here or evicted on probation; 0 if never.
+    left_at: AtomicU32,
 }
 
 impl<V: Send + Sync + 'static> Slots<V> {
     pub(super) fn new(count: usize) -> Self {
-        let place = || Place {
-            value: Slot::empty(),
-            used: AtomicBool::new(false),
-            in_main: AtomicBool::new(false),
-            evicted_at: AtomicU32::new(0),
-        };
+        let place = || Place { value: Slot::empty(), used: AtomicBool::new(false), left_at: AtomicU32::new(0) };
         Slots { slots: (0..count).map(|_| place()).collect(), retired: AtomicBool::new(false) }
     }
 
@@ -67,10 +60,9 @@ impl<V: Send + Sync + 'static> Slots<V> {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn fill(&self, index: usize, value: Arc<V>, in_main: bool) {
+    pub(super) fn fill(&self, index: usize, value: Arc<V>) {
         let slot = &self.slots[index];
         slot.used.store(false, Ordering::Relaxed);
-        slot.in_main.store(in_main, Ordering::Relaxed);
         slot.value.put(value);
     }
 
@@ -88,19 +80,11 @@ impl<V: Send + Sync + 'static> Slots<V> {
         was
     }
 
-    pub(super) fn is_in_main(&self, index: usize) -> bool {
-        self.slots[index].in_main.load(Ordering::Relaxed)
+    pub(super) fn left_at(&self, index: usize) -> u32 {
+        self.slots[index].left_at.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_in_main(&self, index: usize) {
-        self.slots[index].in_main.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn evicted_at(&self, index: usize) -> u32 {
-        self.slots[index].evicted_at.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_evicted_at(&self, index: usize, time: u32) {
-        self.slots[index].evicted_at.store(time, Ordering::Relaxed);
+    pub(super) fn set_left_at(&self, index: usize, time: u32) {
+        self.slots[index].left_at.store(time, Ordering::Relaxed);
     }
 }

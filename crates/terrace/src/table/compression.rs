@@ -9,7 +9,7 @@
 
 use std::io::Read;
 
-use super::format::allocate;
+use super::buffer::Buffer;
 
 /// How the blocks of a table are compressed when it is written. A block that compression would shrink by less than
 /// an eighth is stored raw.
@@ -52,34 +52,34 @@ pub(super) fn is_known(kind: u8) -> bool {
 }
 
 /// The bytes of a compressed block. `kind` is not [`RAW`].
-pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Box<[u8]>, &'static str> {
+pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static str> {
     match kind {
         SNAPPY => snappy(compressed),
         ZSTD_OR_ZLIB if compressed.starts_with(&ZSTD_MAGIC) => zstd(compressed),
         ZSTD_OR_ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(compressed, foreign_limit(compressed))
-            .map(Vec::into_boxed_slice)
+            .map(Buffer::from)
             .map_err(|_| "its zlib stream is damaged or too large"),
         DEFLATE => miniz_oxide::inflate::decompress_to_vec_with_limit(compressed, foreign_limit(compressed))
-            .map(Vec::into_boxed_slice)
+            .map(Buffer::from)
             .map_err(|_| "its deflate stream is damaged or too large"),
         _ => Err("unknown compression"),
     }
 }
 
-fn snappy(compressed: &[u8]) -> Result<Box<[u8]>, &'static str> {
+fn snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
     const DAMAGED: &str = "its snappy data is damaged";
     let length = snap::raw::decompress_len(compressed).map_err(|_| DAMAGED)?;
     if length > compressed.len().saturating_mul(SNAPPY_MAX_RATIO) {
         return Err("its snappy header claims more than can be");
     }
-    let mut output = allocate(length)?;
-    match snap::raw::Decoder::new().decompress(compressed, &mut output) {
+    let mut output = Buffer::with_length(length)?;
+    match snap::raw::Decoder::new().decompress(compressed, output.as_mut_slice()) {
         Ok(written) if written == length => Ok(output),
         _ => Err(DAMAGED),
     }
 }
 
-fn zstd(compressed: &[u8]) -> Result<Box<[u8]>, &'static str> {
+fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
     let limit = foreign_limit(compressed) as u64;
     let mut source = compressed;
     let mut decoder = ruzstd::decoding::StreamingDecoder::new_with_max_window_size(&mut source, limit)
@@ -87,7 +87,7 @@ fn zstd(compressed: &[u8]) -> Result<Box<[u8]>, &'static str> {
     let mut output = Vec::new();
     let taken = Read::by_ref(&mut decoder).take(limit + 1).read_to_end(&mut output);
     match taken {
-        Ok(length) if length as u64 <= limit => Ok(output.into_boxed_slice()),
+        Ok(length) if length as u64 <= limit => Ok(Buffer::from(output)),
         _ => Err("its zstd frame is damaged or too large"),
     }
 }
@@ -100,12 +100,16 @@ fn foreign_limit(compressed: &[u8]) -> usize {
 mod tests {
     use super::*;
 
+    fn plain(kind: u8, compressed: &[u8]) -> Result<Vec<u8>, &'static str> {
+        decompress(kind, compressed).map(|buffer| buffer.as_slice().to_vec())
+    }
+
     #[test]
     fn snappy_lies_are_refused_before_they_cost_memory() {
         let mut bomb = vec![0xff, 0xff, 0xff, 0xff, 0x0f];
         bomb.extend_from_slice(&[0; 100]);
-        assert_eq!(decompress(SNAPPY, &bomb), Err("its snappy header claims more than can be"));
-        assert!(decompress(SNAPPY, &[]).is_err());
+        assert_eq!(plain(SNAPPY, &bomb), Err("its snappy header claims more than can be"));
+        assert!(plain(SNAPPY, &[]).is_err());
     }
 
     #[test]
@@ -113,7 +117,7 @@ mod tests {
         for size in [1usize, 100, 4096, 65_536, 1 << 20] {
             let zeros = vec![0; size];
             let packed = snap::raw::Encoder::new().compress_vec(&zeros).expect("compresses");
-            assert_eq!(decompress(SNAPPY, &packed).as_deref(), Ok(&zeros[..]));
+            assert_eq!(plain(SNAPPY, &packed).as_deref(), Ok(&zeros[..]));
         }
     }
 
@@ -121,17 +125,17 @@ mod tests {
     fn blocks_of_forks_are_read() {
         let text = b"terrace terrace terrace terrace".repeat(20);
         let zlib = miniz_oxide::deflate::compress_to_vec_zlib(&text, 6);
-        assert_eq!(decompress(ZSTD_OR_ZLIB, &zlib).as_deref(), Ok(&text[..]));
+        assert_eq!(plain(ZSTD_OR_ZLIB, &zlib).as_deref(), Ok(&text[..]));
         let deflate = miniz_oxide::deflate::compress_to_vec(&text, 6);
-        assert_eq!(decompress(DEFLATE, &deflate).as_deref(), Ok(&text[..]));
+        assert_eq!(plain(DEFLATE, &deflate).as_deref(), Ok(&text[..]));
         let zstd = ruzstd::encoding::compress_to_vec(&text[..], ruzstd::encoding::CompressionLevel::Fastest);
-        assert_eq!(decompress(ZSTD_OR_ZLIB, &zstd).as_deref(), Ok(&text[..]));
+        assert_eq!(plain(ZSTD_OR_ZLIB, &zstd).as_deref(), Ok(&text[..]));
         assert!(decompress(3, &zstd).is_err());
         for cut in 0..zstd.len() {
-            assert!(decompress(ZSTD_OR_ZLIB, &zstd[..cut]).is_err());
+            assert!(plain(ZSTD_OR_ZLIB, &zstd[..cut]).is_err());
         }
         for cut in 0..zlib.len() {
-            assert!(decompress(ZSTD_OR_ZLIB, &zlib[..cut]).is_err());
+            assert!(plain(ZSTD_OR_ZLIB, &zlib[..cut]).is_err());
         }
     }
 
@@ -146,10 +150,10 @@ mod tests {
         let mut bounded = bomb[..6 + 4 * 10].to_vec();
         let last = bounded.len() - 4;
         bounded[last] |= 1;
-        assert_eq!(decompress(ZSTD_OR_ZLIB, &bounded).map(|output| output.len()), Ok(10 << 17));
-        assert_eq!(decompress(ZSTD_OR_ZLIB, &bomb), Err("its zstd frame is damaged or too large"));
+        assert_eq!(plain(ZSTD_OR_ZLIB, &bounded).map(|output| output.len()), Ok(10 << 17));
+        assert_eq!(plain(ZSTD_OR_ZLIB, &bomb), Err("its zstd frame is damaged or too large"));
         let last = bomb.len() - 4;
         bomb[last] |= 1;
-        assert_eq!(decompress(ZSTD_OR_ZLIB, &bomb), Err("its zstd frame is damaged or too large"));
+        assert_eq!(plain(ZSTD_OR_ZLIB, &bomb), Err("its zstd frame is damaged or too large"));
     }
 }

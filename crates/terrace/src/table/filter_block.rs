@@ -135,9 +135,7 @@ mod tests {
     use crate::filter::BloomFilterPolicy;
 
     fn reader(bytes: Vec<u8>) -> Option<FilterBlockReader> {
-        let length = bytes.len();
-        let data = BlockData::Owned { bytes: bytes.into_boxed_slice(), length };
-        FilterBlockReader::new(Arc::new(BloomFilterPolicy::new(10)), data)
+        FilterBlockReader::new(Arc::new(BloomFilterPolicy::new(10)), BlockData::Owned(bytes.into()))
     }
 
     #[test]

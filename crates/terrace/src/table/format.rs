@@ -11,6 +11,7 @@ use crate::base::coding::{get_u64, get_varint64, put_u64, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::env::RandomAccessFile;
 
+use super::buffer::Buffer;
 use super::compression;
 
 /// The last eight bytes of every table.
@@ -88,8 +89,8 @@ impl Footer {
 
 /// The verified, decompressed bytes of a block.
 pub(super) enum BlockData {
-    /// A buffer of its own; bytes past the length are the trailer it was read with.
-    Owned { bytes: Box<[u8]>, length: usize },
+    /// A buffer of its own.
+    Owned(Buffer),
     /// A part of a mapped file, in place.
     Mapped { file: Arc<dyn RandomAccessFile>, range: Range<usize> },
 }
@@ -98,7 +99,7 @@ impl BlockData {
     #[inline]
     pub(super) fn as_slice(&self) -> &[u8] {
         match self {
-            BlockData::Owned { bytes, length } => bytes.get(..*length).unwrap_or_default(),
+            BlockData::Owned(buffer) => buffer.as_slice(),
             BlockData::Mapped { file, range } => mapped_range(file.as_ref(), range),
         }
     }
@@ -106,7 +107,7 @@ impl BlockData {
     /// The bytes on the heap.
     pub(super) fn owned_bytes(&self) -> usize {
         match self {
-            BlockData::Owned { bytes, .. } => bytes.len(),
+            BlockData::Owned(buffer) => buffer.size(),
             BlockData::Mapped { .. } => 0,
         }
     }
@@ -134,21 +135,16 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
         if kind == compression::RAW {
             return Ok(BlockData::Mapped { file: Arc::clone(file), range: start..start + size });
         }
-        return decompress(kind, contents).map_err(bad);
+        return compression::decompress(kind, contents).map(BlockData::Owned).map_err(bad);
     }
-    let mut bytes = allocate(size + TRAILER_SIZE).map_err(bad)?;
-    read_exact(file.as_ref(), handle.offset, &mut bytes, name)?;
-    let (contents, kind) = verify(&bytes).map_err(bad)?;
+    let mut buffer = Buffer::with_length(size + TRAILER_SIZE).map_err(bad)?;
+    read_exact(file.as_ref(), handle.offset, buffer.as_mut_slice(), name)?;
+    let (contents, kind) = verify(buffer.as_slice()).map_err(bad)?;
     if kind == compression::RAW {
-        return Ok(BlockData::Owned { bytes, length: size });
+        buffer.truncate(size);
+        return Ok(BlockData::Owned(buffer));
     }
-    decompress(kind, contents).map_err(bad)
-}
-
-fn decompress(kind: u8, contents: &[u8]) -> std::result::Result<BlockData, &'static str> {
-    let bytes = compression::decompress(kind, contents)?;
-    let length = bytes.len();
-    Ok(BlockData::Owned { bytes, length })
+    compression::decompress(kind, contents).map(BlockData::Owned).map_err(bad)
 }
 
 /// Checks block and trailer; gives the block and how it is compressed.
@@ -165,14 +161,6 @@ fn verify(bytes: &[u8]) -> std::result::Result<(&[u8], u8), &'static str> {
 pub(super) fn trailer(contents: &[u8], kind: u8) -> [u8; TRAILER_SIZE] {
     let [a, b, c, d] = checksum::masked_pair(contents, &[kind]).to_le_bytes();
     [kind, a, b, c, d]
-}
-
-/// A zeroed buffer whose size comes from a file: lack of memory is an answer, not an abort.
-pub(super) fn allocate(size: usize) -> std::result::Result<Box<[u8]>, &'static str> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(size).map_err(|_| "not enough memory for it")?;
-    bytes.resize(size, 0);
-    Ok(bytes.into_boxed_slice())
 }
 
 fn read_exact(file: &dyn RandomAccessFile, offset: u64, buffer: &mut [u8], name: &str) -> Result<()> {

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn owned(bytes: Vec<u8>) -> BlockData {
-        BlockData::Owned { length: bytes.len(), bytes: bytes.into() }
+        BlockData::Owned(bytes.into())
     }
 
     fn filter(bits_per_key: usize, keys: std::ops::Range<u32>) -> FullFilter {

@@ -11,6 +11,7 @@ mod block_cache;
 mod block_iter;
 mod block_ref;
 mod block_writer;
+mod buffer;
 mod compression;
 mod counters;
 mod filter_block;

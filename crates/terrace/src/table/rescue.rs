@@ -162,12 +162,11 @@ impl Window<'_> {
     /// The block of `size` bytes that begins here, if it is one.
     fn block(&self, size: usize) -> Option<Arc<Block>> {
         let (contents, trailer) = self.rest().split_at_checked(size)?;
-        let bytes = match *trailer.first()? {
-            compression::RAW => contents.into(),
+        let buffer = match *trailer.first()? {
+            compression::RAW => contents.to_vec().into(),
             kind => compression::decompress(kind, contents).ok()?,
         };
-        let length = bytes.len();
-        Block::parse(BlockData::Owned { bytes, length }).ok().map(Arc::new)
+        Block::parse(BlockData::Owned(buffer)).ok().map(Arc::new)
     }
 }
 

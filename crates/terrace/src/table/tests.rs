@@ -437,8 +437,7 @@ fn random_blocks_do_not_panic() {
         }
         let restarts = random.below(5) as u32;
         bytes.extend_from_slice(&restarts.to_le_bytes());
-        let length = bytes.len();
-        let data = format::BlockData::Owned { bytes: bytes.into_boxed_slice(), length };
+        let data = format::BlockData::Owned(bytes.into());
         let Ok(block) = block::Block::parse(data) else { continue };
         let block = Arc::new(block);
         for order in [TableOrder::user(KeyOrder::default()), TableOrder::internal(KeyOrder::default())] {

@@ -1,0 +1,45 @@
+//! Whom a full cache lets in.
+//!
+//! While there is room, everything. Once it is full, a value gets in only if it was wanted before, not long ago: what
+//! is read once in a while costs a read that misses nothing but the load itself, no eviction of something else and no
+//! lock. A look-up at random in a database ten times the cache's size turns nine of ten blocks away.
+//!
+//! Any thread may call anything. The figures are read without the cache's lock and may be a moment old, which moves
+//! the border between letting in and turning away, and nothing else.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Admission {
+    /// The weight of what the cache holds.
+    used: AtomicUsize,
+    /// How many values that is.
+    places: AtomicUsize,
+    /// Counts values turned away or evicted.
+    clock: AtomicU32,
+}
+
+impl Admission {
+    /// Takes note of what the cache holds.
+    pub(super) fn note(&self, used: usize, places: usize) {
+        self.used.store(used, Ordering::Relaxed);
+        self.places.store(places, Ordering::Relaxed);
+    }
+
+    /// Whether a value of this weight fits beside the others.
+    pub(super) fn has_room(&self, weight: usize, capacity: usize) -> bool {
+        self.used.load(Ordering::Relaxed).saturating_add(weight) <= capacity
+    }
+
+    /// The time that values turned away or evicted from now on are remembered by; never 0.
+    pub(super) fn tick(&self) -> u32 {
+        self.clock.fetch_add(1, Ordering::Relaxed).max(1)
+    }
+
+    /// Whether something remembered by the time `then` (0: nothing is) was here not longer ago than values stay.
+    pub(super) fn is_recent(&self, then: u32) -> bool {
+        let age = self.clock.load(Ordering::Relaxed).wrapping_sub(then) as usize;
+        then != 0 && age <= self.places.load(Ordering::Relaxed)
+    }
+}

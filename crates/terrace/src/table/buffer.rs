@@ -1,0 +1,129 @@
+//! Memory for blocks, handed on from one block to the next.
+//!
+//! A read that misses the cache needs a few kilobytes for a moment, and another block is freed for it: as general
+//! allocations, these two cost a tenth of a random read. So each thread keeps a few buffers of the blocks that it
+//! dropped last.
+
+use std::cell::RefCell;
+
+/// Buffers of this many bytes are kept; smaller ones are cheap to get, and larger ones are too much to hold back.
+const KEPT_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=64 << 10;
+/// Sizes are rounded up to a multiple of this, so that a buffer suits the next block too.
+const GRANULE: usize = 128;
+/// Buffers that a thread keeps.
+const KEPT: usize = 8;
+
+thread_local!(static FREE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) });
+
+/// Bytes on the heap: the first `length` of a buffer.
+pub(super) struct Buffer {
+    bytes: Box<[u8]>,
+    length: usize,
+}
+
+impl Buffer {
+    /// A buffer of `length` arbitrary bytes. `length` may come from a file: lack of memory is an answer, not an abort.
+    pub(super) fn with_length(length: usize) -> Result<Self, &'static str> {
+        let kept = KEPT_SIZES.contains(&length);
+        if kept && let Some(bytes) = take(length) {
+            return Ok(Buffer { bytes, length });
+        }
+        let size = if kept { length.next_multiple_of(GRANULE) } else { length };
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|_| "not enough memory for it")?;
+        bytes.resize(size, 0);
+        Ok(Buffer { bytes: bytes.into_boxed_slice(), length })
+    }
+
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..self.length).unwrap_or_default()
+    }
+
+    /// Forgets what is behind the first `length` bytes.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// The memory that this takes.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(bytes: Vec<u8>) -> Self {
+        let length = bytes.len();
+        Buffer { bytes: bytes.into_boxed_slice(), length }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if KEPT_SIZES.contains(&self.bytes.len()) {
+            give(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// A kept buffer that suits `length` without much waste.
+fn take(length: usize) -> Option<Box<[u8]>> {
+    let suits = |size: usize| (length..=length + length / 8).contains(&size);
+    let take = |free: &RefCell<Vec<Box<[u8]>>>| {
+        let mut free = free.try_borrow_mut().ok()?;
+        let at = free.iter().rposition(|bytes| suits(bytes.len()))?;
+        Some(free.swap_remove(at))
+    };
+    // A thread that is ending has none.
+    FREE.try_with(take).ok().flatten()
+}
+
+/// Keeps a buffer, or frees the one that was kept longest for it.
+fn give(bytes: Box<[u8]>) {
+    // The replaced buffer is freed outside of the borrow, and all are where the thread has ended.
+    let _ = FREE.try_with(|free| {
+        let mut free = free.try_borrow_mut().ok()?;
+        let replaced = (free.len() == KEPT).then(|| free.remove(0));
+        free.push(bytes);
+        replaced
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_handed_on_to_what_it_suits() {
+        std::thread::spawn(|| {
+            let address = |buffer: &Buffer| buffer.as_slice().as_ptr();
+            let first = Buffer::with_length(4150).expect("memory");
+            let at = address(&first);
+            assert_eq!((first.as_slice().len(), first.size()), (4150, 4224));
+            drop(first);
+            let other = Buffer::with_length(8000).expect("memory");
+            assert_ne!(address(&other), at);
+            let second = Buffer::with_length(4100).expect("memory");
+            assert_eq!((address(&second), second.as_slice().len(), second.size()), (at, 4100, 4224));
+        })
+        .join()
+        .expect("holds");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_said() {
+        std::thread::spawn(|| {
+            let buffers: Vec<_> = (0..3 * KEPT).map(|_| Buffer::with_length(2000).expect("memory")).collect();
+            drop(buffers);
+            drop(Buffer::with_length(KEPT_SIZES.end() + 1));
+            drop(Buffer::with_length(10));
+            FREE.with(|free| assert_eq!(free.borrow().len(), KEPT));
+        })
+        .join()
+        .expect("holds");
+    }
+}
