@@ -1,5 +1,6 @@
 // NewLRUCache: a map with LevelDB's sharding, so that a program sees the same evictions; and the engine's block cache
-// of the same capacity behind it, for when it is passed as Options::block_cache.
+// of the same capacity behind it, for when it is passed as Options::block_cache. And how the engine keeps blocks in a
+// cache of a program's own kind.
 #include "leveldb/cache.h"
 
 #include <atomic>
@@ -239,10 +240,42 @@ class ShardedLRUCache final : public Cache {
 
 Cache* NewLRUCache(size_t capacity) { return new ShardedLRUCache(capacity); }
 
-// A cache of the caller's own kind cannot hold the engine's blocks: the database uses one of its own.
 const shim_cache* EngineCache(Cache* cache) {
-  const auto* ours = dynamic_cast<const ShardedLRUCache*>(cache);
-  return ours == nullptr ? nullptr : ours->blocks();
+  static const void* const kOurs = [] {
+    const ShardedLRUCache probe(0);
+    return TableOf(&probe);
+  }();
+  if (cache == nullptr || TableOf(cache) != kOurs) return nullptr;
+  return static_cast<const ShardedLRUCache*>(cache)->blocks();
+}
+
+namespace {
+
+Cache* AsCache(void* cache) { return static_cast<Cache*>(cache); }
+
+void DeleteBlock(const Slice&, void* block) { shim_block_release(static_cast<shim_block*>(block)); }
+
+uint64_t NewId(void* cache) noexcept { return AsCache(cache)->NewId(); }
+
+void* Lookup(void* cache, shim_bytes key) noexcept { return AsCache(cache)->Lookup(AsSlice(key)); }
+
+void* Insert(void* cache, shim_bytes key, shim_block* block, size_t charge) noexcept {
+  return AsCache(cache)->Insert(AsSlice(key), block, charge, DeleteBlock);
+}
+
+const shim_block* Value(void* cache, void* handle) noexcept {
+  return static_cast<const shim_block*>(AsCache(cache)->Value(static_cast<Cache::Handle*>(handle)));
+}
+
+void Release(void* cache, void* handle) noexcept { AsCache(cache)->Release(static_cast<Cache::Handle*>(handle)); }
+
+size_t TotalCharge(const void* cache) noexcept { return static_cast<const Cache*>(cache)->TotalCharge(); }
+
+}  // namespace
+
+shim_custom_cache EngineCustomCache(Cache* cache) {
+  if (cache == nullptr || EngineCache(cache) != nullptr) return {};
+  return {cache, NewId, Lookup, Insert, Value, Release, TotalCharge};
 }
 
 }  // namespace leveldb

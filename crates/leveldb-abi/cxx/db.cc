@@ -146,6 +146,7 @@ shim_options EngineOptions(const Options& options) {
   settings.logger = EngineLogger(options.info_log);
   settings.filter = EngineFilter(options.filter_policy);
   settings.cache = EngineCache(options.block_cache);
+  settings.custom_cache = EngineCustomCache(options.block_cache);
   settings.write_buffer_size = options.write_buffer_size;
   settings.block_size = options.block_size;
   settings.max_file_size = options.max_file_size;

@@ -88,13 +88,27 @@ struct shim_env {
 };
 
 struct shim_cache;
+struct shim_block;
+
+// A cache of the program's own kind. What `insert` takes is released by shim_block_release, called by the entry's
+// deleter.
+struct shim_custom_cache {
+  void* object;  // null: none
+  uint64_t (*new_id)(void* cache);
+  void* (*lookup)(void* cache, shim_bytes key);
+  void* (*insert)(void* cache, shim_bytes key, shim_block* block, size_t charge);
+  const shim_block* (*value)(void* cache, void* handle);
+  void (*release)(void* cache, void* handle);
+  size_t (*total_charge)(const void* cache);
+};
 
 struct shim_options {
   shim_comparator comparator;
   shim_env env;
   shim_logger logger;
   shim_filter filter;
-  const shim_cache* cache;
+  const shim_cache* cache;  // null: see custom_cache
+  shim_custom_cache custom_cache;
   size_t write_buffer_size;
   size_t block_size;
   size_t max_file_size;
@@ -157,6 +171,7 @@ shim_cache* shim_cache_new(size_t capacity);
 void shim_cache_release(shim_cache* cache);
 size_t shim_cache_used(const shim_cache* cache);
 void shim_cache_prune(const shim_cache* cache);
+void shim_block_release(shim_block* block);
 
 void shim_bloom_create(int bits, const shim_bytes* keys, size_t count, void* target, shim_put put);
 uint8_t shim_bloom_may_match(int bits, shim_bytes key, shim_bytes filter);

@@ -53,8 +53,9 @@ const FilterPolicy* NewBloomFilterPolicy(int bits_per_key) { return new BloomFil
 
 shim_filter EngineFilter(const FilterPolicy* policy) {
   if (policy == nullptr) return {nullptr, nullptr, -1, nullptr, nullptr};
-  if (const auto* bloom = dynamic_cast<const BloomFilterPolicy*>(policy)) {
-    return {nullptr, nullptr, bloom->bits(), nullptr, nullptr};
+  static const BloomFilterPolicy kOurs(0);
+  if (TableOf(policy) == TableOf(&kOurs)) {
+    return {nullptr, nullptr, static_cast<const BloomFilterPolicy*>(policy)->bits(), nullptr, nullptr};
   }
   return {policy, policy->Name(), -1, Create, MayMatch};
 }

@@ -37,6 +37,10 @@ inline std::string AsString(shim_bytes bytes) { return std::string(bytes.data, b
 void AssignTo(void* string, const char* data, size_t size) noexcept;
 void AppendTo(void* string, const char* data, size_t size) noexcept;
 
+// The address of an object's table of virtual functions. It tells whether an object is of a final class of ours;
+// dynamic_cast would ask objects of a program that was built without RTTI for what they do not have.
+inline const void* TableOf(const void* object) { return *static_cast<const void* const*>(object); }
+
 // What the engine is told of options. Good for as long as what they point to.
 shim_options EngineOptions(const Options& options);
 
@@ -46,6 +50,8 @@ shim_filter EngineFilter(const FilterPolicy* policy);
 shim_env EngineEnv(Env* env);
 shim_logger EngineLogger(Logger* logger);
 const shim_cache* EngineCache(Cache* cache);
+// Unless the cache is from NewLRUCache.
+shim_custom_cache EngineCustomCache(Cache* cache);
 
 // How the engine calls files that C++ owns.
 extern const shim_file_calls kFileCalls;

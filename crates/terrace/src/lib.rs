@@ -28,5 +28,5 @@ pub use env::{
     ReadAccess, WritableFile,
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};
-pub use table::{BlockCache, Compression};
+pub use table::{BlockCache, BlockKey, Compression, ExternalBlock, ExternalBlockCache, HeldBlock};
 pub use write::batch::{Operation, WriteBatch};

@@ -48,7 +48,8 @@ struct LEVELDB_EXPORT Options {
   // How many files may be open: 74 to 50,000, clipped.
   int max_open_files = 1000;
 
-  // A cache from NewLRUCache, which databases may share. Null: 8 MiB of the database's own.
+  // A cache for blocks, which databases may share. One from NewLRUCache is the fastest. Null: 8 MiB of the database's
+  // own.
   Cache* block_cache = nullptr;
 
   // Bytes of user data in a block, before compression: 1 KiB to 4 MiB, clipped.

@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 
-use super::components::{BloomOrCustom, CustomComparator, LoggerAdapter, ShimCache};
+use super::cache::{CustomCache, ShimBlock, ShimCache};
+use super::components::{BloomOrCustom, CustomComparator, LoggerAdapter};
 use super::env::{CustomEnv, EnvLogger};
 use super::outcome::{Bytes, Outcome, Put};
 use crate::options::Settings;
@@ -36,6 +37,19 @@ pub struct FilterCalls {
 pub struct LoggerCalls {
     pub(super) object: *mut c_void,
     pub(super) log: Option<unsafe extern "C" fn(*mut c_void, *const c_char, usize)>,
+}
+
+/// `shim_custom_cache`. Without an object: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CacheCalls {
+    pub(super) object: *mut c_void,
+    pub(super) new_id: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
+    pub(super) lookup: Option<unsafe extern "C" fn(*mut c_void, Bytes) -> *mut c_void>,
+    pub(super) insert: Option<unsafe extern "C" fn(*mut c_void, Bytes, *mut ShimBlock, usize) -> *mut c_void>,
+    pub(super) value: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const ShimBlock>,
+    pub(super) release: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    pub(super) total_charge: Option<unsafe extern "C" fn(*const c_void) -> usize>,
 }
 
 /// `shim_file_calls`.
@@ -103,6 +117,7 @@ pub struct ShimOptions {
     logger: LoggerCalls,
     filter: FilterCalls,
     cache: *const ShimCache,
+    custom_cache: CacheCalls,
     write_buffer_size: usize,
     block_size: usize,
     max_file_size: usize,
@@ -127,7 +142,7 @@ impl ShimOptions {
                 comparator: CustomComparator::adapter(self.comparator),
                 env: CustomEnv::adapter(self.env),
                 logger: LoggerAdapter::adapter(self.logger),
-                cache: self.cache.as_ref().map(ShimCache::cache),
+                cache: self.cache.as_ref().map(ShimCache::cache).or_else(|| CustomCache::adapter(self.custom_cache)),
                 filter: BloomOrCustom::adapter(self.filter),
                 create_if_missing: self.create_if_missing != 0,
                 error_if_exists: self.error_if_exists != 0,

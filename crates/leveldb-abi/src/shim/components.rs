@@ -1,15 +1,15 @@
-//! Comparators, filter policies, loggers and caches of C++ programs, as the engine calls them.
+//! Comparators, filter policies and loggers of C++ programs, as the engine calls them.
 
 use std::cmp::Ordering;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use terrace::{BlockCache, BloomFilterPolicy, Comparator, FilterPolicy, Logger};
+use terrace::{BloomFilterPolicy, Comparator, FilterPolicy, Logger};
 
 use super::calls::{ComparatorCalls, FilterCalls, LoggerCalls};
 use super::outcome::{Bytes, Put, Sink, extend_vec, replace_vec};
 use crate::guard::export;
-use crate::memory::{c_string, hand_out, release};
+use crate::memory::c_string;
 
 /// The address of a `Vec<u8>` that C++ hands back with bytes for it.
 fn target(vec: &mut Vec<u8>) -> *mut c_void {
@@ -137,43 +137,11 @@ impl Logger for LoggerAdapter {
     }
 }
 
-/// `shim_cache`: the block cache inside a cache from `NewLRUCache`.
-#[derive(Debug)]
-pub struct ShimCache(BlockCache);
-
-impl ShimCache {
-    pub(super) fn cache(&self) -> BlockCache {
-        self.0.clone()
-    }
-}
-
 fn bloom(bits: c_int) -> BloomFilterPolicy {
     BloomFilterPolicy::new(usize::try_from(bits).unwrap_or(0))
 }
 
 export! {
-    /// A block cache.
-    fn shim_cache_new(capacity: usize) -> *mut ShimCache {
-        hand_out(ShimCache(BlockCache::new(capacity)))
-    }
-
-    /// Gives a block cache back; databases that use it keep it.
-    fn shim_cache_release(cache: *mut ShimCache) {
-        drop(release(cache));
-    }
-
-    /// The bytes in a block cache.
-    fn shim_cache_used(cache: *const ShimCache) -> usize {
-        cache.as_ref().map_or(0, |cache| cache.0.used())
-    }
-
-    /// Empties a block cache.
-    fn shim_cache_prune(cache: *const ShimCache) {
-        if let Some(cache) = cache.as_ref() {
-            cache.0.prune();
-        }
-    }
-
     /// Makes a filter of LevelDB's kind.
     fn shim_bloom_create(bits: c_int, keys: *const Bytes, count: usize, to: *mut c_void, put: Put) {
         let keys: Vec<&[u8]> = (0..count).map(|at| (*keys.add(at)).get()).collect();

@@ -1,11 +1,11 @@
 //! `DumpFile`: what a file of a database holds, as text in LevelDB's form.
 
 use std::ffi::c_void;
-use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use terrace::inspect::{self, EditItem, Effect, FileKind, LogItem, ManifestItem, TableItem};
+use terrace::abi::{self, escape};
+use terrace::inspect::{self, Effect, FileKind, LogItem, TableItem};
 use terrace::{Error, Options, Result};
 
 use super::calls::EnvHandle;
@@ -13,20 +13,6 @@ use super::env::CustomEnv;
 use super::outcome::{Bytes, Outcome, Put, Sink};
 use crate::guard::export;
 use crate::options::path;
-
-/// Bytes as LevelDB shows them.
-fn escape(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b' '..=b'~' => text.push(char::from(byte)),
-            _ => {
-                let _ = write!(text, "\\x{byte:02x}");
-            }
-        }
-    }
-    text
-}
 
 fn dump(path: &Path, options: &Options, sink: Sink) -> Result<()> {
     let put = |text: String| {
@@ -57,45 +43,22 @@ fn dump(path: &Path, options: &Options, sink: Sink) -> Result<()> {
             _ => ControlFlow::Continue(()),
         })
         .map(drop),
-        Some(FileKind::Manifest) => inspect::manifest(path, options, &mut |item| match item {
-            ManifestItem::Edit(edit) => put(describe_edit(&edit)),
-            ManifestItem::Damage(damage) => put(format!("--- offset {}; {}\n", damage.offset, damage.message)),
-            _ => ControlFlow::Continue(()),
-        })
-        .map(drop),
-        None => Err(Error::invalid_argument(format!("{}: unknown file type", path.display()))),
+        Some(FileKind::Manifest) => abi::dump_manifest(path, options, &mut |text| sink.put(text.as_bytes())),
+        None => {
+            let what = if is_known(path) { "not a dump-able file type" } else { "unknown file type" };
+            Err(Error::invalid_argument(format!("{}: {what}", path.display())))
+        }
     }
 }
 
-fn describe_edit(edit: &EditItem) -> String {
-    let mut text = format!("--- offset {}; VersionEdit {{", edit.offset);
-    let numbers = [
-        ("LogNumber", edit.log_number),
-        ("PrevLogNumber", edit.previous_log_number),
-        ("NextFile", edit.next_file_number),
-        ("LastSeq", edit.last_sequence),
-    ];
-    if let Some(comparator) = &edit.comparator {
-        let _ = write!(text, "\n  Comparator: {comparator}");
-    }
-    for (name, number) in numbers {
-        if let Some(number) = number {
-            let _ = write!(text, "\n  {name}: {number}");
-        }
-    }
-    for (level, key) in &edit.compact_pointers {
-        let _ = write!(text, "\n  CompactPointer: {level} '{}'", escape(key));
-    }
-    for (level, number) in &edit.removed {
-        let _ = write!(text, "\n  RemoveFile: {level} {number}");
-    }
-    for table in &edit.added {
-        let (smallest, largest) = (escape(&table.smallest), escape(&table.largest));
-        let _ =
-            write!(text, "\n  AddFile: {} {} {} '{smallest}' .. '{largest}'", table.level, table.number, table.size);
-    }
-    text.push_str("\n}\n");
-    text
+/// Whether a database's file without records may have this name.
+fn is_known(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_temporary = |name: &str| {
+        let number = name.strip_suffix(".dbtmp");
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    matches!(&*name, "CURRENT" | "LOCK" | "LOG" | "LOG.old") || is_temporary(&name)
 }
 
 export! {

@@ -3,11 +3,13 @@
 //! What LevelDB's interface does not have is left out: directories are not synced, files are neither mapped nor
 //! trimmed nor prepared ahead, and there is one kind of lock.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, ptr};
 
@@ -26,6 +28,7 @@ use super::outcome::{Bytes, Outcome};
 pub(super) struct CustomEnv {
     object: *mut c_void,
     calls: &'static EnvCalls,
+    waiting: Arc<Mutex<Waiting>>,
 }
 
 // SAFETY: LevelDB asks of environments that any thread may call them at any time.
@@ -37,12 +40,46 @@ fn bytes(path: &Path) -> Bytes {
     Bytes::of(path.as_os_str().as_bytes())
 }
 
-/// Runs a job that [`Env::schedule`] boxed.
+/// Jobs that wait for a thread of the environment's. There may be one such thread for everything, so each time it comes
+/// it takes a flush if there is one.
+#[derive(Default)]
+struct Waiting {
+    flushes: VecDeque<Job>,
+    others: VecDeque<Job>,
+}
+
+impl Waiting {
+    fn add(&mut self, lane: Lane, job: Job) {
+        match lane {
+            Lane::Flush => self.flushes.push_back(job),
+            Lane::Compaction => self.others.push_back(job),
+        }
+    }
+}
+
+thread_local! {
+    /// Whether this thread is at a job.
+    static AT_WORK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does a job. The thread is the program's: nothing may unwind into it.
+fn run(job: Option<Job>) {
+    if let Some(job) = job {
+        let _ = catch_unwind(AssertUnwindSafe(job));
+    }
+}
+
+/// Does the most urgent of the jobs that [`Env::schedule`] left.
 unsafe extern "C" fn run_job(argument: *mut c_void) {
     // SAFETY: the argument is what `schedule` passed, once.
-    let job = unsafe { Box::from_raw(argument.cast::<Job>()) };
-    // The thread is the program's: nothing may unwind into it.
-    let _ = catch_unwind(AssertUnwindSafe(job));
+    let waiting = unsafe { Arc::from_raw(argument.cast::<Mutex<Waiting>>()) };
+    let next = {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.flushes.pop_front().or_else(|| waiting.others.pop_front())
+    };
+    let before = AT_WORK.replace(true);
+    run(next);
+    AT_WORK.set(before);
 }
 
 /// Collects names into a `Vec<String>`, leaving out those that are not UTF-8, which no file of a database has.
@@ -70,7 +107,7 @@ impl CustomEnv {
         }
         // SAFETY: guaranteed by the caller.
         let calls = unsafe { env.calls.as_ref() }?;
-        Some(CustomEnv { object: env.object, calls })
+        Some(CustomEnv { object: env.object, calls, waiting: Arc::default() })
     }
 
     /// A call that opens something.
@@ -165,10 +202,18 @@ impl Env for CustomEnv {
         Ok(Box::new(CustomLock { env: self.clone(), lock }))
     }
 
-    fn schedule(&self, _lane: Lane, job: Job) {
-        let argument = Box::into_raw(Box::new(job)).cast();
+    fn schedule(&self, lane: Lane, job: Job) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(lane, job);
+        let argument = Arc::into_raw(Arc::clone(&self.waiting)).cast_mut().cast();
         // SAFETY: the object is alive; the environment calls `run_job` once.
         unsafe { (self.calls.schedule)(self.object, run_job, argument) };
+    }
+
+    fn yield_to_flushes(&self) {
+        if AT_WORK.get() {
+            let flush = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).flushes.pop_front();
+            run(flush);
+        }
     }
 
     fn set_background_threads(&self, _count: usize) {}

@@ -5,6 +5,7 @@
 //! mean something only to the calls that come with them.
 #![allow(unsafe_code)]
 
+mod cache;
 mod calls;
 mod components;
 mod cursor;
@@ -16,6 +17,7 @@ mod outcome;
 mod system;
 mod table;
 
+pub use cache::*;
 pub use calls::*;
 pub use components::*;
 pub use cursor::*;

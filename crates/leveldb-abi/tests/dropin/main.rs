@@ -3,6 +3,7 @@
 //!
 //! Where there is no compiler or no LevelDB the tests say SKIPPED, and fail under `CI`.
 
+mod behaviour;
 mod clients;
 mod installed;
 mod libraries;
@@ -12,28 +13,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
+use behaviour::transcript;
 use libraries::{CRATE, compiled, libraries, skip, succeeded};
-
-/// What `program` prints with one of the libraries, in a fresh directory.
-fn transcript(program: &Path, library: Option<&Path>) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    let mut run = Command::new(program);
-    run.arg(dir.path()).env_remove("LD_LIBRARY_PATH");
-    if let Some(library) = library {
-        run.env("LD_LIBRARY_PATH", library);
-    }
-    String::from_utf8_lossy(&succeeded(run).stdout).into_owned()
-}
-
-fn compare_transcripts(source: &str) {
-    let Some(libraries) = libraries() else { return };
-    let program = compiled(source, &[]);
-    let theirs = transcript(&program, None);
-    let ours = transcript(&program, Some(&libraries.ours.join("lib")));
-    let differing = theirs.lines().zip(ours.lines()).find(|(theirs, ours)| theirs != ours);
-    assert_eq!(differing, None, "LevelDB's line, and ours");
-    assert_eq!(theirs, ours);
-}
 
 /// Names and kinds of the dynamic symbols that a library defines.
 fn dynamic_symbols(library: &Path) -> BTreeSet<(String, String)> {
@@ -73,11 +54,6 @@ fn exactly_leveldbs_symbols_are_exported() {
 }
 
 #[test]
-fn a_c_program_prints_the_same() {
-    compare_transcripts("transcript.c");
-}
-
-#[test]
 fn the_static_library_serves_too() {
     let Some(libraries) = libraries() else { return };
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transcript_static");
@@ -89,11 +65,6 @@ fn the_static_library_serves_too() {
     succeeded(compile);
     let shared = compiled("transcript.c", &[]);
     assert_eq!(transcript(&program, None), transcript(&shared, None));
-}
-
-#[test]
-fn a_cxx_program_prints_the_same() {
-    compare_transcripts("transcript.cc");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the drop-in `libleveldb` needs of the engine beyond the public API: LevelDB's tables of plain keys, and two
 //! operations without a copy. Made for that library alone; it changes without notice.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
@@ -10,6 +11,8 @@ use crate::table::{BlockCache, Table, TableBuilder, TableIter, TableOrder, Table
 use crate::write::batch::WriteBatch;
 
 use super::handle::Db;
+use super::inspect::manifest_text;
+pub use super::leveldb_text::escape;
 use super::options::{Options, ReadOptions, WriteOptions};
 
 /// What `use_value` makes of the value of `key`, which it sees where it lies.
@@ -26,6 +29,11 @@ pub fn get_with<R>(
 pub fn write(db: &Db, batch: &WriteBatch, options: WriteOptions) -> Result<u64> {
     let last = db.core().write(batch, options)?;
     Ok((last + 1).saturating_sub(batch.len() as u64))
+}
+
+/// Shows the MANIFEST at `path` as LevelDB's `DumpFile` does, piece by piece.
+pub fn dump_manifest(path: &Path, options: &Options, put: &mut dyn FnMut(String)) -> Result<()> {
+    manifest_text(path, options, put)
 }
 
 fn order(options: &Options) -> TableOrder {

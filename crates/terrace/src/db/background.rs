@@ -217,7 +217,10 @@ impl DbCore {
                 outputs: self.output_settings(plan.output_level),
                 max_file_size: self.options.max_file_size as u64,
                 snapshots,
-                cancelled: &|| self.state.lock().closing,
+                cancelled: &|| {
+                    self.env.yield_to_flushes();
+                    self.state.lock().closing
+                },
             };
             outputs = job.run()?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));

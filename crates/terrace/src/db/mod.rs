@@ -22,6 +22,7 @@ mod handle;
 mod info_log;
 pub mod inspect;
 mod level_check;
+mod leveldb_text;
 mod live_check;
 mod log_check;
 mod manifest_survey;

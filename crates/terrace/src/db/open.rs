@@ -305,12 +305,12 @@ impl DbCore {
     /// Gives the recovered memtables to the flusher and starts or continues a log.
     fn start_writing(self: &Arc<Self>, mut recovered: Recovered, logs: &[u64]) -> Result<()> {
         let continued = match self.options.reuse_logs {
-            true => recovered.take_reusable(),
+            true => self.continue_log(&mut recovered),
             false => None,
         };
         let continues = continued.is_some();
         let mut commit = match continued {
-            Some((memtable, log, end)) => self.continue_log(memtable, log, end)?,
+            Some(commit) => commit,
             None => self.begin_log(recovered.last_sequence, logs.last().copied()),
         };
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
@@ -367,17 +367,26 @@ impl DbCore {
         Commit { memtable, log, log_number: number, last_sequence, owed_nanos: 0, left_suspect_log: false }
     }
 
-    /// Goes on with the newest log, which ends clean.
-    fn continue_log(&self, recovered: RecoveredMemtable, number: u64, end: u64) -> Result<Commit> {
-        let file = self.env.open_append(&self.path(&filename::log(number)))?;
+    /// Goes on with the newest log, if it ends clean and the Env can append to files. The memtable of what it holds is
+    /// then the one to write to.
+    fn continue_log(&self, recovered: &mut Recovered) -> Option<Commit> {
+        let (number, end) = recovered.reusable()?;
+        let file = match self.env.open_append(&self.path(&filename::log(number))) {
+            Ok(file) => file,
+            Err(error) => {
+                self.log(format!("a new log, because the last cannot be continued: {error}"));
+                return None;
+            }
+        };
+        let memtable = recovered.memtables.pop()?;
         let (file, syncer) = crate::env::with_syncer(file);
-        self.log_sync.flushed(number, recovered.last_sequence);
+        self.log_sync.flushed(number, memtable.last_sequence);
         self.log_sync.start_log(number, syncer);
-        Ok(Commit {
-            memtable: recovered.writer,
+        Some(Commit {
+            memtable: memtable.writer,
             log: LogWriter::new(file, end),
             log_number: number,
-            last_sequence: recovered.last_sequence,
+            last_sequence: memtable.last_sequence,
             owed_nanos: 0,
             left_suspect_log: false,
         })

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::base::error::Result;
-use crate::base::internal_key::{KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, encode};
+use crate::base::internal_key::{KIND_FOR_SEEK, MAX_SEQUENCE, encode};
 use crate::version::NUM_LEVELS;
 
 use super::core::DbCore;
+use super::leveldb_text::internal_key;
 
 impl DbCore {
     pub(super) fn property(self: &Arc<Self>, name: &str) -> Option<String> {
@@ -59,7 +60,7 @@ impl DbCore {
         for (level, files) in version.levels.iter().enumerate() {
             let _ = writeln!(text, "--- level {level} ---");
             for file in files.iter() {
-                let (smallest, largest) = (describe(&file.smallest), describe(&file.largest));
+                let (smallest, largest) = (internal_key(&file.smallest), internal_key(&file.largest));
                 let _ = writeln!(text, " {}:{}[{smallest} .. {largest}]", file.number, file.size);
             }
         }
@@ -75,23 +76,4 @@ impl DbCore {
         };
         ranges.iter().map(|(from, to)| Ok(offset(to)?.saturating_sub(offset(from)?))).collect()
     }
-}
-
-/// An internal key as LevelDB's `sstables` property shows it: `'key' @ sequence : kind`.
-fn describe(key: &[u8]) -> String {
-    let Some(parsed) = ParsedKey::parse(key) else { return format!("(bad){}", escape(key)) };
-    format!("'{}' @ {} : {}", escape(parsed.user_key), parsed.sequence, parsed.kind as u8)
-}
-
-fn escape(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b' '..=b'~' => text.push(char::from(byte)),
-            _ => {
-                let _ = write!(text, "\\x{byte:02x}");
-            }
-        }
-    }
-    text
 }

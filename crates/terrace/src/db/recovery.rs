@@ -65,14 +65,11 @@ impl Recovered {
         !self.damage.is_empty() || self.leaves_gap
     }
 
-    /// The only memtable and the log to go on with, if that is safe.
-    pub(super) fn take_reusable(&mut self) -> Option<(RecoveredMemtable, u64, u64)> {
+    /// The log to go on with, and its end, if that is safe. The only memtable is then the log's.
+    pub(super) fn reusable(&self) -> Option<(u64, u64)> {
         let (log, end) = self.reusable?;
         let single = self.memtables.len() == 1 && self.memtables[0].logs == [log];
-        if self.is_cut() || !single {
-            return None;
-        }
-        self.memtables.pop().map(|memtable| (memtable, log, end))
+        (single && !self.is_cut()).then_some((log, end))
     }
 }
 

@@ -196,6 +196,10 @@ pub trait Env: Send + Sync + 'static {
     /// keep a process alive.
     fn schedule(&self, lane: Lane, job: Job);
 
+    /// Called by long background jobs now and then, while they hold no lock. An Env that has only one background thread
+    /// runs a flush that waits here, on this thread: writers wait for flushes, and merges take long.
+    fn yield_to_flushes(&self) {}
+
     /// Lets at least `count` background threads run at once. The pool is shared by all databases of the Env.
     fn set_background_threads(&self, count: usize);
 

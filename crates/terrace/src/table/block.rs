@@ -223,6 +223,18 @@ impl Block {
     }
 }
 
+impl Block {
+    /// Whether its bytes are on the heap, rather than in a mapped file.
+    pub(super) fn owns_its_bytes(&self) -> bool {
+        self.data.owned_bytes() > 0
+    }
+
+    /// Bytes of the block, uncompressed.
+    pub(super) fn size(&self) -> usize {
+        self.data.as_slice().len()
+    }
+}
+
 impl Weighted for Block {
     fn weight(&self) -> usize {
         self.data.owned_bytes() + OVERHEAD

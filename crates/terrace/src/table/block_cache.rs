@@ -1,10 +1,15 @@
 //! The cache of blocks that tables share.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::cache::SlotCache;
 
 use super::block::Block;
+use super::external_cache::ExternalBlockCache;
+
+/// Bytes of the engine's cache beside one of the program's.
+const BESIDE_EXTERNAL: usize = 8 << 20;
 
 /// A cache for blocks of tables. Clones share it, and so can any number of databases.
 ///
@@ -14,31 +19,42 @@ use super::block::Block;
 #[derive(Clone)]
 pub struct BlockCache {
     slots: SlotCache<Block>,
+    external: Option<Arc<dyn ExternalBlockCache>>,
 }
 
 impl BlockCache {
     /// A cache of at most `capacity` bytes. With 0, every read of a block loads it.
     pub fn new(capacity: usize) -> Self {
-        BlockCache { slots: SlotCache::new(capacity) }
+        BlockCache { slots: SlotCache::new(capacity), external: None }
     }
 
-    /// The most bytes that the cache holds.
+    /// The program's own cache, for the blocks that have bytes of their own: those of compressed tables, and of files
+    /// that are not mapped. For the others, which weigh little, there is an engine's cache beside it.
+    pub fn external(cache: Arc<dyn ExternalBlockCache>) -> Self {
+        BlockCache { slots: SlotCache::new(BESIDE_EXTERNAL), external: Some(cache) }
+    }
+
+    /// The most bytes that the cache holds; a cache of the program's not included.
     pub fn capacity(&self) -> usize {
         self.slots.capacity()
     }
 
     /// The bytes that the cache holds now.
     pub fn used(&self) -> usize {
-        self.slots.used()
+        self.slots.used() + self.external.as_ref().map_or(0, |external| external.used())
     }
 
-    /// Drops every block.
+    /// Drops every block, but for those in a cache of the program's.
     pub fn prune(&self) {
         self.slots.prune();
     }
 
     pub(super) fn slots(&self) -> &SlotCache<Block> {
         &self.slots
+    }
+
+    pub(super) fn external_cache(&self) -> Option<&Arc<dyn ExternalBlockCache>> {
+        self.external.as_ref()
     }
 }
 

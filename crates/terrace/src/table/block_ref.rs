@@ -6,11 +6,14 @@ use std::sync::Arc;
 use crate::cache::Cached;
 
 use super::block::Block;
+use super::external_cache::HeldBlock;
 
-/// A block, held by what was at hand: a look-up's short hold on a cache slot, or a reference of its own.
+/// A block, held by what was at hand: a look-up's short hold on a cache slot, a reference of its own, or an entry of
+/// a cache of the program's.
 pub(super) enum BlockRef {
     Cached(Cached<Block>),
     Owned(Arc<Block>),
+    External(Box<HeldBlock>),
 }
 
 impl BlockRef {
@@ -19,14 +22,24 @@ impl BlockRef {
         match self {
             BlockRef::Cached(cached) => cached,
             BlockRef::Owned(block) => block,
+            BlockRef::External(held) => held.get(),
         }
     }
 
-    /// A reference of its own.
-    pub(super) fn into_owned(self) -> Arc<Block> {
+    /// The same block, held in a way that may last.
+    pub(super) fn into_lasting(self) -> BlockRef {
         match self {
-            BlockRef::Cached(cached) => cached.into_arc(),
-            BlockRef::Owned(block) => block,
+            BlockRef::Cached(cached) => BlockRef::Owned(cached.into_arc()),
+            lasting => lasting,
+        }
+    }
+
+    /// A reference of its own, and what is to be dropped with it.
+    pub(super) fn into_owned(self) -> (Arc<Block>, Option<Box<HeldBlock>>) {
+        match self {
+            BlockRef::Cached(cached) => (cached.into_arc(), None),
+            BlockRef::Owned(block) => (block, None),
+            BlockRef::External(held) => (held.share(), Some(held)),
         }
     }
 }
@@ -51,6 +64,6 @@ impl BlockSlice {
 
     /// The same bytes, held in a way that may last: a short hold keeps what caches evict from being freed.
     pub(crate) fn detach(self) -> BlockSlice {
-        BlockSlice { block: BlockRef::Owned(self.block.into_owned()), range: self.range }
+        BlockSlice { block: self.block.into_lasting(), range: self.range }
     }
 }

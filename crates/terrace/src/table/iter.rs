@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 
 use super::block_iter::BlockIter;
+use super::external_cache::HeldBlock;
 use super::index::Place;
 use super::table::Table;
 
@@ -18,13 +19,15 @@ pub(crate) struct TableIter {
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
+    /// What keeps the block in a cache of the program's.
+    hold: Option<Box<HeldBlock>>,
     failure: Option<Error>,
 }
 
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> Self {
         let block = BlockIter::new(table.order().tag_size());
-        TableIter { table, fill_cache, at: usize::MAX, block, failure: None }
+        TableIter { table, fill_cache, at: usize::MAX, block, hold: None, failure: None }
     }
 
     /// Whether there is an entry here.
@@ -132,16 +135,20 @@ impl TableIter {
             return true;
         }
         let block = self.table.index().handle(at).map(|handle| self.table.block(at, handle, self.fill_cache, false));
-        let (block, entered) = match block {
-            Some(Ok(block)) => (Some(block.into_owned()), true),
+        let (block, hold) = match block {
+            Some(Ok(block)) => {
+                let (block, hold) = block.into_owned();
+                (Some(block), hold)
+            }
             Some(Err(error)) => {
                 self.failure = Some(error);
-                (None, false)
+                (None, None)
             }
-            None => (None, false),
+            None => (None, None),
         };
         self.at = at;
         self.block.set_block(block);
-        entered
+        self.hold = hold;
+        self.block.has_block()
     }
 }

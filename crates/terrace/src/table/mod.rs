@@ -14,6 +14,7 @@ mod block_writer;
 mod buffer;
 mod compression;
 mod counters;
+mod external_cache;
 mod filter_block;
 mod format;
 mod full_filter;
@@ -29,6 +30,7 @@ mod table_builder;
 
 pub use block_cache::BlockCache;
 pub use compression::Compression;
+pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock};
 
 pub(crate) use anatomy::TableAnatomy;
 pub(crate) use block_ref::BlockSlice;

@@ -23,6 +23,7 @@ use super::block_cache::BlockCache;
 use super::block_iter::BlockIter;
 use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
+use super::external_cache::ExternalBlocks;
 use super::filter_block::{FILTER_PREFIX, FilterBlockReader};
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
@@ -53,6 +54,8 @@ pub(crate) struct Table {
     full_filter: Option<FullFilter>,
     properties: Option<TableProperties>,
     slots: SlotArray<Block>,
+    /// In a cache of the program's.
+    external: Option<ExternalBlocks>,
     counters: Arc<ReadCounters>,
 }
 
@@ -72,6 +75,7 @@ impl Table {
         let block = Block::parse(read_block(&file, footer.index, &name)?).map_err(bad_index)?;
         let index = Index::decode(Arc::new(block), &settings.order, limit).map_err(bad_index)?;
         let slots = settings.cache.slots().slots(index.len());
+        let external = settings.cache.external_cache().map(ExternalBlocks::new);
         let mut table = Table {
             file,
             name,
@@ -82,6 +86,7 @@ impl Table {
             full_filter: None,
             properties: None,
             slots,
+            external,
             counters: settings.counters,
         };
         table.open_meta_blocks(settings.filter_policy);
@@ -221,9 +226,17 @@ impl Table {
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
             return Ok(BlockRef::Cached(cached));
         }
+        if let Some(found) = self.external.as_ref().and_then(|external| external.get(handle)) {
+            self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
+            return Ok(found);
+        }
         self.counters.count(if filtered { Outcome::FilteredMiss } else { Outcome::Miss });
         let block = Arc::new(self.load(handle)?);
-        Ok(BlockRef::Owned(if fill_cache { self.slots.insert(at, block) } else { block }))
+        Ok(match &self.external {
+            _ if !fill_cache => BlockRef::Owned(block),
+            Some(external) if block.owns_its_bytes() => external.keep(handle, block),
+            _ => BlockRef::Owned(self.slots.insert(at, block)),
+        })
     }
 
     /// Whether the filters, if there are any, let a look-up of `key` into the block at `handle`.

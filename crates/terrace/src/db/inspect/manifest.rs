@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::items::{AddedTable, EditItem, ManifestItem, ManifestSummary};
+use super::items::{AddedTable, Damage, EditItem, ManifestItem, ManifestSummary};
 use super::log::{first_record, skipped};
 use super::{DamageCounter, Flow, name_of, open};
 use crate::base::error::Result;
 use crate::base::internal_key::user_key;
+use crate::db::leveldb_text;
 use crate::db::options::Options;
 use crate::log::{LogItem, LogReader};
 use crate::version::NUM_LEVELS;
@@ -19,35 +20,67 @@ pub fn manifest(
     options: &Options,
     visit: &mut dyn FnMut(ManifestItem) -> Flow,
 ) -> Result<ManifestSummary> {
+    let mut summary = ManifestSummary::default();
+    let mut tables = BTreeSet::new();
+    let end = walk(path, options, &mut |piece| match piece {
+        Ok((edit, offset)) => {
+            fold(&edit, &mut summary, &mut tables);
+            visit(ManifestItem::Edit(edit_item(edit, offset)))
+        }
+        Err(damage) => visit(ManifestItem::Damage(damage)),
+    })?;
+    (summary.file_size, summary.torn, summary.damages) = (end.file_size, end.torn, end.damages);
+    summary.tables = (0..NUM_LEVELS).map(|level| tables.range((level, 0)..(level + 1, 0)).count()).collect();
+    Ok(summary)
+}
+
+/// Shows every piece of the MANIFEST at `path` as text: edits in LevelDB's words.
+pub(in crate::db) fn manifest_text(path: &Path, options: &Options, put: &mut dyn FnMut(String)) -> Result<()> {
+    walk(path, options, &mut |piece| {
+        put(match piece {
+            Ok((edit, offset)) => format!("--- offset {offset}; {}", leveldb_text::edit(&edit)),
+            Err(damage) => format!("--- offset {}; {}\n", damage.offset, damage.message),
+        });
+        Flow::Continue(())
+    })
+    .map(drop)
+}
+
+/// What is known at the end of a walk through a MANIFEST.
+struct End {
+    file_size: u64,
+    torn: bool,
+    damages: u64,
+}
+
+/// Calls `visit` with every edit and its offset, and with all damage, until it breaks off.
+fn walk(
+    path: &Path,
+    options: &Options,
+    visit: &mut dyn FnMut(std::result::Result<(VersionEdit, u64), Damage>) -> Flow,
+) -> Result<End> {
     let file = open(path, options)?;
-    let mut summary = ManifestSummary { file_size: file.size(), ..ManifestSummary::default() };
+    let mut end = End { file_size: file.size(), torn: false, damages: 0 };
     let mut reader = LogReader::new(file, name_of(path));
     let mut damages = DamageCounter::new(name_of(path));
-    let mut tables = BTreeSet::new();
     loop {
-        let item = match reader.next()? {
+        let piece = match reader.next()? {
             LogItem::Record { data, offset, .. } => match VersionEdit::decode(data) {
-                Ok(edit) => {
-                    fold(&edit, &mut summary, &mut tables);
-                    ManifestItem::Edit(edit_item(edit, offset))
-                }
-                Err(error) => ManifestItem::Damage(damages.count(offset, error.message())),
+                Ok(edit) => Ok((edit, offset)),
+                Err(error) => Err(damages.count(offset, error.message())),
             },
-            LogItem::Damage { offset, length, reason } => {
-                ManifestItem::Damage(skipped(&mut damages, offset, length, &reason))
-            }
+            LogItem::Damage { offset, length, reason } => Err(skipped(&mut damages, offset, length, &reason)),
             LogItem::End { torn, .. } => {
-                summary.torn = torn;
+                end.torn = torn;
                 break;
             }
         };
-        if visit(item).is_break() {
+        if visit(piece).is_break() {
             break;
         }
     }
-    summary.damages = damages.damages;
-    summary.tables = (0..NUM_LEVELS).map(|level| tables.range((level, 0)..(level + 1, 0)).count()).collect();
-    Ok(summary)
+    end.damages = damages.damages;
+    Ok(end)
 }
 
 fn fold(edit: &VersionEdit, summary: &mut ManifestSummary, tables: &mut BTreeSet<(usize, u64)>) {

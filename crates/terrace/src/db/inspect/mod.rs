@@ -26,6 +26,7 @@ pub use items::{
 };
 pub use log::log;
 pub use manifest::manifest;
+pub(super) use manifest::manifest_text;
 pub use table::{filter_name, table};
 
 /// What a file is.

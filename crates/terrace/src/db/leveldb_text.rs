@@ -1,0 +1,60 @@
+//! What LevelDB prints for people, in LevelDB's words: keys, and the edits of a MANIFEST.
+
+use std::fmt::Write as _;
+
+use crate::base::internal_key::ParsedKey;
+use crate::version::edit::VersionEdit;
+
+/// Bytes as LevelDB shows them.
+pub fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => {
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+        }
+    }
+    text
+}
+
+/// An internal key: `'key' @ sequence : kind`.
+pub(super) fn internal_key(key: &[u8]) -> String {
+    let Some(parsed) = ParsedKey::parse(key) else { return format!("(bad){}", escape(key)) };
+    format!("'{}' @ {} : {}", escape(parsed.user_key), parsed.sequence, parsed.kind as u8)
+}
+
+/// An edit, over several lines.
+pub(super) fn edit(edit: &VersionEdit) -> String {
+    let numbers = [
+        ("LogNumber", edit.log_number),
+        ("PrevLogNumber", edit.previous_log_number),
+        ("NextFile", edit.next_file_number),
+        ("LastSeq", edit.last_sequence),
+    ];
+    let mut text = String::from("VersionEdit {");
+    if let Some(comparator) = &edit.comparator {
+        let _ = write!(text, "\n  Comparator: {comparator}");
+    }
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            let _ = write!(text, "\n  {name}: {number}");
+        }
+    }
+    for (level, key) in &edit.compact_pointers {
+        let _ = write!(text, "\n  CompactPointer: {level} {}", internal_key(key));
+    }
+    // In order of level and number, whatever the file's.
+    let mut removed = edit.deleted_files.clone();
+    removed.sort_unstable();
+    for (level, number) in &removed {
+        let _ = write!(text, "\n  RemoveFile: {level} {number}");
+    }
+    for file in &edit.new_files {
+        let (smallest, largest) = (internal_key(&file.smallest), internal_key(&file.largest));
+        let _ = write!(text, "\n  AddFile: {} {} {} {smallest} .. {largest}", file.level, file.number, file.size);
+    }
+    text.push_str("\n}\n");
+    text
+}
