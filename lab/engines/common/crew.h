@@ -27,7 +27,8 @@ class Crew {
   // What a thread does: prepares itself, calls `wait_for_start`, works.
   using Body = std::function<void(uint64_t thread, Meter* meter, const std::function<void()>& wait_for_start)>;
 
-  // `seconds` after the start the benchmark has to end (0: never); every `interval` seconds a line is printed (0: none).
+  // `seconds` after the start the benchmark has to end (0: never); every `interval` seconds a line is printed (0: no
+  // lines).
   Crew(std::string benchmark, double seconds, double interval)
       : benchmark_(std::move(benchmark)), seconds_(seconds), interval_(interval) {}
 

@@ -54,8 +54,8 @@ class Driver {
     if (benchmark.timed) limit = limit > 0 ? std::min(limit, settings_.duration) : settings_.duration;
     Crew crew(benchmark.name, limit, settings_.interval);
     if (benchmark.WholeDatabase()) {
-      crew.Run(1, [&](uint64_t, Meter* meter, const auto& start) { OnWhole(benchmark, meter, start, &result); }, nullptr,
-               &result);
+      const auto work = [&](uint64_t, Meter* meter, const auto& start) { OnWhole(benchmark, meter, start, &result); };
+      crew.Run(1, work, nullptr, &result);
     } else {
       RunThreads(benchmark, &crew, &result);
     }
@@ -94,8 +94,8 @@ class Driver {
 
   void RunThreads(const Benchmark& benchmark, Crew* crew, Result* result) {
     const uint64_t threads = benchmark.Single() ? 1 : settings_.threads;
-    const Task task{benchmark, settings_, benchmark.large_values ? *large_pool_ : pool_, zipfian_ ? &*zipfian_ : nullptr,
-                    &newest_,  threads};
+    const Pool& pool = benchmark.large_values ? *large_pool_ : pool_;
+    const Task task{benchmark, settings_, pool, zipfian_ ? &*zipfian_ : nullptr, &newest_, threads};
     const auto work = [&](uint64_t thread, Meter* meter, const auto& start) {
       typename Engine::Session session(&engine_);
       Operations<Engine> operations(task, thread, &session, meter);

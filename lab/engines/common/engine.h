@@ -27,7 +27,8 @@
 //        public:
 //         Cursor(Session*, uint64_t most);            // no more than `most` entries will be looked at
 //         bool First();  bool Last();  bool Seek(std::string_view key);  // whether it stands on an entry
-//         bool Next();   bool Prev();
+//         bool Next();   // after First, Seek, Next
+//         bool Prev();   // after Last, Prev
 //         std::string_view key() const;  std::string_view value() const; // until the next step
 //       };
 //

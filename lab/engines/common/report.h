@@ -4,6 +4,7 @@
 #define LAB_COMMON_REPORT_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -60,7 +61,7 @@ struct Result {
                   MicrosPerOperation(), OperationsPerSecond(), MegabytesPerSecond());
     std::string line = start;
     if (found) line += " (" + std::to_string(*found) + " found)";
-    if (writer_ops_per_sec) line += " (writer " + std::to_string(static_cast<uint64_t>(*writer_ops_per_sec)) + " ops/s)";
+    if (writer_ops_per_sec) line += " (writer " + std::to_string(std::lround(*writer_ops_per_sec)) + " ops/s)";
     if (truncated) line += " (truncated after " + std::to_string(operations) + ")";
     if (!digest.empty()) line += " (digest " + digest + ")";
     return line;

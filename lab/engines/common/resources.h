@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "failure.h"
 
@@ -34,6 +36,15 @@ inline double CpuSeconds() {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// For an engine that cannot be asked whether it is busy: it is not when its process no longer uses the processor.
+inline void WaitUntilQuiet() {
+  for (int quiet = 0; quiet < 3;) {
+    const double before = CpuSeconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    quiet = CpuSeconds() - before < 0.002 ? quiet + 1 : 0;
+  }
 }
 
 namespace internal {

@@ -1,11 +1,9 @@
 // LevelDB.
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
@@ -36,7 +34,7 @@ class LevelDb {
     description.settings =
         "cache_size: an LRU block cache of its own (default 8 MiB); write_buffer_size, block_size, max_open_files, "
         "bloom_bits and compression: the options of these names (defaults 4 MiB, 4 KiB, 1,000, none, snappy); nothing "
-        "else is set. One background thread. Bulk load: batches of 1,000, since there is no other way";
+        "else is set. One background thread";
     description.limits = {"waitcompact ends 0.3 s after the process went quiet, since LevelDB cannot be asked"};
     description.unsupported = {{"bulkload", "LevelDB has no way to load ordered data other than batches"}};
     return description;
@@ -70,17 +68,11 @@ class LevelDb {
   void Destroy() { Check(leveldb::DestroyDB(settings_.db, options_)); }
   void Compact() { db_->CompactRange(nullptr, nullptr); }
 
-  // LevelDB cannot be asked whether it is busy: it is idle when its process no longer uses the processor.
   void Settle() {
     // Writes the memtable out; there is nothing in the range to compact.
     const leveldb::Slice beyond("\xff\xff\xff\xff");
     db_->CompactRange(&beyond, &beyond);
-    int quiet = 0;
-    while (quiet < 3) {
-      const double before = lab::CpuSeconds();
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      quiet = lab::CpuSeconds() - before < 0.002 ? quiet + 1 : 0;
-    }
+    lab::WaitUntilQuiet();
   }
 
   class Session {

@@ -7,9 +7,8 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
+#include "../common/batch.h"
 #include "../common/driver.h"
 
 namespace {
@@ -80,27 +79,21 @@ class Reference {
       return true;
     }
 
-    void BatchPut(std::string_view key, std::string_view value) { batch_.push_back({std::string(key), std::string(value), true}); }
-    void BatchDelete(std::string_view key) { batch_.push_back({std::string(key), std::string(), false}); }
+    void BatchPut(std::string_view key, std::string_view value) { batch_.Put(key, value); }
+    void BatchDelete(std::string_view key) { batch_.Delete(key); }
 
     void Commit() {
       std::unique_lock<std::shared_mutex> lock(engine_.mutex_);
-      for (const Change& change : batch_) {
-        change.is_put ? engine_.Put(change.key, change.value) : engine_.Delete(change.key);
-      }
-      batch_.clear();
+      batch_.ForEach([&](bool is_put, std::string_view key, std::string_view value) {
+        is_put ? engine_.Put(key, value) : engine_.Delete(key);
+      });
+      batch_.Clear();
     }
 
    private:
     friend class Reference;
-    struct Change {
-      std::string key;
-      std::string value;
-      bool is_put;
-    };
-
     Reference& engine_;
-    std::vector<Change> batch_;
+    lab::Batch batch_;
   };
 
   // Keeps writers out as long as it lives.

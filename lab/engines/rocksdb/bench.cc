@@ -1,0 +1,217 @@
+// RocksDB.
+
+#include <cstdint>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/table.h>
+#include <rocksdb/version.h>
+#include <rocksdb/write_batch.h>
+
+#include "../common/driver.h"
+
+namespace {
+
+void Check(const rocksdb::Status& status) {
+  if (!status.ok()) throw lab::Failure(status.ToString());
+}
+
+rocksdb::Slice SliceOf(std::string_view text) { return rocksdb::Slice(text.data(), text.size()); }
+std::string_view ViewOf(const rocksdb::Slice& slice) { return std::string_view(slice.data(), slice.size()); }
+
+class RocksDb {
+ public:
+  static lab::Description Describe(const lab::Settings&) {
+    lab::Description description;
+    description.engine = "rocksdb";
+    description.title = "RocksDB";
+    description.version = std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR) + "." +
+                          std::to_string(ROCKSDB_PATCH);
+    description.variants = {{"", "RocksDB"}};
+    description.asynchronous = "written to the log file by write(); survives the process, not the machine";
+    description.synchronous = "the log is forced to the disk by fdatasync before the call returns";
+    description.settings =
+        "cache_size: an LRU block cache (default 8 MiB); write_buffer_size, block_size, bloom_bits: the options of these "
+        "names (defaults 64 MiB, 4 KiB, none); max_open_files: that option (default: no limit); compression: snappy or "
+        "none on every level. Everything else is RocksDB's default, max_background_jobs = 2 included. Bulk load: sorted "
+        "tables of 64 MiB by SstFileWriter, moved in by IngestExternalFile";
+    return description;
+  }
+
+  explicit RocksDb(const lab::Settings& settings) : settings_(settings) {
+    options_.create_if_missing = true;
+    if (settings.write_buffer_size != 0) options_.write_buffer_size = settings.write_buffer_size;
+    if (settings.max_open_files != 0) options_.max_open_files = static_cast<int>(settings.max_open_files);
+    options_.compression = settings.compression ? rocksdb::kSnappyCompression : rocksdb::kNoCompression;
+  }
+
+  void Open(const lab::Use& use) {
+    rocksdb::BlockBasedTableOptions table;
+    if (settings_.block_size != 0) table.block_size = settings_.block_size;
+    if (settings_.cache_size != 0) table.block_cache = rocksdb::NewLRUCache(settings_.cache_size);
+    if (settings_.bloom_bits != 0) {
+      table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(static_cast<double>(settings_.bloom_bits)));
+    }
+    options_.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+    rocksdb::DB* db = nullptr;
+    Check(rocksdb::DB::Open(options_, settings_.db, &db));
+    db_.reset(db);
+    Adapt(use);
+  }
+
+  void Adapt(const lab::Use& use) { write_options_.sync = use.synchronous; }
+
+  void Close() {
+    Check(db_->Close());
+    db_.reset();
+  }
+
+  void Destroy() { Check(rocksdb::DestroyDB(settings_.db, options_)); }
+  void Compact() { Check(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr)); }
+
+  void Settle() {
+    Check(db_->Flush(rocksdb::FlushOptions()));
+    while (Has(rocksdb::DB::Properties::kMemTableFlushPending) || Has(rocksdb::DB::Properties::kNumRunningFlushes) ||
+           Has(rocksdb::DB::Properties::kCompactionPending) || Has(rocksdb::DB::Properties::kNumRunningCompactions)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  class Session {
+   public:
+    explicit Session(RocksDb* engine) : engine_(*engine), db_(*engine->db_), write_options_(engine->write_options_) {}
+
+    void Put(std::string_view key, std::string_view value) {
+      Check(db_.Put(write_options_, SliceOf(key), SliceOf(value)));
+    }
+
+    void Delete(std::string_view key) { Check(db_.Delete(write_options_, SliceOf(key))); }
+
+    bool Get(std::string_view key, std::string* value) {
+      const rocksdb::Status status = db_.Get(read_options_, SliceOf(key), value);
+      if (status.IsNotFound()) return false;
+      Check(status);
+      return true;
+    }
+
+    void BatchPut(std::string_view key, std::string_view value) { Check(batch_.Put(SliceOf(key), SliceOf(value))); }
+    void BatchDelete(std::string_view key) { Check(batch_.Delete(SliceOf(key))); }
+
+    void Commit() {
+      Check(db_.Write(write_options_, &batch_));
+      batch_.Clear();
+    }
+
+   private:
+    friend class RocksDb;
+    const RocksDb& engine_;
+    rocksdb::DB& db_;
+    const rocksdb::ReadOptions read_options_;
+    const rocksdb::WriteOptions write_options_;
+    rocksdb::WriteBatch batch_;
+  };
+
+  class Cursor {
+   public:
+    Cursor(Session* session, uint64_t) : iterator_(session->db_.NewIterator(session->read_options_)) {}
+
+    bool First() {
+      iterator_->SeekToFirst();
+      return Valid();
+    }
+
+    bool Last() {
+      iterator_->SeekToLast();
+      return Valid();
+    }
+
+    bool Seek(std::string_view key) {
+      iterator_->Seek(SliceOf(key));
+      return Valid();
+    }
+
+    bool Next() {
+      iterator_->Next();
+      return Valid();
+    }
+
+    bool Prev() {
+      iterator_->Prev();
+      return Valid();
+    }
+
+    std::string_view key() const { return ViewOf(iterator_->key()); }
+    std::string_view value() const { return ViewOf(iterator_->value()); }
+
+   private:
+    bool Valid() {
+      if (iterator_->Valid()) return true;
+      Check(iterator_->status());
+      return false;
+    }
+
+    std::unique_ptr<rocksdb::Iterator> iterator_;
+  };
+
+  class Loader {
+   public:
+    explicit Loader(Session* session)
+        : engine_(session->engine_), writer_(rocksdb::EnvOptions(), engine_.options_, engine_.db_->DefaultColumnFamily()) {}
+
+    void Put(std::string_view key, std::string_view value) {
+      if (!writing_) {
+        tables_.push_back(engine_.settings_.db + "/load-" + std::to_string(tables_.size()) + ".sst");
+        Check(writer_.Open(tables_.back()));
+        writing_ = true;
+      }
+      Check(writer_.Put(SliceOf(key), SliceOf(value)));
+      if (writer_.FileSize() >= kTableSize) EndTable();
+    }
+
+    void Finish() {
+      EndTable();
+      if (tables_.empty()) return;
+      rocksdb::IngestExternalFileOptions options;
+      options.move_files = true;
+      Check(engine_.db_->IngestExternalFile(tables_, options));
+    }
+
+   private:
+    static constexpr uint64_t kTableSize = 64 << 20;
+
+    void EndTable() {
+      if (!writing_) return;
+      Check(writer_.Finish());
+      writing_ = false;
+    }
+
+    const RocksDb& engine_;
+    rocksdb::SstFileWriter writer_;
+    std::vector<std::string> tables_;
+    bool writing_ = false;
+  };
+
+ private:
+  bool Has(const std::string& property) const {
+    uint64_t number = 0;
+    if (!db_->GetIntProperty(property, &number)) throw lab::Failure("RocksDB does not know " + property);
+    return number != 0;
+  }
+
+  const lab::Settings settings_;
+  rocksdb::Options options_;
+  rocksdb::WriteOptions write_options_;
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return lab::Main<RocksDb>(argc, argv); }
