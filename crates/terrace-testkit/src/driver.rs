@@ -7,7 +7,7 @@ use terrace::{Db, Error, ReadOptions, WriteOptions};
 use crate::history::{History, show};
 use crate::model::{Change, Pair};
 use crate::option_set::OptionSet;
-use crate::runner::batch_of;
+use crate::runner::{batch_of, load};
 use crate::script::{Action, Script};
 use crate::simfs::SimFs;
 
@@ -83,6 +83,7 @@ impl Driver {
         let Some(db) = self.db.clone() else { return Ok(()) };
         match action {
             Action::Write(changes, sync) => self.write(&db, changes, *sync),
+            Action::Load(entries) => self.load(&db, entries),
             Action::Flush => {
                 let outcome = db.flush();
                 self.durable(outcome)
@@ -125,6 +126,16 @@ impl Driver {
             && let Some(found) = self.accept(db.get(change.key()))?
         {
             self.history.check_key(change.key(), found.as_deref(), at + 1)?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, db: &Db, entries: &[Pair]) -> Result<(), String> {
+        let changes: Vec<_> = entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
+        let at = self.history.begin(changes, true, self.fs.steps());
+        // Little memory, so that loads in any order are merged.
+        if self.accept(load(db, entries, 0))?.is_some() {
+            self.history.acknowledge(at, self.fs.steps());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::model::{Change, CursorStep};
+use crate::model::{Change, CursorStep, Pair};
 use crate::rng::Rng;
 
 /// One call, or a few that belong together, on a database.
@@ -30,6 +30,8 @@ pub enum Op {
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>, Vec<bool>, View),
     /// Reads all keys that begin so, backwards if true.
     Prefix(Vec<u8>, bool, View),
+    /// Loads entries in bulk, in this order, holding so many bytes in memory.
+    Load(Vec<Pair>, usize),
     /// Writes the memtable out.
     Flush,
     /// Compacts a range.
@@ -197,9 +199,23 @@ impl Generator {
         }
     }
 
+    /// Entries for a bulk load, in order or not, and how many bytes it may hold in memory.
+    pub fn load(&mut self) -> (Vec<Pair>, usize) {
+        let count = *self.rng.pick(&[0, 1, 10, 300]);
+        let mut entries: Vec<_> = (0..count).map(|_| (self.key(), self.value())).collect();
+        if self.rng.one_in(2) {
+            entries.sort();
+        }
+        (entries, *self.rng.pick(&[0, 0, 1 << 20]))
+    }
+
     fn heavy_op(&mut self) -> Op {
-        match self.rng.below(10) {
+        match self.rng.below(12) {
             0..4 => Op::Flush,
+            10.. => {
+                let (entries, memory) = self.load();
+                Op::Load(entries, memory)
+            }
             4..7 => {
                 let mut end = || (!self.rng.one_in(3)).then(|| self.rng.next_u64());
                 let (from, to) = (end(), end());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use terrace::{Cursor, Db, Env, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use terrace::{BulkLoadOptions, Cursor, Db, Env, LoadReport, ReadOptions, Snapshot, WriteBatch, WriteOptions};
 
 use crate::history::show;
 use crate::model::{Change, CursorStep, Model, ModelCursor, Pair};
@@ -111,6 +111,7 @@ impl Runner {
                 let entries = self.db().prefix(prefix, &options).map_err(text)?;
                 compare_entries(entries, model.prefix(prefix), &vec![!backwards; model.len() + 1])
             }
+            Op::Load(entries, memory) => self.load(entries, *memory),
             Op::Flush => self.db().flush().map_err(text),
             Op::Compact(from, to) => self.db().compact_range(from.as_deref(), to.as_deref()).map_err(text),
             Op::WaitIdle => self.db().wait_idle().map_err(text),
@@ -144,6 +145,13 @@ impl Runner {
         let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
         self.db().write(&batch_of(changes), options).map_err(text)?;
         self.model.apply(changes);
+        Ok(())
+    }
+
+    fn load(&mut self, entries: &[Pair], memory: usize) -> Outcome {
+        load(self.db(), entries, memory).map_err(text)?;
+        let changes: Vec<_> = entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
+        self.model.apply(&changes);
         Ok(())
     }
 
@@ -256,6 +264,16 @@ impl Runner {
             None => Ok(()),
         }
     }
+}
+
+/// Loads `entries` in bulk, holding about `memory` bytes of them in memory.
+///
+/// # Errors
+/// The database's.
+pub fn load(db: &Db, entries: &[Pair], memory: usize) -> terrace::Result<LoadReport> {
+    let mut load = db.bulk_load(BulkLoadOptions::new().memory(memory))?;
+    entries.iter().try_for_each(|(key, value)| load.put(key, value))?;
+    load.finish()
 }
 
 /// The batch that makes `changes`.

@@ -1,6 +1,6 @@
 //! Writes and upkeep of one writer, for tests that crash or fail at every step of it.
 
-use crate::model::Change;
+use crate::model::{Change, Pair};
 use crate::ops::{Generator, Shape};
 use crate::rng::Rng;
 
@@ -9,6 +9,8 @@ use crate::rng::Rng;
 pub enum Action {
     /// Writes a batch, synced or not.
     Write(Vec<Change>, bool),
+    /// Loads entries in bulk, in this order.
+    Load(Vec<Pair>),
     /// Writes the memtable out and waits.
     Flush,
     /// Compacts everything and waits.
@@ -72,6 +74,17 @@ impl Script {
                 of(&[&many(0, 30, 9_000, 11), &[WaitIdle], &many(30, 20, 9_000, 0), &[WaitIdle, Scan]]),
             ),
             Script::new(
+                "loads in bulk",
+                of(&[
+                    &[load(0..30, 1_000)],
+                    &many(0, 9, 100, 4),
+                    &[load((5..25).rev(), 2_000), Scan],
+                    &many(7, 4, 50, 0),
+                    &[load(100..130, 3_000), Flush, Reopen, Scan],
+                    &many(20, 3, 10, 1),
+                ]),
+            ),
+            Script::new(
                 "everything deleted",
                 of(&[&many(0, 20, 300, 9), &[Flush], &deletes(0, 40), &[Compact, Reopen], &many(0, 2, 5, 1)]),
             ),
@@ -93,7 +106,8 @@ impl Script {
         let mut generator = Generator::new(rng.next_u64(), shape);
         let actions = (0..length).map(|_| {
             if rng.one_in(heavy_one_in) {
-                return match rng.below(8) {
+                return match rng.below(9) {
+                    8 => Action::Load(generator.load().0),
                     0..3 => Action::Flush,
                     3 => Action::Compact,
                     4 => Action::WaitIdle,
@@ -124,6 +138,10 @@ fn put(number: usize, version: usize, size: usize, sync: bool) -> Action {
 fn batch(from: usize, count: usize, version: usize, size: usize, sync: bool) -> Action {
     let put = |number| Change::Put(key(number % 40), value(version * 100 + number, size));
     Action::Write((from..from + count).map(put).collect(), sync)
+}
+
+fn load(numbers: impl Iterator<Item = usize>, version: usize) -> Action {
+    Action::Load(numbers.map(|number| (key(number), value(version + number, 4_000))).collect())
 }
 
 fn deletes(from: usize, count: usize) -> Vec<Action> {

@@ -25,6 +25,7 @@ Benchmarks, in the order in which they usually make sense:
   fillseqbatch, fillrandbatch  the same in batches of --batch entries
   fillsync                   num/100 random puts, each waiting for the disk
   fill100K, fill100Krandom   num/1000 values of 100,000 bytes
+  bulkload                   load num entries in order of their keys, past log and memtable
   overwrite                  num random puts into what is there
   waitcompact, compact       wait for background work; merge everything
   readrandom, readmissing    get random keys, or keys that do not exist
@@ -35,7 +36,7 @@ Benchmarks, in the order in which they usually make sense:
   deleteseq, deleterandom    delete num keys
   stats                      print the engine's counters (no measurement)
 
-Those that begin with `fill` start with an empty database: one that is there is DESTROYED first,
+bulkload and those that begin with `fill` start with an empty database: one that is there is DESTROYED first,
 unless --use_existing_db is given. The others take what is there. Without --db all happens in a
 fresh temporary directory (in $TMPDIR), which is removed at the end. The same --seed makes the same
 keys and values.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{BulkLoadOptions, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
 use super::BenchArgs;
 use super::data::{KEY_SIZE, Key, Random, ValuePool};
@@ -246,6 +246,7 @@ impl Share<'_> {
                 work.end(1);
                 Ok(())
             }
+            Benchmark::BulkLoad => self.bulk_load(work),
             Benchmark::WaitCompact => {
                 self.db.wait_idle()?;
                 work.end(1);
@@ -307,6 +308,21 @@ impl Share<'_> {
             work.end(count);
             self.tick(work.operations);
         }
+        Ok(())
+    }
+
+    fn bulk_load(&self, work: &mut Work) -> Result<()> {
+        let values = &self.runner.values;
+        let entry_size = (KEY_SIZE + values.value_size()) as u64;
+        let (mut key, mut position) = (Key::new(), 0);
+        let mut load = self.db.bulk_load(BulkLoadOptions::new())?;
+        for number in 0..self.runner.args.num {
+            load.put(key.set(number), values.next(&mut position))?;
+            work.bytes += entry_size;
+            work.end(1);
+            self.tick(work.operations);
+        }
+        load.finish()?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{Db, WriteBatch, WriteOptions};
+use terrace::{BulkLoadOptions, Db, WriteBatch, WriteOptions};
 
 use super::{Run, Session};
 use crate::args::{Form, FormArgs};
@@ -18,9 +18,8 @@ use crate::source::Source;
 use crate::text::Notation;
 use crate::words;
 
-/// A batch of `load` is written when it holds this many entries or bytes.
-const BATCH_ENTRIES: usize = 1000;
-const BATCH_BYTES: usize = 1 << 20;
+/// Entries between two steps of the progress bar.
+const PROGRESS_STRIDE: u64 = 1 << 10;
 
 #[derive(Args, Debug)]
 pub(crate) struct LoadArgs {
@@ -69,13 +68,11 @@ impl Run for LoadArgs {
         let source = Source::open(self.file.as_deref())?;
         let progress = Progress::bytes("loading", source.size());
         let mut reader = EntryReader::new(source, self.format, form.notation)?;
-        let mut loader = Loader { db: session.db()?, batch: WriteBatch::new(), entries: 0, bytes: 0 };
-        let result = loader.load(&mut reader, &progress);
-        drop(progress);
-        match result {
-            Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], loader.entries, loader.bytes),
-            Err(Failure::Other(message)) if loader.entries > 0 => {
-                let entries = counted(loader.entries, "entry", "entries");
+        let mut taken = Taken::default();
+        match load(session.db()?, &mut reader, progress, &mut taken) {
+            Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], taken.entries, taken.bytes),
+            Err(Failure::Other(message)) if taken.entries > 0 => {
+                let entries = counted(taken.entries, "entry", "entries");
                 Err(Failure::Other(format!("{message} ({entries} before it loaded)")))
             }
             Err(failure) => Err(failure),
@@ -83,44 +80,34 @@ impl Run for LoadArgs {
     }
 }
 
-struct Loader<'a> {
-    db: &'a Db,
-    batch: WriteBatch,
+/// What has been read of the input.
+#[derive(Default)]
+struct Taken {
     entries: u64,
     bytes: u64,
 }
 
-impl Loader<'_> {
-    fn load(&mut self, reader: &mut EntryReader, progress: &Progress) -> Result<()> {
-        loop {
-            let entry = reader.read();
-            if let Ok(Some((key, value))) = &entry {
-                self.batch.put(key, value);
-                self.bytes += (key.len() + value.len()) as u64;
-            }
-            let full = self.batch.len() >= BATCH_ENTRIES || self.batch.approximate_size() >= BATCH_BYTES;
-            match entry {
-                Ok(Some(_)) if full => {
-                    self.write(WriteOptions::new())?;
+/// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the database too.
+fn load(db: &Db, reader: &mut EntryReader, progress: Progress, taken: &mut Taken) -> Result<()> {
+    let mut load = db.bulk_load(BulkLoadOptions::new())?;
+    let end = loop {
+        match reader.read() {
+            Ok(Some((key, value))) => {
+                load.put(&key, &value)?;
+                taken.entries += 1;
+                taken.bytes += (key.len() + value.len()) as u64;
+                if taken.entries.is_multiple_of(PROGRESS_STRIDE) {
                     progress.set(reader.source().bytes_read());
                 }
-                Ok(Some(_)) => {}
-                // The last batch is written even if it is empty: a sync write makes all before it durable.
-                Ok(None) => return self.write(WriteOptions::sync()),
-                Err(failure) => {
-                    self.write(WriteOptions::sync())?;
-                    return Err(failure);
-                }
             }
+            Ok(None) => break Ok(()),
+            Err(failure) => break Err(failure),
         }
-    }
-
-    fn write(&mut self, options: WriteOptions) -> Result<()> {
-        self.db.write(&self.batch, options)?;
-        self.entries += self.batch.len() as u64;
-        self.batch.clear();
-        Ok(())
-    }
+    };
+    drop(progress);
+    let _spinner = Progress::spinner("putting the tables in place");
+    load.finish()?;
+    end
 }
 
 fn report_written(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::error::Result;
-use crate::env::{CreateOptions, Env};
+use crate::env::{CreateOptions, Env, WritableFile};
 use crate::table::{TableBuilder, TableSettings};
 use crate::version::edit::NewFile;
 use crate::version::file_meta::Contents;
@@ -78,14 +78,14 @@ impl OutputWriter {
     /// Finishes the present table, if there is one, and syncs it.
     pub(crate) fn cut(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        let result = finish(open, self.level);
-        match result {
+        let completed = complete_table(open.number, open.builder, self.level);
+        match completed.and_then(|(output, file)| seal(file).map(|()| output)) {
             Ok(output) => {
                 self.finished.push(output);
                 Ok(())
             }
-            Err((number, error)) => {
-                self.remove(number);
+            Err(error) => {
+                self.remove(open.number);
                 Err(error)
             }
         }
@@ -106,17 +106,24 @@ impl OutputWriter {
     }
 }
 
-fn finish(open: Open, level: usize) -> std::result::Result<Output, (u64, crate::Error)> {
-    let number = open.number;
-    let finished = open.builder.finish().and_then(|mut table| {
-        table.file.sync()?;
-        table.file.close()?;
-        Ok(Output {
-            file: NewFile { level, number, size: table.size, smallest: table.smallest, largest: table.largest },
-            contents: Contents::from(table.properties),
-        })
-    });
-    finished.map_err(|error| (number, error))
+/// Writes the rest of table `number`. Neither syncs nor closes the file.
+pub(crate) fn complete_table(
+    number: u64,
+    builder: TableBuilder,
+    level: usize,
+) -> Result<(Output, Box<dyn WritableFile>)> {
+    let table = builder.finish()?;
+    let output = Output {
+        file: NewFile { level, number, size: table.size, smallest: table.smallest, largest: table.largest },
+        contents: Contents::from(table.properties),
+    };
+    Ok((output, table.file))
+}
+
+/// Makes a file durable that is complete.
+pub(crate) fn seal(mut file: Box<dyn WritableFile>) -> Result<()> {
+    file.sync()?;
+    file.close()
 }
 
 impl Drop for OutputWriter {

@@ -32,7 +32,7 @@ const EXPANSION_LIMIT: u64 = 25;
 /// A merge that only reads ask for may rewrite this many times the bytes it moves down: less than a merge that is due.
 const QUIET_REWRITE: u64 = 4;
 /// The deepest level to which a memtable is written directly.
-const DEEPEST_FLUSH_LEVEL: usize = 2;
+pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
 
 /// Why a merge is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,12 @@ pub(crate) struct Planner<'a> {
 /// The bytes that `level` (1 and deeper) may hold before it is merged downwards.
 pub(crate) fn level_limit(level: usize) -> u64 {
     LEVEL_1_BYTES * LEVEL_MULTIPLIER.pow(level.saturating_sub(1) as u32)
+}
+
+/// The first level that has room for `bytes` more.
+pub(crate) fn level_with_room(version: &Version, bytes: u64) -> usize {
+    let fits = |level: &usize| version.level_bytes(*level) + bytes <= level_limit(*level);
+    (1..NUM_LEVELS - 1).find(fits).unwrap_or(NUM_LEVELS - 1)
 }
 
 /// The bytes that should be moved down before every level is within its limit.
@@ -343,14 +349,15 @@ impl Planner<'_> {
         (wider.unwrap_or(upper), lower)
     }
 
-    /// The level for a memtable's table: as deep as it overlaps nothing on the way, and nothing being written there.
-    pub(crate) fn flush_level(&self, from: &[u8], to: &[u8]) -> usize {
+    /// The level for a table that is newer than everything in the version: as deep as it overlaps nothing on the way, and
+    /// nothing being written there, and not deeper than `deepest`.
+    pub(crate) fn level_for(&self, from: &[u8], to: &[u8], deepest: usize) -> usize {
         let keys = &self.settings.keys;
         if self.version.overlaps_level(keys, 0, from, to) {
             return 0;
         }
         let mut level = 0;
-        while level < DEEPEST_FLUSH_LEVEL {
+        while level < deepest {
             let next = level + 1;
             let being_written = self.busy.iter().any(|other| {
                 other.output_level == next
@@ -360,9 +367,11 @@ impl Planner<'_> {
             if being_written || self.version.overlaps_level(keys, next, from, to) {
                 break;
             }
-            let below = self.version.overlapping(keys, next + 1, Some(from), Some(to));
-            if total_size(&below) > Plan::grandparent_limit(self.settings.max_file_size) {
-                break;
+            if next + 1 < NUM_LEVELS {
+                let below = self.version.overlapping(keys, next + 1, Some(from), Some(to));
+                if total_size(&below) > Plan::grandparent_limit(self.settings.max_file_size) {
+                    break;
+                }
             }
             level = next;
         }

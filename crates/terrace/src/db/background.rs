@@ -17,7 +17,7 @@ use crate::base::internal_key::{ParsedKey, user_key};
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::output::{Output, OutputWriter};
-use crate::compaction::plan::{Plan, Planner, Reservation};
+use crate::compaction::plan::{DEEPEST_FLUSH_LEVEL, Plan, Planner, Reservation};
 use crate::env::Lane;
 use crate::memtable::MemTable;
 use crate::version::edit::VersionEdit;
@@ -175,7 +175,7 @@ impl DbCore {
         };
         let (from, to) = (user_key(&output.file.smallest).to_vec(), user_key(&output.file.largest).to_vec());
         let planner = Planner { version, settings: &settings, busy: &state.reservations };
-        let level = planner.flush_level(&from, &to);
+        let level = planner.level_for(&from, &to, DEEPEST_FLUSH_LEVEL);
         let id = state.reserve(|id| Reservation { id, files: Vec::new(), output_level: level, from, to });
         (level, id, log_number)
     }
@@ -397,7 +397,7 @@ impl DbCore {
         let mut state = self.state.lock();
         state.closing = true;
         self.changed.notify_all();
-        while !state.is_idle() || state.manual > 0 {
+        while !state.is_idle() || state.manual > 0 || state.loading > 0 {
             self.changed.wait(&mut state);
         }
         let immutables = std::mem::take(&mut state.immutables);
@@ -444,7 +444,7 @@ fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(
 }
 
 /// Notes what is known of freshly written tables.
-fn learn(version: &Version, outputs: &[Output]) {
+pub(super) fn learn(version: &Version, outputs: &[Output]) {
     for output in outputs {
         if let Some((_, file)) = version.files().find(|(_, file)| file.number == output.file.number) {
             file.learn(output.contents);

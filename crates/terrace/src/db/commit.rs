@@ -34,6 +34,8 @@ pub(super) struct Commit {
     pub(super) log: LogWriter,
     pub(super) log_number: u64,
     pub(super) last_sequence: SequenceNumber,
+    /// The greatest sequence number that a bulk load in progress was promised.
+    pub(super) promised_sequence: SequenceNumber,
     /// Nanoseconds that writers still have to wait for what they have written.
     pub(super) owed_nanos: u64,
     /// Whether the suspect log has been left already, and only its flush is awaited.
@@ -107,7 +109,7 @@ impl DbCore {
         Ok(last)
     }
 
-    fn closed_error(&self) -> Error {
+    pub(super) fn closed_error(&self) -> Error {
         self.check_open().err().unwrap_or_else(|| Error::not_supported("the database takes no writes"))
     }
 
@@ -166,7 +168,7 @@ impl DbCore {
 
     /// Waits until the queue of immutable memtables takes another one.
     #[cold]
-    fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
+    pub(super) fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
         let limit = (IMMUTABLES_BYTES / self.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
         let mut state = self.state.lock();
         // An earlier failure may have gone by: every switch is a new attempt.
@@ -239,7 +241,7 @@ impl DbCore {
 
     /// Moves everything that the suspect log should hold into tables, and on to a new log.
     #[cold]
-    fn leave_suspect_log(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+    pub(super) fn leave_suspect_log(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         if !commit.left_suspect_log {
             self.switch_memtable(commit)?;
             commit.left_suspect_log = true;

@@ -34,6 +34,15 @@ pub enum Event {
         /// How long it took.
         duration: Duration,
     },
+    /// A bulk load or an ingestion came into force.
+    LoadFinished {
+        /// Tables that it brought.
+        tables: usize,
+        /// Their entries.
+        entries: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// Recovery met damage in a log and cut the history there; the damaged file is kept.
     RecoveryDamage {
         /// The log's name.

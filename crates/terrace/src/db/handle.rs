@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::base::error::Result;
 use crate::write::batch::WriteBatch;
 
+use super::bulk::{BulkLoad, BulkLoadOptions};
 use super::core::DbCore;
 use super::cursor::{Cursor, Entries};
 use super::open;
@@ -146,6 +147,11 @@ impl Db {
     /// The database as it is now, for any number of reads later.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(self.core())
+    }
+
+    /// Begins to load many entries at once: much faster than writing them, and all of them visible at the same moment.
+    pub fn bulk_load(&self, options: BulkLoadOptions) -> Result<BulkLoad> {
+        BulkLoad::new(self, options)
     }
 
     /// Writes what is in memory to tables and waits for it.

@@ -14,8 +14,18 @@ impl DbCore {
     pub(super) fn compact_range(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
         self.check_writable()?;
         self.flush()?;
+        self.manually(|| self.compact_levels(from, to))
+    }
+
+    /// Merges level 0 and then level 1 downwards where they have anything of a range.
+    pub(super) fn clear_upper_levels(self: &Arc<Self>, from: &[u8], to: &[u8]) -> Result<()> {
+        self.manually(|| (0..2).try_for_each(|level| self.compact_level(level, false, Some(from), Some(to))))
+    }
+
+    /// Does work that automatic merges wait for.
+    fn manually(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
         self.state.lock().manual += 1;
-        let result = self.compact_levels(from, to);
+        let result = work();
         {
             let mut state = self.state.lock();
             state.manual -= 1;

@@ -13,6 +13,7 @@
 
 pub mod abi;
 mod background;
+mod bulk;
 mod commit;
 mod core;
 mod cursor;
@@ -44,6 +45,7 @@ mod statistics;
 mod table_check;
 mod verify;
 
+pub use self::bulk::{BulkLoad, BulkLoadOptions, LoadReport};
 pub use self::cursor::{Cursor, Entries};
 pub use self::destroy::destroy;
 pub use self::events::{Event, EventListener};

@@ -364,7 +364,15 @@ impl DbCore {
             }
         };
         let (memtable, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
-        Commit { memtable, log, log_number: number, last_sequence, owed_nanos: 0, left_suspect_log: false }
+        Commit {
+            memtable,
+            log,
+            log_number: number,
+            last_sequence,
+            promised_sequence: 0,
+            owed_nanos: 0,
+            left_suspect_log: false,
+        }
     }
 
     /// Goes on with the newest log, if it ends clean and the Env can append to files. The memtable of what it holds is
@@ -387,6 +395,7 @@ impl DbCore {
             log: LogWriter::new(file, end),
             log_number: number,
             last_sequence: memtable.last_sequence,
+            promised_sequence: 0,
             owed_nanos: 0,
             left_suspect_log: false,
         })

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) reservations: Vec<Reservation>,
     pub(super) next_reservation: u64,
     pub(super) purging: bool,
+    /// Tables of bulk loads being built or removed: a close waits for them.
+    pub(super) loading: usize,
     pub(super) error: Option<BackgroundError>,
     pub(super) closing: bool,
     /// Bytes of memtable a second that flushes get through, and bytes of user data that merges of level 0 do.

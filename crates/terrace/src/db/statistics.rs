@@ -24,6 +24,9 @@ pub(super) struct Counters {
     pub(super) levels: [LevelCounters; NUM_LEVELS],
     pub(super) user_bytes: AtomicU64,
     pub(super) flush_bytes: AtomicU64,
+    /// Of `user_bytes` those that were loaded past the log, and the bytes of the tables that they became.
+    pub(super) loaded_bytes: AtomicU64,
+    pub(super) load_bytes_written: AtomicU64,
 }
 
 impl Counters {
@@ -36,6 +39,14 @@ impl Counters {
     pub(super) fn record_flush(&self, level: usize, bytes: u64, micros: u64) {
         self.flush_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.record(level, 0, bytes, micros);
+    }
+
+    /// A table of a bulk load. Called under the commit lock.
+    pub(super) fn record_load(&self, level: usize, user_bytes: u64, bytes: u64) {
+        self.record_write(user_bytes);
+        self.loaded_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+        self.load_bytes_written.fetch_add(bytes, Ordering::Relaxed);
+        self.record(level, 0, bytes, 0);
     }
 
     pub(super) fn record_compaction(&self, level: usize, read: u64, written: u64, micros: u64) {
@@ -67,7 +78,7 @@ pub struct LevelStats {
     pub seconds: f64,
     /// Bytes that merges into this level read.
     pub bytes_read: u64,
-    /// Bytes that flushes and merges wrote to this level.
+    /// Bytes that flushes, merges and loads wrote to this level.
     pub bytes_written: u64,
 }
 
@@ -85,6 +96,8 @@ pub struct Stats {
     pub user_bytes_written: u64,
     /// Bytes that flushes wrote to tables.
     pub flush_bytes_written: u64,
+    /// Bytes of tables that bulk loads and ingestions brought.
+    pub load_bytes_written: u64,
     /// Bytes that merges read.
     pub compaction_bytes_read: u64,
     /// Bytes that merges wrote.
@@ -174,8 +187,10 @@ impl DbCore {
             let state = self.state.lock();
             (state.compactions, state.error.as_ref().map(|error| error.error.to_string()))
         };
-        // Every user byte goes to the log once.
-        let written = (user_bytes_written + table_bytes_written) as f64;
+        let load_bytes_written = get(&self.counters.load_bytes_written);
+        // Every user byte goes to the log once, unless it was loaded past it.
+        let logged = user_bytes_written - get(&self.counters.loaded_bytes).min(user_bytes_written);
+        let written = (logged + table_bytes_written) as f64;
         let table_stats = self.tables.read_totals();
         let (open_tables, table_memory_bytes) = self.tables.open_tables();
         Stats {
@@ -183,8 +198,9 @@ impl DbCore {
             immutable_memtables: view.immutables.len(),
             user_bytes_written,
             flush_bytes_written,
+            load_bytes_written,
             compaction_bytes_read: levels.iter().map(|level| level.bytes_read).sum(),
-            compaction_bytes_written: table_bytes_written - flush_bytes_written.min(table_bytes_written),
+            compaction_bytes_written: table_bytes_written.saturating_sub(flush_bytes_written + load_bytes_written),
             write_amplification: if user_bytes_written == 0 { 0.0 } else { written / user_bytes_written as f64 },
             cache_capacity: self.cache.capacity() as u64,
             cache_used: self.cache.used() as u64,

@@ -45,6 +45,8 @@ pub(crate) struct TableSet {
     dir: PathBuf,
     access: ReadAccess,
     settings: TableReadSettings,
+    /// The names that table `n` may have.
+    names: fn(u64) -> Vec<String>,
     /// Falls when the process runs out of descriptors.
     capacity: AtomicUsize,
     open: AtomicUsize,
@@ -60,7 +62,22 @@ impl TableSet {
         capacity: usize,
     ) -> Self {
         let (capacity, open) = (AtomicUsize::new(capacity), AtomicUsize::new(0));
-        TableSet { env, dir, access, settings, capacity, open, ring: Mutex::default() }
+        let names = |number| vec![filename::table(number), filename::old_table(number)];
+        TableSet { env, dir, access, settings, names, capacity, open, ring: Mutex::default() }
+    }
+
+    /// A set of tables in the same directory that are not part of the database yet.
+    pub(crate) fn of_temporaries(&self, capacity: usize) -> Self {
+        TableSet {
+            env: self.env.clone(),
+            dir: self.dir.clone(),
+            access: self.access,
+            settings: self.settings.clone(),
+            names: |number| vec![filename::temp(number)],
+            capacity: AtomicUsize::new(capacity),
+            open: AtomicUsize::new(0),
+            ring: Mutex::default(),
+        }
     }
 
     /// The table of `file`, opened if it is not.
@@ -124,7 +141,7 @@ impl TableSet {
     /// Opens the file of table `number` under its present or its old name.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
         let mut last = None;
-        for name in [filename::table(number), filename::old_table(number)] {
+        for name in (self.names)(number) {
             let path = self.dir.join(&name);
             let mut result = self.env.open_random(&path, self.access);
             if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.spare_descriptors() {

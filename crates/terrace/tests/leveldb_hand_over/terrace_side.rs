@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Signal, getpid, kill_process};
-use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{BulkLoadOptions, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 use terrace_testkit::rng::Rng;
 use terrace_testkit::workload::{Digest, Operation, State, Workload};
 
@@ -31,6 +31,9 @@ pub(crate) struct Segment {
 const CHILD_TEST: &str = "child_that_may_be_killed";
 const CHILD_TASK: &str = "TERRACE_HAND_OVER_TASK";
 const CHILD_DB: &str = "TERRACE_HAND_OVER_DB";
+
+/// One write in so many is preceded by a bulk load.
+const LOADS_ONE_IN: usize = 300;
 
 /// Does a segment, in a process of its own if that is to be killed.
 pub(crate) fn run(path: &Path, settings: &Settings, segment: &Segment) {
@@ -80,6 +83,9 @@ fn write(db: &Db, segment: &Segment) {
     let mut writes = 0;
     let mut next = segment.from;
     while next < segment.to {
+        if random.one_in(LOADS_ONE_IN) {
+            next += load(db, segment, next, random.between(1, 500) as u64);
+        }
         let mut batch = WriteBatch::new();
         for _ in 0..random.between(1, segment.batch.max(1) as usize) {
             if next == segment.to {
@@ -99,6 +105,23 @@ fn write(db: &Db, segment: &Segment) {
             compacted = true;
         }
     }
+}
+
+/// Does the operations up to the next deletion, `most` at most, by a bulk load, and says how many those were.
+fn load(db: &Db, segment: &Segment, from: u64, most: u64) -> u64 {
+    let mut load = db.bulk_load(BulkLoadOptions::new().memory(1 << 20)).expect("a bulk load");
+    let end = segment.to.min(from + most);
+    let puts = (from..end).map_while(|index| match segment.workload.operation(index) {
+        Operation::Put { key, value } => Some((key, value)),
+        Operation::Delete { .. } => None,
+    });
+    let mut count = 0;
+    for (key, value) in puts {
+        load.put(key, value).expect("an entry of a bulk load");
+        count += 1;
+    }
+    load.finish().expect("the end of a bulk load");
+    count
 }
 
 /// Reads every entry forwards and backwards, and some by key, and compares them with `state`.

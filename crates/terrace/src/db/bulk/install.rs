@@ -1,0 +1,233 @@
+//! Puts finished tables into force.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber, user_key};
+use crate::compaction::output::Output;
+use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_room};
+use crate::db::background::learn;
+use crate::db::commit::Commit;
+use crate::db::core::{DbCore, View};
+use crate::db::events::Event;
+use crate::version::NUM_LEVELS;
+use crate::version::edit::VersionEdit;
+use crate::version::filename;
+use crate::version::version::Version;
+
+use super::staged::Staged;
+
+/// Writes that may be made while a load is in progress before it has to be given a later sequence number, which costs
+/// another pass over its entries. A load uses up so many sequence numbers, of which there are 2^56.
+pub(super) const WRITES_BESIDE_A_LOAD: SequenceNumber = 1 << 30;
+
+/// Keeps a close waiting while files are written or removed.
+pub(super) struct StayOpen<'a>(&'a DbCore);
+
+impl Drop for StayOpen<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().loading -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Where tables go.
+struct Places {
+    levels: Vec<usize>,
+    reservations: Vec<u64>,
+}
+
+impl DbCore {
+    /// Fails if the database is closed or is being closed, and otherwise keeps it from being closed for a while.
+    pub(super) fn stay_open(&self) -> Result<StayOpen<'_>> {
+        self.check_writable()?;
+        let mut state = self.state.lock();
+        if state.closing {
+            return Err(self.closed_error());
+        }
+        state.loading += 1;
+        Ok(StayOpen(self))
+    }
+
+    /// Removes tables that will not come into force. Once the database is closed its files are the next open's.
+    pub(super) fn discard(&self, staged: &[Staged]) {
+        if !staged.is_empty()
+            && let Ok(_open) = self.stay_open()
+        {
+            staged.iter().for_each(|staged| staged.discard(self.env.as_ref()));
+        }
+    }
+
+    /// A sequence number for a load beside which up to `gap` more operations may be written.
+    pub(super) fn promise_sequence(&self, gap: SequenceNumber) -> Result<SequenceNumber> {
+        self.check_writable()?;
+        let mut guard = self.commit.lock();
+        let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+        let last = commit.last_sequence.max(commit.promised_sequence);
+        let room = MAX_SEQUENCE - last;
+        if room == 0 {
+            return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
+        }
+        // The scarcer they are, the fewer are used up.
+        commit.promised_sequence = last + 1 + (room >> 16).min(gap);
+        Ok(commit.promised_sequence)
+    }
+
+    /// Makes `staged`, which ascend and are disjoint, part of the database. Their entries bear `sequence`. False, and
+    /// nothing has happened, if a write has got that number or a later one; `staged` is empty otherwise.
+    pub(super) fn install(
+        self: &Arc<Self>,
+        staged: &mut Vec<Staged>,
+        sequence: SequenceNumber,
+        user_bytes: u64,
+    ) -> Result<bool> {
+        self.make_way(staged)?;
+        let mut guard = self.commit.lock();
+        let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+        if commit.last_sequence >= sequence {
+            return Ok(false);
+        }
+        // Nothing may be left in a memtable: its log would come before a gap in the sequence numbers.
+        self.flush_under_lock(commit)?;
+
+        let mut versions = self.versions.lock();
+        versions.prepare()?;
+        let places = self.place_load(versions.current(), staged);
+        let result = self.give_names(staged).and_then(|tables| {
+            // From here on nobody but the MANIFEST knows whether the tables are part of the database.
+            staged.clear();
+            let mut edit = VersionEdit { log_number: Some(commit.log_number), ..VersionEdit::default() };
+            edit.new_files.extend(tables.iter().zip(&places.levels).map(|(table, &level)| {
+                let mut file = table.file.clone();
+                file.level = level;
+                file
+            }));
+            versions.log_and_apply(edit, sequence).map(|version| (version, tables))
+        });
+        let mut state = self.state.lock();
+        places.reservations.iter().for_each(|&id| state.release(id));
+        let (version, tables) = result?;
+        learn(&version, &tables);
+        let replaced = self.swap_view(&mut state, |view| View {
+            memtable: view.memtable.clone(),
+            immutables: view.immutables.clone(),
+            version,
+        });
+        self.update_throttle(&state);
+        self.schedule(&mut state);
+        self.changed.notify_all();
+        drop(state);
+        drop(versions);
+        drop(replaced);
+        commit.last_sequence = sequence;
+        self.visible.store(sequence, Ordering::Release);
+        self.log_sync.flushed(commit.log_number, sequence);
+        let mut rest = user_bytes;
+        for (table, &level) in tables.iter().zip(&places.levels) {
+            self.counters.record_load(level, std::mem::take(&mut rest), table.file.size);
+        }
+        drop(guard);
+        self.report_load(&tables, &places.levels);
+        Ok(true)
+    }
+
+    /// Writes memtables out before the commit lock is held for long, and merges away what would pile the tables up in
+    /// level 0.
+    fn make_way(self: &Arc<Self>, staged: &[Staged]) -> Result<()> {
+        self.flush()?;
+        let version = self.view.load().version.clone();
+        let settings = self.plan_settings(false);
+        let planner = Planner { version: &version, settings: &settings, busy: &[] };
+        let blocked = staged.iter().filter(|staged| {
+            let file = &staged.table.file;
+            planner.level_for(user_key(&file.smallest), user_key(&file.largest), 1) == 0
+        });
+        if blocked.count() < LEVEL_0_TRIGGER {
+            return Ok(());
+        }
+        match hull(staged.iter()) {
+            Some((from, to)) => self.clear_upper_levels(from, to),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes every memtable out while nobody can write.
+    fn flush_under_lock(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+        if self.log_suspect.load(Ordering::Relaxed) {
+            self.leave_suspect_log(commit)?;
+        }
+        if !commit.memtable.table().is_empty() {
+            self.wait_for_queue()?;
+            self.switch_memtable(commit)?;
+        }
+        let mut state = self.state.lock();
+        self.retry(&mut state)?;
+        self.schedule(&mut state);
+        while !state.immutables.is_empty() {
+            self.check_background(&state)?;
+            self.changed.wait(&mut state);
+        }
+        Ok(())
+    }
+
+    /// Chooses a level for each table and keeps merges from writing there.
+    fn place_load(&self, version: &Version, staged: &[Staged]) -> Places {
+        let bytes = staged.iter().map(|staged| staged.table.file.size).sum();
+        let deepest = level_with_room(version, bytes);
+        let settings = self.plan_settings(false);
+        let mut state = self.state.lock();
+        let planner = Planner { version, settings: &settings, busy: &state.reservations };
+        let level_of = |staged: &Staged| {
+            let file = &staged.table.file;
+            planner.level_for(user_key(&file.smallest), user_key(&file.largest), deepest)
+        };
+        let levels: Vec<_> = staged.iter().map(level_of).collect();
+        let mut reservations = Vec::new();
+        for level in 0..NUM_LEVELS {
+            let there = staged.iter().zip(&levels).filter(|(_, placed)| **placed == level).map(|(staged, _)| staged);
+            if let Some((from, to)) = hull(there) {
+                let (from, to) = (from.to_vec(), to.to_vec());
+                reservations.push(state.reserve(|id| Reservation {
+                    id,
+                    files: Vec::new(),
+                    output_level: level,
+                    from,
+                    to,
+                }));
+            }
+        }
+        Places { levels, reservations }
+    }
+
+    /// Gives the tables their names, durably. The numbers are new: within level 0 the greater one is the newer table.
+    fn give_names(&self, staged: &mut [Staged]) -> Result<Vec<Output>> {
+        for staged in staged.iter_mut() {
+            let number = self.numbers.take();
+            let path = self.path(&filename::table(number));
+            self.env.rename(&staged.path, &path)?;
+            staged.path = path;
+            staged.table.file.number = number;
+        }
+        self.sparing(|| self.env.sync_dir(&self.dir))?;
+        Ok(staged.iter().map(|staged| staged.table.clone()).collect())
+    }
+
+    fn report_load(&self, tables: &[Output], levels: &[usize]) {
+        let bytes = tables.iter().map(|table| table.file.size).sum();
+        let entries = tables.iter().map(|table| table.contents.entries).sum();
+        let (first, last) = (levels.iter().min().copied().unwrap_or(0), levels.iter().max().copied().unwrap_or(0));
+        self.log(format!(
+            "loaded {entries} entries, {} tables, {bytes} bytes, at levels {first} to {last}",
+            tables.len()
+        ));
+        self.tell(&Event::LoadFinished { tables: tables.len(), entries, bytes });
+    }
+}
+
+/// The user keys between which ascending tables lie.
+fn hull<'a>(mut staged: impl Iterator<Item = &'a Staged>) -> Option<(&'a [u8], &'a [u8])> {
+    let first = &staged.next()?.table.file;
+    let last = staged.last().map_or(first, |staged| &staged.table.file);
+    Some((user_key(&first.smallest), user_key(&last.largest)))
+}

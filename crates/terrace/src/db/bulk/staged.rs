@@ -1,0 +1,19 @@
+//! Finished tables that are not part of the database yet.
+
+use std::path::PathBuf;
+
+use crate::compaction::output::Output;
+use crate::env::Env;
+
+/// A finished table and where it lies. Nobody removes it unless [`discard`](Staged::discard) is called.
+pub(super) struct Staged {
+    pub(super) table: Output,
+    pub(super) path: PathBuf,
+}
+
+impl Staged {
+    /// Removes the file. A leftover is harmless: the next open removes it.
+    pub(super) fn discard(&self, env: &dyn Env) {
+        let _ = env.remove(&self.path);
+    }
+}
