@@ -27,8 +27,8 @@ class Kyoto {
     description.settings =
         "cache_size and write_buffer_size together are the page cache (default 64 MiB); block_size is the page size "
         "(default 8 KiB); compression is LZO instead of snappy; max_open_files and bloom_bits have no meaning. Options "
-        "TSMALL and TLINEAR and a map of 256 MiB, as in LevelDB's comparison of 2011; a batch is a transaction. compact "
-        "is a defragmentation, waitcompact writes all changed pages to the operating system";
+        "TSMALL and TLINEAR and a map of 256 MiB, as in LevelDB's comparison of 2011; a batch is a transaction. "
+        "compact is a defragmentation, waitcompact writes all changed pages to the operating system";
     description.limits = {"asynchronous writes do not reach the operating system: not to be ranked with the others'",
                           "a transaction is for the whole database: batches of several threads wait for each other"};
     description.unsupported = {{"bulkload", "TreeDB has no way to load ordered data other than its puts"}};

@@ -15,7 +15,10 @@ void Check(int code) {
 }
 
 MDB_val ValOf(std::string_view text) { return MDB_val{text.size(), const_cast<char*>(text.data())}; }
-std::string_view ViewOf(const MDB_val& val) { return std::string_view(static_cast<const char*>(val.mv_data), val.mv_size); }
+
+std::string_view ViewOf(const MDB_val& val) {
+  return std::string_view(static_cast<const char*>(val.mv_data), val.mv_size);
+}
 
 class Lmdb {
  public:
@@ -36,8 +39,8 @@ class Lmdb {
     description.synchronous = writemap ? "forced to the disk by msync and fsync before the call returns"
                                        : "forced to the disk by fdatasync before the call returns";
     description.settings =
-        "LMDB has no cache of its own, it reads the page cache of the operating system through a map of 64 GiB: none of "
-        "cache_size, write_buffer_size, block_size, max_open_files, bloom_bits and compression has a meaning. One read "
+        "LMDB has no cache of its own, it reads the page cache of the operating system through a map of 64 GiB: none "
+        "of cache_size, write_buffer_size, block_size, max_open_files, bloom_bits and compression has a meaning. One read "
         "transaction per thread, renewed for each read; a write transaction for each write. Bulk load: MDB_APPEND in "
         "transactions of 100,000";
     description.limits = {"its memory is the page cache, whatever cache_size says", "values are not compressed",

@@ -39,10 +39,10 @@ class RocksDb {
     description.asynchronous = "written to the log file by write(); survives the process, not the machine";
     description.synchronous = "the log is forced to the disk by fdatasync before the call returns";
     description.settings =
-        "cache_size: an LRU block cache (default 8 MiB); write_buffer_size, block_size, bloom_bits: the options of these "
-        "names (defaults 64 MiB, 4 KiB, none); max_open_files: that option (default: no limit); compression: snappy or "
-        "none on every level. Everything else is RocksDB's default, max_background_jobs = 2 included. Bulk load: sorted "
-        "tables of 64 MiB by SstFileWriter, moved in by IngestExternalFile";
+        "cache_size: an LRU block cache (default 8 MiB); write_buffer_size, block_size, bloom_bits: the options of "
+        "these names (defaults 64 MiB, 4 KiB, none); max_open_files: that option (default: no limit); compression: "
+        "snappy or none on every level. Everything else is RocksDB's default, max_background_jobs = 2 included. Bulk "
+        "load: sorted tables of 64 MiB by SstFileWriter, moved in by IngestExternalFile";
     return description;
   }
 
@@ -164,7 +164,8 @@ class RocksDb {
   class Loader {
    public:
     explicit Loader(Session* session)
-        : engine_(session->engine_), writer_(rocksdb::EnvOptions(), engine_.options_, engine_.db_->DefaultColumnFamily()) {}
+        : engine_(session->engine_),
+          writer_(rocksdb::EnvOptions(), engine_.options_, engine_.db_->DefaultColumnFamily()) {}
 
     void Put(std::string_view key, std::string_view value) {
       if (!writing_) {

@@ -1,0 +1,323 @@
+// WiredTiger: its B-tree or its LSM tree, with a log or, as in 2012, without one.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <wiredtiger.h>
+
+#include "../common/batch.h"
+#include "../common/driver.h"
+
+namespace {
+
+constexpr char kTable[] = "table:kv";
+
+void Check(int code) {
+  if (code != 0) throw lab::Failure(std::string("WiredTiger: ") + wiredtiger_strerror(code));
+}
+
+WT_ITEM ItemOf(std::string_view text) {
+  WT_ITEM item{};
+  item.data = text.data();
+  item.size = text.size();
+  return item;
+}
+
+std::string_view ViewOf(const WT_ITEM& item) {
+  return std::string_view(static_cast<const char*>(item.data), item.size);
+}
+
+bool HasLog(const lab::Settings& settings) { return settings.variant.find("nolog") == std::string::npos; }
+bool IsLsm(const lab::Settings& settings) { return settings.variant.compare(0, 3, "lsm") == 0; }
+
+class WiredTiger {
+ public:
+  static lab::Description Describe(const lab::Settings& settings) {
+    lab::Description description;
+    description.engine = "wiredtiger";
+    description.title = "WiredTiger";
+    description.version = std::to_string(WIREDTIGER_VERSION_MAJOR) + "." + std::to_string(WIREDTIGER_VERSION_MINOR) +
+                          "." + std::to_string(WIREDTIGER_VERSION_PATCH);
+    description.variants = {{"btree", "WiredTiger B-tree"},
+                            {"lsm", "WiredTiger LSM"},
+                            {"nolog", "WiredTiger B-tree, no log"},
+                            {"lsm-nolog", "WiredTiger LSM, no log"}};
+    if (HasLog(settings)) {
+      description.asynchronous =
+          "transaction_sync method none: written to the log file by write(); survives the process, not the machine";
+      description.synchronous = "transaction_sync method fsync: the log is on the disk before the call returns";
+    } else {
+      description.asynchronous =
+          "nothing: changes stay in the process until a checkpoint, so a killed process loses acknowledged writes";
+      description.synchronous = "cannot be had without a log";
+      description.limits = {"asynchronous writes do not reach the operating system: not to be ranked with the others'"};
+      for (const char* name : {"fillsync", "fillseqsync"}) {
+        description.unsupported[name] = "without a log only a checkpoint is durable";
+      }
+    }
+    description.settings =
+        "cache_size and write_buffer_size together are the cache (default 100 MiB), which holds pages uncompressed; "
+        "block_size is leaf_page_max (default 32 KiB; internal_page_max is 16 KiB); compression: snappy or none; "
+        "checkpoints every 60 s; eviction_dirty_target=70 and eviction_dirty_trigger=90, since the defaults slow random "
+        "writes down several times; bloom_bits is for the LSM tree's filters (default 8); max_open_files has no "
+        "meaning. ";
+    if (IsLsm(settings)) description.settings += "LSM chunks of 20 MiB, or as much as the cache allows. ";
+    if (!HasLog(settings)) description.settings += "No checksums, memory_page_max nearly the cache, as in 2012. ";
+    description.settings +=
+        "One session and one cursor per thread, reset after use. Bulk load: the bulk cursor. compact is "
+        "WT_SESSION::compact, waitcompact a checkpoint and the end of background work";
+    if (IsLsm(settings)) {
+      description.limits.push_back("waitcompact ends 0.3 s after the process went quiet, since it cannot be asked");
+    }
+    return description;
+  }
+
+  explicit WiredTiger(const lab::Settings& settings) : settings_(settings) {}
+
+  void Open(const lab::Use& use) {
+    synchronous_ = use.synchronous;
+    std::string config = "create,session_max=600,checkpoint=(wait=60)";
+    // With the defaults of 5 and 20 per cent writers of random keys do eviction's work most of the time.
+    config += ",eviction_dirty_target=70,eviction_dirty_trigger=90";
+    config += ",cache_size=" + std::to_string(Cache());
+    if (settings_.compression) config += ",extensions=[libwiredtiger_snappy.so]";
+    if (HasLog(settings_)) {
+      config += std::string(",log=(enabled=true),transaction_sync=(enabled=true,method=") +
+                (synchronous_ ? "fsync" : "none") + ")";
+    }
+    Check(wiredtiger_open(settings_.db.c_str(), nullptr, config.c_str(), &connection_));
+    WT_SESSION* session = NewSession();
+    Check(session->create(session, kTable, TableConfig().c_str()));
+    Check(session->close(session, nullptr));
+  }
+
+  // What the log does is said when the database is opened.
+  void Adapt(const lab::Use& use) {
+    if (use.synchronous == synchronous_) return;
+    Close();
+    Open(use);
+  }
+
+  void Close() { Check(connection_->close(connection_, nullptr)); }
+  void Destroy() {}
+
+  void Compact() {
+    WT_SESSION* session = NewSession();
+    Check(session->compact(session, kTable, "timeout=0"));
+    Check(session->close(session, nullptr));
+  }
+
+  void Settle() {
+    WT_SESSION* session = NewSession();
+    Check(session->checkpoint(session, nullptr));
+    Check(session->close(session, nullptr));
+    if (IsLsm(settings_)) lab::WaitUntilQuiet();
+  }
+
+  class Session {
+   public:
+    explicit Session(WiredTiger* engine) : session_(engine->NewSession()) {}
+    ~Session() { session_->close(session_, nullptr); }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    void Put(std::string_view key, std::string_view value) {
+      while (!Done(Insert(key, value))) {
+      }
+    }
+
+    void Delete(std::string_view key) {
+      while (!Done(Remove(key))) {
+      }
+    }
+
+    bool Get(std::string_view key, std::string* value) {
+      WT_CURSOR* const cursor = TheCursor();
+      SetKey(cursor, key);
+      const int code = cursor->search(cursor);
+      if (code == WT_NOTFOUND) return false;
+      Check(code);
+      WT_ITEM item;
+      Check(cursor->get_value(cursor, &item));
+      *value = ViewOf(item);
+      // A cursor that stays where it is keeps its page in the cache.
+      Check(cursor->reset(cursor));
+      return true;
+    }
+
+    void BatchPut(std::string_view key, std::string_view value) { batch_.Put(key, value); }
+    void BatchDelete(std::string_view key) { batch_.Delete(key); }
+
+    void Commit() {
+      while (!TryCommit()) {
+      }
+      batch_.Clear();
+    }
+
+   private:
+    friend class WiredTiger;
+
+    // Not before it is needed: a bulk load has to be the only user of the table.
+    WT_CURSOR* TheCursor() {
+      if (cursor_ == nullptr) Check(session_->open_cursor(session_, kTable, nullptr, "overwrite=true", &cursor_));
+      return cursor_;
+    }
+
+    static void SetKey(WT_CURSOR* cursor, std::string_view key) {
+      const WT_ITEM item = ItemOf(key);
+      cursor->set_key(cursor, &item);
+    }
+
+    int Insert(std::string_view key, std::string_view value) {
+      WT_CURSOR* const cursor = TheCursor();
+      SetKey(cursor, key);
+      const WT_ITEM item = ItemOf(value);
+      cursor->set_value(cursor, &item);
+      return cursor->insert(cursor);
+    }
+
+    int Remove(std::string_view key) {
+      WT_CURSOR* const cursor = TheCursor();
+      SetKey(cursor, key);
+      const int code = cursor->remove(cursor);
+      const int reset = cursor->reset(cursor);
+      return code == 0 ? reset : code == WT_NOTFOUND ? 0 : code;
+    }
+
+    // False: another thread changed the same key, try again.
+    static bool Done(int code) {
+      if (code == WT_ROLLBACK) return false;
+      Check(code);
+      return true;
+    }
+
+    bool TryCommit() {
+      Check(session_->begin_transaction(session_, nullptr));
+      int code = 0;
+      batch_.ForEach([&](bool is_put, std::string_view key, std::string_view value) {
+        if (code == 0) code = is_put ? Insert(key, value) : Remove(key);
+      });
+      if (code != 0) {
+        Check(session_->rollback_transaction(session_, nullptr));
+        return Done(code);
+      }
+      return Done(session_->commit_transaction(session_, nullptr));
+    }
+
+    WT_SESSION* const session_;
+    WT_CURSOR* cursor_ = nullptr;
+    lab::Batch batch_;
+  };
+
+  class Cursor {
+   public:
+    Cursor(Session* session, uint64_t) : cursor_(session->TheCursor()) {}
+    ~Cursor() { cursor_->reset(cursor_); }
+    Cursor(const Cursor&) = delete;
+    Cursor& operator=(const Cursor&) = delete;
+
+    bool First() { return Next(); }
+    bool Last() { return Prev(); }
+
+    bool Seek(std::string_view key) {
+      Session::SetKey(cursor_, key);
+      int where = 0;
+      const int code = cursor_->search_near(cursor_, &where);
+      // It may stand on the key before.
+      if (code == 0 && where < 0) return Next();
+      return Look(code);
+    }
+
+    bool Next() { return Look(cursor_->next(cursor_)); }
+    bool Prev() { return Look(cursor_->prev(cursor_)); }
+    std::string_view key() const { return ViewOf(key_); }
+    std::string_view value() const { return ViewOf(value_); }
+
+   private:
+    bool Look(int code) {
+      if (code == WT_NOTFOUND) return false;
+      Check(code);
+      Check(cursor_->get_key(cursor_, &key_));
+      Check(cursor_->get_value(cursor_, &value_));
+      return true;
+    }
+
+    WT_CURSOR* const cursor_;
+    WT_ITEM key_{};
+    WT_ITEM value_{};
+  };
+
+  class Loader {
+   public:
+    explicit Loader(Session* session) {
+      WT_SESSION* const handle = session->session_;
+      Check(handle->open_cursor(handle, kTable, nullptr, "bulk", &cursor_));
+    }
+
+    ~Loader() {
+      if (cursor_ != nullptr) cursor_->close(cursor_);
+    }
+
+    Loader(const Loader&) = delete;
+    Loader& operator=(const Loader&) = delete;
+
+    void Put(std::string_view key, std::string_view value) {
+      Session::SetKey(cursor_, key);
+      const WT_ITEM item = ItemOf(value);
+      cursor_->set_value(cursor_, &item);
+      Check(cursor_->insert(cursor_));
+    }
+
+    void Finish() {
+      WT_CURSOR* const cursor = cursor_;
+      cursor_ = nullptr;
+      Check(cursor->close(cursor));
+    }
+
+   private:
+    WT_CURSOR* cursor_ = nullptr;
+  };
+
+ private:
+  static constexpr uint64_t kMegabyte = 1 << 20;
+
+  uint64_t Cache() const {
+    return settings_.memory() == 0 ? 100 * kMegabyte : std::max<uint64_t>(settings_.memory(), kMegabyte);
+  }
+
+  std::string TableConfig() const {
+    const uint64_t leaf = settings_.block_size != 0 ? settings_.block_size : 32768;
+    std::string config = "key_format=u,value_format=u,internal_page_max=16KB";
+    config += ",leaf_page_max=" + std::to_string(leaf);
+    if (settings_.compression) config += ",block_compressor=snappy";
+    if (!HasLog(settings_)) {
+      config += ",checksum=off,memory_page_max=" + std::to_string(std::max(Cache() * 15 / 16, kMegabyte));
+    }
+    if (IsLsm(settings_)) {
+      // WiredTiger wants room for three chunks, and for two leaves and two internal pages of each of 15 in a merge.
+      const uint64_t merging = 15 * 2 * (leaf + 16384);
+      const uint64_t room = Cache() > merging ? (Cache() - merging) / 3 : 0;
+      const uint64_t chunk = std::min(std::max<uint64_t>(room, kMegabyte / 2), 20 * kMegabyte);
+      config += ",type=lsm,lsm=(chunk_size=" + std::to_string(chunk);
+      if (settings_.bloom_bits != 0) config += ",bloom_bit_count=" + std::to_string(settings_.bloom_bits);
+      config += ")";
+    }
+    return config;
+  }
+
+  WT_SESSION* NewSession() const {
+    WT_SESSION* session = nullptr;
+    Check(connection_->open_session(connection_, nullptr, nullptr, &session));
+    return session;
+  }
+
+  const lab::Settings settings_;
+  WT_CONNECTION* connection_ = nullptr;
+  bool synchronous_ = false;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return lab::Main<WiredTiger>(argc, argv); }
