@@ -7,3 +7,4 @@ pub(crate) mod coding;
 pub(crate) mod comparator;
 pub(crate) mod error;
 pub(crate) mod internal_key;
+pub(crate) mod key_heads;

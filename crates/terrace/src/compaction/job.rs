@@ -10,6 +10,7 @@ use crate::iterator::source::Source;
 use crate::iterator::visible::Merged;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
+use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 
@@ -83,7 +84,8 @@ impl CompactionJob<'_> {
                     sources.push(Source::Table(self.tables.table(file)?.into_arc().iter(false)));
                 }
             } else if !files.is_empty() {
-                let run = LevelIter::new(files.clone(), self.tables.clone(), self.order.clone(), false);
+                let run = Level::from(files.clone());
+                let run = LevelIter::new(run, self.tables.clone(), self.order.clone(), false);
                 sources.push(Source::Level(run));
             }
         }

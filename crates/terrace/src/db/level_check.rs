@@ -13,8 +13,8 @@ use crate::iterator::merging::MergingIter;
 use crate::iterator::source::Source;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename;
+use crate::version::level::Level;
 use crate::version::table_set::TableSet;
-use crate::version::version::find_file;
 
 use super::problem::{Problem, shown_key, shown_user_key};
 
@@ -27,7 +27,7 @@ pub(super) type SoundLevel = (usize, Vec<Arc<FileMeta>>);
 /// A table of level 0, or a whole deeper level: what a look-up asks as one.
 struct Rank {
     level: usize,
-    files: Vec<Arc<FileMeta>>,
+    files: Arc<Level>,
 }
 
 /// User keys that two neighbours of a level share.
@@ -60,12 +60,13 @@ pub(super) fn check_recency(
         if *level == 0 {
             for file in files {
                 sources.push(Source::Table(tables.table(file)?.into_arc().iter(false)));
-                ranks.push(Rank { level: 0, files: vec![file.clone()] });
+                ranks.push(Rank { level: 0, files: Arc::new(vec![file.clone()].into()) });
             }
         } else if !files.is_empty() {
+            let files = Arc::new(Level::from(files.clone()));
             let run = LevelIter::new(files.clone(), tables.clone(), order.clone(), false);
             sources.push(Source::Level(run));
-            ranks.push(Rank { level: *level, files: files.clone() });
+            ranks.push(Rank { level: *level, files });
         }
     }
     let mut problems = Vec::new();
@@ -83,7 +84,7 @@ pub(super) fn check_recency(
             && order.keys.compare(user_key(&last_key), user_key(key)) == Ordering::Equal
             && let Some(Rank { level, files }) = ranks.get(rank)
         {
-            let file = find_file(order, files, key).map_or(0, |file| file.number);
+            let file = files.get(files.find(order, key)).map_or(0, |file| file.number);
             let message = format!("key {} hides a newer entry that is deeper than level {level}", shown_key(key));
             problems.push(Problem::new(filename::table(file), message));
             if problems.len() == MAX_PROBLEMS {

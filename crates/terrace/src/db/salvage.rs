@@ -24,6 +24,7 @@ use crate::table::{ScanItem, Table, TableOrder, rescue};
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename;
+use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 use crate::version::version_set::FileNumbers;
 use crate::write::batch::{BatchView, Operation};
@@ -115,7 +116,8 @@ impl Salvage<'_> {
     }
 
     fn merge_runs(&self, runs: Vec<Vec<Arc<FileMeta>>>, level: usize) -> Result<Vec<Output>> {
-        let source = |run| Source::Level(LevelIter::new(run, self.tables.clone(), self.order.clone(), false));
+        let source =
+            |run| Source::Level(LevelIter::new(Level::from(run), self.tables.clone(), self.order.clone(), false));
         self.write(Merged::new(runs.into_iter().map(source).collect(), self.order), level)
     }
 

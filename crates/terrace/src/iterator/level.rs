@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::table::TableIter;
+use crate::version::level::Level;
 use crate::version::table_set::TableSet;
-use crate::version::version::{Level, find_file_index};
 
 /// An iterator over the tables of one sorted run.
 pub(crate) struct LevelIter {
@@ -71,7 +71,7 @@ impl LevelIter {
     }
 
     pub(crate) fn seek(&mut self, target: &[u8]) {
-        self.open(find_file_index(&self.order, &self.files, target));
+        self.open(self.files.find(&self.order, target));
         if let Some(table) = &mut self.table {
             table.seek(target);
         }

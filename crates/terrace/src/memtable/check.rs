@@ -1,8 +1,10 @@
 //! What must hold in a tree that nobody is writing to, entry by entry: an error there may cost time only, or an entry
 //! only where a reader and the writer meet, and no look-up would show it.
 
+use crate::base::key_heads::common_prefix;
+
 use super::node::{Node, head_of};
-use super::record::{Bound, common_prefix};
+use super::record::Bound;
 use super::tree::Tree;
 
 /// The number of entries, after all invariants of nodes have been found to hold.

@@ -23,9 +23,10 @@
 use std::ptr::{self, NonNull};
 
 use super::atomics::{AtomicPtr, AtomicU64, Ordering, fence};
-use super::record::{Bound, Record, common_prefix};
+use super::record::{Bound, Record};
 use super::state::{State, WIDTH};
 use crate::base::internal_key::InternalOrder;
+use crate::base::key_heads::common_prefix;
 
 /// The tag of a lower bound that comes before every entry of its user key.
 pub(super) const BEFORE_ALL: u64 = u64::MAX;

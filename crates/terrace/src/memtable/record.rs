@@ -137,24 +137,6 @@ impl Bound<'_> {
     }
 }
 
-/// The length of the longest common prefix.
-#[inline]
-pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let mut length = 0;
-    let (mut rest_a, mut rest_b) = (a, b);
-    while let (Some((word_a, next_a)), Some((word_b, next_b))) =
-        (rest_a.split_first_chunk::<8>(), rest_b.split_first_chunk::<8>())
-    {
-        let differences = u64::from_le_bytes(*word_a) ^ u64::from_le_bytes(*word_b);
-        if differences != 0 {
-            return length + differences.trailing_zeros() as usize / 8;
-        }
-        length += 8;
-        (rest_a, rest_b) = (next_a, next_b);
-    }
-    length + rest_a.iter().zip(rest_b).take_while(|(a, b)| a == b).count()
-}
-
 /// The order of user keys. In the bytewise order by words: keys are short, and a call of `memcmp` costs more.
 #[inline]
 pub(super) fn compare_keys(order: &InternalOrder, a: &[u8], b: &[u8]) -> Ordering {
@@ -188,7 +170,6 @@ mod tests {
         for a in &keys {
             for b in &keys {
                 assert_eq!(compare_keys(&order, a, b), a.cmp(b));
-                assert_eq!(common_prefix(a, b), a.iter().zip(b).take_while(|(a, b)| a == b).count());
             }
         }
     }

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use super::arena::{Allocator, Arena, ChunkPool};
 use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, head_of};
-use super::record::{Bound, Record, common_prefix, compare_keys};
+use super::record::{Bound, Record, compare_keys};
 use super::state::{MAX_SKIP, WIDTH};
 use super::tree::Tree;
 use crate::base::internal_key::InternalOrder;
+use crate::base::key_heads::common_prefix;
 
 /// Two heads that agree in this many of their upper bits have too little left to tell keys apart by.
 const POOR_HEAD_BITS: u32 = 32;

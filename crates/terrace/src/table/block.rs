@@ -5,14 +5,18 @@
 //! file and offset makes an error of that.
 
 use std::cmp::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering as Memory};
 
 use crate::base::coding::get_varint32;
 use crate::base::internal_key;
+use crate::base::key_heads::common_prefix;
 use crate::cache::Weighted;
 
+use super::entry_map::{Answer, EntryMap};
 use super::format::BlockData;
 use super::index::Index;
-use super::order::{TableOrder, common_prefix};
+use super::order::TableOrder;
 
 /// What is wrong with a block.
 pub(super) type Damage = &'static str;
@@ -26,6 +30,15 @@ const BAD_RESTART: Damage = "a restart point is no entry";
 /// allocator's share of all that.
 const OVERHEAD: usize = size_of::<Block>() + 64;
 
+/// A map costs as much as a few searches.
+const ASKED_OFTEN: u8 = 4;
+
+/// Entries for each restart point, at most, that a block's map has room for: LevelDB's default.
+const MAPPED_INTERVAL: usize = 16;
+
+/// Entries of a block are rarely smaller than this: a bound for maps of blocks with many restart points.
+const MAPPED_ENTRY: usize = 24;
+
 /// Restart points that a block keeps the heads of.
 const MAX_HEADS: usize = 6;
 
@@ -35,6 +48,9 @@ pub(crate) struct Block {
     /// Where the entries end and the restart points begin.
     entries_end: usize,
     restarts: usize,
+    /// Made when the block has been asked [`ASKED_OFTEN`] times; `None` if it cannot have one.
+    map: OnceLock<Option<EntryMap>>,
+    asked: AtomicU8,
     heads: Option<RestartHeads>,
 }
 
@@ -130,7 +146,7 @@ impl Block {
             return Err("more restart points than bytes");
         }
         let entries_end = rest.len() - 4 * restarts;
-        let block = Block { data, entries_end, restarts, heads: None };
+        let block = Block { data, entries_end, restarts, map: OnceLock::new(), asked: AtomicU8::new(0), heads: None };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
         }
@@ -187,6 +203,56 @@ impl Block {
         Some(heads)
     }
 
+    /// Entries of which there can be a map.
+    fn mapped_entries(&self) -> usize {
+        self.restarts.saturating_mul(MAPPED_INTERVAL).min(self.entries_end / MAPPED_ENTRY)
+    }
+
+    /// The map, if there is one by now.
+    #[inline]
+    fn entry_map(&self, order: &TableOrder) -> Option<&EntryMap> {
+        match self.map.get() {
+            Some(map) => map.as_ref(),
+            None => {
+                self.ask(order);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn ask(&self, order: &TableOrder) {
+        if self.asked.fetch_add(1, Memory::Relaxed) == ASKED_OFTEN {
+            let fits = order.is_internal() && order.is_bytewise();
+            let map = if fits { EntryMap::new(self.entries(), self.mapped_entries()) } else { None };
+            // Should another thread have been here, its map is the same.
+            let _ = self.map.set(map);
+        }
+    }
+
+    /// The first entry whose key is at least `target`, if its user key is the same: a key of the table's order whose
+    /// head is `head`, if it has one, and the hash of whose user key is `hash`. A block that is asked often becomes
+    /// faster to ask.
+    pub(super) fn get(
+        &self,
+        order: &TableOrder,
+        target: &[u8],
+        head: Option<u64>,
+        hash: u64,
+    ) -> Result<Option<Found>, Damage> {
+        if let Some(map) = self.entry_map(order) {
+            let user_key = order.user_key(target);
+            match map.find(self.entries(), user_key, read_tag(&target[user_key.len()..]), hash)? {
+                Answer::Found(entry, tag) => {
+                    return Ok(Some(Found { entry, same_user_key: true, key: None, tag }));
+                }
+                Answer::Absent => return Ok(None),
+                Answer::Unknown => {}
+            }
+        }
+        Ok(self.find(order, target, head)?.filter(|found| found.same_user_key))
+    }
+
     /// The first entry whose key is at least `target`, a key of the table's order whose head is `head`, if it has one;
     /// `None` if all are less.
     pub(super) fn find(&self, order: &TableOrder, target: &[u8], head: Option<u64>) -> Result<Option<Found>, Damage> {
@@ -237,7 +303,7 @@ impl Block {
 
 impl Weighted for Block {
     fn weight(&self) -> usize {
-        self.data.owned_bytes() + OVERHEAD
+        self.data.owned_bytes() + OVERHEAD + EntryMap::size(self.mapped_entries())
     }
 }
 

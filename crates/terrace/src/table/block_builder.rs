@@ -5,8 +5,7 @@
 //! `shared length, rest length, value length` (varints), the rest of the key, the value.
 
 use crate::base::coding::{MAX_VARINT32, put_u32};
-
-use super::order::common_prefix;
+use crate::base::key_heads::common_prefix;
 
 /// A block under construction; reused for the next one after [`reset`](BlockBuilder::reset).
 pub(super) struct BlockBuilder {

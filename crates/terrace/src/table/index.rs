@@ -9,10 +9,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::base::key_heads::KeyHeads;
+
 use super::block::{Block, Damage};
 use super::block_iter::BlockIter;
 use super::format::BlockHandle;
-use super::order::{TableOrder, common_prefix};
+use super::order::TableOrder;
 
 /// Separators may share prefixes, so that few bytes can stand for many keys. LevelDB's never do; what expands further
 /// than this was made to.
@@ -35,18 +37,15 @@ pub(super) struct Index {
     /// Where each separator ends in `keys`.
     ends: Vec<usize>,
     handles: Vec<BlockHandle>,
-    /// How many bytes all separators' user keys begin with in common, but for the last's.
-    prefix: usize,
-    /// Of each separator but the last the eight bytes of the user key after the prefix, big-endian, zeros where it is shorter.
-    /// Empty unless the order is bytewise.
-    heads: Vec<u64>,
+    /// Of the user keys of all separators but the last. Empty unless the order is bytewise.
+    heads: KeyHeads,
 }
 
 impl Index {
     /// Decodes an index block. Blocks lie before `limit`, an offset in the file.
     pub(super) fn decode(block: Arc<Block>, order: &TableOrder, limit: u64) -> Result<Index, Damage> {
         let largest = block.bytes().len().saturating_mul(MAX_EXPANSION).max(MAX_EXPANSION_FLOOR);
-        let mut index = Index { keys: Vec::new(), ends: Vec::new(), handles: Vec::new(), prefix: 0, heads: Vec::new() };
+        let mut index = Index { keys: Vec::new(), ends: Vec::new(), handles: Vec::new(), heads: KeyHeads::default() };
         let mut iter = BlockIter::new(order.tag_size());
         iter.set_block(Some(block));
         iter.seek_to_first();
@@ -74,16 +73,16 @@ impl Index {
 
     fn cut_heads(&mut self, order: &TableOrder) -> Result<(), Damage> {
         let Some(last) = self.len().checked_sub(1) else { return Ok(()) };
-        let first = order.user_key(self.key(0));
-        let prefix =
-            (1..last).fold(first.len(), |prefix, at| prefix.min(common_prefix(first, order.user_key(self.key(at)))));
-        self.heads = (0..last).map(|at| head(order.user_key(self.key(at)).get(prefix..).unwrap_or(&[]))).collect();
-        self.prefix = prefix;
-        let ascends = |at: usize| match self.heads.get(at) {
-            Some(head) if self.heads[at - 1] != *head => self.heads[at - 1] < *head,
+        let heads = KeyHeads::new((0..last).map(|at| order.user_key(self.key(at))));
+        let ascends = |at: usize| match (heads.get(at - 1), heads.get(at)) {
+            (Some(before), Some(head)) if before != head => before < head,
             _ => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
         };
-        if (1..=last).all(ascends) { Ok(()) } else { Err("its keys do not ascend") }
+        if !(1..=last).all(ascends) {
+            return Err("its keys do not ascend");
+        }
+        self.heads = heads;
+        Ok(())
     }
 
     /// The number of data blocks.
@@ -100,43 +99,33 @@ impl Index {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        let words = self.ends.capacity() + self.heads.capacity();
-        self.keys.capacity() + words * 8 + self.handles.capacity() * size_of::<BlockHandle>()
+        let handles = self.handles.capacity() * size_of::<BlockHandle>();
+        self.keys.capacity() + self.ends.capacity() * 8 + self.heads.memory_usage() + handles
     }
 
     /// The first block whose separator is not less than `target`; the number of blocks if all are less.
     #[inline]
     pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> Place {
-        let head = match self.head_of(order.user_key(target)) {
+        let head = match self.heads.head_of(order.user_key(target)) {
             Ok(head) => head,
             // Out of line with all separators but perhaps the last.
-            Err(Ordering::Less) if !self.heads.is_empty() => return Place { at: 0, head: None },
+            Err(Ordering::Less) => return Place { at: 0, head: None },
             Err(ordering) => {
                 let low = if ordering == Ordering::Greater { self.heads.len() } else { 0 };
                 return Place { at: self.search_between(low, self.len(), order, target), head: None };
             }
         };
-        let low = self.heads.partition_point(|&other| other < head);
-        let same = match self.heads.get(low) {
-            Some(&other) if other == head => self.heads[low..].partition_point(|&other| other == head),
-            Some(_) => return Place { at: low, head: Some(head) },
-            None => self.len() - low,
-        };
-        Place { at: self.search_between(low, low + same, order, target), head: Some(head) }
+        let mut same = self.heads.with_head(head);
+        if same.start == self.heads.len() {
+            same.end = self.len();
+        }
+        Place { at: self.search_between(same.start, same.end, order, target), head: Some(head) }
     }
 
     /// The head of a user key that begins as the separators do; otherwise how it compares to them.
     #[inline]
     pub(super) fn head_of(&self, user_key: &[u8]) -> Result<u64, Ordering> {
-        if self.heads.is_empty() {
-            return Err(Ordering::Equal);
-        }
-        let common = &self.keys[..self.prefix];
-        let begin = user_key.get(..self.prefix).unwrap_or(user_key);
-        match begin.cmp(common) {
-            Ordering::Equal => Ok(head(&user_key[self.prefix..])),
-            ordering => Err(ordering),
-        }
+        self.heads.head_of(user_key)
     }
 
     fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {
@@ -152,14 +141,5 @@ impl Index {
         let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let end = self.ends.get(at).copied();
         start.zip(end).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
-    }
-}
-
-/// The first eight bytes as a number that orders as they do.
-#[inline]
-fn head(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => bytes.iter().rev().fold(0, |head, &byte| (head >> 8) | (u64::from(byte) << 56)),
     }
 }

@@ -91,27 +91,10 @@ impl TableOrder {
     }
 }
 
-/// The length of the longest common prefix.
-#[inline]
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let shorter = a.len().min(b.len());
-    let (a, b) = (&a[..shorter], &b[..shorter]);
-    let (a_words, _) = a.as_chunks::<8>();
-    let (b_words, _) = b.as_chunks::<8>();
-    let mut at = 0;
-    for (x, y) in a_words.iter().zip(b_words) {
-        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
-        if difference != 0 {
-            return at + difference.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::key_heads::common_prefix;
 
     #[test]
     fn a_common_prefix_decides_as_a_comparison_does() {

@@ -147,8 +147,8 @@ impl Table {
         }
         let filtered = self.filter.is_some() || self.full_filter.is_some();
         let block = self.block(at, handle, fill_cache, filtered)?;
-        let found = block.get().find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?;
-        Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
+        let found = block.get().get(&self.order, key, head, hash);
+        Ok(found.map_err(|damage| damaged(&self.name, handle, damage))?.map(|found| TableHit {
             tag: found.tag,
             value: BlockSlice::new(block, found.entry.value..found.entry.end),
         }))

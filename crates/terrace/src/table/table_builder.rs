@@ -5,6 +5,7 @@
 //! block's first, and where the block is. One thread uses a builder. Once a call has failed the file is worthless:
 //! every later call fails too.
 
+use crate::base::key_heads::common_prefix;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::compression::Compression;
 use super::filter_block::{FILTER_PREFIX, FilterBlockBuilder};
 use super::format::{BlockHandle, Footer};
 use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
-use super::order::{TableOrder, common_prefix};
+use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 
 /// Longer entries do not fit the 32-bit lengths and offsets of a block.

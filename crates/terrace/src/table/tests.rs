@@ -251,7 +251,7 @@ fn sought(random: &mut Random, entries: &[(Vec<u8>, Vec<u8>)], order: &TableOrde
 
 fn check_seeks(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut Random, seed: u64) {
     let mut iter = table.iter(random.below(2) == 0);
-    for _ in 0..60 {
+    for _ in 0..200 {
         let target = sought(random, entries, table.order());
         let mut expected = entries.partition_point(|(key, _)| table.order().compare(key, &target) == Ordering::Less);
         iter.seek(&target);
@@ -275,7 +275,8 @@ fn check_seeks(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut 
 
 fn check_gets(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut Random, seed: u64) {
     let order = table.order();
-    for (key, value) in entries {
+    // Again and again, so that blocks in the cache get their maps.
+    for (key, value) in entries.iter().chain(entries).chain(entries) {
         let hit = get(table, key, random.below(2) == 0).expect("reads").unwrap_or_else(|| panic!("seed {seed}"));
         assert_eq!(hit.value.as_slice(), &value[..], "seed {seed}");
         assert!(table.may_contain(order.user_key(key)), "seed {seed}");
@@ -450,7 +451,9 @@ fn random_blocks_do_not_panic() {
             (0..100).for_each(|_| iter.prev());
             for _ in 0..10 {
                 let length = random.below(20);
-                iter.seek(&order, &random.bytes(length, 16), None);
+                let target = random.bytes(length, 16);
+                iter.seek(&order, &target, None);
+                let _ = block.get(&order, &target, None, hash_key(order.user_key(&target)));
                 (0..5).for_each(|_| if random.below(2) == 0 { iter.prev() } else { iter.next() });
             }
         }

@@ -7,6 +7,7 @@
 pub(crate) mod edit;
 pub(crate) mod file_meta;
 pub(crate) mod filename;
+pub(crate) mod level;
 pub(crate) mod manifest;
 pub(crate) mod table_set;
 #[allow(clippy::module_inception)]

@@ -17,10 +17,8 @@ use crate::table::{TableHit, hash_key};
 use super::NUM_LEVELS;
 use super::edit::VersionEdit;
 use super::file_meta::{FileMeta, ObsoleteFiles};
+use super::level::Level;
 use super::table_set::TableSet;
-
-/// The files of one level.
-pub(crate) type Level = Vec<Arc<FileMeta>>;
 
 /// What a look-up found, and the file that was searched in vain on the way, if there was one.
 pub(crate) struct Lookup<'a> {
@@ -49,7 +47,8 @@ impl Version {
         let hash = hash_key(wanted);
         let level_0 = self.levels[0].iter().filter(|file| covers(&order.keys, file, wanted)).map(|file| (0, file));
         let deeper = (1..NUM_LEVELS).filter_map(|level| {
-            let file = find_file(order, &self.levels[level], key)?;
+            let files = &self.levels[level];
+            let file = files.get(files.find(order, key))?;
             let covered = order.keys.compare(file.smallest_user_key(), wanted) != KeyOrdering::Greater;
             covered.then_some((level, file))
         });
@@ -170,7 +169,7 @@ impl Version {
         for files in deeper {
             files.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         }
-        let version = Version { levels: levels.map(Arc::new) };
+        let version = Version { levels: levels.map(|files| Arc::new(Level::from(files))) };
         version.check(order)?;
         Ok(version)
     }
@@ -221,19 +220,6 @@ pub(crate) fn key_range<'a>(
         }
     }
     Some((low.to_vec(), high.to_vec()))
-}
-
-/// The first file of a sorted level whose largest key is at or after `key`.
-pub(crate) fn find_file<'a>(
-    order: &InternalOrder,
-    files: &'a [Arc<FileMeta>],
-    key: &[u8],
-) -> Option<&'a Arc<FileMeta>> {
-    files.get(find_file_index(order, files, key))
-}
-
-pub(crate) fn find_file_index(order: &InternalOrder, files: &[Arc<FileMeta>], key: &[u8]) -> usize {
-    files.partition_point(|file| order.compare(&file.largest, key) == KeyOrdering::Less)
 }
 
 fn covers(keys: &KeyOrder, file: &FileMeta, user_key: &[u8]) -> bool {

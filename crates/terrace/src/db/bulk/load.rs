@@ -306,7 +306,7 @@ impl BulkLoad {
             let files = tables.get(begin..end).unwrap_or_default().iter();
             let files: Vec<_> =
                 files.map(|staged| Arc::new(FileMeta::new(staged.table.file.clone(), &graveyard))).collect();
-            sources.push(Source::Level(LevelIter::new(files, set.clone(), self.order.clone(), false)));
+            sources.push(Source::Level(LevelIter::new(Level::from(files), set.clone(), self.order.clone(), false)));
             begin = end;
         }
         // Of equal keys the first source's comes first.

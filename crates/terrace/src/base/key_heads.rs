@@ -1,0 +1,119 @@
+//! Sorted keys as numbers, for searches that seldom need the keys.
+//!
+//! What all keys begin with in common is cut off, and the next eight bytes of each are kept as one number. In the
+//! bytewise order, keys with different numbers are ordered as these are; only equal numbers lead to a comparison.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct KeyHeads {
+    prefix: Box<[u8]>,
+    heads: Box<[u64]>,
+}
+
+impl KeyHeads {
+    /// The heads of keys in ascending bytewise order.
+    pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let Some(first) = keys.clone().next() else { return KeyHeads::default() };
+        let prefix = keys.clone().fold(first.len(), |prefix, key| prefix.min(common_prefix(first, key)));
+        let heads = keys.map(|key| head(&key[prefix..])).collect();
+        KeyHeads { prefix: first[..prefix].into(), heads }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<u64> {
+        self.heads.get(at).copied()
+    }
+
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.prefix.len() + size_of_val(&*self.heads)
+    }
+
+    /// The head of a key that begins as all do; otherwise how it compares to all of them. Of no keys, `Equal`.
+    #[inline]
+    pub(crate) fn head_of(&self, key: &[u8]) -> Result<u64, Ordering> {
+        if self.heads.is_empty() {
+            return Err(Ordering::Equal);
+        }
+        let begin = key.get(..self.prefix.len()).unwrap_or(key);
+        match begin.cmp(&self.prefix) {
+            Ordering::Equal => Ok(head(&key[self.prefix.len()..])),
+            ordering => Err(ordering),
+        }
+    }
+
+    /// The keys with this head: those before are less than any such key, those behind greater.
+    #[inline]
+    pub(crate) fn with_head(&self, head: u64) -> Range<usize> {
+        let low = self.heads.partition_point(|&other| other < head);
+        let same = self.heads[low..].iter().take_while(|&&other| other == head).count();
+        low..low + same
+    }
+
+    /// The keys of which the heads do not tell how they compare to `key`.
+    #[inline]
+    pub(crate) fn undecided(&self, key: &[u8]) -> Range<usize> {
+        match self.head_of(key) {
+            Ok(head) => self.with_head(head),
+            Err(Ordering::Greater) => self.len()..self.len(),
+            Err(_) => 0..0,
+        }
+    }
+}
+
+/// The length of the longest common prefix.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let shorter = a.len().min(b.len());
+    let (a, b) = (&a[..shorter], &b[..shorter]);
+    let (a_words, _) = a.as_chunks::<8>();
+    let (b_words, _) = b.as_chunks::<8>();
+    let mut at = 0;
+    for (x, y) in a_words.iter().zip(b_words) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return at + difference.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
+}
+
+/// The first eight bytes as a number that orders as they do, zeros where there are fewer.
+#[inline]
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => bytes.iter().rev().fold(0, |head, &byte| (head >> 8) | (u64::from(byte) << 56)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_decided_is_decided_right() {
+        let keys: [&[u8]; 8] =
+            [b"pre", b"pre\0", b"preabcdefgh", b"preabcdefgh\0", b"preabcdefghij", b"preabd", b"preb", b"pre\xff\xff"];
+        let sought: [&[u8]; 9] =
+            [b"", b"pr", b"pre", b"preabcdefghi", b"preabcdefgh", b"prec", b"prf", b"zz", b"pre\xff\xff\xff"];
+        for from in 0..keys.len() {
+            for to in from..=keys.len() {
+                let keys = &keys[from..to];
+                let heads = KeyHeads::new(keys.iter().copied());
+                for key in sought {
+                    let undecided = heads.undecided(key);
+                    assert!(keys[..undecided.start].iter().all(|other| *other < key), "{key:?} in {keys:?}");
+                    assert!(keys[undecided.end..].iter().all(|other| *other > key), "{key:?} in {keys:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The files of one level.
+
+use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::base::internal_key::{InternalOrder, user_key};
+use crate::base::key_heads::KeyHeads;
+
+use super::file_meta::FileMeta;
+
+/// The files of one level, in the order of the level: level 0 newest first, the others by key.
+#[derive(Default, Debug)]
+pub(crate) struct Level {
+    files: Vec<Arc<FileMeta>>,
+    /// Of the largest user keys. Of use in the bytewise order, and where files are ordered by key.
+    heads: KeyHeads,
+}
+
+impl Level {
+    /// The first file of a level ordered by key whose largest key is at or after `key`, an internal key; the number of
+    /// files if there is none.
+    #[inline]
+    pub(crate) fn find(&self, order: &InternalOrder, key: &[u8]) -> usize {
+        let undecided = match order.keys.is_bytewise() {
+            true => self.heads.undecided(user_key(key)),
+            false => 0..self.files.len(),
+        };
+        let is_before = |file: &Arc<FileMeta>| order.compare(&file.largest, key) == Ordering::Less;
+        undecided.start + self.files[undecided].partition_point(is_before)
+    }
+}
+
+impl From<Vec<Arc<FileMeta>>> for Level {
+    fn from(files: Vec<Arc<FileMeta>>) -> Self {
+        let heads = KeyHeads::new(files.iter().map(|file| file.largest_user_key()));
+        Level { files, heads }
+    }
+}
+
+impl Deref for Level {
+    type Target = [Arc<FileMeta>];
+
+    #[inline]
+    fn deref(&self) -> &[Arc<FileMeta>] {
+        &self.files
+    }
+}
