@@ -11,6 +11,7 @@ use crate::iterator::level::LevelIter;
 use crate::iterator::merging::MergingIter;
 use crate::iterator::source::Source;
 use crate::version::file_meta::{FileMeta, ObsoleteFiles};
+use crate::version::level::Level;
 
 use super::builders::{Builders, Purpose};
 use super::install::WRITES_BESIDE_A_LOAD;
