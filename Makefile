@@ -7,11 +7,12 @@ FULL := 1
 # More arguments for `make bench`, for example BENCH="--rounds 3 --configurations default".
 BENCH ?=
 
-.PHONY: help check test bench dropin install uninstall peers format clean
+.PHONY: help check test sabotage bench dropin install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
+	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (five minutes)"
 	@echo "make bench   Terrace against the real LevelDB, one million entries, ratio per workload (under 20 minutes)"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make install the same into PREFIX, /usr/local by default"
@@ -37,6 +38,9 @@ test: peers lint
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked --no-fail-fast
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
+
+sabotage: peers
+	@tools/sabotage
 
 bench: peers
 	$(CARGO) build --release -p terrace-cli

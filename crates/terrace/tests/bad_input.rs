@@ -182,6 +182,47 @@ fn specimen(settings: &OptionSet) -> (SimFs, History) {
     (fs.power_loss(PowerLoss::PROCESS_ONLY), driver.finish().expect("close"))
 }
 
+#[test]
+fn a_missing_file_is_an_error_that_names_it_and_never_a_fresh_database() {
+    let (fs, _) = specimen(&OptionSet::default());
+    let dir = Path::new("/db");
+    for name in fs.names(dir).iter().filter(|name| *name != "LOCK" && !name.starts_with("LOG")) {
+        let fs = fs.power_loss(PowerLoss::PROCESS_ONLY);
+        fs.env().remove(&dir.join(name)).expect("remove");
+        let open = Db::open(dir, OptionSet::default().options(fs.env()));
+        expect_error(open, &[ErrorKind::Corruption], &[name]);
+    }
+    // Nothing but a table tells that there was a database.
+    let fs = SimFs::new();
+    let options = || OptionSet::default().options(fs.env());
+    let db = Db::open(dir, options()).expect("open");
+    db.put("a", "1").expect("put");
+    db.flush().expect("flush");
+    db.close().expect("close");
+    for name in fs.names(dir).iter().filter(|name| !name.ends_with(".ldb")) {
+        fs.env().remove(&dir.join(name)).expect("remove");
+    }
+    expect_error(Db::open(dir, options()), &[ErrorKind::Corruption], &["CURRENT"]);
+}
+
+#[test]
+fn a_flipped_bit_in_a_manifest_is_an_error() {
+    let settings = OptionSet::default();
+    let (pristine, _) = specimen(&settings);
+    let dir = Path::new("/db");
+    let name = pristine.names(dir).into_iter().find(|name| name.starts_with("MANIFEST")).expect("a MANIFEST");
+    let path = dir.join(&name);
+    let bytes = pristine.contents(&path).expect("a file");
+    // The second half holds the last record, which may be torn.
+    for bit in 0..bytes.len() / 2 * 8 {
+        let fs = pristine.power_loss(PowerLoss::PROCESS_ONLY);
+        let mut new = bytes.clone();
+        new[bit / 8] ^= 1 << (bit % 8);
+        fs.set_contents(&path, &new);
+        expect_error(Db::open(dir, settings.options(fs.env())), &[ErrorKind::Corruption], &[&name]);
+    }
+}
+
 /// What is done to a file.
 struct Damage {
     what: String,

@@ -18,7 +18,7 @@ use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::scale::scaled;
 use terrace_testkit::script::Script;
-use terrace_testkit::simfs::{DataLoss, EntryLoss, LogKind, PowerLoss, Recording, SimFs};
+use terrace_testkit::simfs::{Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
 /// The kinds of power cut tried at each moment, besides the death of the process alone.
@@ -70,13 +70,9 @@ impl Trial<'_> {
                 for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY].into_iter().chain(random) {
                     self.watchdog.feed(format!("crash: seed {}, moment {at}, {loss:?}", self.seed));
                     let crash_again = depth > 0 && rng.one_in(SECOND_CRASH_ONE_IN);
-                    let process_only = loss.data == DataLoss::Nothing && loss.entries == EntryLoss::Nothing;
-                    let required =
-                        if process_only { history.required_without_power_loss(at) } else { history.required(at) };
-                    self.check(&replay.power_loss(loss), history, required, at, crash_again.then(|| depth - 1))
-                        .map_err(|error| {
-                            format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at))
-                        })?;
+                    self.check(&replay.power_loss(loss), history, loss, at, crash_again.then(|| depth - 1)).map_err(
+                        |error| format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at)),
+                    )?;
                 }
             }
             if !replay.advance() {
@@ -90,11 +86,13 @@ impl Trial<'_> {
         &self,
         fs: &SimFs,
         history: &History,
-        required: usize,
+        loss: PowerLoss,
         at: usize,
         crash_again: Option<usize>,
     ) -> Result<(), String> {
         self.counts.states.set(self.counts.states.get() + 1);
+        let durable = history.required(at);
+        let required = if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
         let before = crash_again.map(|_| fs.power_loss(PowerLoss::PROCESS_ONLY));
         let open = || Db::open(&self.path, self.settings.options(fs.env()));
         let db = open().map_err(|error| format!("open: {error}"))?;
@@ -114,6 +112,8 @@ impl Trial<'_> {
         match (crash_again, before) {
             (Some(depth), Some(fs)) => {
                 self.counts.after_second_crash.set(self.counts.after_second_crash.get() + 1);
+                // What only the process lost may still be lost with the power.
+                let survived = Survived { required: durable, ..survived };
                 self.go_on(&fs, history, survived, depth).map_err(|error| format!("then {error}"))
             }
             _ => Ok(()),
@@ -180,6 +180,61 @@ fn random_work_survives_a_crash_at_every_step() {
             .map_err(|error| format!("{error}\n  under {settings:?}"))
     });
     report("random_work_survives_a_crash_at_every_step", &counts);
+}
+
+/// A process dies while it makes a database, another one opens what it left, and then the power fails.
+#[test]
+fn a_creation_survives_a_kill_and_then_a_power_cut() {
+    let counts = Counts::default();
+    let watchdog = Watchdog::new(Duration::from_secs(120), "a_creation_survives");
+    campaign("a_creation_survives_a_kill_and_then_a_power_cut", scaled(20), |seed| {
+        let trial = trial(seed, OptionSet::default(), &counts, &watchdog);
+        let fs = SimFs::new();
+        fs.record();
+        Driver::new(&fs, &trial.path, &trial.settings, History::new()).play(&Script::all()[0])?;
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        let script = Script { name: "one put".to_owned(), actions: Script::all()[2].actions[..1].to_vec() };
+        loop {
+            let killed = replay.power_loss(PowerLoss::PROCESS_ONLY);
+            trial
+                .run(&killed, &script, History::new(), 2)
+                .map_err(|error| format!("killed after step {}: {error}", replay.at()))?;
+            if !replay.advance() {
+                return Ok(());
+            }
+        }
+    });
+    report("a_creation_survives_a_kill_and_then_a_power_cut", &counts);
+}
+
+/// A log may hold nothing but a durability mark, which was never synced. Later writes do not depend on it.
+#[test]
+fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
+    let path = Path::new("/data/db");
+    let settings = OptionSet::default();
+    let fs = SimFs::new();
+    let open = |fs: &SimFs| Db::open(path, settings.options(fs.env())).expect("open");
+    let db = open(&fs);
+    db.put("first", "1").expect("put");
+    db.flush().expect("flush");
+    db.close().expect("close");
+    let db = open(&fs);
+    db.write(&terrace::WriteBatch::new(), WriteOptions::sync()).expect("a mark");
+    db.close().expect("close");
+    // As long as the MANIFEST cannot leave the log behind, nothing is acknowledged.
+    let kinds = vec![OpKind::Create];
+    fs.set_faults(Some(FaultPlan { kinds, suffix: ".dbtmp".into(), ..FaultPlan::at(0, Fault::Io, true) }));
+    let db = open(&fs);
+    if db.write(&marker(), WriteOptions::sync()).is_err() {
+        fs.set_faults(None);
+        db.write(&marker(), WriteOptions::sync()).expect("put");
+    }
+    for seed in 0..scaled(5_000).max(500) {
+        let loss = PowerLoss::random(seed);
+        let found = read_all(&open(&fs.power_loss(loss))).unwrap_or_else(|error| panic!("{loss:?}: {error}"));
+        assert_eq!(found.len(), 2, "{loss:?}");
+    }
 }
 
 /// One write of several threads' work; its key says whose and which it is.
@@ -287,8 +342,7 @@ fn several_writers_survive_a_crash_at_every_step() {
                         return Err(context(format!("A HOLE among the writes of writer {writer}")));
                     }
                 }
-                let process_only = loss.data == DataLoss::Nothing && loss.entries == EntryLoss::Nothing;
-                check_writers(&done, &survived, at, process_only).map_err(context)?;
+                check_writers(&done, &survived, at, loss.loses_nothing()).map_err(context)?;
                 db.close().map_err(|error| context(error.to_string()))?;
             }
             if !replay.advance() {

@@ -490,7 +490,7 @@ fn damaged_on_simfs(what: &str) -> (SimFs, Contents) {
     repair(DB, &options).expect("repairs");
     let expected = contents(Path::new(DB), options);
     assert!(expected.len() > 200);
-    (fs.power_loss(PowerLoss::PROCESS_ONLY), expected)
+    (fs.power_loss(PowerLoss::LUCKY), expected)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Data that was synced stays, and so do directory changes that were synced. Everything later is up to the file
 //! system and the disk: [`PowerLoss`] says which of the possible outcomes is taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub enum DataLoss {
     Sectors,
     /// One of the above for each file.
     Mixed,
+    /// Not decided yet: the power is on.
+    Undecided,
 }
 
 /// The fate of creations, renames and removals that were not synced.
@@ -41,6 +43,8 @@ pub enum EntryLoss {
     Prefix,
     /// Any of them, and the two halves of a rename between directories one without the other.
     Subset,
+    /// Not decided yet: the power is on.
+    Undecided,
 }
 
 /// One way to lose power.
@@ -57,8 +61,16 @@ pub struct PowerLoss {
 impl PowerLoss {
     /// Whatever is not synced is gone.
     pub const STRICT: PowerLoss = PowerLoss { data: DataLoss::All, entries: EntryLoss::All, seed: 0 };
-    /// The death of the process alone: the system still writes everything out.
-    pub const PROCESS_ONLY: PowerLoss = PowerLoss { data: DataLoss::Nothing, entries: EntryLoss::Nothing, seed: 0 };
+    /// The death of the process alone: others see everything, and what was not synced may still be lost with the power.
+    pub const PROCESS_ONLY: PowerLoss = PowerLoss { data: DataLoss::Undecided, entries: EntryLoss::Undecided, seed: 0 };
+    /// The power fails, and everything had reached the disk by chance.
+    pub const LUCKY: PowerLoss = PowerLoss { data: DataLoss::Nothing, entries: EntryLoss::Nothing, seed: 0 };
+
+    /// Whether everything is still there afterwards.
+    pub fn loses_nothing(self) -> bool {
+        matches!(self.data, DataLoss::Nothing | DataLoss::Undecided)
+            && matches!(self.entries, EntryLoss::Nothing | EntryLoss::Undecided)
+    }
 
     /// The way that `seed` stands for.
     pub fn random(seed: u64) -> PowerLoss {
@@ -70,8 +82,12 @@ impl PowerLoss {
     }
 }
 
-/// The disk that `disk` may be after the power is back.
+/// The disk that `disk` may be after the power is back; or, if only processes died, the disk as it is, with everything
+/// that is not durable yet.
 pub(super) fn after_power_loss(disk: &Disk, loss: PowerLoss) -> Disk {
+    if loss.data == DataLoss::Undecided {
+        return Disk { open: BTreeSet::new(), ..disk.clone() };
+    }
     let mut rng = Rng::new(loss.seed);
     let entries = surviving_entries(disk, loss.entries, &mut rng);
     let mut files = BTreeMap::new();
@@ -84,7 +100,7 @@ pub(super) fn after_power_loss(disk: &Disk, loss: PowerLoss) -> Disk {
 
 fn surviving_entries(disk: &Disk, loss: EntryLoss, rng: &mut Rng) -> BTreeMap<PathBuf, Entry> {
     let mut entries = match loss {
-        EntryLoss::Nothing => disk.entries.clone(),
+        EntryLoss::Nothing | EntryLoss::Undecided => disk.entries.clone(),
         EntryLoss::All | EntryLoss::Prefix | EntryLoss::Subset => disk.durable.clone(),
     };
     if matches!(loss, EntryLoss::Prefix | EntryLoss::Subset) {
@@ -133,7 +149,7 @@ fn settle(file: &Arc<File>, loss: DataLoss, rng: &mut Rng) -> Arc<File> {
     };
     let content = match loss {
         DataLoss::All => file.durable.clone(),
-        DataLoss::Nothing => file.current.clone(),
+        DataLoss::Nothing | DataLoss::Undecided => file.current.clone(),
         DataLoss::Torn | DataLoss::Zeroed => cut(file, loss, rng),
         DataLoss::Pages | DataLoss::Sectors | DataLoss::Mixed => scatter(file, loss, rng),
     };
@@ -217,7 +233,7 @@ mod tests {
     #[test]
     fn what_was_synced_survives_every_way_to_lose_power() {
         let file = Arc::new(grown());
-        let mut lengths = std::collections::BTreeSet::new();
+        let mut lengths = BTreeSet::new();
         for seed in 0..2000 {
             let loss = PowerLoss::random(seed);
             let after = settle(&file, loss.data, &mut Rng::new(seed));

@@ -8,3 +8,4 @@ pub(crate) mod comparator;
 pub(crate) mod error;
 pub(crate) mod internal_key;
 pub(crate) mod key_heads;
+pub(crate) mod sabotage;

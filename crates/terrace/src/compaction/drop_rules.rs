@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::internal_key::{EntryKind, ParsedKey, SequenceNumber};
+use crate::base::sabotage::sabotaged;
 
 /// Fed with entries in internal order, says of each whether it is needed.
 pub(crate) struct DropRules {
@@ -22,6 +23,9 @@ impl DropRules {
     /// `snapshots`: the sequence numbers that somebody may still read at, besides the present.
     pub(crate) fn new(keys: KeyOrder, mut snapshots: Vec<SequenceNumber>) -> Self {
         snapshots.sort_unstable();
+        if sabotaged("versions-for-snapshots") {
+            snapshots.clear();
+        }
         DropRules { keys, snapshots, last: None, last_key: Vec::new() }
     }
 
@@ -43,7 +47,9 @@ impl DropRules {
             return false;
         }
         // A tombstone in the oldest stripe hides only what is older than every reader, and that goes along with it.
-        !(entry.kind == EntryKind::Deletion && stripe == 0 && is_base(entry.user_key))
+        let hides_from_nobody = stripe == 0 || sabotaged("tombstones-under-snapshots");
+        let hides_nothing = || is_base(entry.user_key) || sabotaged("tombstones-above-older-data");
+        !(entry.kind == EntryKind::Deletion && hides_from_nobody && hides_nothing())
     }
 }
 

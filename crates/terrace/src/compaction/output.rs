@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::base::sabotage::sabotaged;
 use crate::env::{CreateOptions, Env, WritableFile};
 use crate::table::{TableBuilder, TableSettings};
 use crate::version::edit::NewFile;
@@ -94,7 +95,7 @@ impl OutputWriter {
     /// Finishes, makes the names of all tables durable and hands them over.
     pub(crate) fn finish(mut self) -> Result<Vec<Output>> {
         self.cut()?;
-        if !self.finished.is_empty() {
+        if !self.finished.is_empty() && !sabotaged("table-names") {
             self.settings.env.sync_dir(&self.settings.dir)?;
         }
         Ok(std::mem::take(&mut self.finished))
@@ -122,7 +123,10 @@ pub(crate) fn complete_table(
 
 /// Makes a file durable that is complete.
 pub(crate) fn seal(mut file: Box<dyn WritableFile>) -> Result<()> {
-    file.sync()?;
+    let synced = if sabotaged("table-sync") { Ok(()) } else { file.sync() };
+    if !sabotaged("table-sync-errors") {
+        synced?;
+    }
     file.close()
 }
 

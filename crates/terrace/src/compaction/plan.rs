@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
+use crate::base::sabotage::sabotaged;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::{Version, key_range, total_size};
@@ -172,7 +173,8 @@ impl Planner<'_> {
     fn pick_level(&self, level: usize) -> Option<Plan> {
         if level == 0 {
             // The oldest file and all that overlap it: recency within level 0 stays as it is.
-            let oldest = self.version.levels[0].last()?;
+            let files = &self.version.levels[0];
+            let oldest = if sabotaged("level-0-closure") { files.first()? } else { files.last()? };
             return self.plan(Reason::Size, 0, 1, std::slice::from_ref(oldest));
         }
         let mut candidates: Vec<_> = self.version.levels[level]
@@ -296,7 +298,7 @@ impl Planner<'_> {
                     && keys.compare(&other.from, &to) != Ordering::Greater
                     && keys.compare(&other.to, &from) != Ordering::Less
             });
-        if blocked {
+        if blocked && !sabotaged("disjoint-merges") {
             return None;
         }
         let grandparents = match output_level + 1 < NUM_LEVELS {
@@ -317,8 +319,8 @@ impl Planner<'_> {
         loop {
             let (from, to) = key_range(keys, &files)?;
             let wider = self.version.overlapping(keys, level, Some(&from), Some(&to));
-            if wider.len() == files.len() {
-                return Some(wider);
+            if wider.len() == files.len() || sabotaged("level-0-closure") {
+                return Some(files);
             }
             files = wider;
         }
@@ -353,7 +355,7 @@ impl Planner<'_> {
     /// nothing being written there, and not deeper than `deepest`.
     pub(crate) fn level_for(&self, from: &[u8], to: &[u8], deepest: usize) -> usize {
         let keys = &self.settings.keys;
-        if self.version.overlaps_level(keys, 0, from, to) {
+        if self.version.overlaps_level(keys, 0, from, to) && !sabotaged("flush-above-level-0") {
             return 0;
         }
         let mut level = 0;

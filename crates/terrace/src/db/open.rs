@@ -20,6 +20,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
+use crate::base::sabotage::sabotaged;
 use crate::env::{Env, FileLock, LockMode, Logger, WritableFile};
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
@@ -76,12 +77,14 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let recovered = replay.run(&logs, state.last_sequence)?;
 
     let leftovers = files.leftovers(&state, manifest_number);
-    if !options.read_only {
+    if !options.read_only && !sabotaged("found-names") {
         // The names found, CURRENT above all, before any new one.
         env.sync_dir(dir)?;
     }
     let versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
-    files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
+    if !sabotaged("skip-found-numbers") {
+        files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
+    }
     let parts = Parts { dir: dir.to_owned(), options, order, versions, graveyard, logger, lock };
     let core = parts.assemble(&recovered);
     core.announce(&recovered);
@@ -114,6 +117,9 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
 ///
 /// A directory that may not be read cannot be synced; somebody else made it, long ago.
 fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
+    if sabotaged("directories-above") {
+        return Ok(());
+    }
     dir.ancestors().skip(1).try_for_each(|above| match env.sync_dir(above) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Ok(()),
         result => result,
@@ -134,7 +140,8 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
     let remains = env
         .list(dir)?
         .into_iter()
-        .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))));
+        .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))))
+        .filter(|_| !sabotaged("never-fresh-over-files"));
     if let Some(name) = remains {
         let message = format!("{}: missing, although {name} is there; repair can rebuild it", current.display());
         return Err(Error::corruption(message));
@@ -208,7 +215,7 @@ impl OwnFiles {
     fn needed_logs(&self, dir: &Path, state: &ManifestState, options: &Options) -> Result<Vec<u64>> {
         let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
-        let salvage = options.recovery_mode == RecoveryMode::Salvage;
+        let salvage = options.recovery_mode == RecoveryMode::Salvage || sabotaged("missing-log");
         if state.log_number != 0 && !logs.contains(&state.log_number) && !salvage {
             let path = dir.join(filename::log(state.log_number));
             return Err(Error::corruption(format!("{}: missing, and the MANIFEST needs it", path.display())));
@@ -314,7 +321,7 @@ impl DbCore {
             None => self.begin_log(recovered.last_sequence, logs.last().copied()),
         };
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
-        let leaves = recovered.is_cut() || !recovered.memtables.is_empty();
+        let leaves = !continues && recovered.must_be_left() && !sabotaged("found-logs-to-tables");
         if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
             // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.
             commit.left_suspect_log = true;
@@ -422,7 +429,8 @@ impl DbCore {
         if leftovers.given_up.is_empty() {
             return;
         }
-        match self.versions.lock().prepare() {
+        let prepared = if sabotaged("fresh-manifest-first") { Ok(()) } else { self.versions.lock().prepare() };
+        match prepared {
             Ok(()) => leftovers.given_up.iter().for_each(retire),
             Err(error) => self.log(format!("obsolete files are kept: {error}")),
         }

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber};
+use crate::base::sabotage::sabotaged;
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::{MemTable, MemTableWriter};
@@ -50,6 +51,9 @@ pub(super) struct Recovered {
     /// Whether the next sequence number does not follow the last one in the logs, because the MANIFEST knows of
     /// later writes (LevelDB records what it has handed out, not what is durable).
     leaves_gap: bool,
+    /// Whether the logs hold anything at all, if only marks. What was never synced may be something else after a power
+    /// cut, and stand as damage before whatever later logs hold.
+    holds_bytes: bool,
     /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
 }
@@ -63,6 +67,12 @@ impl Recovered {
     /// Whether there is something in the logs that the next recovery must not meet again.
     pub(super) fn is_cut(&self) -> bool {
         !self.damage.is_empty() || self.leaves_gap
+    }
+
+    /// Whether the MANIFEST must have left the logs behind before another write is acknowledged. Not asked where the log is
+    /// continued.
+    pub(super) fn must_be_left(&self) -> bool {
+        self.is_cut() || self.holds_bytes
     }
 
     /// The log to go on with, and its end, if that is safe. The only memtable is then the log's.
@@ -114,6 +124,7 @@ struct Progress {
     /// Something valid lies behind the problem.
     more_behind: bool,
     salvaged: Vec<Damage>,
+    holds_bytes: bool,
     /// Where the last batch ends in the log being read.
     end_of_batches: u64,
 }
@@ -129,6 +140,7 @@ impl Replay<'_> {
             problem: None,
             more_behind: false,
             salvaged: Vec::new(),
+            holds_bytes: false,
             end_of_batches: 0,
         };
         let mut reusable = None;
@@ -142,7 +154,8 @@ impl Replay<'_> {
         // failed sync the system may show bytes that no later sync writes: only marks tell. The marks that follow the
         // last batch were themselves never synced, so they must lie in the sector that the next append rewrites.
         let end_of_batches = progress.end_of_batches / SECTOR;
-        reusable = reusable.filter(|(_, end)| progress.durable >= last_sequence && end / SECTOR == end_of_batches);
+        let all_durable = progress.durable >= last_sequence || sabotaged("continue-durable-logs");
+        reusable = reusable.filter(|(_, end)| all_durable && end / SECTOR == end_of_batches);
         let leaves_gap = matches!(progress.next, Some(Expected::Exactly(next)) if next != last_sequence + 1);
         let (mut memtables, empty): (Vec<_>, Vec<_>) =
             progress.memtables.into_iter().partition(|memtable| !memtable.writer.table().is_empty());
@@ -151,7 +164,8 @@ impl Replay<'_> {
             first.logs.extend(empty.into_iter().flat_map(|memtable| memtable.logs));
             first.logs.sort_unstable();
         }
-        Ok(Recovered { memtables, last_sequence, damage, leaves_gap, reusable })
+        let holds_bytes = progress.holds_bytes;
+        Ok(Recovered { memtables, last_sequence, damage, leaves_gap, holds_bytes, reusable })
     }
 
     /// Replays one log. Answers where it ends, if the file ends there too.
@@ -171,7 +185,9 @@ impl Replay<'_> {
             self.start_memtable(log, progress);
         }
         loop {
-            match reader.next()? {
+            let item = reader.next()?;
+            progress.holds_bytes |= !matches!(item, LogItem::End { torn: false, .. });
+            match item {
                 LogItem::Record { data, offset, end } => match BatchView::parse(data) {
                     Ok(batch) => {
                         if batch.count > 0 {
@@ -224,7 +240,7 @@ impl Replay<'_> {
             Some(Expected::Exactly(next)) => batch.sequence == next,
             Some(Expected::AtMost(next)) => batch.sequence <= next,
         };
-        if !fits {
+        if !fits && !sabotaged("sequence-holes") {
             let message = format!(
                 "{} at offset {offset}: a batch at sequence number {}, which does not follow the one before",
                 path.display(),
@@ -232,7 +248,7 @@ impl Replay<'_> {
             );
             self.meet(Problem { file: filename::log(log), message, log }, progress)?;
         }
-        if progress.problem.is_some() {
+        if progress.problem.is_some() && !sabotaged("stop-at-damage") {
             progress.more_behind = true;
             return Ok(());
         }
@@ -244,7 +260,8 @@ impl Replay<'_> {
             self.start_memtable(log, progress);
         }
         let Some(memtable) = progress.memtables.last_mut() else { return Ok(()) };
-        for (sequence, operation) in (batch.sequence..).zip(batch.operations()) {
+        let count = if sabotaged("replay-whole-batches") { 1 } else { batch.count as usize };
+        for (sequence, operation) in (batch.sequence..).zip(batch.operations().take(count)) {
             match operation? {
                 Operation::Put { key, value } => memtable.writer.insert(sequence, EntryKind::Value, key, value),
                 Operation::Delete { key } => memtable.writer.insert(sequence, EntryKind::Deletion, key, &[]),
@@ -280,7 +297,7 @@ impl Replay<'_> {
             return Ok(std::mem::take(&mut progress.salvaged));
         }
         let recovered = progress.last_sequence;
-        if progress.durable > recovered {
+        if progress.durable > recovered && !sabotaged("heed-marks") {
             let what = match &progress.problem {
                 Some(problem) => problem.message.clone(),
                 None => format!("{}: the end of the logs is missing", self.dir.display()),

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
+use crate::base::sabotage::sabotaged;
 use crate::env::RandomAccessFile;
 
 /// Bytes checksummed at most in the search for a record in one block. Ordinary data take a tenth of it; hostile data
@@ -141,7 +142,8 @@ impl LogReader {
                 Fragment::Good { kind, header, payload } => (kind, header, payload),
                 Fragment::Damage { offset, what } => {
                     // The fragments before it are lost with it.
-                    let offset = self.record_start.take().unwrap_or(offset);
+                    let start = if sabotaged("fragments-in-a-row") { None } else { self.record_start.take() };
+                    let offset = start.unwrap_or(offset);
                     return Ok(Step::Damage { offset, end: self.position(), what });
                 }
                 Fragment::End { torn } => {
@@ -312,7 +314,7 @@ impl LogReader {
         let &[c0, c1, c2, c3, l0, l1, kind, ..] = bytes else { return Look::TooLong };
         let end = HEADER_SIZE + usize::from(u16::from_le_bytes([l0, l1]));
         let Some(covered) = bytes.get(HEADER_SIZE - 1..end) else { return Look::TooLong };
-        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3]) {
+        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3]) && !sabotaged("log-checksum") {
             return Look::BadChecksum { end: at + end };
         }
         Look::Good { kind, payload: at + HEADER_SIZE..at + end }

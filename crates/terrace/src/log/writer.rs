@@ -14,6 +14,7 @@
 use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
+use crate::base::sabotage::sabotaged;
 use crate::env::WritableFile;
 
 /// What the scratch buffer may keep after a huge record.
@@ -72,6 +73,9 @@ impl LogWriter {
 
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
+        if sabotaged("failed-append") || sabotaged("failed-manifest") {
+            return error;
+        }
         self.failure.get_or_insert(error).clone()
     }
 }

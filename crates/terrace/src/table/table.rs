@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key;
+use crate::base::sabotage::sabotaged;
 use crate::cache::SlotArray;
 use crate::env::RandomAccessFile;
 use crate::filter::FilterPolicy;
@@ -222,7 +223,7 @@ impl Table {
 
     /// The data block `at`, which is at `handle`, from the cache or from the file.
     pub(super) fn block(&self, at: usize, handle: BlockHandle, fill_cache: bool, filtered: bool) -> Result<BlockRef> {
-        if let Some(cached) = self.slots.get(at) {
+        if let Some(cached) = self.slots.get(at ^ usize::from(sabotaged("cache-slot"))) {
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
             return Ok(BlockRef::Cached(cached));
         }

@@ -12,6 +12,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use crate::base::internal_key::user_key;
+use crate::base::sabotage::sabotaged;
 use crate::table::{Table, TableProperties};
 
 use super::edit::NewFile;
@@ -140,6 +141,9 @@ impl FileMeta {
     /// Called once an edit that removes this file is durable and installed.
     pub(crate) fn mark_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
+        if sabotaged("files-of-readers") {
+            self.graveyard.put_back(vec![self.number]);
+        }
     }
 }
 

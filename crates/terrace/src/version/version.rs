@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, user_key};
+use crate::base::sabotage::sabotaged;
 use crate::table::{TableHit, hash_key};
 
 use super::NUM_LEVELS;
@@ -166,6 +167,9 @@ impl Version {
         }
         let (first, deeper) = levels.split_at_mut(1);
         first[0].sort_by_key(|file| std::cmp::Reverse(file.number));
+        if sabotaged("newest-first") {
+            first[0].reverse();
+        }
         for files in deeper {
             files.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::base::sabotage::sabotaged;
 use crate::env::{CreateOptions, Env};
 use crate::log::LogWriter;
 
@@ -124,6 +125,7 @@ impl VersionSet {
         last_sequence: SequenceNumber,
     ) -> Result<Arc<Version>> {
         let version = Arc::new(self.current.apply(&edit, &self.settings.order, &self.graveyard)?);
+        let last_sequence = if sabotaged("last-sequence") { 0 } else { last_sequence };
         edit.last_sequence = Some(last_sequence.max(self.last_sequence));
         edit.next_file_number = Some(self.numbers.peek());
         edit.log_number.get_or_insert(self.log_number);
@@ -131,6 +133,9 @@ impl VersionSet {
         if let Err(error) = self.write(&edit) {
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
             self.uncertain.extend(edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)));
+            if sabotaged("keep-uncertain-tables") {
+                self.graveyard.put_back(std::mem::take(&mut self.uncertain));
+            }
             return Err(error);
         }
         for (level, number) in &edit.deleted_files {
@@ -167,9 +172,15 @@ impl VersionSet {
             return self.roll(edit);
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let written = writer.add_record(&edit.encode()).and_then(|()| writer.sync());
+        let sync = |writer: &mut LogWriter| if sabotaged("manifest-sync") { Ok(()) } else { writer.sync() };
+        let written = writer.add_record(&edit.encode()).and_then(|()| sync(writer));
         if let Err(error) = written {
-            self.writer = None;
+            if sabotaged("manifest-errors") {
+                return Ok(());
+            }
+            if !sabotaged("failed-manifest") {
+                self.writer = None;
+            }
             return Err(error.context("writing the MANIFEST"));
         }
         Ok(())
@@ -185,7 +196,9 @@ impl VersionSet {
             let mut writer = LogWriter::new(file, 0);
             writer.add_record(&self.snapshot().encode())?;
             writer.add_record(&edit.encode())?;
-            writer.sync()?;
+            if !sabotaged("fresh-manifest-sync") {
+                writer.sync()?;
+            }
             Ok(writer)
         });
         let writer = match written {
@@ -196,6 +209,9 @@ impl VersionSet {
                 return Err(error.context("starting a MANIFEST"));
             }
         };
+        if sabotaged("old-manifest-last") {
+            let _ = env.remove(&dir.join(filename::manifest(self.manifest_number)));
+        }
         // From here on the fresh MANIFEST may be in force after a crash whatever happens next: keep it until another
         // one certainly is.
         if let Err(error) = set_current(env.as_ref(), &dir, number, file_mode) {
@@ -233,16 +249,23 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
     let temp = dir.join(filename::temp(number));
     let contents = format!("{}\n", filename::manifest(number));
     // The directory first: CURRENT must never be durable before the MANIFEST's own name is.
-    env.sync_dir(dir)?;
+    if !sabotaged("manifest-name") {
+        env.sync_dir(dir)?;
+    }
     let written = env.create(&temp, CreateOptions { mode: file_mode, exclusive: false }).and_then(|mut file| {
         file.append(contents.as_bytes())?;
-        file.sync()?;
+        if !sabotaged("current-sync") {
+            file.sync()?;
+        }
         file.close()?;
         env.rename(&temp, &dir.join(filename::CURRENT))
     });
     if let Err(error) = written {
         let _ = env.remove(&temp);
         return Err(error.context("setting CURRENT"));
+    }
+    if sabotaged("current-name") {
+        return Ok(());
     }
     env.sync_dir(dir).map_err(|error| error.context("setting CURRENT"))
 }
@@ -265,7 +288,9 @@ pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
     let file = settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
     writer.add_record(&edit.encode())?;
-    writer.sync()?;
+    if !sabotaged("first-manifest-sync") {
+        writer.sync()?;
+    }
     writer.close()?;
     set_current(settings.env.as_ref(), &settings.dir, 1, settings.file_mode)
         .map_err(|e: Error| e.context("creating a database"))

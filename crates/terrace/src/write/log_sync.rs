@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
+use crate::base::sabotage::sabotaged;
 use crate::env::FileSyncer;
 
 struct UnsyncedLog {
@@ -70,6 +71,9 @@ impl LogSync {
         appended: impl Fn() -> SequenceNumber,
         sync_dir: impl Fn() -> Result<()>,
     ) -> Result<Option<SequenceNumber>> {
+        if sabotaged("wait-for-sync") {
+            return Ok(None);
+        }
         let mut state = self.state.lock();
         loop {
             if let Some(error) = &state.failed {
@@ -90,8 +94,10 @@ impl LogSync {
         let logs: Vec<_> = state.logs.iter().map(|log| (log.number, log.syncer.clone())).collect();
         drop(state);
 
-        let mut result = logs.iter().try_for_each(|(_, syncer)| syncer.sync());
-        if result.is_ok() && unnamed {
+        let sync = |(_, syncer): &(_, Arc<dyn FileSyncer>)| if sabotaged("log-sync") { Ok(()) } else { syncer.sync() };
+        let first = if sabotaged("older-logs-first") { logs.len() - 1 } else { 0 };
+        let mut result = logs[first..].iter().try_for_each(sync);
+        if result.is_ok() && unnamed && !sabotaged("log-name") {
             result = sync_dir();
         }
 
@@ -109,7 +115,7 @@ impl LogSync {
             }
             Err(error) => {
                 let error = error.context("syncing the write-ahead log");
-                state.failed = Some(error.clone());
+                state.failed = (!sabotaged("failed-sync")).then(|| error.clone());
                 Err(error)
             }
         };
