@@ -1,4 +1,4 @@
-//! LevelDB 1.23's C functions over Terrace, and the private interface under its C++ classes.
+//! LevelDB 1.23's C functions over Terrace, a few more (`terrace/c.h`), and the private interface under its C++ classes.
 //!
 //! This is one half of the drop-in `libleveldb.so`. The other half, in `cxx/`, is the C++ classes: a thin layer that
 //! keeps LevelDB's vtables and layouts and calls [`shim`]. `tools/build-dropin` links both under a version script that

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) block_restart_interval: i32,
     pub(crate) max_file_size: usize,
     pub(crate) compression: i32,
+    pub(crate) read_only: bool,
+    pub(crate) table_filter_bits: usize,
 }
 
 impl Default for Settings {
@@ -50,6 +52,8 @@ impl Default for Settings {
             block_restart_interval: 16,
             max_file_size: 2 << 20,
             compression: 1,
+            read_only: false,
+            table_filter_bits: 10,
         }
     }
 }
@@ -69,6 +73,8 @@ impl Settings {
             .block_restart_interval(usize::try_from(self.block_restart_interval).unwrap_or(1))
             .max_file_size(self.max_file_size)
             .compression(compression)
+            .read_only(self.read_only)
+            .table_filter_bits(self.table_filter_bits)
             .filter_policy(self.filter.clone())
             .logger(self.logger.clone())
             .block_cache(self.cache.clone());

@@ -1,9 +1,9 @@
 //! `leveldb_t` and `leveldb_snapshot_t`.
 
 use std::ffi::{c_char, c_int};
-use std::slice;
+use std::{ptr, slice};
 
-use terrace::{Db, ReadOptions, Snapshot, WriteBatch, WriteOptions, abi, destroy};
+use terrace::{Db, ReadOptions, Result, Snapshot, WriteBatch, WriteOptions, abi, destroy};
 
 use super::error::{reporting, required};
 use super::iterator::Iterator;
@@ -16,6 +16,16 @@ use crate::options::{Settings, path};
 #[derive(Debug)]
 pub struct Database(Db);
 
+impl Database {
+    pub(super) fn db(&self) -> &Db {
+        &self.0
+    }
+
+    pub(super) fn close(self) -> Result<()> {
+        self.0.close()
+    }
+}
+
 /// `leveldb_snapshot_t`.
 #[derive(Debug)]
 pub struct CSnapshot(pub(super) Snapshot);
@@ -24,7 +34,7 @@ pub struct CSnapshot(pub(super) Snapshot);
 ///
 /// # Safety
 /// `options` is null or leads to read options whose snapshot is null or was not released.
-unsafe fn read_options(options: *const CReadOptions) -> ReadOptions {
+pub(super) unsafe fn read_options(options: *const CReadOptions) -> ReadOptions {
     // SAFETY: guaranteed by the caller.
     unsafe { options.as_ref().map_or_else(ReadOptions::new, |options| options.to_read_options()) }
 }
@@ -50,7 +60,7 @@ export! {
     fn leveldb_close(db: *mut Database) {
         if let Some(db) = release(db) {
             // The C API has no way to report what closing reports.
-            let _ = db.0.close();
+            reporting(ptr::null_mut(), || db.close());
         }
     }
 
@@ -94,7 +104,7 @@ export! {
                     store(vallen, length);
                     value
                 }
-                None => std::ptr::null_mut(),
+                None => ptr::null_mut(),
             })
         })
     }
@@ -103,7 +113,7 @@ export! {
     fn leveldb_create_iterator(db: *mut Database, options: *const CReadOptions) -> *mut Iterator {
         match db.as_ref() {
             Some(db) => hand_out(Iterator::new(db.0.cursor(&read_options(options)))),
-            None => std::ptr::null_mut(),
+            None => ptr::null_mut(),
         }
     }
 
@@ -111,7 +121,7 @@ export! {
     fn leveldb_create_snapshot(db: *mut Database) -> *const CSnapshot {
         match db.as_ref() {
             Some(db) => hand_out(CSnapshot(db.0.snapshot())),
-            None => std::ptr::null(),
+            None => ptr::null(),
         }
     }
 
@@ -122,9 +132,9 @@ export! {
 
     /// A property as a string from `malloc`, or null.
     fn leveldb_property_value(db: *mut Database, propname: *const c_char) -> *mut c_char {
-        let Some(db) = db.as_ref() else { return std::ptr::null_mut() };
+        let Some(db) = db.as_ref() else { return ptr::null_mut() };
         let name = String::from_utf8_lossy(c_string(propname));
-        db.0.property(&name).map_or(std::ptr::null_mut(), |value| malloc_c_string(value.as_bytes()))
+        db.0.property(&name).map_or(ptr::null_mut(), |value| malloc_c_string(value.as_bytes()))
     }
 
     /// About how many bytes each range takes on disk.
@@ -158,7 +168,9 @@ export! {
         let Some(db) = db.as_ref() else { return };
         let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
         // LevelDB's function has no way to report an error; the next write does.
-        let _ = db.0.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len));
+        reporting(ptr::null_mut(), || {
+            db.0.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len))
+        });
     }
 
     /// Removes a database. The options say nothing that matters here, and what they point to may be gone already.

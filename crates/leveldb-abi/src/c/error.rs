@@ -1,6 +1,7 @@
 //! The `errptr` of the C API.
 
-use std::ffi::c_char;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
 
 use terrace::{Error, Result};
 
@@ -28,14 +29,27 @@ pub(super) unsafe fn reporting<T: Nothing>(errptr: *mut *mut c_char, work: impl 
 /// # Safety
 /// `errptr` is null or leads to null or to a string from `malloc`.
 pub(super) unsafe fn report(errptr: *mut *mut c_char, error: &Error) {
-    if errptr.is_null() {
-        return;
+    let text = status::text(error);
+    if !errptr.is_null() {
+        // SAFETY: `errptr` may be read and written, and what it holds is null or from `malloc`.
+        unsafe {
+            libc::free((*errptr).cast());
+            *errptr = malloc_c_string(text.as_bytes());
+        }
     }
-    // SAFETY: `errptr` may be read and written, and what it holds is null or from `malloc`.
-    unsafe {
-        libc::free((*errptr).cast());
-        *errptr = malloc_c_string(status::text(error).as_bytes());
-    }
+    let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
+    // A thread that ends has nobody to tell.
+    let _ = LAST.try_with(|last| last.replace(text));
+}
+
+thread_local! {
+    /// The last failure on this thread.
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// The last failure on this thread, until the next.
+pub(super) fn last_error() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 /// The object that a caller must have passed.

@@ -17,6 +17,11 @@ impl Iterator {
         Iterator(cursor)
     }
 
+    /// The cursor to move, if there is one.
+    pub(super) fn cursor(&mut self) -> Option<&mut Cursor> {
+        self.0.as_mut().ok()
+    }
+
     fn error(&self) -> Option<Error> {
         match &self.0 {
             Ok(cursor) => cursor.status().err(),
@@ -31,7 +36,7 @@ impl Iterator {
 /// `iter` is null or leads to an iterator that nobody else uses.
 unsafe fn cursor<'a>(iter: *mut Iterator) -> Option<&'a mut Cursor> {
     // SAFETY: guaranteed by the caller.
-    unsafe { iter.as_mut() }.and_then(|iter| iter.0.as_mut().ok())
+    unsafe { iter.as_mut() }.and_then(Iterator::cursor)
 }
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! LevelDB's C API: the 68 functions of `leveldb/c.h`.
+//! LevelDB's C API, the 68 functions of `leveldb/c.h`, and what `terrace/c.h` adds.
 //!
 //! Objects may be used from any thread as in LevelDB: a database from many at once, everything else from one at a
 //! time. A program that passes null where LevelDB would crash gets null, zero or nothing.
@@ -8,11 +8,17 @@ mod batch;
 mod components;
 mod database;
 mod error;
+mod extras;
 mod iterator;
+mod logger;
 mod options;
+mod report;
 
 pub use batch::*;
 pub use components::*;
 pub use database::*;
+pub use extras::*;
 pub use iterator::*;
+pub use logger::*;
 pub use options::*;
+pub use report::*;

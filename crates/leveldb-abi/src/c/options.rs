@@ -1,6 +1,6 @@
 //! `leveldb_options_t`, `leveldb_readoptions_t` and `leveldb_writeoptions_t`.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::fmt;
 use std::ptr;
 
@@ -8,23 +8,25 @@ use terrace::{ReadOptions, WriteOptions};
 
 use super::components::{CCache, CComparator, CEnv, CFilterPolicy};
 use super::database::CSnapshot;
+use super::logger::CLogger;
 use crate::guard::export;
 use crate::memory::{hand_out, release};
 use crate::options::Settings;
 
 /// `leveldb_options_t`. Pointers are followed when a database is opened, as in LevelDB.
 pub struct COptions {
-    plain: Settings,
+    pub(super) plain: Settings,
     comparator: *const CComparator,
     filter: *const CFilterPolicy,
     cache: *const CCache,
+    logger: *const CLogger,
 }
 
 impl COptions {
     /// The options with what their pointers lead to now.
     ///
     /// # Safety
-    /// The comparator, filter policy and cache that were set exist, and the former two outlive the result.
+    /// The comparator, filter policy, logger and cache that were set exist, and the former three outlive the result.
     pub(super) unsafe fn settings(&self) -> Settings {
         let mut settings = self.plain.clone();
         // SAFETY: guaranteed by the caller.
@@ -32,6 +34,7 @@ impl COptions {
             settings.comparator = self.comparator.as_ref().map(|comparator| comparator.adapter());
             settings.filter = self.filter.as_ref().map(|filter| filter.adapter());
             settings.cache = self.cache.as_ref().map(|cache| cache.0.clone());
+            settings.logger = self.logger.as_ref().map(|logger| logger.adapter());
         }
         settings
     }
@@ -79,8 +82,8 @@ macro_rules! set {
 export! {
     /// LevelDB's defaults.
     fn leveldb_options_create() -> *mut COptions {
-        let (comparator, filter, cache) = (ptr::null(), ptr::null(), ptr::null());
-        hand_out(COptions { plain: Settings::default(), comparator, filter, cache })
+        let (comparator, filter, cache, logger) = (ptr::null(), ptr::null(), ptr::null(), ptr::null());
+        hand_out(COptions { plain: Settings::default(), comparator, filter, cache, logger })
     }
 
     /// Releases options.
@@ -116,8 +119,10 @@ export! {
     /// Sets the environment. The C API knows only the system's.
     fn leveldb_options_set_env(_options: *mut COptions, _env: *mut CEnv) {}
 
-    /// Sets the logger. The C API has no function that makes one.
-    fn leveldb_options_set_info_log(_options: *mut COptions, _logger: *mut c_void) {}
+    /// Sets the logger, which `terrace_logger_create` made; null: the file `LOG`.
+    fn leveldb_options_set_info_log(options: *mut COptions, logger: *mut CLogger) {
+        set!(options, logger = logger);
+    }
 
     /// Sets the bytes of a memtable.
     fn leveldb_options_set_write_buffer_size(options: *mut COptions, size: usize) {

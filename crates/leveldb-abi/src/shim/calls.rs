@@ -154,6 +154,7 @@ impl ShimOptions {
                 block_restart_interval: self.block_restart_interval,
                 max_file_size: self.max_file_size,
                 compression: self.compression,
+                ..Settings::default()
             }
         }
     }

@@ -1,10 +1,12 @@
 //! What programs see: transcripts of the same program with either library, and files that both look at.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::libraries::{Libraries, compiled, libraries, succeeded};
+use crate::libraries::{CRATE, Libraries, compiled, libraries, succeeded};
 
 /// What `LD_LIBRARY_PATH` is for our library.
 fn ours(libraries: &Libraries) -> PathBuf {
@@ -70,4 +72,32 @@ fn files_are_dumped_as_the_same_text() {
         assert!(theirs.contains("AddFile: ") && theirs.contains("  del '") && theirs.contains(" : val => '"));
         assert_same(&theirs, &printed(&dump, Some(&ours(libraries)), &files));
     }
+}
+
+#[test]
+fn what_terrace_offers_beyond_leveldb() {
+    let Some(libraries) = libraries() else { return };
+    let include = Path::new(CRATE).join("include");
+    // Linked with our library: Debian's does not have the functions.
+    let lib = ours(libraries);
+    let flags = [OsStr::new("-Wextra"), OsStr::new("-I"), include.as_os_str(), OsStr::new("-L"), lib.as_os_str()];
+    let program = compiled("extras.c", &flags);
+    assert_eq!(transcript(&program, Some(&lib)), "done\n");
+    // Every function is used, and nothing is declared that is not exported.
+    let header = fs::read_to_string(include.join("terrace/c.h")).unwrap();
+    let test = fs::read_to_string(Path::new(CRATE).join("tests/programs/extras.c")).unwrap();
+    let exports = fs::read_to_string(Path::new(CRATE).join("exports.map")).unwrap();
+    let declared = functions(&header);
+    assert!(declared.len() > 20);
+    assert_eq!(declared, functions(&test));
+    assert_eq!(declared, functions(&exports.replace(';', "(")));
+}
+
+/// The functions of `terrace/c.h` that a text names.
+fn functions(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '('));
+    words
+        .flat_map(|word| word.split_inclusive('('))
+        .filter_map(|word| word.strip_suffix('(').filter(|name| name.starts_with("terrace_")))
+        .collect()
 }

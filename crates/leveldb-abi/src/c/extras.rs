@@ -1,0 +1,134 @@
+//! `terrace/c.h`: what the engine offers beyond LevelDB's API.
+
+use std::ffi::{c_char, c_int};
+use std::{ptr, slice};
+
+use terrace::PinnedValue;
+
+use super::database::{Database, read_options};
+use super::error::{last_error, reporting, required};
+use super::iterator::Iterator;
+use super::options::{COptions, CReadOptions};
+use crate::guard::export;
+use crate::memory::{bytes, hand_out, malloc_copy, release, store};
+
+/// `terrace_pinned_t`.
+#[derive(Debug)]
+pub struct Pinned(PinnedValue);
+
+export! {
+    /// Terrace's version.
+    fn terrace_version() -> *const c_char {
+        concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+    }
+
+    /// The last failure on this thread.
+    fn terrace_last_error() -> *const c_char {
+        last_error()
+    }
+
+    /// Opens without changing anything.
+    fn terrace_options_set_read_only(options: *mut COptions, value: u8) {
+        if let Some(options) = options.as_mut() {
+            options.plain.read_only = value != 0;
+        }
+    }
+
+    /// Sets the bits for each key of the filters for whole tables.
+    fn terrace_options_set_table_filter_bits(options: *mut COptions, bits: c_int) {
+        if let Some(options) = options.as_mut() {
+            // What is out of range fails the open.
+            options.plain.table_filter_bits = usize::try_from(bits).unwrap_or(usize::MAX);
+        }
+    }
+
+    /// Closes a database and says what went wrong.
+    fn terrace_close(db: *mut Database, errptr: *mut *mut c_char) {
+        if let Some(db) = release(db) {
+            reporting(errptr, || db.close())
+        }
+    }
+
+    /// Goes to the last entry at or before a key.
+    fn terrace_iter_seek_for_prev(iter: *mut Iterator, key: *const c_char, keylen: usize) {
+        if let Some(cursor) = iter.as_mut().and_then(Iterator::cursor) {
+            cursor.seek_for_prev(bytes(key, keylen));
+        }
+    }
+
+    /// Looks keys up, all as of one moment.
+    fn terrace_multi_get(
+        db: *mut Database, options: *const CReadOptions, count: usize, keys: *const *const c_char,
+        key_lengths: *const usize, values: *mut *mut c_char, value_lengths: *mut usize, errptr: *mut *mut c_char,
+    ) {
+        if values.is_null() || value_lengths.is_null() {
+            return;
+        }
+        (0..count).for_each(|at| {
+            values.add(at).write(ptr::null_mut());
+            value_lengths.add(at).write(0);
+        });
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            if count == 0 {
+                return Ok(());
+            }
+            let (keys, lengths) = (required(keys, "keys")?, required(key_lengths, "key_lengths")?);
+            let (keys, lengths) = (slice::from_raw_parts(keys, count), slice::from_raw_parts(lengths, count));
+            let keys: Vec<&[u8]> = keys.iter().zip(lengths).map(|(&key, &length)| bytes(key, length)).collect();
+            let found = db.multi_get(&keys, &read_options(options))?;
+            for (at, value) in found.iter().enumerate() {
+                if let Some(value) = value {
+                    values.add(at).write(malloc_copy(value));
+                    value_lengths.add(at).write(value.len());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The value of a key where it lies.
+    fn terrace_get_pinned(
+        db: *mut Database, options: *const CReadOptions, key: *const c_char, keylen: usize,
+        errptr: *mut *mut c_char,
+    ) -> *mut Pinned {
+        reporting(errptr, || {
+            let found = required(db, "db")?.db().get_pinned(bytes(key, keylen), &read_options(options))?;
+            Ok(found.map_or(ptr::null_mut(), |value| hand_out(Pinned(value))))
+        })
+    }
+
+    /// The bytes of a pinned value.
+    fn terrace_pinned_value(pinned: *const Pinned, length: *mut usize) -> *const c_char {
+        let value: &[u8] = pinned.as_ref().map_or(&[], |pinned| &pinned.0);
+        store(length, value.len());
+        value.as_ptr().cast()
+    }
+
+    /// Lets go of a value.
+    fn terrace_pinned_destroy(pinned: *mut Pinned) {
+        drop(release(pinned));
+    }
+
+    /// Writes what is in memory to tables.
+    fn terrace_flush(db: *mut Database, errptr: *mut *mut c_char) {
+        reporting(errptr, || required(db, "db")?.db().flush())
+    }
+
+    /// Merges a range of keys and says what went wrong; a null end is open.
+    fn terrace_compact_range(
+        db: *mut Database, start_key: *const c_char, start_key_len: usize,
+        limit_key: *const c_char, limit_key_len: usize, errptr: *mut *mut c_char,
+    ) {
+        let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            db.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len))
+        })
+    }
+
+    /// Waits until there is no background work.
+    fn terrace_wait_idle(db: *mut Database, errptr: *mut *mut c_char) {
+        reporting(errptr, || required(db, "db")?.db().wait_idle())
+    }
+}

@@ -1,0 +1,221 @@
+/* Uses every function of terrace/c.h. Argument: an empty directory. */
+#include <leveldb/c.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <terrace/c.h>
+
+#define CHECK(condition)                                      \
+  do {                                                        \
+    if (!(condition)) {                                       \
+      fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+      exit(1);                                                \
+    }                                                         \
+  } while (0)
+
+static char* err = NULL;
+
+static void Ok(int line) {
+  if (err == NULL) return;
+  fprintf(stderr, "line %d: %s\n", line, err);
+  exit(1);
+}
+#define OK Ok(__LINE__)
+
+static int lines = 0, destroyed = 0;
+
+static void Log(void* state, const char* line, size_t length) {
+  CHECK(state == &lines && length > 0 && line[length - 1] != '\n');
+  lines++;
+}
+
+static void Destroy(void* state) {
+  CHECK(state == &lines);
+  destroyed++;
+}
+
+static int Contains(char* text, const char* part) {
+  CHECK(text != NULL);
+  const int found = strstr(text, part) != NULL;
+  if (!found) fprintf(stderr, "%s\n", text);
+  leveldb_free(text);
+  return found;
+}
+
+static void Fill(leveldb_t* db) {
+  leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+  for (int i = 0; i < 1000; i++) {
+    char key[16];
+    snprintf(key, sizeof(key), "key%04d", 2 * i);
+    leveldb_put(db, write, key, strlen(key), key, strlen(key), &err);
+    OK;
+  }
+  leveldb_writeoptions_destroy(write);
+}
+
+static void Read(leveldb_t* db) {
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  leveldb_iterator_t* it = leveldb_create_iterator(db, read);
+  size_t length = 0;
+  terrace_iter_seek_for_prev(it, "key0101", 7);
+  CHECK(leveldb_iter_valid(it));
+  CHECK(memcmp(leveldb_iter_key(it, &length), "key0100", 7) == 0 && length == 7);
+  terrace_iter_seek_for_prev(it, "key0102", 7);
+  CHECK(leveldb_iter_valid(it) && memcmp(leveldb_iter_key(it, &length), "key0102", 7) == 0);
+  terrace_iter_seek_for_prev(it, "a", 1);
+  CHECK(!leveldb_iter_valid(it));
+  terrace_iter_seek_for_prev(NULL, "a", 1);
+  leveldb_iter_destroy(it);
+
+  const char* keys[] = {"key0000", "none", "key1998", NULL};
+  const size_t key_lengths[] = {7, 4, 7, 0};
+  char* values[4];
+  size_t lengths[4];
+  terrace_multi_get(db, read, 4, keys, key_lengths, values, lengths, &err);
+  OK;
+  CHECK(lengths[0] == 7 && memcmp(values[0], "key0000", 7) == 0);
+  CHECK(values[1] == NULL && lengths[1] == 0 && values[3] == NULL);
+  CHECK(lengths[2] == 7 && memcmp(values[2], "key1998", 7) == 0);
+  for (int i = 0; i < 4; i++) leveldb_free(values[i]);
+  terrace_multi_get(db, NULL, 0, NULL, NULL, values, lengths, &err);
+  OK;
+  terrace_multi_get(db, NULL, 2, NULL, NULL, values, lengths, &err);
+  CHECK(err != NULL && values[0] == NULL && values[1] == NULL);
+  CHECK(strcmp(err, terrace_last_error()) == 0);
+  leveldb_free(err);
+  err = NULL;
+
+  terrace_pinned_t* pinned = terrace_get_pinned(db, read, "key0004", 7, &err);
+  OK;
+  CHECK(memcmp(terrace_pinned_value(pinned, &length), "key0004", 7) == 0 && length == 7);
+  terrace_compact_range(db, NULL, 0, NULL, 0, &err);
+  OK;
+  CHECK(memcmp(terrace_pinned_value(pinned, NULL), "key0004", 7) == 0);
+  terrace_pinned_destroy(pinned);
+  pinned = terrace_get_pinned(db, read, "key0006", 7, &err);
+  CHECK(memcmp(terrace_pinned_value(pinned, &length), "key0006", 7) == 0 && length == 7);
+  terrace_pinned_destroy(pinned);
+  CHECK(terrace_get_pinned(db, read, "key0005", 7, &err) == NULL);
+  OK;
+  leveldb_readoptions_destroy(read);
+}
+
+/* Changes a byte in the first table of the directory. */
+static void Damage(const char* name) {
+  for (int number = 1; number < 100; number++) {
+    char file[1000];
+    snprintf(file, sizeof(file), "%s/%06d.ldb", name, number);
+    FILE* table = fopen(file, "r+b");
+    if (table == NULL) continue;
+    CHECK(fseek(table, 40, SEEK_SET) == 0);
+    const int byte = fgetc(table);
+    CHECK(byte != EOF && fseek(table, 40, SEEK_SET) == 0 && fputc(byte ^ 1, table) != EOF);
+    CHECK(fclose(table) == 0);
+    return;
+  }
+  CHECK(!"a table");
+}
+
+static void Nulls(void) {
+  uint64_t number;
+  size_t length = 1;
+  terrace_close(NULL, NULL);
+  terrace_flush(NULL, &err);
+  CHECK(err != NULL);
+  leveldb_free(err);
+  err = NULL;
+  terrace_wait_idle(NULL, NULL);
+  terrace_compact_range(NULL, NULL, 0, NULL, 0, NULL);
+  terrace_multi_get(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
+  CHECK(terrace_get_pinned(NULL, NULL, NULL, 0, NULL) == NULL);
+  CHECK(terrace_pinned_value(NULL, &length) != NULL && length == 0);
+  terrace_pinned_destroy(NULL);
+  CHECK(terrace_stats_json(NULL) == NULL && !terrace_stat(NULL, NULL, &number));
+  CHECK(terrace_verify(NULL, NULL) == NULL && terrace_verify_db(NULL, NULL, NULL) == NULL);
+  CHECK(terrace_repair_db(NULL, NULL, NULL) == NULL);
+  CHECK(terrace_report_problems(NULL) == 0 && terrace_report_problem(NULL, 0) == NULL);
+  CHECK(terrace_report_json(NULL) == NULL);
+  terrace_report_destroy(NULL);
+  CHECK(terrace_logger_create(NULL, NULL, NULL) == NULL);
+  terrace_logger_destroy(NULL);
+  terrace_options_set_read_only(NULL, 1);
+  terrace_options_set_table_filter_bits(NULL, 1);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  char name[1000], log[1100];
+  snprintf(name, sizeof(name), "%s/db", argv[1]);
+  snprintf(log, sizeof(log), "%s/LOG", name);
+  CHECK(terrace_version()[0] != 0 && terrace_last_error()[0] == 0);
+  Nulls();
+
+  leveldb_logger_t* logger = terrace_logger_create(&lines, Destroy, Log);
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_options_set_info_log(options, logger);
+  terrace_options_set_table_filter_bits(options, 12);
+  leveldb_t* db = leveldb_open(options, name, &err);
+  OK;
+  Fill(db);
+  Read(db);
+  terrace_flush(db, &err);
+  OK;
+  terrace_wait_idle(db, &err);
+  OK;
+  CHECK(lines > 0);
+  FILE* written = fopen(log, "r");
+  CHECK(written == NULL);
+
+  uint64_t sequence = 0;
+  CHECK(terrace_stat(db, "sequence", &sequence) && sequence == 1000);
+  CHECK(!terrace_stat(db, "no such number", &sequence) && !terrace_stat(db, NULL, &sequence));
+  CHECK(Contains(terrace_stats_json(db), "\"sequence\":1000"));
+  terrace_report_t* report = terrace_verify(db, &err);
+  OK;
+  CHECK(terrace_report_problems(report) == 0 && terrace_report_problem(report, 0) == NULL);
+  CHECK(Contains(terrace_report_json(report), "\"entries\":1000"));
+  terrace_report_destroy(report);
+  CHECK(terrace_verify_db(options, name, &err) == NULL && err != NULL);
+  leveldb_free(err);
+  err = NULL;
+  terrace_close(db, &err);
+  OK;
+
+  terrace_options_set_read_only(options, 1);
+  db = leveldb_open(options, name, &err);
+  OK;
+  leveldb_put(db, NULL, "a", 1, "b", 1, &err);
+  CHECK(err != NULL && strncmp(err, "Not implemented: ", 17) == 0);
+  leveldb_free(err);
+  err = NULL;
+  leveldb_compact_range(db, NULL, 0, NULL, 0);
+  CHECK(strncmp(terrace_last_error(), "Not implemented: ", 17) == 0);
+  leveldb_close(db);
+  terrace_options_set_read_only(options, 0);
+
+  Damage(name);
+  report = terrace_verify_db(options, name, &err);
+  OK;
+  CHECK(terrace_report_problems(report) == 1 && strstr(terrace_report_problem(report, 0), ".ldb: ") != NULL);
+  CHECK(terrace_report_problem(report, 1) == NULL);
+  terrace_report_destroy(report);
+  report = terrace_repair_db(options, name, &err);
+  OK;
+  CHECK(terrace_report_problems(report) == 1);
+  CHECK(Contains(terrace_report_json(report), "\"moved\":["));
+  terrace_report_destroy(report);
+  report = terrace_verify_db(options, name, &err);
+  OK;
+  CHECK(terrace_report_problems(report) == 0);
+  terrace_report_destroy(report);
+
+  terrace_options_set_table_filter_bits(options, 1000);
+  CHECK(leveldb_open(options, name, &err) == NULL && err != NULL);
+  leveldb_free(err);
+  leveldb_options_destroy(options);
+  terrace_logger_destroy(logger);
+  CHECK(destroyed == 1);
+  puts("done");
+  return 0;
+}
