@@ -4,20 +4,22 @@ CARGO ?= cargo
 # Tests that take their size from the environment run at this fraction of their full size; see CONTRIBUTING.md.
 QUICK := 0.02
 FULL := 1
-# More arguments for `make bench`, for example BENCH="--rounds 3 --configurations default".
+# More arguments for `make bench` and `make bench-all`, for example BENCH="--reps 3 --engines terrace,leveldb".
 BENCH ?=
+LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
-.PHONY: help check test sabotage bench dropin install uninstall peers format clean
+.PHONY: help check test sabotage bench bench-all dropin install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
 	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (five minutes)"
-	@echo "make bench   Terrace against the real LevelDB, one million entries, ratio per workload (under 20 minutes)"
+	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
+	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make install the same into PREFIX, /usr/local by default"
 	@echo "make uninstall removes from PREFIX what that put there"
-	@echo "make peers   install what tests and benchmarks compare with (the real LevelDB, clients of it), where missing"
+	@echo "make peers   install what the tests compare with (the real LevelDB, clients of it), where missing"
 	@echo "make format  format every source file"
 	@echo "make clean   remove what was built"
 
@@ -42,9 +44,15 @@ test: peers lint
 sabotage: peers
 	@tools/sabotage
 
-bench: peers
-	$(CARGO) build --release -p terrace-cli
-	cd lab && $(CARGO) run --release --quiet -- --terrace ../target/release/terrace --out ../out/bench $(BENCH)
+bench: lab-peers dropin
+	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 17 $(BENCH)
+
+# A suite that fails does not keep the others away; an interrupt (130) does.
+bench-all: lab-peers dropin
+	@failed=; for suite in leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern; do \
+	    echo "== $$suite"; \
+	    $(LAB) run $$suite --short $(BENCH) || { [ $$? -ne 130 ] || exit 130; failed="$$failed $$suite"; }; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 dropin:
 	@tools/build-dropin
@@ -59,6 +67,10 @@ uninstall:
 peers:
 	@tools/install-peers
 	@tools/fetch-clients
+
+.PHONY: lab-peers
+lab-peers:
+	@tools/install-peers lab
 
 format:
 	$(CARGO) fmt --all

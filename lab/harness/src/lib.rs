@@ -1,7 +1,19 @@
 //! The lab's harness: runs storage engines side by side, each in its own process, and reports how they compare.
 //!
-//! `run` is what a run leaves on disk, `report` the page that shows it. What an engine program does is specified in
-//! `lab/WORKLOADS.md`.
+//! `run` is what a run leaves on disk, `report` the page that shows it. `suite` says what is run, `engine` finds and
+//! builds the engine programs, `process` runs one of them, `schedule` all of them in turn. `overview`, `compare` and
+//! `pool` are about finished runs. What an engine program does is specified in `lab/WORKLOADS.md`.
 
+pub mod compare;
+pub mod engine;
+pub mod interrupt;
+pub mod machine;
+pub mod overview;
+pub mod pool;
+pub mod process;
 pub mod report;
 pub mod run;
+pub mod schedule;
+pub mod selftest;
+pub mod suite;
+pub mod workload;

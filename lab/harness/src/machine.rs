@@ -1,41 +1,57 @@
-//! Where the measurements were taken.
+//! Where measurements are taken, and what there is of memory and space.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use serde::Serialize;
+use crate::run::Machine;
 
-/// The machine, as far as it matters to a reader of the report.
-#[derive(Debug, Serialize)]
-pub(crate) struct Machine {
-    pub(crate) processor: String,
-    pub(crate) cores: usize,
-    pub(crate) memory_mib: u64,
-    pub(crate) system: String,
-    pub(crate) file_system: String,
-    pub(crate) date: String,
+/// This machine, with the file system that holds `dir`.
+#[must_use]
+pub fn here(dir: &Path) -> Machine {
+    let unknown = || "unknown".to_owned();
+    Machine {
+        cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(unknown),
+        cores: thread::available_parallelism().map_or(1, usize::from),
+        memory_mib: kib("MemTotal") / 1024,
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+            .map_or_else(|_| unknown(), |release| format!("Linux {}", release.trim())),
+        file_system: file_system(dir).unwrap_or_else(unknown),
+    }
 }
 
-impl Machine {
-    /// This machine, with the file system that holds `dir`.
-    pub(crate) fn here(dir: &Path) -> Machine {
-        Machine {
-            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
-            cores: thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: field("/proc/meminfo", "MemTotal")
-                .and_then(|text| text.split(' ').next().and_then(|kib| kib.parse::<u64>().ok()))
-                .map_or(0, |kib| kib / 1024),
-            system: fs::read_to_string("/proc/sys/kernel/osrelease")
-                .map_or_else(|_| "unknown".to_owned(), |release| format!("Linux {}", release.trim())),
-            file_system: file_system(dir).unwrap_or_else(|| "unknown".to_owned()),
-            date: Command::new("date")
-                .args(["-u", "+%Y-%m-%d %H:%M UTC"])
-                .output()
-                .map_or_else(|_| "unknown".to_owned(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned()),
-        }
-    }
+/// The time in UTC, in the form that `format` gives to `date`.
+#[must_use]
+pub fn now(format: &str) -> String {
+    let output = Command::new("date").args(["-u", format]).output();
+    output.map_or_else(|_| "unknown".to_owned(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+}
+
+/// Bytes of memory that can be had without swapping.
+#[must_use]
+pub fn available_memory() -> u64 {
+    kib("MemAvailable") * 1024
+}
+
+/// Bytes that may still be written to the file system that holds `dir`.
+///
+/// # Errors
+/// Names the directory.
+pub fn free_space(dir: &Path) -> Result<u64, String> {
+    let info = rustix::fs::statvfs(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(info.f_bavail.saturating_mul(info.f_frsize))
+}
+
+/// Bytes for people.
+#[must_use]
+pub fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+fn kib(name: &str) -> u64 {
+    let value = field("/proc/meminfo", name);
+    value.and_then(|text| text.split(' ').next().and_then(|kib| kib.parse().ok())).unwrap_or(0)
 }
 
 fn field(file: &str, name: &str) -> Option<String> {
@@ -59,10 +75,10 @@ fn file_system(dir: &Path) -> Option<String> {
     best.map(|(_, text)| text)
 }
 
-/// Uses half a gibibyte of memory once. On a virtual machine the first use of a page is slow, and would be charged to
-/// the engine that runs first.
-pub(crate) fn touch_memory() {
-    let mut memory = vec![0_u8; 512 << 20];
+/// Uses some memory once, half a gibibyte at most. On a virtual machine the first use of a page is slow, and would be
+/// charged to the engine that runs first.
+pub fn touch_memory(bytes: u64) {
+    let mut memory = vec![0_u8; bytes.min(512 << 20) as usize];
     for page in memory.chunks_mut(4096) {
         page[0] = 1;
     }

@@ -1,130 +1,48 @@
-//! The measurements of a session, and what is computed from them.
+//! `lab report` and `lab compare`: what is done with finished runs.
 
-use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use crate::plan::Section;
+use lab_harness::compare;
+use lab_harness::overview;
+use lab_harness::pool::pool;
+use lab_harness::report;
+use lab_harness::run::Directory;
 
-/// What an engine program prints for one benchmark.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Measurement {
-    pub(crate) benchmark: String,
-    pub(crate) engine: String,
-    pub(crate) ops: u64,
-    pub(crate) seconds: f64,
-    pub(crate) micros_per_op: f64,
-    pub(crate) ops_per_sec: f64,
-    pub(crate) mb_per_sec: f64,
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
-    pub(crate) p999_us: f64,
-    pub(crate) max_us: f64,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) bytes_written: u64,
-    pub(crate) disk_bytes: u64,
-    /// Reads that found their key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) found: Option<u64>,
-    /// The rate of the writer beside the readers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) writer_ops_per_sec: Option<f64>,
-}
-
-/// A measurement and where it belongs.
-#[derive(Debug, Serialize)]
-pub(crate) struct Sample {
-    pub(crate) configuration: &'static str,
-    pub(crate) section: &'static str,
-    pub(crate) round: u32,
-    pub(crate) preparation: bool,
-    #[serde(flatten)]
-    pub(crate) measurement: Measurement,
-}
-
-/// Every measurement of a session.
-#[derive(Debug, Default)]
-pub(crate) struct Results {
-    samples: Vec<Sample>,
-}
-
-impl Results {
-    pub(crate) fn add(&mut self, configuration: &'static str, section: &Section, round: u32, run: Vec<Measurement>) {
-        self.samples.extend(run.into_iter().enumerate().map(|(at, measurement)| Sample {
-            configuration,
-            section: section.name,
-            round,
-            preparation: at < section.prepared(),
-            measurement,
-        }));
+pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, String> {
+    let out = match (dirs, out) {
+        (_, Some(out)) => out,
+        ([one], None) => one.as_path(),
+        _ => return Err("the report of several runs needs --out DIR".to_owned()),
+    };
+    let runs = dirs.iter().map(|dir| Directory::new(dir).read()).collect::<Result<Vec<_>, _>>()?;
+    let (run, measurements) = pool(runs)?;
+    fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+    // A pooled run can be compared and reported like any other.
+    let directory = Directory::new(out);
+    if !dirs.iter().any(|dir| dir == out) {
+        if directory.holds_a_run() {
+            return Err(format!("{}: there is a run here already", out.display()));
+        }
+        let mut appender = directory.appender()?;
+        measurements.iter().try_for_each(|measurement| appender.append(measurement))?;
+        directory.write_run(&run)?;
+    } else if dirs.len() > 1 {
+        return Err(format!("{}: the report of several runs goes into a directory of its own", out.display()));
     }
-
-    pub(crate) fn samples(&self) -> &[Sample] {
-        &self.samples
-    }
-
-    /// What one engine did in one benchmark; `None` if it was not run.
-    pub(crate) fn summary(&self, configuration: &str, benchmark: &str, engine: &str) -> Option<Summary> {
-        let chosen: Vec<&Measurement> = self
-            .samples
-            .iter()
-            .filter(|s| !s.preparation && s.configuration == configuration)
-            .map(|s| &s.measurement)
-            .filter(|m| m.benchmark == benchmark && m.engine == engine)
-            .collect();
-        let of = |field: fn(&Measurement) -> f64| Median::of(chosen.iter().map(|m| field(m)));
-        Some(Summary {
-            rate: of(|m| m.ops_per_sec)?,
-            p99_us: of(|m| m.p99_us)?.middle,
-            cpu_seconds: of(|m| m.cpu_seconds)?.middle,
-            bytes_written: of(|m| m.bytes_written as f64)?.middle,
-            disk_bytes: of(|m| m.disk_bytes as f64)?.middle,
-        })
-    }
+    report::write(&run, &measurements, out)?;
+    print!("{}", overview::text(&run, &measurements));
+    println!("\nreport: {}", out.join("report.html").display());
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Medians over all rounds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Summary {
-    /// Operations a second.
-    pub(crate) rate: Median,
-    pub(crate) p99_us: f64,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) bytes_written: f64,
-    pub(crate) disk_bytes: f64,
-}
-
-/// A median and how far the middle half of the values lies apart, as a fraction of the median.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Median {
-    pub(crate) middle: f64,
-    pub(crate) spread: f64,
-}
-
-impl Median {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Median> {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let last = values.len().checked_sub(1)?;
-        // Between two values the quantile is interpolated.
-        let at = |quantile: f64| {
-            let place = quantile * last as f64;
-            let (low, high) = (place.floor(), place.ceil());
-            values[low as usize] + (values[high as usize] - values[low as usize]) * (place - low)
-        };
-        let middle = at(0.5);
-        let spread = if middle > 0.0 { (at(0.75) - at(0.25)) / middle } else { 0.0 };
-        Some(Median { middle, spread })
+pub(crate) fn compare(before: &Path, after: &Path, json: bool) -> Result<ExitCode, String> {
+    let comparison = compare::compare(&Directory::new(before).read()?, &Directory::new(after).read()?)?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&comparison).map_err(|e| e.to_string())?);
+    } else {
+        print!("{}", comparison.text());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians() {
-        assert_eq!(Median::of([].into_iter()), None);
-        assert_eq!(Median::of([3.0].into_iter()), Some(Median { middle: 3.0, spread: 0.0 }));
-        let median = Median::of([4.0, 1.0, 2.0, 3.0].into_iter()).expect("values");
-        assert_eq!(median, Median { middle: 2.5, spread: 0.6 });
-    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -30,6 +30,9 @@ pub struct Run {
     pub seed: u64,
     /// Seconds after which one benchmark is cut short; 0 for no limit.
     pub time_limit: f64,
+    /// Seconds that a benchmark under steady load runs; 0 where there is none.
+    #[serde(default)]
+    pub duration: f64,
     /// Whether this is the suite's short form.
     #[serde(default)]
     pub short: bool,

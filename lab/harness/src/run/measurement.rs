@@ -192,6 +192,17 @@ impl Measurements {
         self.all.iter()
     }
 
+    /// Forgets those for which `keep` is false.
+    pub fn retain(&mut self, keep: impl FnMut(&Measurement) -> bool) {
+        self.all.retain(keep);
+    }
+
+    /// The one of a cell, engine and round.
+    #[must_use]
+    pub fn get(&self, section: &str, cell: usize, engine: &str, round: u32) -> Option<&Measurement> {
+        self.iter().find(|m| m.round == round && m.is_of(section, cell, engine))
+    }
+
     /// What one engine did in one cell, in the order of the rounds.
     #[must_use]
     pub fn of(&self, section: &str, cell: usize, engine: &str) -> Vec<&Measurement> {

@@ -1,0 +1,105 @@
+//! The command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// Runs storage engines side by side, each in its own process, and reports how they compare.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version)]
+pub(crate) struct Arguments {
+    /// The directory with the suites and engines. Default: the one that this program was built in.
+    #[arg(long, value_name = "DIR", global = true)]
+    lab: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    // So that `make bench` can be given another value for what it sets itself.
+    /// Runs a suite with every engine that can be had, and writes a report.
+    #[command(args_override_self = true)]
+    Run(RunArguments),
+    /// Lists suites, their sections, and engines with what they lack.
+    List,
+    /// Writes the report of a run anew; several runs of a suite become one with more rounds.
+    Report {
+        /// Directories of runs.
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// Where the report of several runs goes. Default for one run: its own directory.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Compares two runs of a suite: each engine's rates in the second over those in the first, with spreads.
+    Compare {
+        /// The first run.
+        #[arg(value_name = "DIR")]
+        before: PathBuf,
+        /// The second run.
+        #[arg(value_name = "DIR")]
+        after: PathBuf,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArguments {
+    /// The suite; `lab list` shows them.
+    pub(crate) suite: String,
+    /// Only these engines: ids, `NAME*` for all variants of one, `all`. Default: what the suite says.
+    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    pub(crate) engines: Vec<String>,
+    /// Only these sections.
+    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    pub(crate) sections: Vec<String>,
+    /// The suite's short form.
+    #[arg(long)]
+    pub(crate) short: bool,
+    /// Entries.
+    #[arg(long, value_name = "N")]
+    pub(crate) num: Option<u64>,
+    /// Rounds: how often everything is measured.
+    #[arg(long, value_name = "N")]
+    pub(crate) reps: Option<u32>,
+    /// Seconds after which a benchmark is cut short; 0 for no limit. What makes a database for other cells may take
+    /// four times as long.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<f64>,
+    /// Minutes after which nothing new is begun.
+    #[arg(long, value_name = "MINUTES")]
+    pub(crate) budget: Option<f64>,
+    /// Seconds beyond its limit after which an engine program is killed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, hide = true)]
+    pub(crate) grace: f64,
+    /// Where the run goes. Default: a new directory under out/lab.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Where the databases go: a directory on the file system to measure. Default: in the run's directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: Option<PathBuf>,
+    /// Go on with the run in --out.
+    #[arg(long, requires = "out")]
+    pub(crate) resume: bool,
+    /// The first seed; every round has its own.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Items to load, for a suite under steady load; the same as --num.
+    #[arg(long, value_name = "N", conflicts_with = "num")]
+    pub(crate) items: Option<u64>,
+    /// Minutes of every steady phase.
+    #[arg(long, value_name = "N")]
+    pub(crate) minutes: Option<f64>,
+}
+
+impl Arguments {
+    pub(crate) fn lab_dir(&self) -> PathBuf {
+        self.lab.clone().unwrap_or_else(|| {
+            let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
+            harness.parent().unwrap_or(harness).to_owned()
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! Building engine programs.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+use std::{env, fs};
+
+use super::{Manifest, Program};
+
+/// Builds programs into a cache. Each is built at most once in a process.
+#[derive(Debug)]
+pub(super) struct Builder {
+    lab: PathBuf,
+    cache: PathBuf,
+    built: RefCell<BTreeMap<String, Result<PathBuf, String>>>,
+}
+
+impl Builder {
+    pub(super) fn new(lab: &Path, cache: &Path) -> Builder {
+        Builder { lab: lab.to_owned(), cache: cache.to_owned(), built: RefCell::default() }
+    }
+
+    /// The program of a variant; the error says why it cannot be had.
+    pub(super) fn program(&self, manifest: &Manifest, all: &[Manifest], variant: &str) -> Result<Program, String> {
+        let library_path = self.library_path(manifest)?;
+        let maker = maker(manifest, all)?;
+        let known = self.built.borrow().get(&maker.name).cloned();
+        let path = match known {
+            Some(path) => path?,
+            None => {
+                let path = self.build(maker, all);
+                self.built.borrow_mut().insert(maker.name.clone(), path.clone());
+                path?
+            }
+        };
+        Ok(Program { path, arguments: Vec::new(), library_path, variant: variant.to_owned() })
+    }
+
+    /// What is missing, as far as that can be told without building.
+    pub(super) fn lacking(&self, manifest: &Manifest, all: &[Manifest]) -> Option<String> {
+        if let Some(reason) = &manifest.missing {
+            return Some(reason.clone());
+        }
+        if let Err(reason) = self.library_path(manifest) {
+            return Some(reason);
+        }
+        let maker = match maker(manifest, all) {
+            Ok(maker) => maker,
+            Err(reason) => return Some(reason),
+        };
+        if maker.sources.is_empty() { None } else { probe(maker).err() }
+    }
+
+    fn library_path(&self, manifest: &Manifest) -> Result<Option<PathBuf>, String> {
+        let Some(path) = &manifest.library_path else { return Ok(None) };
+        let root = self.lab.parent().unwrap_or(Path::new("."));
+        let path = root.join(path);
+        if !path.is_dir() {
+            return Err(format!("{} is missing; tools/build-dropin makes it", path.display()));
+        }
+        Ok(Some(path))
+    }
+
+    fn build(&self, manifest: &Manifest, all: &[Manifest]) -> Result<PathBuf, String> {
+        if let Some(reason) = self.lacking(manifest, all) {
+            return Err(reason);
+        }
+        if let Some(script) = &manifest.script {
+            let path = manifest.dir.join(script);
+            return path.canonicalize().map_err(|e| format!("{}: {e}", path.display()));
+        }
+        match &manifest.cargo {
+            Some(binary) => self.cargo(binary),
+            None => self.compile(manifest),
+        }
+    }
+
+    fn cargo(&self, binary: &str) -> Result<PathBuf, String> {
+        let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let arguments = ["build", "--release", "--quiet", "--bin", binary, "--manifest-path"];
+        let output = Command::new(&cargo)
+            .args(arguments)
+            .arg(self.lab.join("Cargo.toml"))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| format!("{cargo}: {e}"))?;
+        if !output.status.success() {
+            return Err(self.failed(binary, &output.stderr));
+        }
+        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.lab.join("target"), PathBuf::from);
+        let path = target.join("release").join(binary);
+        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    fn compile(&self, manifest: &Manifest) -> Result<PathBuf, String> {
+        fs::create_dir_all(&self.cache).map_err(|e| format!("{}: {e}", self.cache.display()))?;
+        let path = self.cache.join(&manifest.name);
+        let mut command = Command::new(compiler());
+        command.args(["-O2", "-std=c++17", "-o"]).arg(&path);
+        command.args(manifest.sources.iter().map(|source| manifest.dir.join(source)));
+        command.args(&manifest.libraries).arg("-pthread").stdin(Stdio::null());
+        // The command line is kept, so that another one builds anew.
+        let line = format!("{command:?}\n");
+        let record = self.cache.join(format!("{}.command", manifest.name));
+        let same_command = fs::read_to_string(&record).is_ok_and(|old| old == line);
+        if !same_command || is_older(&path, &[&manifest.dir, &self.lab.join("engines/common")]) {
+            let output = command.output().map_err(|e| format!("{}: {e}", compiler()))?;
+            if !output.status.success() {
+                let _ = fs::remove_file(&record);
+                return Err(self.failed(&manifest.name, &output.stderr));
+            }
+            fs::write(&record, line).map_err(|e| format!("{}: {e}", record.display()))?;
+        }
+        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// Why a build failed: its first error, and where all of them are.
+    fn failed(&self, name: &str, output: &[u8]) -> String {
+        let text = String::from_utf8_lossy(output);
+        let first = text.lines().find(|line| line.contains("error")).or(text.lines().next()).unwrap_or("no message");
+        let log = self.cache.join(format!("{name}.errors.txt"));
+        let _ = fs::create_dir_all(&self.cache).and_then(|()| fs::write(&log, output));
+        format!("its program does not build: {} (all of it: {})", first.trim(), log.display())
+    }
+}
+
+/// The engine that the program belongs to: itself, unless it says otherwise.
+fn maker<'a>(manifest: &'a Manifest, all: &'a [Manifest]) -> Result<&'a Manifest, String> {
+    let Some(name) = &manifest.program else { return Ok(manifest) };
+    all.iter()
+        .find(|other| other.name == *name && other.program.is_none())
+        .ok_or_else(|| format!("it runs the program of {name}, which does not exist"))
+}
+
+fn compiler() -> String {
+    env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
+}
+
+/// Whether what a program includes is installed.
+fn probe(manifest: &Manifest) -> Result<(), String> {
+    if manifest.probe.is_empty() {
+        return Ok(());
+    }
+    let flags = manifest.libraries.iter().filter(|flag| flag.starts_with("-I") || flag.starts_with("-D"));
+    let output = Command::new(compiler())
+        .args(["-E", "-x", "c++", "-include", &manifest.probe, "/dev/null"])
+        .args(flags)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("there is no C++ compiler ({}: {e}); apt-get install g++", compiler()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let packages = manifest.packages.join(" ");
+    Err(format!("{} is not installed (there is no {}); apt-get install {packages}", manifest.title, manifest.probe))
+}
+
+/// Whether a file is missing, or older than any file in the directories.
+fn is_older(path: &Path, dirs: &[&Path]) -> bool {
+    let Ok(built) = fs::metadata(path).and_then(|metadata| metadata.modified()) else { return true };
+    dirs.iter().any(|dir| newest(dir).is_none_or(|changed| changed >= built))
+}
+
+fn newest(dir: &Path) -> Option<SystemTime> {
+    let Ok(entries) = fs::read_dir(dir) else { return Some(SystemTime::UNIX_EPOCH) };
+    let times = entries.map(|entry| entry.and_then(|entry| entry.metadata()).and_then(|file| file.modified()).ok());
+    times.max().unwrap_or(Some(SystemTime::UNIX_EPOCH))
+}

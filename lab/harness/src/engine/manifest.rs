@@ -1,0 +1,141 @@
+//! `engine.toml`: what an engine program is made of.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Column;
+
+/// Columns that stand first, in this order; the others follow by name.
+const FIRST: [&str; 3] = ["terrace", "dropin", "leveldb"];
+
+/// An `engine.toml`. One of `sources`, `cargo`, `program`, `script` and `missing` says what the program is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    /// Where it lies.
+    #[serde(skip)]
+    pub dir: PathBuf,
+    /// The directory's name, unless it says otherwise.
+    pub name: String,
+    /// For readers.
+    pub title: String,
+    /// C++ files, from its directory.
+    pub sources: Vec<String>,
+    /// Flags for the compiler, as `-lleveldb`.
+    pub libraries: Vec<String>,
+    /// Debian packages that it needs.
+    pub packages: Vec<String>,
+    /// A header that tells whether they are installed.
+    pub probe: String,
+    /// Columns of their own.
+    pub variants: Vec<String>,
+    /// A binary of the lab's workspace.
+    pub cargo: Option<String>,
+    /// The name of another engine, whose program it is.
+    pub program: Option<String>,
+    /// Where the program finds its libraries, from the repository's root.
+    pub library_path: Option<String>,
+    /// A program that needs no building, from its directory.
+    pub script: Option<String>,
+    /// Why it cannot be had.
+    pub missing: Option<String>,
+    /// Why an asynchronous write promises less than to have reached the operating system: for all variants, or by
+    /// name.
+    weaker: Weaker,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Weaker {
+    All(String),
+    Variants(BTreeMap<String, String>),
+}
+
+impl Default for Weaker {
+    fn default() -> Self {
+        Weaker::Variants(BTreeMap::new())
+    }
+}
+
+impl Manifest {
+    fn load(path: &Path) -> Result<Manifest, String> {
+        let problem = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+        let text = fs::read_to_string(path).map_err(|e| problem(&e))?;
+        let mut manifest: Manifest = toml::from_str(&text).map_err(|e| problem(&e))?;
+        manifest.dir = path.parent().unwrap_or(Path::new("")).to_owned();
+        if manifest.name.is_empty() {
+            manifest.name =
+                manifest.dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        }
+        if manifest.title.is_empty() {
+            manifest.title = manifest.name.clone();
+        }
+        let kinds = [
+            !manifest.sources.is_empty(),
+            manifest.cargo.is_some(),
+            manifest.program.is_some(),
+            manifest.script.is_some(),
+            manifest.missing.is_some(),
+        ];
+        if kinds.iter().filter(|given| **given).count() != 1 {
+            return Err(problem(&"it has to have exactly one of sources, cargo, program, script and missing"));
+        }
+        Ok(manifest)
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn columns(&self) -> Vec<Column> {
+        let column = |variant: &str| {
+            let (id, title) = match variant {
+                "" => (self.name.clone(), self.title.clone()),
+                variant => (format!("{}-{variant}", self.name), format!("{} {variant}", self.title)),
+            };
+            Column { id, engine: self.name.clone(), variant: variant.to_owned(), title }
+        };
+        match self.variants.as_slice() {
+            [] => vec![column("")],
+            variants => variants.iter().map(|variant| column(variant)).collect(),
+        }
+    }
+
+    /// Why a variant's asynchronous write promises less than others.
+    pub(super) fn weaker(&self, variant: &str) -> Option<String> {
+        match &self.weaker {
+            Weaker::All(reason) => Some(reason.clone()),
+            Weaker::Variants(reasons) => reasons.get(variant).cloned(),
+        }
+    }
+}
+
+/// All engines of the lab in `lab`: `engines/*/engine.toml` and `engines/rust/*/engine.toml`.
+///
+/// # Errors
+/// Names the file or directory that cannot be read.
+pub fn discover(lab: &Path) -> Result<Vec<Manifest>, String> {
+    let mut manifests = Vec::new();
+    for dir in [lab.join("engines"), lab.join("engines/rust")] {
+        if !dir.is_dir() {
+            continue;
+        }
+        let entries = fs::read_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        for entry in entries {
+            let path = entry.map_err(|e| format!("{}: {e}", dir.display()))?.path().join("engine.toml");
+            if path.is_file() {
+                manifests.push(Manifest::load(&path)?);
+            }
+        }
+    }
+    if manifests.is_empty() {
+        return Err(format!("{}: there is no engine here", lab.join("engines").display()));
+    }
+    // What can never be had stands last.
+    manifests.sort_by_key(|manifest| {
+        let place = FIRST.iter().position(|name| *name == manifest.name).unwrap_or(FIRST.len());
+        (manifest.missing.is_some(), place, manifest.name.clone())
+    });
+    Ok(manifests)
+}

@@ -1,0 +1,131 @@
+//! What a terminal shows of a run: Terrace, the best of the rest, and every engine.
+
+use crate::run::{Measurements, Run, Section, Status, best_of_rest, geometric_mean};
+
+/// The column that is compared with the others.
+pub const SUBJECT: &str = "terrace";
+
+/// A table of all cells, and one of all engines.
+#[must_use]
+pub fn text(run: &Run, measurements: &Measurements) -> String {
+    let mut text = format!("{}: {}\n", run.suite, run.title);
+    for note in &run.notes {
+        text.push_str(&format!("  {note}\n"));
+    }
+    for section in &run.sections {
+        text.push_str(&cells(run, measurements, section));
+    }
+    text.push_str(&engines(run, measurements));
+    text
+}
+
+fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
+    let mut text =
+        format!("\n{:<46} {:>12} {:>7} {:>8}  best of the rest\n", section.title, "Terrace", "spread", "ratio");
+    for place in 0..section.cells.len() {
+        let own = measurements.rate(run.figure, &section.id, place, SUBJECT);
+        let best = best_of_rest(run, measurements, section, place);
+        let rate = own.map_or_else(|| "-".to_owned(), |own| rate(own.middle));
+        let spread = own.filter(|own| own.rounds > 1).map_or_else(String::new, |own| percent(own.spread));
+        let (ratio, rest) = match (own, best) {
+            (Some(own), Some((id, best))) if best.middle > 0.0 => {
+                (format!("{:.2}", own.middle / best.middle), format!("{} {id}", self::rate(best.middle)))
+            }
+            (None, Some((id, best))) => (String::new(), format!("{} {id}", self::rate(best.middle))),
+            _ => (String::new(), "-".to_owned()),
+        };
+        let label = cell_label(section, place);
+        text.push_str(&format!("  {label:<44} {rate:>12} {spread:>7} {ratio:>8}  {rest}\n"));
+    }
+    text
+}
+
+fn engines(run: &Run, measurements: &Measurements) -> String {
+    let title = "Terrace ÷ each engine";
+    let mut text = format!("\n{title:<30} {:>8} {:>10} {:>12}\n", "mean", "ahead in", "of cells");
+    for engine in run.engines.iter().filter(|engine| engine.id != SUBJECT) {
+        let name = format!("{} ({})", engine.title, engine.id);
+        if let Some(reason) = engine.missing.as_ref().or(engine.disqualified.as_ref()) {
+            let what = if engine.missing.is_some() { "not run" } else { "DISQUALIFIED" };
+            text.push_str(&format!("  {name:<28} {what}: {reason}\n"));
+            continue;
+        }
+        let ratios = ratios(run, measurements, &engine.id);
+        let ahead = ratios.iter().filter(|ratio| **ratio >= 1.0).count();
+        let mean = geometric_mean(ratios.iter().copied()).map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
+        let marks = marks(run, measurements, &engine.id);
+        text.push_str(&format!("  {name:<28} {mean:>8} {ahead:>10} {:>12}  {marks}\n", ratios.len()));
+    }
+    text
+}
+
+/// Terrace's rate over an engine's, of every cell that both have.
+fn ratios(run: &Run, measurements: &Measurements, engine: &str) -> Vec<f64> {
+    let mut ratios = Vec::new();
+    for section in &run.sections {
+        for place in 0..section.cells.len() {
+            let rate = |engine| measurements.rate(run.figure, &section.id, place, engine);
+            if let (Some(own), Some(other)) = (rate(SUBJECT), rate(engine))
+                && own.middle > 0.0
+                && other.middle > 0.0
+            {
+                ratios.push(own.middle / other.middle);
+            }
+        }
+    }
+    ratios
+}
+
+/// What a reader of an engine's line has to know.
+fn marks(run: &Run, measurements: &Measurements, engine: &str) -> String {
+    let count = |status| measurements.iter().filter(|m| m.engine == engine && m.status == status).count();
+    let mut marks = Vec::new();
+    for (status, words) in [
+        (Status::Truncated, "cut short"),
+        (Status::Failed, "FAILED"),
+        (Status::Timeout, "not in time"),
+        (Status::Unsupported, "not possible"),
+        (Status::Skipped, "skipped"),
+    ] {
+        match count(status) {
+            0 => {}
+            count => marks.push(format!("{count} {words}")),
+        }
+    }
+    if run.engine(engine).is_some_and(|engine| engine.weaker.is_some()) {
+        marks.push("writes promise less".to_owned());
+    }
+    marks.join(", ")
+}
+
+/// A cell in words, with its place in a sweep.
+#[must_use]
+pub fn cell_label(section: &Section, place: usize) -> String {
+    let Some(cell) = section.cells.get(place) else { return String::new() };
+    let x = cell.x.as_ref().map(|x| format!("{} {}", x.value, x.name));
+    match cell.setting.clone().or(x) {
+        Some(more) => format!("{}, {more}", cell.label),
+        None => cell.label.clone(),
+    }
+}
+
+/// A rate with as many digits as mean something.
+#[must_use]
+pub fn rate(rate: f64) -> String {
+    if rate < 100.0 {
+        return format!("{rate:.2}");
+    }
+    let digits = format!("{rate:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.0}%", fraction * 100.0)
+}

@@ -1,0 +1,187 @@
+//! One engine, one group, one round: the group's steps on one database.
+//!
+//! 1. Steps whose flags are the same run in one process; what takes other flags begins a new one on the same database.
+//! 2. A step that needs a database which could not be made, or not to its end, has no figure but that reason.
+//! 3. After a failure the group goes on in a new process with the next step that can be done.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::limits::Limits;
+use crate::engine::Ready;
+use crate::process::{self, End};
+use crate::run::{Debt, DriverResult, Interval, Status};
+use crate::suite::{Group, Role, Step};
+
+/// The self-test has its own number of entries; the flag only has to be valid.
+pub(super) const SELF_TEST_ENTRIES: u64 = 5000;
+
+/// What is to be done.
+pub(super) struct Attempt<'a> {
+    pub(super) ready: &'a Ready,
+    pub(super) group: &'a Group,
+    pub(super) num: u64,
+    pub(super) seed: u64,
+    pub(super) limits: Limits,
+    pub(super) database: &'a Path,
+    pub(super) log: &'a Path,
+}
+
+/// What came of a cell.
+#[derive(Debug)]
+pub(super) struct Attempted {
+    pub(super) section: usize,
+    pub(super) cell: usize,
+    pub(super) status: Status,
+    pub(super) reason: Option<String>,
+    pub(super) debt: Option<Debt>,
+    pub(super) result: Option<DriverResult>,
+    pub(super) series: Vec<Interval>,
+}
+
+/// What is done so far.
+#[derive(Default)]
+struct State {
+    cells: Vec<Attempted>,
+    /// Why the database is not what the next steps need.
+    unusable: Option<(Status, String)>,
+}
+
+impl Attempt<'_> {
+    /// Does it; the cells in order, and whether the user ended it. An interrupted step has no cell.
+    pub(super) fn run(&self, doing: &dyn Fn(&str)) -> Result<(Vec<Attempted>, bool), String> {
+        let steps = &self.group.steps;
+        let mut state = State::default();
+        let mut at = 0;
+        while at < steps.len() {
+            if let (false, Some((status, reason))) = (steps[at].workload.empty, &state.unusable) {
+                let (status, reason) = (*status, reason.clone());
+                state.without_result(&steps[at], status, reason);
+                at += 1;
+                continue;
+            }
+            let flags = self.flags(&steps[at]);
+            let same = |step: &&Step| matches!(step.role, Role::Debt { .. }) || self.flags(step) == flags;
+            let count = steps[at..].iter().take_while(same).count().max(1);
+            let task = &steps[at..at + count];
+            let outcome = self.run_task(task, &flags, &|place| {
+                if let Some(step) = task.get(place) {
+                    doing(step.workload.name);
+                }
+            })?;
+            for (result, series) in outcome.results {
+                state.result(&steps[at], result, series);
+                at += 1;
+            }
+            match outcome.end {
+                End::Complete => {}
+                End::Interrupted => return Ok((state.cells, true)),
+                End::Failed(reason) => at = state.failed(steps, at, Status::Failed, reason),
+                End::Timeout(reason) => at = state.failed(steps, at, Status::Timeout, reason),
+            }
+        }
+        Ok((state.cells, false))
+    }
+
+    fn run_task(&self, task: &[Step], flags: &[String], doing: &dyn Fn(usize)) -> Result<process::Outcome, String> {
+        let Some(program) = &self.ready.program else {
+            let end = End::Failed("there is no program".to_owned());
+            return Ok(process::Outcome { results: Vec::new(), end });
+        };
+        let benchmarks: Vec<&str> = task.iter().map(|step| step.workload.name).collect();
+        let limits: Vec<Option<Duration>> =
+            task.iter().map(|step| self.limits.killed(step, &step.settings(&self.ready.column.engine))).collect();
+        let mut command = program.command();
+        command
+            .arg(format!("--benchmarks={}", benchmarks.join(",")))
+            .args(flags)
+            .arg(format!("--seed={}", self.seed))
+            .arg(format!("--db={}", self.database.display()))
+            .arg("--json");
+        process::run(command, &benchmarks, &limits, self.log, &mut |place| doing(place))
+    }
+
+    fn flags(&self, step: &Step) -> Vec<String> {
+        let mut flags = step.settings(&self.ready.column.engine).flags(self.num);
+        let limit = self.limits.told(step);
+        if limit > 0.0 {
+            flags.push(format!("--time_limit={limit}"));
+        }
+        flags
+    }
+}
+
+impl State {
+    /// The program reported a result for a step.
+    fn result(&mut self, step: &Step, result: DriverResult, series: Vec<Interval>) {
+        if step.workload.empty {
+            self.unusable = None;
+        }
+        if let Some((status, reason)) = self.unusable.clone() {
+            return self.without_result(step, status, reason);
+        }
+        if let Some(reason) = &result.unsupported {
+            let reason = reason.clone();
+            if step.workload.empty {
+                self.unusable = Some((Status::Unsupported, format!("{}: {reason}", step.workload.name)));
+            }
+            return self.without_result(step, Status::Unsupported, reason);
+        }
+        if result.truncated && step.workload.empty {
+            let (ops, seconds) = (result.ops, result.seconds);
+            let reason = format!(
+                "{} was cut short after {ops} operations in {seconds:.0} s, so the database that \
+                 this reads is not complete",
+                step.workload.name
+            );
+            self.unusable = Some((Status::Timeout, reason));
+        }
+        match step.role {
+            Role::Prepare => {}
+            Role::Debt { .. } => {
+                if let Some(cell) = self.cells.last_mut() {
+                    cell.debt = Some(Debt { seconds: result.seconds, bytes_written: result.bytes_written });
+                }
+            }
+            Role::Cell { section, cell } => {
+                let (status, reason) = if result.truncated {
+                    let reason =
+                        format!("cut short after {:.0} s; the rate is of {} operations", result.seconds, result.ops);
+                    (Status::Truncated, Some(reason))
+                } else {
+                    (Status::Ok, None)
+                };
+                self.cells.push(Attempted { section, cell, status, reason, debt: None, result: Some(result), series });
+            }
+        }
+    }
+
+    /// The program ended before it had a result for the step at a place; returns the place to go on at.
+    fn failed(&mut self, steps: &[Step], at: usize, status: Status, reason: String) -> usize {
+        // It failed while it ended.
+        let Some(step) = steps.get(at) else { return at };
+        if step.workload.writes {
+            self.unusable = Some((status, format!("{}: {reason}", step.workload.name)));
+        }
+        self.without_result(step, status, reason);
+        at + 1
+    }
+
+    fn without_result(&mut self, step: &Step, status: Status, reason: String) {
+        match step.role {
+            Role::Prepare => {}
+            Role::Debt { .. } => {
+                if let Some(cell) = self.cells.last_mut().filter(|cell| cell.status <= Status::Truncated) {
+                    let before = cell.reason.take().map_or_else(String::new, |before| format!("{before}; "));
+                    // A B-tree that was cut short has not done its background work, and that is no news.
+                    cell.reason = Some(format!("{before}the work put off was not measured: {reason}"));
+                }
+            }
+            Role::Cell { section, cell } => {
+                let reason = Some(reason);
+                let series = Vec::new();
+                self.cells.push(Attempted { section, cell, status, reason, debt: None, result: None, series });
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! How long a benchmark may take.
+
+use std::time::Duration;
+
+use crate::suite::{Settings, Step};
+
+/// For the self-test.
+pub(super) const SELF_TEST: Duration = Duration::from_secs(180);
+/// What makes a database for other cells may take so many times as long as what is only measured.
+const PATIENCE: f64 = 4.0;
+/// A program that takes so many times its limit, and `grace` more, does not look at the clock and is killed.
+const OVERRUN: f64 = 3.0;
+
+/// The limits of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Seconds for one benchmark; 0 for no limit.
+    pub(super) time_limit: f64,
+    /// Seconds for opening and closing a database.
+    pub(super) grace: f64,
+}
+
+impl Limits {
+    /// The limit that a step's program is told, in seconds; 0 for none.
+    pub(super) fn told(&self, step: &Step) -> f64 {
+        if step.workload.timed {
+            0.0
+        } else if step.patient {
+            self.time_limit * PATIENCE
+        } else {
+            self.time_limit
+        }
+    }
+
+    /// After which a step's program is killed.
+    pub(super) fn killed(&self, step: &Step, settings: &Settings) -> Option<Duration> {
+        if self.time_limit <= 0.0 {
+            return None;
+        }
+        let asked = if step.workload.timed {
+            settings.number("duration").unwrap_or(0.0) + self.time_limit
+        } else if step.workload.is_whole() {
+            // It cannot be cut short.
+            self.time_limit * PATIENCE * OVERRUN
+        } else {
+            self.told(step) * OVERRUN
+        };
+        Some(Duration::from_secs_f64(asked + self.grace))
+    }
+}

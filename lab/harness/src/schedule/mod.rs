@@ -1,0 +1,376 @@
+//! Runs everything that is planned: round by round, group by group, the engines in turn.
+//!
+//! 1. A measurement is on disk before the next group begins, so that an end at any moment loses at most one group of
+//!    one engine.
+//! 2. Nothing that an engine does ends the run: it becomes a cell with a reason. Only the files of the run itself and
+//!    the user end it.
+//! 3. The engines run one at a time, in an order that moves on by one place from group to group and round to round.
+
+mod attempt;
+mod limits;
+mod progress;
+mod space;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use std::{fs, io};
+
+use crate::engine::Ready;
+use crate::interrupt;
+use crate::process::{self, End};
+use crate::run::{Appender, Directory, Measurement, Measurements, Run, Status};
+use crate::selftest::Digests;
+use crate::suite::{Group, Plan, Role, Settings};
+use limits::Limits;
+use progress::Progress;
+pub use space::check;
+
+/// The directory of an engine's database begins with this.
+const DATABASE: &str = "lab-db-";
+/// Seconds for opening and closing a database, beyond the limits of benchmarks.
+const GRACE: f64 = 60.0;
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// Everything was done, or has its reason.
+    Complete,
+    /// The user ended it.
+    Interrupted,
+    /// The time that was given was used up.
+    OutOfTime,
+}
+
+/// A run in progress.
+#[derive(Debug)]
+pub struct Session<'a> {
+    /// What is run.
+    pub plan: &'a Plan,
+    /// By whom.
+    pub engines: Vec<Ready>,
+    /// Where the databases lie.
+    pub databases: PathBuf,
+    /// Seconds that the whole run may take.
+    pub budget: Option<f64>,
+    /// Seconds beyond its limit before an engine program is killed.
+    pub grace: f64,
+    directory: Directory,
+    appender: Appender,
+    run: Run,
+    measurements: Measurements,
+    began: Instant,
+}
+
+impl<'a> Session<'a> {
+    /// A session of `run` in `directory`, where `measurements` have been made already. Those that failed for a reason
+    /// that may be gone by now are tried again.
+    ///
+    /// # Errors
+    /// Names the file that cannot be written.
+    pub fn new(
+        plan: &'a Plan,
+        engines: Vec<Ready>,
+        directory: Directory,
+        run: Run,
+        mut measurements: Measurements,
+        databases: PathBuf,
+    ) -> Result<Self, String> {
+        measurements.retain(|measurement| match measurement.status {
+            Status::Ok | Status::Truncated | Status::Timeout | Status::Unsupported => true,
+            Status::Failed | Status::Missing | Status::Disqualified | Status::Skipped => false,
+        });
+        let logs = directory.path().join("logs");
+        fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
+        directory.write_run(&run)?;
+        let appender = directory.appender()?;
+        let began = Instant::now();
+        Ok(Session {
+            plan,
+            engines,
+            databases,
+            budget: None,
+            grace: GRACE,
+            directory,
+            appender,
+            run,
+            measurements,
+            began,
+        })
+    }
+
+    /// Runs what is left to do.
+    ///
+    /// # Errors
+    /// Names the file of the run that cannot be written; what was measured before stays.
+    pub fn run(&mut self) -> Result<Ended, String> {
+        let earlier = self.run.seconds;
+        let mut progress = Progress::new(self.work());
+        let ended = match self.self_tests(&progress)? {
+            Ended::Complete => self.rounds(&mut progress)?,
+            ended => ended,
+        };
+        progress.finish();
+        self.run.seconds = earlier + self.began.elapsed().as_secs_f64();
+        self.run.complete = ended == Ended::Complete;
+        self.directory.write_run(&self.run)?;
+        Ok(ended)
+    }
+
+    /// Groups that are still to do, each with its name.
+    fn work(&self) -> Vec<(u32, usize, usize)> {
+        let mut work = Vec::new();
+        for round in 0..self.run.rounds {
+            for group in 0..self.plan.groups.len() {
+                for engine in 0..self.engines.len() {
+                    if self.engines[engine].program.is_some() && !self.is_done(&self.plan.groups[group], engine, round)
+                    {
+                        work.push((round, group, engine));
+                    }
+                }
+            }
+        }
+        work
+    }
+
+    fn rounds(&mut self, progress: &mut Progress) -> Result<Ended, String> {
+        let plan = self.plan;
+        for round in 0..self.run.rounds {
+            for (place, group) in plan.groups.iter().enumerate() {
+                for turn in 0..self.engines.len() {
+                    let engine = (turn + place + round as usize) % self.engines.len();
+                    if self.is_done(group, engine, round) {
+                        continue;
+                    }
+                    if interrupt::requested() {
+                        return Ok(Ended::Interrupted);
+                    }
+                    if self.out_of_time() {
+                        self.give_up_rest()?;
+                        return Ok(Ended::OutOfTime);
+                    }
+                    if self.one(round, place, engine, progress)? == Ended::Interrupted {
+                        return Ok(Ended::Interrupted);
+                    }
+                }
+            }
+        }
+        Ok(Ended::Complete)
+    }
+
+    fn one(&mut self, round: u32, place: usize, engine: usize, progress: &mut Progress) -> Result<Ended, String> {
+        let group = &self.plan.groups[place];
+        let (status, reason) = {
+            let about = &self.engines[engine].about;
+            match (&about.missing, &about.disqualified) {
+                (Some(reason), _) => (Status::Missing, reason.clone()),
+                (None, Some(reason)) => (Status::Disqualified, reason.clone()),
+                (None, None) => return self.measure(round, place, engine, progress),
+            }
+        };
+        self.record_all(group, engine, round, status, &reason)?;
+        Ok(Ended::Complete)
+    }
+
+    fn measure(&mut self, round: u32, place: usize, engine: usize, progress: &mut Progress) -> Result<Ended, String> {
+        let group = &self.plan.groups[place];
+        let id = self.engines[engine].column.id.clone();
+        progress.begin(round, self.run.rounds, place, &group.name, &id);
+        let seed = self.run.seed + u64::from(round);
+        let database = self.database(&id);
+        remove(&database)?;
+        let limits = Limits { time_limit: self.run.time_limit, grace: self.grace };
+        if let Err(reason) = space::enough(group, &self.engines[engine].column.engine, self.run.num, &self.databases) {
+            self.record_all(group, engine, round, Status::Skipped, &reason)?;
+            progress.end("skipped");
+            return Ok(Ended::Complete);
+        }
+        let attempt = attempt::Attempt {
+            ready: &self.engines[engine],
+            group,
+            num: self.run.num,
+            seed,
+            limits,
+            database: &database,
+            log: &self.log(&id),
+        };
+        let (cells, interrupted) = attempt.run(&|benchmark| progress.doing(benchmark))?;
+        remove(&database)?;
+        let troubles = cells.iter().filter(|cell| cell.status > Status::Truncated).count();
+        for cell in cells {
+            let section = self.plan.sections[cell.section].id.clone();
+            self.record(Measurement {
+                section,
+                cell: cell.cell,
+                engine: id.clone(),
+                round,
+                status: cell.status,
+                reason: cell.reason,
+                debt: cell.debt,
+                result: cell.result,
+                series: cell.series,
+            })?;
+        }
+        progress.end(&match (interrupted, troubles) {
+            (true, _) => "interrupted".to_owned(),
+            (false, 0) => String::new(),
+            (false, troubles) => format!("{troubles} of its cells without a figure"),
+        });
+        Ok(if interrupted { Ended::Interrupted } else { Ended::Complete })
+    }
+
+    /// Tests every engine that is going to be measured; a wrong answer disqualifies it.
+    fn self_tests(&mut self, progress: &Progress) -> Result<Ended, String> {
+        let digests = Digests::of(self.run.seed);
+        for engine in 0..self.engines.len() {
+            let ready = &self.engines[engine];
+            let to_do = (0..self.run.rounds).any(|round| {
+                self.plan.groups.iter().any(|group| ready.program.is_some() && !self.is_done(group, engine, round))
+            });
+            if !to_do || ready.about.disqualified.is_some() {
+                continue;
+            }
+            let id = ready.column.id.clone();
+            progress.say(&format!("self-test of {id}"));
+            let database = self.database(&id);
+            remove(&database)?;
+            let verdict = self.self_test(&self.engines[engine], &digests, &database)?;
+            remove(&database)?;
+            match verdict {
+                Verdict::Right => {}
+                Verdict::Interrupted => return Ok(Ended::Interrupted),
+                Verdict::Wrong(reason) => {
+                    progress.note(&format!("{id} is DISQUALIFIED: {reason}"));
+                    self.engines[engine].about.disqualified = Some(reason.clone());
+                    if let Some(about) = self.run.engines.iter_mut().find(|about| about.id == id) {
+                        about.disqualified = Some(reason);
+                    }
+                }
+            }
+        }
+        self.directory.write_run(&self.run)?;
+        Ok(Ended::Complete)
+    }
+
+    fn self_test(&self, ready: &Ready, digests: &Digests, database: &Path) -> Result<Verdict, String> {
+        let Some(program) = &ready.program else { return Ok(Verdict::Right) };
+        let mut command = program.command();
+        command.args(Settings::default().flags(attempt::SELF_TEST_ENTRIES)).args([
+            "--benchmarks=selftest".to_owned(),
+            format!("--seed={}", self.run.seed),
+            format!("--db={}", database.display()),
+            "--json".to_owned(),
+        ]);
+        let limit = limits::SELF_TEST;
+        let log = self.log(&ready.column.id);
+        let outcome = process::run(command, &["selftest"], &[Some(limit)], &log, &mut |_| {})?;
+        let answer = outcome.results.first().map(|(result, _)| result);
+        Ok(match (outcome.end, answer) {
+            (End::Interrupted, _) => Verdict::Interrupted,
+            (End::Failed(reason) | End::Timeout(reason), None) => Verdict::Wrong(format!("self-test: {reason}")),
+            (_, Some(result)) => match (&result.digest, &result.unsupported) {
+                (Some(digest), _) if digests.accepts(digest, &ready.about.limits) => Verdict::Right,
+                (Some(digest), _) => Verdict::Wrong(format!(
+                    "wrong answers in the self-test: its digest is {digest}, that of the model {}",
+                    digests.exact
+                )),
+                // What cannot be scanned in order cannot be tested like this, and says so.
+                (None, Some(_)) => Verdict::Right,
+                (None, None) => Verdict::Wrong("it reports no digest of the self-test".to_owned()),
+            },
+            (End::Complete, None) => Verdict::Wrong("it reports no self-test".to_owned()),
+        })
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.budget.is_some_and(|budget| self.began.elapsed().as_secs_f64() > budget)
+    }
+
+    fn give_up_rest(&mut self) -> Result<(), String> {
+        let plan = self.plan;
+        for round in 0..self.run.rounds {
+            for group in &plan.groups {
+                for engine in 0..self.engines.len() {
+                    if !self.is_done(group, engine, round) {
+                        self.record_all(
+                            group,
+                            engine,
+                            round,
+                            Status::Skipped,
+                            "the time given to the run was used up",
+                        )?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all cells of a group have an outcome.
+    fn is_done(&self, group: &Group, engine: usize, round: u32) -> bool {
+        let id = &self.engines[engine].column.id;
+        cells(group)
+            .all(|(section, cell)| self.measurements.get(&self.plan.sections[section].id, cell, id, round).is_some())
+    }
+
+    fn record_all(
+        &mut self,
+        group: &Group,
+        engine: usize,
+        round: u32,
+        status: Status,
+        reason: &str,
+    ) -> Result<(), String> {
+        let id = self.engines[engine].column.id.clone();
+        for (section, cell) in cells(group) {
+            let section = self.plan.sections[section].id.clone();
+            let reason = Some(reason.to_owned());
+            let engine = id.clone();
+            self.record(Measurement {
+                section,
+                cell,
+                engine,
+                round,
+                status,
+                reason,
+                debt: None,
+                result: None,
+                series: Vec::new(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, measurement: Measurement) -> Result<(), String> {
+        self.appender.append(&measurement)?;
+        self.measurements.add(measurement);
+        Ok(())
+    }
+
+    fn database(&self, id: &str) -> PathBuf {
+        self.databases.join(format!("{DATABASE}{id}"))
+    }
+
+    fn log(&self, id: &str) -> PathBuf {
+        self.directory.path().join("logs").join(format!("{id}.txt"))
+    }
+}
+
+enum Verdict {
+    Right,
+    Wrong(String),
+    Interrupted,
+}
+
+fn cells(group: &Group) -> impl Iterator<Item = (usize, usize)> {
+    group.steps.iter().filter_map(|step| match step.role {
+        Role::Cell { section, cell } => Some((section, cell)),
+        Role::Prepare | Role::Debt { .. } => None,
+    })
+}
+
+fn remove(dir: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(format!("{}: {e}", dir.display())),
+        _ => Ok(()),
+    }
+}

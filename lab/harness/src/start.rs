@@ -1,0 +1,282 @@
+//! `lab run`: from the command line to a session, and from its end to the report.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use lab_harness::engine::{Column, Engines, Ready};
+use lab_harness::interrupt;
+use lab_harness::machine;
+use lab_harness::overview;
+use lab_harness::report;
+use lab_harness::run::{Directory, Measurements, Run, SCHEMA};
+use lab_harness::schedule::{self, Ended, Session};
+use lab_harness::suite::{self, Form, Plan, Scale, Suite};
+
+use crate::arguments::RunArguments;
+
+/// The first seed, if no other is asked for: LevelDB's db_bench begins with it.
+const SEED: u64 = 301;
+/// Bytes of memory that are used once before a run, for each entry.
+const TOUCHED: u64 = 512;
+/// Sections that are scaled to the machine use at most this much of the memory that is available.
+const MEMORY_SHARE: f64 = 0.5;
+
+pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, String> {
+    let suite = find_suite(lab, &arguments.suite)?;
+    interrupt::install()?;
+    let directory = Directory::new(&out_dir(lab, arguments, &suite));
+    let earlier = match (arguments.resume, directory.holds_a_run()) {
+        (true, _) => Some(directory.read()?),
+        (false, true) => {
+            let place = directory.path().display();
+            return Err(format!("{place}: there is a run here already; --resume goes on with it"));
+        }
+        (false, false) => None,
+    };
+    let form = form(&suite, arguments, earlier.as_ref().map(|(run, _)| run))?;
+    let memory = scale_to_memory(&suite, &form);
+    let plan = Plan::of(&suite, &form, &memory, &arguments.sections)?;
+    let engines = Engines::find(lab, &cache_dir(lab))?;
+    let columns = columns(&engines, &suite, arguments, form.short)?;
+
+    let databases = arguments.db.clone().unwrap_or_else(|| directory.path().join("DB"));
+    for dir in [directory.path(), &databases] {
+        fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        writable(dir)?;
+    }
+    let databases = databases.canonicalize().map_err(|e| format!("{}: {e}", databases.display()))?;
+    schedule::check(&plan, form.num, &databases)?;
+
+    let ready = prepare(&engines, &columns);
+    if ready.iter().all(|ready| ready.program.is_none()) {
+        return Err("none of the engines can be run".to_owned());
+    }
+    let (run, measurements) = match earlier {
+        Some((run, measurements)) => (continued(run, &suite, &form, &plan, arguments, &ready)?, measurements),
+        None => (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new()),
+    };
+    machine::touch_memory(form.num.saturating_mul(TOUCHED));
+    let mut session = Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
+    session.budget = arguments.budget.map(|minutes| minutes * 60.0);
+    session.grace = arguments.grace;
+    let ended = session.run();
+    // Only if nothing is left in it.
+    let _ = fs::remove_dir(&databases);
+    finish(&directory, ended)
+}
+
+/// Writes the report of what there is, whatever has happened.
+fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCode, String> {
+    let (run, measurements) = directory.read()?;
+    let written = report::write(&run, &measurements, directory.path());
+    print!("{}", overview::text(&run, &measurements));
+    let place = directory.path().display();
+    match ended {
+        Err(problem) => {
+            return Err(format!(
+                "{problem}\nlab: ended early; what was measured is in {place}, --resume goes on with it"
+            ));
+        }
+        Ok(Ended::Interrupted) => println!("\ninterrupted; go on with --resume --out {place}"),
+        Ok(Ended::OutOfTime) => println!("\nthe time was used up; go on with --resume --out {place}"),
+        Ok(Ended::Complete) => {}
+    }
+    written?;
+    println!("\nreport: {}", directory.path().join("report.html").display());
+    Ok(if ended == Ok(Ended::Interrupted) { ExitCode::from(interrupt::STATUS) } else { ExitCode::SUCCESS })
+}
+
+fn find_suite(lab: &Path, name: &str) -> Result<Suite, String> {
+    let mut suites = suite::load_all(&lab.join("suites"))?;
+    match suites.iter().position(|suite| suite.name == name) {
+        Some(place) => Ok(suites.swap_remove(place)),
+        None => {
+            let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
+            Err(format!("there is no suite {name:?}, only {}", names.join(", ")))
+        }
+    }
+}
+
+/// Where results go unless it is said: beside what the rest of the project builds.
+fn out_root(lab: &Path) -> PathBuf {
+    lab.parent().unwrap_or(Path::new(".")).join("out/lab")
+}
+
+/// Where engine programs are built.
+pub(crate) fn cache_dir(lab: &Path) -> PathBuf {
+    out_root(lab).join("engines")
+}
+
+fn out_dir(lab: &Path, arguments: &RunArguments, suite: &Suite) -> PathBuf {
+    let dated = || out_root(lab).join(format!("{}-{}", suite.name, machine::now("+%Y%m%d-%H%M%S")));
+    arguments.out.clone().unwrap_or_else(dated)
+}
+
+/// The form that is asked for; that of the earlier run, if there is one.
+fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Result<Form, String> {
+    let short = earlier.map_or(arguments.short, |run| run.short);
+    let mut form = if short { Form::short(suite) } else { Form::full(suite) };
+    if let Some(run) = earlier {
+        form = Form { num: run.num, rounds: run.rounds, time_limit: run.time_limit, duration: run.duration, short };
+    }
+    let asked = Form {
+        num: arguments.num.or(arguments.items).unwrap_or(form.num),
+        rounds: arguments.reps.unwrap_or(form.rounds),
+        time_limit: arguments.time_limit.unwrap_or(form.time_limit),
+        duration: arguments.minutes.map_or(form.duration, |minutes| minutes * 60.0),
+        short,
+    };
+    if asked.num == 0 || asked.rounds == 0 {
+        return Err("--num, --items and --reps must be at least 1".to_owned());
+    }
+    if [asked.time_limit, asked.duration, arguments.grace].iter().any(|seconds| !(0.0..1e8).contains(seconds)) {
+        return Err("--time-limit and --minutes must not be negative, nor years long".to_owned());
+    }
+    // More rounds may be added to a run; everything else has to be as it was.
+    if let Some(run) = earlier {
+        let same = Form { rounds: form.rounds, ..asked.clone() } == form
+            && arguments.seed.is_none_or(|seed| seed == run.seed)
+            && asked.rounds >= run.rounds;
+        if !same {
+            return Err(format!(
+                "the run there has {} entries, {} rounds, a limit of {} s and seed {}; --resume cannot change that, \
+                 except for more rounds",
+                run.num, run.rounds, run.time_limit, run.seed
+            ));
+        }
+    }
+    Ok(asked)
+}
+
+/// How far the scaled sections shrink to fit into the memory of this machine.
+fn scale_to_memory(suite: &Suite, form: &Form) -> Scale {
+    let wanted = suite.memory as f64 * form.num as f64 / suite.num as f64;
+    let available = machine::available_memory() as f64 * MEMORY_SHARE;
+    if wanted <= available || available <= 0.0 {
+        return Scale::NONE;
+    }
+    // Rounded, so that a run can be resumed when a little more or less is available.
+    Scale { memory: (available / wanted * 10.0).floor().max(1.0) / 10.0 }
+}
+
+fn columns(engines: &Engines, suite: &Suite, arguments: &RunArguments, short: bool) -> Result<Vec<Column>, String> {
+    if !arguments.engines.is_empty() {
+        return engines.select(&arguments.engines, false);
+    }
+    let ids = if short && !suite.short.engines.is_empty() { &suite.short.engines } else { &suite.engines };
+    let columns = engines.select(ids, true)?;
+    if columns.is_empty() {
+        return engines.select(&["all".to_owned()], false);
+    }
+    Ok(columns)
+}
+
+fn prepare(engines: &Engines, columns: &[Column]) -> Vec<Ready> {
+    let mut ready = Vec::new();
+    for column in columns {
+        let mut one = engines.prepare(column);
+        match &one.about.missing {
+            Some(reason) => eprintln!("{}: NOT RUN: {reason}", column.id),
+            None => eprintln!("{}: {} {}", column.id, one.about.title, one.about.version),
+        }
+        if one.about.is_terrace()
+            && one.program.is_some()
+            && let Some(commit) = commit()
+        {
+            one.about.version = format!("{} ({commit})", one.about.version);
+        }
+        ready.push(one);
+    }
+    ready
+}
+
+/// The commit of Terrace that is measured.
+fn commit() -> Option<String> {
+    let harness = env!("CARGO_MANIFEST_DIR");
+    let output = Command::new("git").args(["-C", harness, "describe", "--always", "--dirty"]).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+fn described(
+    suite: &Suite,
+    form: &Form,
+    plan: &Plan,
+    arguments: &RunArguments,
+    ready: &[Ready],
+    databases: &Path,
+) -> Run {
+    let mut notes = suite.notes.clone();
+    if form.short {
+        notes.push(format!("The short form of the suite: {} entries, {} rounds.", form.num, form.rounds));
+    } else if form.num != suite.num {
+        notes.push(format!("{} entries; the suite as its source has it has {}.", form.num, suite.num));
+    }
+    if !arguments.sections.is_empty() {
+        notes.push(format!("Only a part of the suite: {}.", arguments.sections.join(", ")));
+    }
+    notes.extend(plan.notes.clone());
+    let words = env::args().skip(1).collect::<Vec<_>>().join(" ");
+    Run {
+        schema: SCHEMA,
+        suite: suite.name.clone(),
+        title: suite.title.clone(),
+        source: suite.source.clone(),
+        command: format!("lab {words}"),
+        began: machine::now("+%Y-%m-%dT%H:%M:%SZ"),
+        seconds: 0.0,
+        complete: false,
+        num: form.num,
+        rounds: form.rounds,
+        seed: arguments.seed.unwrap_or(SEED),
+        time_limit: form.time_limit,
+        duration: form.duration,
+        short: form.short,
+        figure: suite.figure,
+        notes,
+        machine: machine::here(databases),
+        engines: ready.iter().map(|ready| ready.about.clone()).collect(),
+        sections: plan.sections.clone(),
+    }
+}
+
+/// The description of a run that goes on.
+fn continued(
+    mut run: Run,
+    suite: &Suite,
+    form: &Form,
+    plan: &Plan,
+    arguments: &RunArguments,
+    ready: &[Ready],
+) -> Result<Run, String> {
+    if run.suite != suite.name {
+        return Err(format!("the run there is of the suite {}, not {}", run.suite, suite.name));
+    }
+    if run.sections != plan.sections {
+        let hint = if arguments.sections.is_empty() { "" } else { ", or --sections is not what it was" };
+        return Err(format!("cannot resume: the suite has changed since that run began{hint}"));
+    }
+    run.rounds = form.rounds;
+    run.complete = false;
+    for ready in ready {
+        match run.engines.iter_mut().find(|engine| engine.id == ready.about.id) {
+            Some(engine) if engine.version != ready.about.version && engine.missing.is_none() => {
+                let (id, old, new) = (&engine.id, &engine.version, &ready.about.version);
+                run.notes.push(format!("{id} was {old:?} when the run began and {new:?} when it went on."));
+                *engine = ready.about.clone();
+            }
+            Some(engine) => *engine = ready.about.clone(),
+            None => run.engines.push(ready.about.clone()),
+        }
+    }
+    Ok(run)
+}
+
+/// Whether files can be written here, found out before anything is run.
+fn writable(dir: &Path) -> Result<(), String> {
+    let probe = dir.join(".lab-writable");
+    fs::write(&probe, b"")
+        .and_then(|()| fs::remove_file(&probe))
+        .map_err(|e| format!("{}: cannot write here: {e}", dir.display()))
+}

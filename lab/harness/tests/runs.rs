@@ -1,0 +1,130 @@
+//! Whole runs with engines that only pretend: what is run, in which order, and what is left on disk.
+
+mod common;
+
+use std::fs;
+
+use common::{CELLS, Lab, refused, stdout, succeeded};
+use lab_harness::run::{Debt, Status};
+
+#[test]
+fn a_run_is_complete_and_in_turns() {
+    let lab = Lab::with(&["fast"]);
+    let output = lab.run(&[]);
+    succeeded(&output);
+    let text = stdout(&output);
+    assert!(text.contains("report.html") && text.contains("0.50") && text.contains("fake-fast"), "{text}");
+
+    let (run, measurements) = lab.results();
+    assert!(run.complete && run.rounds == 2 && run.seconds > 0.0);
+    let ids: Vec<&str> = run.engines.iter().map(|engine| engine.id.as_str()).collect();
+    assert_eq!(ids, ["terrace", "fake-fast"]);
+    assert_eq!(measurements.iter().count(), CELLS * 2 * 2);
+    assert!(measurements.iter().all(|m| m.status == Status::Ok && m.reason.is_none()));
+    let write = measurements.get("writes", 1, "terrace", 1).expect("measured");
+    assert_eq!(write.debt, Some(Debt { seconds: 0.5, bytes_written: 7 }));
+    let read = measurements.get("reads", 0, "terrace", 1).expect("measured");
+    assert_eq!(read.debt, None);
+    let fill = measurements.get("fills", 0, "fake-fast", 0).expect("measured");
+    assert_eq!(fill.series.len(), 1);
+
+    // Tested before anything is measured; then in turns, the other one first in the next group and round.
+    let group = |name| {
+        [
+            format!("{name} fillrandom waitcompact"),
+            format!("{name} overwrite waitcompact"),
+            format!("{name} readseq"),
+            format!("{name} readrandom"),
+            format!("{name} readrandom"),
+        ]
+    };
+    let fills = |name| vec![format!("{name} fillseq waitcompact")];
+    let (own, other) = ("terrace", "fast");
+    let mut expected = vec![format!("{own} selftest"), format!("{other} selftest")];
+    expected.extend(group(own).into_iter().chain(group(other)).chain(fills(other)).chain(fills(own)));
+    expected.extend(group(other).into_iter().chain(group(own)).chain(fills(own)).chain(fills(other)));
+    assert_eq!(lab.trace(), expected);
+    assert!(!lab.out().join("DB").exists(), "databases are removed");
+    assert!(lab.out().join("logs/fake-fast.txt").exists());
+}
+
+#[test]
+fn a_part_of_a_suite() {
+    let lab = Lab::new();
+    succeeded(&lab.run(&["--sections", "reads", "--reps", "1", "--num", "50"]));
+    let (run, measurements) = lab.results();
+    let sections: Vec<&str> = run.sections.iter().map(|section| section.id.as_str()).collect();
+    assert_eq!(sections, ["reads"]);
+    assert_eq!((run.num, measurements.iter().count()), (50, 3));
+    // What is read has to be written all the same.
+    assert_eq!(lab.trace()[1], "terrace fillrandom waitcompact overwrite waitcompact");
+}
+
+#[test]
+fn resuming_measures_what_is_left() {
+    let lab = Lab::with(&["fast"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    let before = lab.results().1;
+    let calls = lab.trace().len();
+    // Nothing is left.
+    succeeded(&lab.run(&["--resume"]));
+    assert_eq!(lab.trace().len(), calls);
+    assert_eq!(lab.results().1, before);
+    // One more round.
+    succeeded(&lab.run(&["--resume", "--reps", "2"]));
+    let (run, after) = lab.results();
+    assert_eq!((run.rounds, after.iter().count()), (2, CELLS * 4));
+    assert!(before.iter().all(|m| after.get(&m.section, m.cell, &m.engine, m.round) == Some(m)));
+    // A last line without its end was never finished: its cell is measured again.
+    let path = lab.out().join("measurements.jsonl");
+    let text = fs::read_to_string(&path).expect("read");
+    fs::write(&path, &text[..text.len() - 20]).expect("write");
+    succeeded(&lab.run(&["--resume"]));
+    assert_eq!(lab.results().1.iter().count(), CELLS * 4);
+    assert!(lab.results().0.complete);
+}
+
+#[test]
+fn reports_are_written_anew_and_pooled() {
+    let lab = Lab::with(&["fast"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    let first = lab.out_text();
+    succeeded(&lab.lab(&["report", &first]));
+    let second = lab.root().join("second").display().to_string();
+    succeeded(&lab.lab(&["run", "tiny", "--reps", "2", "--out", &second]));
+    refused(&lab.lab(&["report", &first, &second]), &["--out"]);
+    let pooled = lab.root().join("pooled").display().to_string();
+    succeeded(&lab.lab(&["report", &first, &second, "--out", &pooled]));
+    let (run, measurements) = lab_harness::run::Directory::new(pooled.as_ref()).read().expect("a run");
+    assert_eq!((run.rounds, measurements.iter().count()), (3, CELLS * 2 * 3));
+}
+
+#[test]
+fn comparing_two_runs() {
+    let lab = Lab::with(&["fast"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    let second = lab.root().join("second").display().to_string();
+    succeeded(&lab.lab(&["run", "tiny", "--reps", "1", "--num", "500", "--out", &second]));
+    let output = lab.lab(&["compare", &lab.out_text(), &second]);
+    succeeded(&output);
+    let text = stdout(&output);
+    assert!(text.contains("different: entries: 1000, then 500") && text.contains("6 of 6 ratios within 10%"), "{text}");
+    let output = lab.lab(&["compare", "--json", &lab.out_text(), &second]);
+    succeeded(&output);
+    let json: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(json["cells"].as_array().map(Vec::len), Some(CELLS * 2));
+    assert_eq!(json["engines"][0]["ratio"], 1.0);
+}
+
+#[test]
+fn the_list_has_suites_sections_engines_and_what_they_lack() {
+    let lab = Lab::with(&["fast"]);
+    lab.engine("gone", "missing = 'nobody has it'");
+    lab.engine("unbuilt", "sources = ['a.cc']\nprobe = 'no/such/header.h'\npackages = ['libnosuch-dev']");
+    let output = lab.lab(&["list"]);
+    succeeded(&output);
+    let text = stdout(&output);
+    for words in ["tiny", "reads", "fake-fast", "can be run", "nobody has it", "apt-get install libnosuch-dev"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}

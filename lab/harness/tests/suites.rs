@@ -1,0 +1,123 @@
+//! The suites of the lab, as they are planned. Nothing is run here.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use lab_harness::run::{Chart, Figure};
+use lab_harness::suite::{Form, Plan, Role, Scale, Suite, load_all};
+
+fn suites() -> Vec<Suite> {
+    load_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites")).expect("suites")
+}
+
+fn suite(name: &str) -> Suite {
+    suites().into_iter().find(|suite| suite.name == name).unwrap_or_else(|| panic!("no suite {name}"))
+}
+
+fn full(suite: &Suite) -> Plan {
+    Plan::of(suite, &Form::full(suite), &Scale::NONE, &[]).expect("a plan")
+}
+
+fn flags(plan: &Plan, section: &str, cell: usize, engine: &str, num: u64) -> Vec<String> {
+    let place = plan.sections.iter().position(|one| one.id == section).expect("a section");
+    let role = Role::Cell { section: place, cell };
+    let mut steps = plan.groups.iter().flat_map(|group| &group.steps);
+    steps.find(|step| step.role == role).expect("a step").settings(engine).flags(num)
+}
+
+#[test]
+fn all_suites_can_be_planned_in_every_form() {
+    let suites = suites();
+    let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
+    let expected =
+        ["bangdb-2012", "basho-2011", "configurations", "leveldb-2011", "modern", "steering", "wiredtiger-2012"];
+    assert_eq!(names, expected);
+    for suite in &suites {
+        for form in [Form::full(suite), Form::short(suite)] {
+            let plan = Plan::of(suite, &form, &Scale { memory: 0.3 }, &[]).expect(&suite.name);
+            // Every cell is measured once.
+            let steps = || plan.groups.iter().flat_map(|group| &group.steps);
+            let cells: usize = plan.sections.iter().map(|section| section.cells.len()).sum();
+            assert_eq!(steps().filter(|step| matches!(step.role, Role::Cell { .. })).count(), cells, "{}", suite.name);
+            for section in &plan.sections {
+                let unique: BTreeSet<String> = section.cells.iter().map(|cell| format!("{cell:?}")).collect();
+                assert_eq!(unique.len(), section.cells.len(), "{} {}", suite.name, section.id);
+                assert!(section.chart != Chart::Threads || section.cells.iter().all(|cell| cell.x.is_some()));
+                assert!(section.chart != Chart::Settings || section.cells.iter().all(|cell| cell.setting.is_some()));
+            }
+        }
+        // Any section can be run alone.
+        for section in &full(suite).sections {
+            let only = [section.id.clone()];
+            let plan = Plan::of(suite, &Form::full(suite), &Scale::NONE, &only).expect(&suite.name);
+            assert_eq!((plan.sections.len(), &plan.sections[0]), (1, section));
+        }
+    }
+}
+
+#[test]
+fn the_comparison_of_2011() {
+    let plan = full(&suite("leveldb-2011"));
+    let published: usize = plan.sections.iter().map(|section| section.published.len()).sum();
+    // 3 engines in 18 cells; TreeDB has no batches.
+    assert_eq!(published, 3 * 18 - 2);
+    let baseline = flags(&plan, "1-baseline", 1, "leveldb", 1_000_000);
+    assert_eq!(
+        baseline[..4],
+        ["--num=1000000", "--reads=1000000", "--cache_size=2097152", "--write_buffer_size=2097152"]
+    );
+    // Read on the baseline's database, with the section's own memory.
+    let larger = flags(&plan, "3a-larger-caches", 1, "leveldb", 1_000_000);
+    assert!(larger.contains(&"--cache_size=125829120".to_owned()), "{larger:?}");
+    assert!(flags(&plan, "3b-reads-no-compression", 0, "leveldb", 1).contains(&"--compression=none".to_owned()));
+    // What makes a database for other cells has more time.
+    let patient = |group: usize, step: usize| plan.groups[group].steps[step].patient;
+    assert!(!patient(0, 0) && patient(1, 0) && !patient(1, 2));
+}
+
+#[test]
+fn five_runs_without_the_extremes() {
+    let suite = suite("wiredtiger-2012");
+    assert_eq!((suite.rounds, suite.figure), (5, Figure::MeanWithoutExtremes));
+    assert!(full(&suite).sections.iter().all(|section| section.published.iter().all(|p| p.relative_to.is_some())));
+}
+
+#[test]
+fn memory_and_data_shrink_together() {
+    let suite = suite("bangdb-2012");
+    let plan = Plan::of(&suite, &Form::full(&suite), &Scale { memory: 0.5 }, &[]).expect("a plan");
+    let overflow = flags(&plan, "b-overflow", 6, "leveldb", suite.num);
+    for flag in ["--num=6000000", "--cache_size=536870912", "--write_buffer_size=268435456", "--threads=1"] {
+        assert!(overflow.contains(&flag.to_owned()), "{flag}: {overflow:?}");
+    }
+    assert!(flags(&plan, "b-overflow", 6, "bdb", suite.num).contains(&"--threads=4".to_owned()));
+    assert!(plan.notes.iter().any(|note| note.contains("50.0%")), "{:?}", plan.notes);
+    // So do entries: of a tenth of them a tenth of the memory.
+    let tenth = Form { num: suite.num / 10, ..Form::full(&suite) };
+    let plan = Plan::of(&suite, &tenth, &Scale::NONE, &[]).expect("a plan");
+    let overflow = flags(&plan, "b-overflow", 6, "leveldb", tenth.num);
+    assert!(overflow.contains(&"--num=1200000".to_owned()) && overflow.contains(&"--cache_size=107374182".to_owned()));
+}
+
+#[test]
+fn steady_load_runs_for_its_time() {
+    let suite = suite("basho-2011");
+    let form = Form { duration: 600.0, num: 10_000_000, ..Form::full(&suite) };
+    let plan = Plan::of(&suite, &form, &Scale::NONE, &[]).expect("a plan");
+    let reads = flags(&plan, "2-reads", 0, "innodb", form.num);
+    for flag in ["--num=10000000", "--duration=600.0", "--interval=1.0", "--threads=4"] {
+        assert!(reads.contains(&flag.to_owned()), "{flag}: {reads:?}");
+    }
+    // A full hour is drawn in as many points.
+    let plan = full(&suite);
+    assert!(flags(&plan, "2-reads", 0, "innodb", 1).contains(&"--interval=6.0".to_owned()));
+}
+
+#[test]
+fn the_steering_table_has_every_workload_three_times() {
+    let plan = full(&suite("steering"));
+    for section in &plan.sections {
+        let cells: BTreeSet<&str> = section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
+        assert_eq!((section.cells.len(), cells.len()), (18, 18), "{}", section.id);
+    }
+}

@@ -1,0 +1,210 @@
+//! What goes wrong: each time a clear message, a status that says so, and nothing lost.
+
+mod common;
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{CELLS, Lab, refused, stderr, succeeded};
+use lab_harness::run::Status;
+
+#[test]
+fn what_does_not_exist_is_answered_with_what_does() {
+    let lab = Lab::with(&["fast"]);
+    refused(&lab.lab(&["run", "huge"]), &["\"huge\"", "tiny"]);
+    refused(&lab.run(&["--engines", "oracle"]), &["\"oracle\"", "terrace, fake-fast"]);
+    refused(&lab.run(&["--sections", "deletes"]), &["\"deletes\"", "writes, reads, fills"]);
+    refused(&lab.run(&["--reps", "0"]), &["--reps"]);
+    refused(&lab.run(&["--time-limit=-1"]), &["--time-limit"]);
+    refused(&lab.lab(&["report", "/nonexistent"]), &["/nonexistent", "there is no run here"]);
+    assert!(lab.trace().is_empty(), "nothing was run");
+}
+
+#[test]
+fn no_space_is_found_before_anything_is_run() {
+    let lab = Lab::new();
+    refused(&lab.run(&["--num", "1000000000000"]), &["no space", "wants up to"]);
+    assert!(lab.trace().is_empty());
+}
+
+#[test]
+fn not_enough_memory_is_found_before_anything_is_run() {
+    let lab = Lab::new();
+    let path = lab.dir().join("suites/tiny.toml");
+    let suite = fs::read_to_string(&path).expect("read");
+    fs::write(&path, suite.replace("1 MiB", "4096 GiB")).expect("write");
+    refused(&lab.run(&[]), &["not enough memory", "are available"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let lab = Lab::new();
+    let file = lab.root().join("file");
+    fs::write(&file, "mine").expect("write");
+    let below = file.join("run").display().to_string();
+    refused(&lab.lab(&["run", "tiny", "--out", &below]), &[&below]);
+    refused(&lab.run(&["--db", &below]), &[&below]);
+    // Where even root may not write.
+    refused(&lab.lab(&["run", "tiny", "--out", "/proc/self"]), &["/proc/self"]);
+    assert_eq!(fs::read_to_string(&file).expect("read"), "mine");
+    assert!(lab.trace().is_empty());
+}
+
+#[test]
+fn a_missing_library_is_a_column_with_a_reason() {
+    let lab = Lab::new();
+    lab.engine(
+        "fake",
+        "sources = ['a.cc']\nprobe = 'no/such/header.h'\npackages = ['libnosuch-dev']\nvariants = ['x']",
+    );
+    lab.engine("gone", "missing = 'nobody has it'");
+    lab.engine("broken", "sources = ['a.cc']");
+    fs::write(lab.dir().join("engines/broken/a.cc"), "int main() { return nothing; }").expect("write");
+    succeeded(&lab.run(&["--reps", "1"]));
+    let (run, measurements) = lab.results();
+    assert_eq!(measurements.iter().count(), CELLS * 4);
+    let (status, reason) = lab.cell("x", "reads", 2);
+    assert_eq!(status, Status::Missing);
+    assert!(reason.contains("apt-get install libnosuch-dev"), "{reason}");
+    let missing = |id: &str| run.engine(id).and_then(|engine| engine.missing.clone()).unwrap_or_default();
+    assert_eq!(missing("gone"), "nobody has it");
+    assert!(
+        missing("broken").contains("does not build") && missing("broken").contains("nothing"),
+        "{}",
+        missing("broken")
+    );
+    assert!(run.complete);
+}
+
+#[test]
+fn an_engine_that_fails_is_a_cell_that_says_so() {
+    let lab = Lab::with(&["crash", "killed", "junk", "silent", "crashread", "cannot", "short"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    let failed = |variant, words: &str| {
+        let (status, reason) = lab.cell(variant, "writes", 1);
+        assert_eq!(status, Status::Failed, "{variant}");
+        assert!(reason.contains(words), "{variant}: {reason}");
+        // What reads that database has no figure either, for the same reason; another database is not concerned.
+        let (status, reason) = lab.cell(variant, "reads", 1);
+        assert_eq!(status, Status::Failed, "{variant}");
+        assert!(reason.contains("overwrite") && reason.contains(words), "{variant}: {reason}");
+        assert_eq!(lab.cell(variant, "writes", 0).0, Status::Ok, "{variant}");
+        assert_eq!(lab.cell(variant, "fills", 0).0, Status::Ok, "{variant}");
+    };
+    failed("crash", "ended with status 3: the tree is on fire");
+    failed("killed", "killed by signal 9");
+    failed("junk", "printed what is not a result");
+    failed("silent", "ended without a result");
+    // A reader that fails leaves the database as it was.
+    assert_eq!(lab.cell("crashread", "reads", 0).0, Status::Failed);
+    assert_eq!(lab.cell("crashread", "reads", 1).0, Status::Ok);
+    assert_eq!(lab.cell("cannot", "reads", 0), (Status::Unsupported, "it keeps no order".to_owned()));
+    assert_eq!(lab.cell("cannot", "reads", 1).0, Status::Ok);
+    // A database that was not filled to the end is not read.
+    assert_eq!(lab.cell("short", "writes", 0).0, Status::Truncated);
+    let (status, reason) = lab.cell("short", "reads", 2);
+    assert!(status == Status::Timeout && reason.contains("not complete"), "{reason}");
+    assert!(lab.results().0.complete);
+
+    // Only what failed is tried again.
+    let calls = lab.trace().len();
+    succeeded(&lab.run(&["--resume"]));
+    let again = lab.trace().split_off(calls);
+    assert!(again.iter().all(|call| !["terrace", "short", "cannot"].iter().any(|fine| call.starts_with(fine))));
+    assert!(again.iter().any(|call| call.starts_with("crash ")), "{again:?}");
+}
+
+#[test]
+fn an_engine_that_hangs_is_killed() {
+    let lab = Lab::with(&["hang"]);
+    let began = Instant::now();
+    succeeded(&lab.run(&["--reps", "1", "--time-limit", "0.1"]));
+    assert!(began.elapsed() < Duration::from_secs(300));
+    let (status, reason) = lab.cell("hang", "writes", 1);
+    assert!(status == Status::Timeout && reason.contains("killed after"), "{reason}");
+    assert_eq!(lab.cell("hang", "fills", 0).0, Status::Ok);
+}
+
+#[test]
+fn a_wrong_answer_disqualifies() {
+    let lab = Lab::with(&["wrong", "fast"]);
+    let output = lab.run(&["--reps", "1"]);
+    succeeded(&output);
+    assert!(stderr(&output).contains("fake-wrong is DISQUALIFIED"), "{}", stderr(&output));
+    let (status, reason) = lab.cell("wrong", "writes", 0);
+    assert!(status == Status::Disqualified && reason.contains("0000000000000000"), "{reason}");
+    assert!(lab.trace().iter().all(|call| !call.starts_with("wrong ") || call == "wrong selftest"));
+    assert_eq!(lab.cell("fast", "writes", 0).0, Status::Ok);
+}
+
+#[test]
+fn earlier_results_are_never_overwritten() {
+    let lab = Lab::new();
+    succeeded(&lab.run(&["--reps", "1"]));
+    let path = lab.out().join("measurements.jsonl");
+    let before = fs::read(&path).expect("read");
+    refused(&lab.run(&[]), &["there is a run here already", "--resume"]);
+    refused(&lab.run(&["--resume", "--num", "7"]), &["1000 entries"]);
+    refused(&lab.run(&["--resume", "--sections", "fills"]), &["--sections"]);
+    assert_eq!(fs::read(&path).expect("read"), before);
+
+    // A broken line in the middle names itself, and the file stays as it is.
+    let mut lines: Vec<String> = String::from_utf8(before).expect("text").lines().map(str::to_owned).collect();
+    lines[2] = lines[2].replace("\"status\"", "\"state\"");
+    let broken = lines.join("\n") + "\n";
+    fs::write(&path, &broken).expect("write");
+    for arguments in [vec!["--resume"], vec!["--resume", "--reps", "2"]] {
+        refused(&lab.run(&arguments), &["measurements.jsonl, line 3"]);
+    }
+    refused(&lab.lab(&["report", &lab.out_text()]), &["measurements.jsonl, line 3"]);
+    assert_eq!(fs::read_to_string(&path).expect("read"), broken);
+
+    for (text, words) in [("", "not a run"), ("{}", "no schema"), (r#"{"schema":9}"#, "schema 9")] {
+        fs::write(lab.out().join("run.json"), text).expect("write");
+        refused(&lab.run(&["--resume"]), &["run.json", words]);
+    }
+    refused(&lab.lab(&["run", "tiny", "--resume", "--out", "/nonexistent"]), &["/nonexistent", "no run here"]);
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let lab = Lab::with(&["slow"]);
+    let out = lab.out_text();
+    let command = ["run", "tiny", "--reps", "1", "--time-limit", "0", "--out", &out];
+    let child = lab.command(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lab runs");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !lab.trace().iter().any(|call| call.starts_with("slow fillrandom")) {
+        assert!(Instant::now() < deadline, "the slow engine is never run");
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let output = child.wait_with_output().expect("lab ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("what was measured is kept"), "{}", stderr(&output));
+    let (run, measurements) = lab.results();
+    assert!(!run.complete);
+    assert_eq!(measurements.iter().filter(|m| m.engine == "terrace").count(), CELLS - 1);
+    assert_eq!(measurements.iter().filter(|m| m.engine == "fake-slow").count(), 0);
+
+    // It goes on, with an engine that is well now.
+    lab.engine("fake", "script = 'fake.sh'\nvariants = ['slow']");
+    let script = lab.dir().join("engines/fake/fake.sh");
+    let text = fs::read_to_string(&script).expect("read");
+    fs::write(&script, text.replace("slow-*)", "never-*)")).expect("write");
+    succeeded(&lab.run(&["--resume"]));
+    assert!(lab.results().0.complete);
+    assert_eq!(lab.results().1.iter().count(), CELLS * 2);
+}
+
+#[test]
+fn time_that_is_used_up_is_said() {
+    let lab = Lab::new();
+    succeeded(&lab.run(&["--reps", "1", "--budget", "0"]));
+    let (run, measurements) = lab.results();
+    assert!(!run.complete);
+    assert!(measurements.iter().all(|m| m.status == Status::Skipped && m.reason.is_some()));
+    succeeded(&lab.run(&["--resume"]));
+    assert!(lab.results().1.iter().all(|m| m.status == Status::Ok));
+}
