@@ -1,0 +1,206 @@
+//! The lab's engine program for fjall.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
+use lab_driver::{
+    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
+};
+
+const KEYSPACE: &str = "lab";
+/// The variant that keeps large values apart.
+const SEPARATED: &str = "separated";
+/// fjall takes blocks of these sizes and no others.
+const BLOCK_SIZES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
+/// Open files below this are refused.
+const LEAST_OPEN_FILES: usize = 10;
+/// Between two looks at whether background work has ended.
+const SETTLING_STEP: Duration = Duration::from_millis(10);
+/// Looks in a row that have to find nothing to do: a finished flush may be followed by a merge.
+const QUIET_LOOKS: u32 = 10;
+
+struct Fjall {
+    keyspace: Keyspace,
+    db: Database,
+}
+
+struct FjallSession<'a> {
+    fjall: &'a Fjall,
+}
+
+fn main() -> ExitCode {
+    lab_driver::run::<Fjall>()
+}
+
+fn failed(error: fjall::Error) -> Failure {
+    Failure::new(format!("{error:?}"))
+}
+
+fn keyspace_options(settings: &Settings) -> KeyspaceCreateOptions {
+    let mut options = KeyspaceCreateOptions::default();
+    if let Some(bytes) = Settings::chosen(settings.write_buffer_size) {
+        options = options.max_memtable_size(bytes);
+    }
+    if let Some(bytes) = Settings::chosen::<u64>(settings.block_size) {
+        let bytes = bytes.clamp(*BLOCK_SIZES.start(), *BLOCK_SIZES.end());
+        options = options.data_block_size_policy(BlockSizePolicy::all(bytes as u32));
+    }
+    if let Some(bits) = Settings::chosen::<u64>(settings.bloom_bits) {
+        let bits = BloomConstructionPolicy::BitsPerKey(bits as f32);
+        options = options.filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bits)));
+    }
+    if !settings.compress() {
+        options = options.data_block_compression_policy(CompressionPolicy::disabled());
+    }
+    if settings.variant == SEPARATED {
+        let compression = if settings.compress() { CompressionType::Lz4 } else { CompressionType::None };
+        options = options.with_kv_separation(Some(KvSeparationOptions::default().compression(compression)));
+    }
+    options
+}
+
+impl Engine for Fjall {
+    type Session<'a> = FjallSession<'a>;
+
+    const NAME: &'static str = "fjall";
+
+    fn describe(variant: &str) -> Option<Description> {
+        let variants =
+            vec![Variant { name: "", title: "fjall" }, Variant { name: SEPARATED, title: "fjall, large values apart" }];
+        let title = variants.iter().find(|known| known.name == variant)?.title;
+        Some(Description {
+            engine: Self::NAME,
+            title,
+            version: env!("LAB_ENGINE_VERSION").to_owned(),
+            variants,
+            asynchronous: "written to the journal by a system call (PersistMode::Buffer, the default): survives the process",
+            synchronous: "written to the journal, then Database::persist(SyncData), its fdatasync: survives the machine",
+            weaker: None,
+            settings: "One Database with one Keyspace. cache_size is its cache, write_buffer_size max_memtable_size, \
+                       max_open_files max_cached_files (at least 10), bloom_bits a bloom filter policy for all levels \
+                       (its default has filters: one in 10,000 wrong in the first level, 10 bits per key below). \
+                       Compression is LZ4, from its third level down, and of journal entries from 4 KiB; none turns both \
+                       off. The journal keeps its default limit of 512 MiB. Worker threads: as many as processors, at most \
+                       4. A bulk load is an ingestion. A full compaction is a rotated memtable and major_compact. The \
+                       variant `separated` keeps values from 1 KiB in files of their own, by its default key-value \
+                       separation. The system's allocator."
+                .to_owned(),
+            limits: vec!["keys have at most 65,536 bytes, and at least one"],
+            unsupported: BTreeMap::new(),
+        })
+    }
+
+    fn holds_database(directory: &Path) -> bool {
+        directory.join("keyspaces").is_dir() && directory.join("version").is_file()
+    }
+
+    fn open(settings: &Settings) -> Result<Self> {
+        let mut builder = Database::builder(settings.db());
+        if let Some(bytes) = Settings::chosen(settings.cache_size) {
+            builder = builder.cache_size(bytes);
+        }
+        if let Some(files) = Settings::chosen::<usize>(settings.max_open_files) {
+            builder = builder.max_cached_files(Some(files.max(LEAST_OPEN_FILES)));
+        }
+        if !settings.compress() {
+            builder = builder.journal_compression(CompressionType::None);
+        }
+        let db = builder.open().map_err(failed)?;
+        let keyspace = db.keyspace(KEYSPACE, || keyspace_options(settings)).map_err(failed)?;
+        Ok(Fjall { keyspace, db })
+    }
+
+    fn session(&self) -> Self::Session<'_> {
+        FjallSession { fjall: self }
+    }
+
+    fn compact(&mut self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
+        self.keyspace.major_compact().map_err(failed)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let mut quiet = 0;
+        let mut completed = self.db.compactions_completed();
+        while quiet < QUIET_LOOKS {
+            thread::sleep(SETTLING_STEP);
+            let busy = self.db.outstanding_flushes() > 0
+                || self.db.active_compactions() > 0
+                || self.keyspace.sealed_memtable_count() > 0;
+            let before = std::mem::replace(&mut completed, self.db.compactions_completed());
+            quiet = if busy || completed != before { 0 } else { quiet + 1 };
+        }
+        Ok(())
+    }
+
+    fn close(self) -> Result<()> {
+        // The last handle closes the database; it syncs the journal then.
+        self.db.persist(PersistMode::SyncAll).map_err(failed)
+    }
+}
+
+impl Session for FjallSession<'_> {
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.fjall.keyspace.insert(key, value).map_err(failed)?;
+        match durability {
+            Durability::Asynchronous => Ok(()),
+            Durability::Synchronous => self.fjall.db.persist(PersistMode::SyncData).map_err(failed),
+        }
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.fjall.keyspace.remove(key).map_err(failed)
+    }
+
+    #[inline]
+    fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        Ok(self.fjall.keyspace.get(key).map_err(failed)?.map(|value| look(&value)))
+    }
+
+    fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()> {
+        let mut batch = self.fjall.db.batch().durability(Some(PersistMode::Buffer));
+        while let Some(operation) = operations.next() {
+            match operation {
+                Operation::Put(key, value) => batch.insert(&self.fjall.keyspace, key, value),
+                Operation::Delete(key) => batch.remove(&self.fjall.keyspace, key),
+            }
+        }
+        batch.commit().map_err(failed)
+    }
+
+    fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()> {
+        let mut ingestion = self.fjall.keyspace.start_ingestion().map_err(failed)?;
+        while let Some(operation) = entries.next() {
+            match operation {
+                Operation::Put(key, value) => ingestion.write(key, value).map_err(failed)?,
+                Operation::Delete(key) => ingestion.write_tombstone(key).map_err(failed)?,
+            }
+        }
+        ingestion.finish().map_err(failed)
+    }
+
+    fn scan(&mut self, start: Start<'_>, visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
+        match start {
+            Start::First => show(self.fjall.keyspace.iter(), visit),
+            Start::Last => show(self.fjall.keyspace.iter().rev(), visit),
+            Start::Key(key) => show(self.fjall.keyspace.range(key..), visit),
+        }
+    }
+}
+
+fn show(entries: impl Iterator<Item = Guard>, mut visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
+    for entry in entries {
+        let (key, value) = entry.into_inner().map_err(failed)?;
+        if visit(&key, &value).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}

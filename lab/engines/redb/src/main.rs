@@ -1,0 +1,212 @@
+//! The lab's engine program for redb.
+
+mod backend;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+use backend::UnsyncedBackend;
+use lab_driver::{
+    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
+};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+
+const FILE: &str = "lab.redb";
+const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("lab");
+/// The variant whose commits reach the operating system.
+const UNSYNCED: &str = "unsynced";
+
+const IN_PROCESS: &str = "Durability::None leaves the pages of a commit in the process until a later durable commit: \
+                          what was written since is lost with the process";
+
+struct Redb {
+    db: Database,
+    asynchronous: redb::Durability,
+    /// The file, if not every durable commit syncs it.
+    unsynced: Option<UnsyncedBackend>,
+}
+
+struct RedbSession<'a> {
+    redb: &'a Redb,
+}
+
+fn main() -> ExitCode {
+    lab_driver::run::<Redb>()
+}
+
+/// redb has an error type for every step.
+fn failed(error: impl Display) -> Failure {
+    Failure::new(error)
+}
+
+impl Engine for Redb {
+    type Session<'a> = RedbSession<'a>;
+
+    const NAME: &'static str = "redb";
+
+    fn describe(variant: &str) -> Option<Description> {
+        let variants = vec![
+            Variant { name: "", title: "redb, Durability::None" },
+            Variant { name: UNSYNCED, title: "redb, commits to the system" },
+        ];
+        let title = variants.iter().find(|known| known.name == variant)?.title;
+        Some(Description {
+            engine: Self::NAME,
+            title,
+            version: env!("LAB_ENGINE_VERSION").to_owned(),
+            asynchronous: match variant {
+                UNSYNCED => {
+                    "a durable commit whose pages are written to the file, through a storage backend of the lab's that \
+                     leaves syncing out: survives the process"
+                }
+                _ => "Durability::None: visible to every reader, but in the memory of the process alone",
+            },
+            synchronous: "Durability::Immediate: on the disk",
+            weaker: (variant != UNSYNCED).then_some(IN_PROCESS),
+            variants,
+            settings: "One table of byte strings. cache_size and write_buffer_size together are its one cache; there \
+                       is nothing for block_size (4 KiB pages), max_open_files (one file), bloom_bits and compression. \
+                       Every write is a transaction, every read a transaction that sees the newest commit, as the \
+                       other engines' reads do; a scan is one transaction. A batch, and a bulk load, is one write \
+                       transaction. waitcompact is an empty durable commit. The system's allocator."
+                .to_owned(),
+            limits: vec!["no compression", "one writer at a time"],
+            unsupported: BTreeMap::new(),
+        })
+    }
+
+    fn holds_database(directory: &Path) -> bool {
+        directory.join(FILE).is_file()
+    }
+
+    fn open(settings: &Settings) -> Result<Self> {
+        let mut builder = Database::builder();
+        if let Some(bytes) = Settings::chosen(settings.cache_size.saturating_add(settings.write_buffer_size)) {
+            builder.set_cache_size(bytes);
+        }
+        let path = settings.db().join(FILE);
+        let unsynced = match settings.variant.as_str() {
+            UNSYNCED => Some(UnsyncedBackend::open(&path)?),
+            _ => None,
+        };
+        let db = match &unsynced {
+            Some(backend) => builder.create_with_backend(backend.clone()),
+            None => builder.create(&path),
+        };
+        let asynchronous =
+            if settings.variant.is_empty() { redb::Durability::None } else { redb::Durability::Immediate };
+        let redb = Redb { db: db.map_err(failed)?, asynchronous, unsynced };
+        // Readers find a table, also in an empty database.
+        redb.write(Durability::Synchronous, |_| Ok(()))?;
+        Ok(redb)
+    }
+
+    fn session(&self) -> Self::Session<'_> {
+        RedbSession { redb: self }
+    }
+
+    fn compact(&mut self) -> Result<()> {
+        self.db.compact().map(drop).map_err(failed)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let transaction = self.db.begin_write().map_err(failed)?;
+        transaction.commit().map_err(failed)
+    }
+
+    fn close(self) -> Result<()> {
+        // A clean close makes durable what was not; errors of the drop would be silent.
+        self.write(Durability::Synchronous, |_| Ok(()))
+    }
+}
+
+impl Redb {
+    /// One write transaction.
+    #[inline]
+    fn write(
+        &self,
+        durability: Durability,
+        body: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let mut transaction: WriteTransaction = self.db.begin_write().map_err(failed)?;
+        let wait = durability == Durability::Synchronous;
+        transaction
+            .set_durability(if wait { redb::Durability::Immediate } else { self.asynchronous })
+            .map_err(failed)?;
+        {
+            let mut table = transaction.open_table(TABLE).map_err(failed)?;
+            body(&mut table)?;
+        }
+        transaction.commit().map_err(failed)?;
+        match &self.unsynced {
+            Some(backend) if wait => backend.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn table(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
+        self.db.begin_read().map_err(failed)?.open_table(TABLE).map_err(failed)
+    }
+}
+
+impl Session for RedbSession<'_> {
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.redb.write(durability, |table| table.insert(key, value).map(drop).map_err(failed))
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.redb.write(Durability::Asynchronous, |table| table.remove(key).map(drop).map_err(failed))
+    }
+
+    #[inline]
+    fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let table = self.redb.table()?;
+        let value = table.get(key).map_err(failed)?;
+        Ok(value.map(|value| look(value.value())))
+    }
+
+    fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()> {
+        self.redb.write(Durability::Asynchronous, |table| {
+            while let Some(operation) = operations.next() {
+                match operation {
+                    Operation::Put(key, value) => table.insert(key, value).map(drop).map_err(failed)?,
+                    Operation::Delete(key) => table.remove(key).map(drop).map_err(failed)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()> {
+        self.write_batch(entries)
+    }
+
+    fn scan(&mut self, start: Start<'_>, visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
+        let table = self.redb.table()?;
+        match start {
+            Start::First => show(table.iter().map_err(failed)?, visit),
+            Start::Last => show(table.iter().map_err(failed)?.rev(), visit),
+            Start::Key(key) => show(table.range(key..).map_err(failed)?, visit),
+        }
+    }
+}
+
+type Entry<'a> = (redb::AccessGuard<'a, &'static [u8]>, redb::AccessGuard<'a, &'static [u8]>);
+
+fn show<'a>(
+    entries: impl Iterator<Item = std::result::Result<Entry<'a>, redb::StorageError>>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Visit,
+) -> Result<()> {
+    for entry in entries {
+        let (key, value) = entry.map_err(failed)?;
+        if visit(key.value(), value.value()).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Runs an engine program of the lab as the harness does: right answers first, then every benchmark in small.
+//!
+//! Each engine's package has this file as its test.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use lab_harness::selftest::Digests;
+use serde_json::Value;
+
+const PROGRAM: &str = env!(concat!("CARGO_BIN_EXE_", env!("CARGO_PKG_NAME")));
+const BENCHMARKS: &str = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,\
+    readseq,readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,\
+    readwriterandom,deleterandom,deleteseq,fillseqsync,bulkload,cold,readseq,waitcompact,compact,readrandom,readpareto,\
+    mixedpareto,writepareto,selftest";
+
+fn run(db: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.arg(format!("--db={}", db.display())).args(arguments);
+    command.output().expect("the program runs")
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::str::from_utf8(&output.stdout).expect("text");
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn variants() -> Vec<String> {
+    let description = &lines(&run(Path::new("unused"), &["--describe"]))[0];
+    let variants = description["variants"].as_array().expect("variants");
+    variants.iter().map(|variant| variant["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn every_variant_answers_as_the_model() {
+    for variant in variants() {
+        for seed in [301, 302] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let flags = [format!("--variant={variant}"), format!("--seed={seed}"), "--json".to_owned()];
+            let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--benchmarks=selftest"]).collect();
+            let line = &lines(&run(directory.path(), &flags))[0];
+            assert_eq!(line["digest"], Digests::of(seed).exact.as_str(), "'{variant}', seed {seed}");
+            assert_eq!(line["ops"], 20_000);
+        }
+    }
+}
+
+#[test]
+fn every_benchmark_does_what_it_says() {
+    const NUM: u64 = 3000;
+    for variant in variants() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let variant = format!("--variant={variant}");
+        let flags = ["--num=3000", "--threads=2", "--duration=0.2", "--json", &variant, "--interval=0.1"];
+        let mut arguments = flags.to_vec();
+        let benchmarks = format!("--benchmarks={BENCHMARKS}");
+        arguments.push(&benchmarks);
+        let lines = lines(&run(directory.path(), &arguments));
+        assert!(lines.iter().any(|line| line["series"] == "readpareto"), "{variant}: no series");
+        let results: Vec<&Value> = lines.iter().filter(|line| line["series"].is_null()).collect();
+        let names: Vec<&str> = results.iter().map(|line| line["benchmark"].as_str().expect("a name")).collect();
+        assert_eq!(names, BENCHMARKS.split(',').collect::<Vec<_>>());
+        let result = |name: &str, nth: usize| {
+            *results.iter().filter(|line| line["benchmark"] == name).nth(nth).expect("a result")
+        };
+        for line in &results {
+            assert!(line["ops"].as_u64() > Some(0) && line["seconds"].as_f64() > Some(0.0), "{line}");
+            assert!(line["peak_memory_bytes"].as_u64() > Some(1 << 20) && line["truncated"].is_null(), "{line}");
+        }
+        // Two threads each scan half as many entries as there are.
+        assert_eq!([&result("readseq", 0)["ops"], &result("readreverse", 0)["ops"]], [NUM, NUM]);
+        assert_eq!([&result("readrandom", 0)["found"], &result("readmissing", 0)["found"]], [NUM, 0]);
+        assert_eq!([&result("seekrandom", 0)["found"], &result("ycsbc", 0)["found"]], [NUM, NUM]);
+        assert_eq!([&result("bulkload", 0)["ops"], &result("readseq", 1)["ops"]], [NUM, NUM]);
+        assert_eq!(result("readrandom", 1)["found"], NUM);
+        assert!(result("readwhilewriting", 0)["writer_ops_per_sec"].as_f64() > Some(0.0));
+        assert!(result("cold", 0)["disk_bytes"].as_u64() > Some(NUM * 50));
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for wrong in ["--benchmarks=fillseqq", "--num=0", "--variant=none-such", "--key_size=2", "--frobnicate", "--num=x"]
+    {
+        let output = run(directory.path(), &[wrong]);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), complaint.lines().count()), (Some(2), 1), "{wrong}: {complaint}");
+    }
+    // Somebody's directory is not emptied.
+    let letter = directory.path().join("letter");
+    std::fs::write(&letter, "dear").expect("written");
+    let output = run(directory.path(), &["--benchmarks=fillseq", "--num=10"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(letter.is_file());
+}
+
+#[test]
+fn a_time_limit_ends_a_benchmark_early() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let line =
+        &lines(&run(directory.path(), &["--benchmarks=fillsync", "--num=1000000000", "--time_limit=0.2", "--json"]))[0];
+    assert_eq!(line["truncated"], true);
+}

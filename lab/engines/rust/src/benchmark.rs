@@ -1,0 +1,156 @@
+//! The benchmarks by name. What they do is in `lab/WORKLOADS.md`.
+
+use crate::{Failure, Result};
+
+/// What one operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Put,
+    PutSync,
+    PutLarge,
+    PutBatch,
+    Delete,
+    Get,
+    GetWhilePutting,
+    Scan,
+    ScanBackwards,
+    Seek,
+    /// So many gets in a hundred, else puts.
+    Mix(u64),
+    /// The same with gets of what was put last and puts of new keys.
+    Latest(u64),
+    /// So many short scans in a hundred, else puts of new keys.
+    ShortScans(u64),
+    /// So many gets in a hundred, else a get and a put of one key.
+    GetAndPut(u64),
+    BulkLoad,
+    Compact,
+    Settle,
+    Cold,
+    SelfTest,
+}
+
+/// How keys are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Choice {
+    InOrder,
+    Random,
+    Missing,
+    Hot,
+    /// Pareto, with this mean as a fraction of all keys.
+    Pareto(f64),
+    Zipfian,
+}
+
+/// A workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Benchmark {
+    pub(crate) name: &'static str,
+    /// The place in the table of `lab/WORKLOADS.md`, which seeds its random numbers.
+    pub(crate) number: u64,
+    pub(crate) kind: Kind,
+    pub(crate) keys: Choice,
+    /// Begins with an empty database.
+    pub(crate) empty: bool,
+    /// Runs for `--duration`.
+    pub(crate) timed: bool,
+}
+
+use Choice::*;
+use Kind::*;
+
+/// In the order of their numbers, from 1.
+const ALL: [(&str, Kind, Choice); 33] = [
+    ("fillseq", Put, InOrder),
+    ("fillrandom", Put, Random),
+    ("overwrite", Put, Random),
+    ("fillseqbatch", PutBatch, InOrder),
+    ("fillrandbatch", PutBatch, Random),
+    ("fillsync", PutSync, Random),
+    ("fill100K", PutLarge, InOrder),
+    ("fill100Krandom", PutLarge, Random),
+    ("readseq", Scan, InOrder),
+    ("readreverse", ScanBackwards, InOrder),
+    ("readrandom", Get, Random),
+    ("readmissing", Get, Missing),
+    ("readhot", Get, Hot),
+    ("seekrandom", Seek, Random),
+    ("readwhilewriting", GetWhilePutting, Random),
+    ("deleteseq", Delete, InOrder),
+    ("deleterandom", Delete, Random),
+    ("compact", Compact, InOrder),
+    ("waitcompact", Settle, InOrder),
+    ("fillseqsync", PutSync, InOrder),
+    ("bulkload", BulkLoad, InOrder),
+    ("cold", Cold, InOrder),
+    ("readpareto", Mix(100), Pareto(0.1)),
+    ("mixedpareto", Mix(90), Pareto(0.1)),
+    ("writepareto", Mix(0), Pareto(0.0001)),
+    ("ycsba", Mix(50), Zipfian),
+    ("ycsbb", Mix(95), Zipfian),
+    ("ycsbc", Mix(100), Zipfian),
+    ("ycsbd", Latest(95), Zipfian),
+    ("ycsbe", ShortScans(95), Zipfian),
+    ("selftest", SelfTest, Random),
+    ("ycsbf", GetAndPut(50), Zipfian),
+    ("readwriterandom", Mix(50), Random),
+];
+
+pub(crate) fn find(name: &str) -> Result<Benchmark> {
+    let Some(at) = ALL.iter().position(|(known, ..)| *known == name) else {
+        return Err(Failure::usage(format!("there is no benchmark '{name}'; lab/WORKLOADS.md lists them")));
+    };
+    let (name, kind, keys) = ALL[at];
+    Ok(Benchmark {
+        name,
+        number: at as u64 + 1,
+        kind,
+        keys,
+        empty: name.starts_with("fill") || matches!(kind, BulkLoad | SelfTest),
+        timed: matches!(keys, Pareto(_)),
+    })
+}
+
+impl Benchmark {
+    /// Whether it counts the keys that it found.
+    pub(crate) fn counts_found(&self) -> bool {
+        match self.kind {
+            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) => true,
+            Mix(gets) => gets > 0,
+            _ => false,
+        }
+    }
+
+    /// Whether it is done by one thread, whatever the number of threads.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self.kind, BulkLoad | Compact | Settle | Cold | SelfTest)
+    }
+
+    /// Operations of all threads; a timed benchmark has no such number.
+    pub(crate) fn operations(&self, num: u64, reads: u64) -> u64 {
+        /// Entries for each synchronous write, and for each large value.
+        const SYNC_SHARE: u64 = 100;
+        const LARGE_SHARE: u64 = 1000;
+        match self.kind {
+            PutSync => (num / SYNC_SHARE).max(1),
+            PutLarge => (num / LARGE_SHARE).max(1),
+            Get | GetWhilePutting | Seek | Scan | ScanBackwards => reads,
+            _ => num,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_benchmarks() {
+        for (at, (name, ..)) in ALL.iter().enumerate() {
+            assert_eq!(find(name).unwrap().number, at as u64 + 1);
+        }
+        assert!(find("fillsequential").is_err());
+        let number = |name| find(name).unwrap().number;
+        assert_eq!([number("readpareto"), number("selftest"), number("readwriterandom")], [23, 31, 33]);
+    }
+}

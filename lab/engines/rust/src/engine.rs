@@ -1,0 +1,135 @@
+//! What an engine program implements.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::{Result, Settings};
+
+/// A database, open.
+pub trait Engine: Sized + Send + Sync {
+    /// What one thread works with.
+    type Session<'a>: Session
+    where
+        Self: 'a;
+
+    /// The engine's name in results.
+    const NAME: &'static str;
+
+    /// What the engine is and how it is run under a variant; `None` if it has no such variant.
+    fn describe(variant: &str) -> Option<Description>;
+
+    /// Whether the directory holds a database of this engine: one that may be destroyed to make room for an empty one.
+    fn holds_database(directory: &Path) -> bool;
+
+    /// Opens the database in `settings.db()`, a directory that exists, and creates it where there is none.
+    fn open(settings: &Settings) -> Result<Self>;
+
+    /// Begins to work, on the thread that works.
+    fn session(&self) -> Self::Session<'_>;
+
+    /// Compacts the whole range.
+    fn compact(&mut self) -> Result<()>;
+
+    /// Does all work that was put off.
+    fn settle(&mut self) -> Result<()>;
+
+    /// Closes the database, and says what went wrong.
+    fn close(self) -> Result<()>;
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// To have reached the operating system.
+    Asynchronous,
+    /// To be on the disk.
+    Synchronous,
+}
+
+/// One change of a batch.
+pub enum Operation<'a> {
+    /// Set a key to a value.
+    Put(&'a [u8], &'a [u8]),
+    /// Remove a key.
+    Delete(&'a [u8]),
+}
+
+/// Changes, one after the other.
+pub trait Operations {
+    /// The next change; `None` after the last one.
+    fn next(&mut self) -> Option<Operation<'_>>;
+}
+
+/// Where a scan begins and which way it goes.
+#[derive(Clone, Copy)]
+pub enum Start<'a> {
+    /// Forwards from the first entry.
+    First,
+    /// Backwards from the last entry.
+    Last,
+    /// Forwards from the first entry whose key is not before this one.
+    Key(&'a [u8]),
+}
+
+/// Whether a scan goes on to the next entry.
+pub type Visit = ControlFlow<()>;
+
+/// What one thread of a benchmark works with.
+pub trait Session {
+    /// Sets a key to a value.
+    fn put(&mut self, key: &[u8], value: &[u8], durability: Durability) -> Result<()>;
+
+    /// Removes a key that may be absent, asynchronously.
+    fn delete(&mut self, key: &[u8]) -> Result<()>;
+
+    /// Shows `look` the value of a key, if it has one: in a buffer that is used again where the engine reads into one, else
+    /// where the engine has it.
+    fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>>;
+
+    /// Applies all changes or none, asynchronously.
+    fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()>;
+
+    /// Puts entries in increasing order into an empty database, the engine's best way.
+    fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()>;
+
+    /// Shows entries in order until `visit` breaks or there are none left.
+    fn scan(&mut self, start: Start<'_>, visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()>;
+}
+
+/// What `--describe` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    /// [`Engine::NAME`].
+    pub engine: &'static str,
+    /// The name for readers.
+    pub title: &'static str,
+    /// The engine's version.
+    pub version: String,
+    /// The ways to run it.
+    pub variants: Vec<Variant>,
+    /// What an asynchronous write promises when it returns.
+    pub asynchronous: &'static str,
+    /// What a synchronous write promises when it returns.
+    pub synchronous: &'static str,
+    /// Why an asynchronous write promises less than to have reached the operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weaker: Option<&'static str>,
+    /// How it is set up.
+    pub settings: String,
+    /// What it does not promise or cannot do.
+    pub limits: Vec<&'static str>,
+    /// Benchmarks that it cannot run, and why.
+    pub unsupported: BTreeMap<&'static str, &'static str>,
+}
+
+/// A way to run an engine.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Variant {
+    /// For `--variant`; empty for the usual way.
+    pub name: &'static str,
+    /// The name for readers.
+    pub title: &'static str,
+}

@@ -1,0 +1,109 @@
+//! What the process used, and what the database's directory holds.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::Advice;
+
+use crate::{Failure, Result};
+
+/// `st_blocks` counts in these, whatever the file system's own blocks are.
+const STAT_BLOCK: u64 = 512;
+
+/// Counters of the whole process, background threads included.
+pub(crate) struct ProcessCounters {
+    cpu: Duration,
+    written_by_calls: u64,
+    written_to_storage: u64,
+}
+
+impl ProcessCounters {
+    pub(crate) fn now() -> Self {
+        let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
+        ProcessCounters {
+            cpu: cpu_time(),
+            written_by_calls: number_of(&io, "wchar"),
+            written_to_storage: number_of(&io, "write_bytes"),
+        }
+    }
+
+    pub(crate) fn cpu_seconds_since(&self, start: &Self) -> f64 {
+        self.cpu.saturating_sub(start.cpu).as_secs_f64()
+    }
+
+    /// Bytes written by system calls or, where that is more, those that mapped files wrote besides.
+    pub(crate) fn bytes_written_since(&self, start: &Self) -> u64 {
+        let by_calls = self.written_by_calls.saturating_sub(start.written_by_calls);
+        by_calls.max(self.written_to_storage.saturating_sub(start.written_to_storage))
+    }
+}
+
+pub(crate) fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The number behind `name:` in a file of `/proc`.
+fn number_of(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// From here on, `peak_memory_bytes` speaks of what comes.
+pub(crate) fn reset_peak_memory() {
+    // Where the system does not allow it the peak is the whole process's.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+pub(crate) fn peak_memory_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    number_of(&status, "VmHWM") * 1024
+}
+
+/// The bytes that the files below a directory occupy.
+pub(crate) fn disk_bytes(directory: &Path) -> u64 {
+    let mut bytes = 0;
+    // Files may go while they are counted.
+    let _ = visit_files(directory, &mut |path| {
+        bytes += path.metadata().map_or(0, |file| file.blocks() * STAT_BLOCK);
+        Ok(())
+    });
+    bytes
+}
+
+/// Drops the files below a directory from the page cache.
+pub(crate) fn drop_pages(directory: &Path) -> Result<()> {
+    visit_files(directory, &mut |path| {
+        let file = File::open(path)?;
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+        Ok(())
+    })
+    .map_err(|e| Failure::io("drop from the page cache", directory, &e))
+}
+
+fn visit_files(directory: &Path, visit: &mut dyn FnMut(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
+    for entry in directory.read_dir()? {
+        let path = entry?.path();
+        if path.is_dir() {
+            visit_files(&path, visit)?;
+        } else if path.is_file() {
+            visit(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes everything in a directory.
+pub(crate) fn empty(directory: &Path) -> Result<()> {
+    let remove = || {
+        for entry in directory.read_dir()? {
+            let path = entry?.path();
+            if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+        }
+        Ok(())
+    };
+    remove().map_err(|e| Failure::io("empty", directory, &e))
+}

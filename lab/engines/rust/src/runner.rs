@@ -1,0 +1,313 @@
+//! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what they did.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::benchmark::{Benchmark, Choice, Kind};
+use crate::data::{ValuePool, Zipfian};
+use crate::engine::Engine;
+use crate::meter::{Interval, Latencies, Meter};
+use crate::resources::{self, ProcessCounters};
+use crate::work::{Task, Worker};
+use crate::{Failure, Result, Settings, output, selftest};
+
+const LARGE_VALUE_SIZE: u64 = 100_000;
+
+/// What a benchmark came to.
+pub(crate) struct Outcome<'a> {
+    pub(crate) benchmark: Benchmark,
+    pub(crate) variant: &'a str,
+    pub(crate) meter: Meter<'static>,
+    pub(crate) threads: u64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) bytes_written: u64,
+    pub(crate) disk_bytes: u64,
+    pub(crate) peak_memory_bytes: u64,
+    pub(crate) writer_ops_per_sec: Option<f64>,
+    pub(crate) digest: Option<String>,
+}
+
+/// An open database and the settings of the run.
+pub(crate) struct Runner<'a, E> {
+    settings: &'a Settings,
+    engine: Option<E>,
+    values: ValuePool,
+    large_values: Option<ValuePool>,
+    zipfian: Option<Zipfian>,
+    newest: AtomicU64,
+}
+
+impl<'a, E: Engine> Runner<'a, E> {
+    pub(crate) fn new(settings: &'a Settings) -> Self {
+        Runner {
+            settings,
+            engine: None,
+            values: ValuePool::new(settings.seed, settings.value_size, settings.value_size_max),
+            large_values: None,
+            zipfian: None,
+            newest: AtomicU64::new(settings.num - 1),
+        }
+    }
+
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.engine.take().map_or(Ok(()), E::close)
+    }
+
+    pub(crate) fn run(&mut self, benchmark: Benchmark) -> Result<Outcome<'a>> {
+        self.prepare(&benchmark)?;
+        resources::reset_peak_memory();
+        let limit = limit_of(&benchmark, self.settings);
+        let mut outcome = match benchmark.kind {
+            Kind::Compact => self.alone(benchmark, 1, |runner| runner.engine()?.compact().map(|()| None))?,
+            Kind::Settle => self.alone(benchmark, 1, |runner| runner.engine()?.settle().map(|()| None))?,
+            Kind::Cold => self.alone(benchmark, 1, |runner| runner.reopen_cold().map(|()| None))?,
+            Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner| runner.self_test().map(Some))?,
+            _ => self.together(benchmark, limit)?,
+        };
+        outcome.meter.truncated |=
+            benchmark.timed && limit.is_some_and(|limit| limit.as_secs_f64() < self.settings.duration);
+        Ok(outcome)
+    }
+
+    fn prepare(&mut self, benchmark: &Benchmark) -> Result<()> {
+        if benchmark.empty {
+            self.close()?;
+            make_empty::<E>(self.settings.db())?;
+            self.newest = AtomicU64::new(self.settings.num - 1);
+        }
+        if self.engine.is_none() {
+            let db = self.settings.db();
+            std::fs::create_dir_all(db).map_err(|e| Failure::io("create", db, &e))?;
+            self.engine = Some(E::open(self.settings)?);
+        }
+        if benchmark.keys == Choice::Zipfian && self.zipfian.is_none() {
+            self.zipfian = Some(Zipfian::new(self.settings.num));
+        }
+        if benchmark.kind == Kind::PutLarge && self.large_values.is_none() {
+            self.large_values = Some(ValuePool::new(self.settings.seed, LARGE_VALUE_SIZE, 0));
+        }
+        Ok(())
+    }
+
+    fn engine(&mut self) -> Result<&mut E> {
+        self.engine.as_mut().ok_or_else(|| Failure::new("the database is not open"))
+    }
+
+    fn reopen_cold(&mut self) -> Result<()> {
+        self.close()?;
+        resources::drop_pages(self.settings.db())?;
+        self.engine = Some(E::open(self.settings)?);
+        Ok(())
+    }
+
+    fn self_test(&mut self) -> Result<String> {
+        let mut script = selftest::Script::new(self.settings.seed, self.settings.key_size)?;
+        for pass in 0..selftest::NUM_PASSES {
+            if pass > 0 {
+                self.close()?;
+                self.engine = Some(E::open(self.settings)?);
+            }
+            script.pass(&mut self.engine()?.session())?;
+        }
+        Ok(script.digest())
+    }
+
+    /// Something that is one long call and concerns the whole database.
+    fn alone(
+        &mut self,
+        benchmark: Benchmark,
+        operations: u64,
+        body: impl FnOnce(&mut Self) -> Result<Option<String>>,
+    ) -> Result<Outcome<'a>> {
+        let start = ProcessCounters::now();
+        let mut meter = Meter::new(None, None);
+        let started = meter.last;
+        let digest = body(self)?;
+        meter.end(operations, 0);
+        let outcome = self.outcome(benchmark, meter, 1, started, &start);
+        Ok(Outcome { digest, ..outcome })
+    }
+
+    fn together(&mut self, benchmark: Benchmark, limit: Option<Duration>) -> Result<Outcome<'a>> {
+        let engine = self.engine.as_ref().ok_or_else(|| Failure::new("the database is not open"))?;
+        let threads = if benchmark.is_single() { 1 } else { self.settings.threads };
+        let values = self.large_values.as_ref().filter(|_| benchmark.kind == Kind::PutLarge).unwrap_or(&self.values);
+        let task = Task {
+            benchmark,
+            settings: self.settings,
+            values,
+            zipfian: self.zipfian.as_ref(),
+            newest: &self.newest,
+            threads,
+        };
+        let intervals: Vec<Interval> = (0..threads).map(|_| Interval::new()).collect();
+        let interval_of =
+            |thread: u64| (self.settings.interval > 0.0).then(|| &intervals[thread as usize % intervals.len()]);
+        let has_writer = benchmark.kind == Kind::GetWhilePutting;
+        let gate = Gate::new(threads as usize + usize::from(has_writer) + 1);
+        let readers_are_done = AtomicBool::new(false);
+        let end = End::default();
+
+        let (results, writer, started, start) = thread::scope(|scope| {
+            let running: Vec<_> = (0..threads)
+                .map(|thread| {
+                    let (task, gate, interval) = (&task, &gate, interval_of(thread));
+                    scope.spawn(move || {
+                        run_thread(engine, task, thread, gate, Meter::new(limit, interval), |worker, meter| {
+                            worker.run(meter)
+                        })
+                    })
+                })
+                .collect();
+            let writer = has_writer.then(|| {
+                let (task, gate, done) = (&task, &gate, &readers_are_done);
+                scope.spawn(move || {
+                    run_thread(engine, task, threads, gate, Meter::new(None, None), |worker, meter| {
+                        worker.put_until(done, meter)
+                    })
+                })
+            });
+            gate.all_here.wait();
+            let start = ProcessCounters::now();
+            let started = Instant::now();
+            gate.go.wait();
+            if self.settings.interval > 0.0 {
+                let (end, intervals, every) = (&end, &intervals, self.settings.interval);
+                scope.spawn(move || print_series(benchmark.name, started, every, intervals, end));
+            }
+            let results: Vec<Result<Meter<'_>>> = running.into_iter().map(join).collect();
+            readers_are_done.store(true, Ordering::Relaxed);
+            let writer = writer.map(join);
+            end.reach();
+            (results, writer, started, start)
+        });
+
+        let mut total = Meter::new(None, None);
+        total.last = started;
+        for meter in results {
+            total.merge(&meter?);
+        }
+        let writer = writer.transpose()?;
+        let outcome = self.outcome(benchmark, total, threads, started, &start);
+        let writer_ops_per_sec = writer.map(|writer| writer.operations as f64 / outcome.seconds);
+        Ok(Outcome { writer_ops_per_sec, ..outcome })
+    }
+
+    fn outcome(
+        &self,
+        benchmark: Benchmark,
+        meter: Meter<'static>,
+        threads: u64,
+        started: Instant,
+        start: &ProcessCounters,
+    ) -> Outcome<'a> {
+        let end = ProcessCounters::now();
+        Outcome {
+            benchmark,
+            variant: &self.settings.variant,
+            seconds: (meter.last - started).as_secs_f64().max(1e-9),
+            meter,
+            threads,
+            cpu_seconds: end.cpu_seconds_since(start),
+            bytes_written: end.bytes_written_since(start),
+            disk_bytes: resources::disk_bytes(self.settings.db()),
+            peak_memory_bytes: resources::peak_memory_bytes(),
+            writer_ops_per_sec: None,
+            digest: None,
+        }
+    }
+}
+
+/// The time after which a benchmark has to end.
+fn limit_of(benchmark: &Benchmark, settings: &Settings) -> Option<Duration> {
+    let limit = Some(settings.time_limit).filter(|&limit| limit > 0.0);
+    let seconds = match (benchmark.timed, limit) {
+        (true, Some(limit)) => Some(limit.min(settings.duration)),
+        (true, None) => Some(settings.duration),
+        (false, limit) => limit,
+    };
+    seconds.map(Duration::from_secs_f64)
+}
+
+/// Destroys the database in a directory, and refuses to touch anything that is not one.
+fn make_empty<E: Engine>(directory: &Path) -> Result<()> {
+    let Ok(mut entries) = directory.read_dir() else { return Ok(()) };
+    if entries.next().is_some() && !E::holds_database(directory) {
+        let directory = directory.display();
+        return Err(Failure::new(format!("{directory} is neither empty nor a database of {}: left as it is", E::NAME)));
+    }
+    resources::empty(directory)
+}
+
+/// Where threads wait for each other, so that starting them is not measured and working is, from its beginning.
+struct Gate {
+    all_here: Barrier,
+    go: Barrier,
+}
+
+impl Gate {
+    fn new(threads: usize) -> Self {
+        Gate { all_here: Barrier::new(threads), go: Barrier::new(threads) }
+    }
+}
+
+fn run_thread<'e, 'm, E: Engine>(
+    engine: &'e E,
+    task: &Task<'_>,
+    thread: u64,
+    gate: &Gate,
+    mut meter: Meter<'m>,
+    body: impl FnOnce(&mut Worker<'_, E::Session<'e>>, &mut Meter<'m>) -> Result<()>,
+) -> Result<Meter<'m>> {
+    let worker = Worker::new(task, thread, engine.session());
+    gate.all_here.wait();
+    gate.go.wait();
+    meter.begin();
+    body(&mut worker?, &mut meter)?;
+    Ok(meter)
+}
+
+fn join<'m>(thread: thread::ScopedJoinHandle<'_, Result<Meter<'m>>>) -> Result<Meter<'m>> {
+    thread.join().unwrap_or_else(|_| Err(Failure::new("a thread of the benchmark panicked")))
+}
+
+/// Whether the threads of a benchmark have ended.
+#[derive(Default)]
+struct End {
+    reached: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl End {
+    fn reach(&self) {
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until then or until `due`; true if the end came first.
+    fn comes_before(&self, due: Instant) -> bool {
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = due.saturating_duration_since(Instant::now());
+        let waited = self.changed.wait_timeout_while(reached, patience, |reached| !*reached);
+        let (reached, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        *reached && Instant::now() < due
+    }
+}
+
+/// Prints every interval that has gone by, also one in which nothing was done.
+fn print_series(name: &str, started: Instant, every: f64, intervals: &[Interval], end: &End) {
+    for n in 1u32.. {
+        let second = f64::from(n) * every;
+        if end.comes_before(started + Duration::from_secs_f64(second)) {
+            return;
+        }
+        let mut sum = (0, Latencies::new());
+        intervals.iter().for_each(|interval| interval.take(&mut sum));
+        // Whoever reads it is gone: the benchmark's own line will say so.
+        let _ = output::print_series_line(name, second, sum.0, &sum.1);
+    }
+}

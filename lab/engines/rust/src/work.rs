@@ -1,0 +1,347 @@
+//! What one thread of a benchmark does.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::benchmark::{Benchmark, Choice, Kind};
+use crate::data::{Key, Keys, Pareto, Random, ValuePool, Zipfian};
+use crate::engine::{Durability, Operation, Operations, Session, Start};
+use crate::meter::Meter;
+use crate::{Failure, Result, Settings};
+
+const SEEK_STEPS: u64 = 10;
+/// Steps of a scan between two looks at the clock.
+const SCAN_STRIDE: u64 = 128;
+/// Steps of a short scan, at most.
+const SHORT_SCAN: u64 = 100;
+/// Keys for each hot key.
+const HOT_SHARE: u64 = 100;
+
+/// What all threads of a benchmark have in common.
+pub(crate) struct Task<'a> {
+    pub(crate) benchmark: Benchmark,
+    pub(crate) settings: &'a Settings,
+    pub(crate) values: &'a ValuePool,
+    /// Where keys are zipfian.
+    pub(crate) zipfian: Option<&'a Zipfian>,
+    /// The greatest key there is.
+    pub(crate) newest: &'a AtomicU64,
+    pub(crate) threads: u64,
+}
+
+impl Task<'_> {
+    fn operations(&self) -> u64 {
+        self.benchmark.operations(self.settings.num, self.settings.reads())
+    }
+
+    /// A thread's part of the operations, as a range of their numbers.
+    fn part_of(&self, thread: u64) -> Range<u64> {
+        let first =
+            |thread: u64| (u128::from(self.operations()) * u128::from(thread) / u128::from(self.threads)) as u64;
+        first(thread)..first(thread + 1)
+    }
+
+    fn keys(&self) -> Result<Keys> {
+        let num = self.settings.num;
+        Ok(match self.benchmark.keys {
+            Choice::InOrder => Keys::InOrder,
+            Choice::Random | Choice::Missing if self.benchmark.kind == Kind::PutLarge => Keys::Below(self.operations()),
+            Choice::Random | Choice::Missing => Keys::Below(num),
+            Choice::Hot => Keys::Below((num / HOT_SHARE).max(1)),
+            Choice::Pareto(fraction) => Keys::Pareto(Pareto::new(num, fraction)),
+            Choice::Zipfian => Keys::Zipfian(self.zipfian()?.clone()),
+        })
+    }
+
+    fn zipfian(&self) -> Result<&Zipfian> {
+        self.zipfian.ok_or_else(|| Failure::new("zipfian numbers are not prepared"))
+    }
+}
+
+/// One thread at work.
+pub(crate) struct Worker<'a, S> {
+    task: &'a Task<'a>,
+    session: S,
+    source: Source<'a>,
+    part: Range<u64>,
+}
+
+/// Where a thread's keys and values come from.
+struct Source<'a> {
+    random: Random,
+    keys: Keys,
+    key: Key,
+    values: &'a ValuePool,
+    position: usize,
+}
+
+impl Source<'_> {
+    #[inline]
+    fn number(&mut self, i: u64) -> u64 {
+        self.keys.at(i, &mut self.random)
+    }
+
+    #[inline]
+    fn entry(&mut self, number: u64) -> (&[u8], &[u8]) {
+        (self.key.set(number), self.values.next(&mut self.position, &mut self.random))
+    }
+
+    /// True in so many cases out of a hundred.
+    #[inline]
+    fn happens(&mut self, in_a_hundred: u64) -> bool {
+        self.random.below(100) < in_a_hundred
+    }
+}
+
+impl<'a, S: Session> Worker<'a, S> {
+    pub(crate) fn new(task: &'a Task<'a>, thread: u64, session: S) -> Result<Self> {
+        let size = task.settings.key_size;
+        let source = Source {
+            random: Random::stream(task.settings.seed, task.benchmark.number, thread),
+            keys: task.keys()?,
+            key: if task.benchmark.keys == Choice::Missing { Key::missing(size) } else { Key::new(size) },
+            values: task.values,
+            position: 0,
+        };
+        Ok(Worker { task, session, source, part: task.part_of(thread) })
+    }
+
+    pub(crate) fn run(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        match self.task.benchmark.kind {
+            Kind::Put | Kind::PutLarge => self.each(meter, |worker, i, meter| worker.put_next(i, meter)),
+            Kind::PutSync => self.each(meter, |worker, i, meter| {
+                let number = worker.source.number(i);
+                worker.put(number, Durability::Synchronous, meter)
+            }),
+            Kind::PutBatch => self.batches(meter),
+            Kind::Delete => self.each(meter, |worker, i, meter| {
+                let number = worker.source.number(i);
+                let key = worker.source.key.set(number);
+                worker.session.delete(key)?;
+                meter.end(1, key.len() as u64);
+                Ok(())
+            }),
+            Kind::Get | Kind::GetWhilePutting => self.each(meter, Self::get_next),
+            Kind::Scan => self.scan(Start::First, meter),
+            Kind::ScanBackwards => self.scan(Start::Last, meter),
+            Kind::Seek => self.each(meter, |worker, i, meter| {
+                let number = worker.source.number(i);
+                worker.steps(number, SEEK_STEPS, true, meter)
+            }),
+            Kind::Mix(0) => self.each(meter, Self::put_next),
+            Kind::Mix(100) => self.each(meter, Self::get_next),
+            Kind::Mix(gets) => self.each(meter, |worker, i, meter| {
+                if worker.source.happens(gets) { worker.get_next(i, meter) } else { worker.put_next(i, meter) }
+            }),
+            Kind::Latest(gets) => self.each(meter, |worker, _, meter| {
+                if !worker.source.happens(gets) {
+                    return worker.put_newest(meter);
+                }
+                let rank = worker.task.zipfian()?.rank(&mut worker.source.random);
+                worker.get(worker.task.newest.load(Ordering::Relaxed).saturating_sub(rank), meter)
+            }),
+            Kind::ShortScans(scans) => self.each(meter, |worker, i, meter| {
+                if !worker.source.happens(scans) {
+                    return worker.put_newest(meter);
+                }
+                let number = worker.source.number(i);
+                let steps = 1 + worker.source.random.below(SHORT_SCAN);
+                worker.steps(number, steps, false, meter)
+            }),
+            Kind::GetAndPut(gets) => self.each(meter, |worker, i, meter| worker.get_and_put(gets, i, meter)),
+            Kind::BulkLoad => self.load(meter),
+            Kind::Compact | Kind::Settle | Kind::Cold | Kind::SelfTest => {
+                Err(Failure::new(format!("{} concerns the whole database", self.task.benchmark.name)))
+            }
+        }
+    }
+
+    /// What the additional thread of readwhilewriting does.
+    pub(crate) fn put_until(&mut self, done: &AtomicBool, meter: &mut Meter<'_>) -> Result<()> {
+        while !done.load(Ordering::Relaxed) {
+            self.put_next(0, meter)?;
+        }
+        Ok(())
+    }
+
+    /// `operation` for everything that this thread is to do, or until time is up.
+    fn each(
+        &mut self,
+        meter: &mut Meter<'_>,
+        operation: impl Fn(&mut Self, u64, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if self.task.benchmark.timed {
+            while meter.goes_on() {
+                operation(self, 0, meter)?;
+            }
+            return Ok(());
+        }
+        for i in self.part.clone() {
+            if !meter.goes_on() {
+                meter.truncated = true;
+                break;
+            }
+            operation(self, i, meter)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn put_next(&mut self, i: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let number = self.source.number(i);
+        self.put(number, Durability::Asynchronous, meter)
+    }
+
+    fn put_newest(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let number = self.task.newest.fetch_add(1, Ordering::Relaxed) + 1;
+        self.put(number, Durability::Asynchronous, meter)
+    }
+
+    #[inline]
+    fn put(&mut self, number: u64, durability: Durability, meter: &mut Meter<'_>) -> Result<()> {
+        let (key, value) = self.source.entry(number);
+        self.session.put(key, value, durability)?;
+        meter.end(1, (key.len() + value.len()) as u64);
+        Ok(())
+    }
+
+    #[inline]
+    fn get_next(&mut self, i: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let number = self.source.number(i);
+        self.get(number, meter)
+    }
+
+    #[inline]
+    fn get(&mut self, number: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let bytes = self.look(number, meter)?;
+        meter.end(1, bytes);
+        Ok(())
+    }
+
+    /// Gets a key; the answer is how many bytes came out.
+    #[inline]
+    fn look(&mut self, number: u64, meter: &mut Meter<'_>) -> Result<u64> {
+        let key = self.source.key.set(number);
+        let size = self.session.get(key, |value| value.len())?;
+        meter.found += u64::from(size.is_some());
+        Ok(size.map_or(0, |size| (key.len() + size) as u64))
+    }
+
+    fn get_and_put(&mut self, gets: u64, i: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let number = self.source.number(i);
+        let only_get = self.source.happens(gets);
+        let mut bytes = self.look(number, meter)?;
+        if !only_get {
+            let (key, value) = self.source.entry(number);
+            self.session.put(key, value, Durability::Asynchronous)?;
+            bytes += (key.len() + value.len()) as u64;
+        }
+        meter.end(1, bytes);
+        Ok(())
+    }
+
+    fn steps(&mut self, number: u64, most: u64, count_found: bool, meter: &mut Meter<'_>) -> Result<()> {
+        let target = self.source.key.set(number);
+        let mut bytes = 0;
+        let mut steps = 0;
+        let mut found = false;
+        self.session.scan(Start::Key(target), |key, value| {
+            found |= steps == 0 && key == target;
+            bytes += (key.len() + value.len()) as u64;
+            steps += 1;
+            if steps == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        meter.found += u64::from(count_found && found);
+        meter.end(1, bytes);
+        Ok(())
+    }
+
+    fn scan(&mut self, start: Start<'_>, meter: &mut Meter<'_>) -> Result<()> {
+        let most = self.part.end - self.part.start;
+        if most == 0 {
+            return Ok(());
+        }
+        let mut seen = 0;
+        let (mut steps, mut bytes) = (0, 0);
+        self.session.scan(start, |key, value| {
+            if steps == SCAN_STRIDE {
+                meter.end_steps(steps, bytes);
+                (steps, bytes) = (0, 0);
+                if !meter.goes_on() {
+                    meter.truncated = true;
+                    return ControlFlow::Break(());
+                }
+            }
+            bytes += (key.len() + value.len()) as u64;
+            steps += 1;
+            seen += 1;
+            if seen == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        meter.end_steps(steps, bytes);
+        Ok(())
+    }
+
+    fn batches(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let mut next = self.part.start;
+        while next < self.part.end {
+            if !meter.goes_on() {
+                meter.truncated = true;
+                break;
+            }
+            let end = self.part.end.min(next + self.task.settings.batch);
+            let mut entries = Entries { source: &mut self.source, numbers: next..end, bytes: 0 };
+            self.session.write_batch(&mut entries)?;
+            let bytes = entries.bytes;
+            meter.end(end - next, bytes);
+            next = end;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, meter: &mut Meter<'_>) -> Result<()> {
+        let entries = Entries { source: &mut self.source, numbers: self.part.clone(), bytes: 0 };
+        let mut load = MeteredLoad { entries, meter, is_first: true };
+        self.session.bulk_load(&mut load)?;
+        // The commit.
+        meter.end(0, 0);
+        Ok(())
+    }
+}
+
+/// Puts of consecutive operations.
+struct Entries<'a, 'b> {
+    source: &'a mut Source<'b>,
+    numbers: Range<u64>,
+    bytes: u64,
+}
+
+impl Operations for Entries<'_, '_> {
+    #[inline]
+    fn next(&mut self) -> Option<Operation<'_>> {
+        let i = self.numbers.next()?;
+        let number = self.source.number(i);
+        let (key, value) = self.source.entry(number);
+        self.bytes += (key.len() + value.len()) as u64;
+        Some(Operation::Put(key, value))
+    }
+}
+
+/// The same, where every call says that the entry before it is done.
+struct MeteredLoad<'a, 'b, 'c, 'd> {
+    entries: Entries<'a, 'b>,
+    meter: &'c mut Meter<'d>,
+    is_first: bool,
+}
+
+impl Operations for MeteredLoad<'_, '_, '_, '_> {
+    fn next(&mut self) -> Option<Operation<'_>> {
+        if !std::mem::replace(&mut self.is_first, false) {
+            self.meter.end(1, std::mem::take(&mut self.entries.bytes));
+        }
+        if !self.meter.goes_on() && !self.entries.numbers.is_empty() {
+            self.meter.truncated = true;
+            return None;
+        }
+        self.entries.next()
+    }
+}

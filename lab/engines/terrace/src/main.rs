@@ -1,0 +1,158 @@
+//! The lab's engine program for Terrace's own API.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use lab_driver::{
+    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
+};
+use terrace::{BulkLoadOptions, Compression, Db, Options, ReadOptions, WriteBatch, WriteOptions};
+
+struct Terrace {
+    db: Db,
+}
+
+struct TerraceSession<'a> {
+    db: &'a Db,
+    read: ReadOptions,
+    batch: WriteBatch,
+    value: Vec<u8>,
+}
+
+fn main() -> ExitCode {
+    lab_driver::run::<Terrace>()
+}
+
+fn failed(error: terrace::Error) -> Failure {
+    Failure::new(error)
+}
+
+fn options(settings: &Settings) -> Options {
+    let mut options = Options::new().create_if_missing(true);
+    if let Some(bytes) = Settings::chosen(settings.cache_size) {
+        options = options.block_cache_size(bytes);
+    }
+    if let Some(bytes) = Settings::chosen(settings.write_buffer_size) {
+        options = options.write_buffer_size(bytes);
+    }
+    if let Some(bytes) = Settings::chosen(settings.block_size) {
+        options = options.block_size(bytes);
+    }
+    if let Some(files) = Settings::chosen(settings.max_open_files) {
+        options = options.max_open_files(files);
+    }
+    if let Some(bits) = Settings::chosen(settings.bloom_bits) {
+        options = options.table_filter_bits(bits);
+    }
+    options.compression(if settings.compress() { Compression::Snappy } else { Compression::None })
+}
+
+impl Engine for Terrace {
+    type Session<'a> = TerraceSession<'a>;
+
+    const NAME: &'static str = "terrace";
+
+    fn describe(variant: &str) -> Option<Description> {
+        let variants = vec![Variant { name: "", title: "Terrace" }];
+        let title = variants.iter().find(|known| known.name == variant)?.title;
+        Some(Description {
+            engine: Self::NAME,
+            title,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            variants,
+            asynchronous: "in the write-ahead log, which lies in the operating system's memory: survives the process",
+            synchronous: "the write-ahead log is on the disk: survives the machine",
+            weaker: None,
+            settings:
+                "Defaults but for what is asked. cache_size is the cache of blocks, write_buffer_size one memtable \
+                       (a second one may be on its way to a table), bloom_bits Terrace's own filters, which have 10 \
+                       bits per key unless asked otherwise. Two background threads. A bulk load is Db::bulk_load: tables are built directly, past \
+                       the log. Every write is checksummed, \
+                       every block read is verified once. The system's allocator."
+                    .to_owned(),
+            limits: vec![],
+            unsupported: BTreeMap::new(),
+        })
+    }
+
+    fn holds_database(directory: &Path) -> bool {
+        directory.join("CURRENT").is_file()
+    }
+
+    fn open(settings: &Settings) -> Result<Self> {
+        Ok(Terrace { db: Db::open(settings.db(), options(settings)).map_err(failed)? })
+    }
+
+    fn session(&self) -> Self::Session<'_> {
+        TerraceSession { db: &self.db, read: ReadOptions::new(), batch: WriteBatch::new(), value: Vec::new() }
+    }
+
+    fn compact(&mut self) -> Result<()> {
+        self.db.compact_range(None, None).map_err(failed)
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.db.wait_idle().map_err(failed)
+    }
+
+    fn close(self) -> Result<()> {
+        self.db.close().map_err(failed)
+    }
+}
+
+impl Session for TerraceSession<'_> {
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        let options = WriteOptions { sync: durability == Durability::Synchronous };
+        self.db.put_with(key, value, options).map_err(failed)
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.db.delete(key).map_err(failed)
+    }
+
+    #[inline]
+    fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let found = self.db.get_into(key, &mut self.value, &self.read).map_err(failed)?;
+        Ok(found.then(|| look(&self.value)))
+    }
+
+    fn write_batch(&mut self, operations: &mut impl Operations) -> Result<()> {
+        self.batch.clear();
+        while let Some(operation) = operations.next() {
+            match operation {
+                Operation::Put(key, value) => self.batch.put(key, value),
+                Operation::Delete(key) => self.batch.delete(key),
+            }
+        }
+        self.db.write(&self.batch, WriteOptions::new()).map_err(failed)
+    }
+
+    fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()> {
+        let mut load = self.db.bulk_load(BulkLoadOptions::new()).map_err(failed)?;
+        while let Some(Operation::Put(key, value)) = entries.next() {
+            load.put(key, value).map_err(failed)?;
+        }
+        load.finish().map(drop).map_err(failed)
+    }
+
+    fn scan(&mut self, start: Start<'_>, mut visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
+        let mut cursor = self.db.cursor(&self.read).map_err(failed)?;
+        match start {
+            Start::First => cursor.seek_to_first(),
+            Start::Last => cursor.seek_to_last(),
+            Start::Key(key) => cursor.seek(key),
+        }
+        let backwards = matches!(start, Start::Last);
+        while cursor.valid() && visit(cursor.key(), cursor.value()).is_continue() {
+            if backwards {
+                cursor.prev();
+            } else {
+                cursor.next();
+            }
+        }
+        cursor.status().map_err(failed)
+    }
+}
