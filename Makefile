@@ -45,7 +45,7 @@ sabotage: peers
 	@tools/sabotage
 
 bench: lab-peers dropin
-	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 17 $(BENCH)
+	$(LAB) run leveldb-2011 --reps 1 --time-limit 6 --budget 15 $(BENCH)
 
 # A suite that fails does not keep the others away; an interrupt (130) does.
 bench-all: lab-peers dropin

@@ -1,8 +1,8 @@
 //! The lab's harness: runs storage engines side by side, each in its own process, and reports how they compare.
 //!
 //! `run` is what a run leaves on disk, `report` the page that shows it. `suite` says what is run, `engine` finds and
-//! builds the engine programs, `process` runs one of them, `schedule` all of them in turn. `overview`, `compare` and
-//! `pool` are about finished runs. What an engine program does is specified in `lab/WORKLOADS.md`.
+//! builds the engine programs, `process` runs one of them, `schedule` all of them in turn. `overview`, `compare`,
+//! `pool` and `results` are about finished runs. What an engine program does is specified in `lab/WORKLOADS.md`.
 
 pub mod compare;
 pub mod engine;
@@ -12,6 +12,7 @@ pub mod overview;
 pub mod pool;
 pub mod process;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod schedule;
 pub mod selftest;

@@ -1,8 +1,8 @@
 //! The command `lab`.
 
 mod arguments;
+mod finished;
 mod list;
-mod results;
 mod start;
 
 use std::process::ExitCode;
@@ -17,8 +17,8 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Run(run) => start::run(&lab, run),
         Command::List => list::list(&lab),
-        Command::Report { dirs, out } => results::report(dirs, out.as_deref()),
-        Command::Compare { before, after, json } => results::compare(before, after, *json),
+        Command::Report { dirs, out } => finished::report(dirs, out.as_deref()),
+        Command::Compare { before, after, json } => finished::compare(before, after, *json),
     };
     outcome.unwrap_or_else(|problem| {
         eprintln!("lab: {problem}");

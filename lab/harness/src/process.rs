@@ -14,6 +14,8 @@ use crate::run::{DriverResult, Interval};
 
 /// How often a wait looks for an interrupt.
 const GLANCE: Duration = Duration::from_millis(100);
+/// How often it is looked whether a program that has closed its output has ended.
+const SHORT: Duration = Duration::from_millis(1);
 /// What of an engine's last words is looked at.
 const LAST_WORDS: u64 = 4096;
 
@@ -70,7 +72,7 @@ pub fn run(
     if end.is_some() {
         running.kill();
     }
-    let status = child.wait();
+    let status = wait(&mut child, &running, limits.last().copied().flatten());
     // Whatever the program itself started and left behind.
     running.kill();
     drop(running);
@@ -79,6 +81,21 @@ pub fn run(
     }
     let end = end.unwrap_or_else(|| reading.ended(status, log, begun));
     Ok(Outcome { results: reading.results, end })
+}
+
+/// Waits for a program that has closed its output, or was killed.
+fn wait(child: &mut Child, running: &Running, limit: Option<Duration>) -> std::io::Result<ExitStatus> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if limit.is_some_and(|limit| began.elapsed() > limit) {
+            running.kill();
+            return child.wait();
+        }
+        thread::sleep(SHORT);
+    }
 }
 
 struct Reading<'a> {

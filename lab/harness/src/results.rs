@@ -1,48 +1,90 @@
-//! `lab report` and `lab compare`: what is done with finished runs.
+//! `results.json`: a run and all of its measurements in one file, with the figures of every cell and engine.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 
-use lab_harness::compare;
-use lab_harness::overview;
-use lab_harness::pool::pool;
-use lab_harness::report;
-use lab_harness::run::Directory;
+use serde::Serialize;
 
-pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, String> {
-    let out = match (dirs, out) {
-        (_, Some(out)) => out,
-        ([one], None) => one.as_path(),
-        _ => return Err("the report of several runs needs --out DIR".to_owned()),
-    };
-    let runs = dirs.iter().map(|dir| Directory::new(dir).read()).collect::<Result<Vec<_>, _>>()?;
-    let (run, measurements) = pool(runs)?;
-    fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
-    // A pooled run can be compared and reported like any other.
-    let directory = Directory::new(out);
-    if !dirs.iter().any(|dir| dir == out) {
-        if directory.holds_a_run() {
-            return Err(format!("{}: there is a run here already", out.display()));
-        }
-        let mut appender = directory.appender()?;
-        measurements.iter().try_for_each(|measurement| appender.append(measurement))?;
-        directory.write_run(&run)?;
-    } else if dirs.len() > 1 {
-        return Err(format!("{}: the report of several runs goes into a directory of its own", out.display()));
-    }
-    report::write(&run, &measurements, out)?;
-    print!("{}", overview::text(&run, &measurements));
-    println!("\nreport: {}", out.join("report.html").display());
-    Ok(ExitCode::SUCCESS)
+use crate::run::{Axis, DriverResult, Measurement, Measurements, Run, Spread, Status, write_whole};
+
+/// The name of the file.
+pub const RESULTS: &str = "results.json";
+
+#[derive(Serialize)]
+struct Results<'a> {
+    run: &'a Run,
+    figures: Vec<Figures<'a>>,
+    measurements: Vec<&'a Measurement>,
 }
 
-pub(crate) fn compare(before: &Path, after: &Path, json: bool) -> Result<ExitCode, String> {
-    let comparison = compare::compare(&Directory::new(before).read()?, &Directory::new(after).read()?)?;
-    if json {
-        println!("{}", serde_json::to_string_pretty(&comparison).map_err(|e| e.to_string())?);
-    } else {
-        print!("{}", comparison.text());
+/// One engine in one cell, over all rounds.
+#[derive(Serialize)]
+struct Figures<'a> {
+    section: &'a str,
+    cell: usize,
+    benchmark: &'a str,
+    label: &'a str,
+    x: Option<&'a Axis>,
+    setting: Option<&'a str>,
+    engine: &'a str,
+    /// Of the last round, if they are not all the same.
+    status: Option<Status>,
+    reason: Option<&'a str>,
+    ops_per_sec: Option<Spread>,
+    p50_us: Option<Spread>,
+    p99_us: Option<Spread>,
+    p999_us: Option<Spread>,
+    max_us: Option<Spread>,
+    cpu_seconds: Option<Spread>,
+    bytes_written: Option<Spread>,
+    disk_bytes: Option<Spread>,
+    peak_memory_bytes: Option<Spread>,
+    debt_seconds: Option<Spread>,
+}
+
+/// Writes it.
+///
+/// # Errors
+/// Names the file.
+pub fn write(run: &Run, measurements: &Measurements, dir: &Path) -> Result<(), String> {
+    let mut all = Vec::new();
+    for section in &run.sections {
+        for cell in 0..section.cells.len() {
+            all.extend(run.engines.iter().map(|engine| figures(run, measurements, (&section.id, cell), &engine.id)));
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    let results = Results { run, figures: all, measurements: measurements.iter().collect() };
+    let path = dir.join(RESULTS);
+    let mut bytes = serde_json::to_vec_pretty(&results).map_err(|e| format!("{}: {e}", path.display()))?;
+    bytes.push(b'\n');
+    write_whole(&path, &bytes)
+}
+
+fn figures<'a>(run: &'a Run, measurements: &'a Measurements, at: (&'a str, usize), engine: &'a str) -> Figures<'a> {
+    let (section, cell) = at;
+    let described = run.section(section).and_then(|section| section.cells.get(cell));
+    let of = |number: fn(&DriverResult) -> f64| measurements.summary(run.figure, section, cell, engine, number);
+    let rounds = measurements.of(section, cell, engine);
+    let last = rounds.last();
+    let debts = rounds.iter().filter_map(|m| m.debt).map(|debt| debt.seconds);
+    Figures {
+        section,
+        cell,
+        benchmark: described.map_or("", |cell| &cell.benchmark),
+        label: described.map_or("", |cell| &cell.label),
+        x: described.and_then(|cell| cell.x.as_ref()),
+        setting: described.and_then(|cell| cell.setting.as_deref()),
+        engine,
+        status: last.map(|m| m.status),
+        reason: last.and_then(|m| m.reason.as_deref()),
+        ops_per_sec: of(|result| result.ops_per_sec),
+        p50_us: of(|result| result.p50_us),
+        p99_us: of(|result| result.p99_us),
+        p999_us: of(|result| result.p999_us),
+        max_us: of(|result| result.max_us),
+        cpu_seconds: of(|result| result.cpu_seconds),
+        bytes_written: of(|result| result.bytes_written as f64),
+        disk_bytes: of(|result| result.disk_bytes as f64),
+        peak_memory_bytes: of(|result| result.peak_memory_bytes as f64),
+        debt_seconds: Spread::of(debts, run.figure),
+    }
 }

@@ -9,6 +9,7 @@ use lab_harness::interrupt;
 use lab_harness::machine;
 use lab_harness::overview;
 use lab_harness::report;
+use lab_harness::results;
 use lab_harness::run::{Directory, Measurements, Run, SCHEMA};
 use lab_harness::schedule::{self, Ended, Session};
 use lab_harness::suite::{self, Form, Plan, Scale, Suite};
@@ -36,9 +37,9 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
     };
     let form = form(&suite, arguments, earlier.as_ref().map(|(run, _)| run))?;
     let memory = scale_to_memory(&suite, &form);
-    let plan = Plan::of(&suite, &form, &memory, &arguments.sections)?;
+    let plan = Plan::of(&suite, &form, &memory, &sections(arguments, earlier.as_ref().map(|(run, _)| run)))?;
     let engines = Engines::find(lab, &cache_dir(lab))?;
-    let columns = columns(&engines, &suite, arguments, form.short)?;
+    let columns = columns(&engines, &suite, arguments, form.short, earlier.as_ref().map(|(run, _)| run))?;
 
     let databases = arguments.db.clone().unwrap_or_else(|| directory.path().join("DB"));
     for dir in [directory.path(), &databases] {
@@ -53,7 +54,7 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
         return Err("none of the engines can be run".to_owned());
     }
     let (run, measurements) = match earlier {
-        Some((run, measurements)) => (continued(run, &suite, &form, &plan, arguments, &ready)?, measurements),
+        Some((run, measurements)) => (continued(run, &suite, &form, &plan, &ready)?, measurements),
         None => (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new()),
     };
     machine::touch_memory(form.num.saturating_mul(TOUCHED));
@@ -69,7 +70,8 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
 /// Writes the report of what there is, whatever has happened.
 fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCode, String> {
     let (run, measurements) = directory.read()?;
-    let written = report::write(&run, &measurements, directory.path());
+    let path = directory.path();
+    let written = results::write(&run, &measurements, path).and(report::write(&run, &measurements, path));
     print!("{}", overview::text(&run, &measurements));
     let place = directory.path().display();
     match ended {
@@ -160,9 +162,27 @@ fn scale_to_memory(suite: &Suite, form: &Form) -> Scale {
     Scale { memory: (available / wanted * 10.0).floor().max(1.0) / 10.0 }
 }
 
-fn columns(engines: &Engines, suite: &Suite, arguments: &RunArguments, short: bool) -> Result<Vec<Column>, String> {
+/// The sections that are asked for; those of the earlier run, if there is one.
+fn sections(arguments: &RunArguments, earlier: Option<&Run>) -> Vec<String> {
+    match earlier {
+        Some(run) if arguments.sections.is_empty() => run.sections.iter().map(|section| section.id.clone()).collect(),
+        _ => arguments.sections.clone(),
+    }
+}
+
+fn columns(
+    engines: &Engines,
+    suite: &Suite,
+    arguments: &RunArguments,
+    short: bool,
+    earlier: Option<&Run>,
+) -> Result<Vec<Column>, String> {
     if !arguments.engines.is_empty() {
         return engines.select(&arguments.engines, false);
+    }
+    if let Some(run) = earlier {
+        let ids: Vec<String> = run.engines.iter().map(|engine| engine.id.clone()).collect();
+        return engines.select(&ids, false);
     }
     let ids = if short && !suite.short.engines.is_empty() { &suite.short.engines } else { &suite.engines };
     let columns = engines.select(ids, true)?;
@@ -242,20 +262,14 @@ fn described(
 }
 
 /// The description of a run that goes on.
-fn continued(
-    mut run: Run,
-    suite: &Suite,
-    form: &Form,
-    plan: &Plan,
-    arguments: &RunArguments,
-    ready: &[Ready],
-) -> Result<Run, String> {
+fn continued(mut run: Run, suite: &Suite, form: &Form, plan: &Plan, ready: &[Ready]) -> Result<Run, String> {
     if run.suite != suite.name {
         return Err(format!("the run there is of the suite {}, not {}", run.suite, suite.name));
     }
     if run.sections != plan.sections {
-        let hint = if arguments.sections.is_empty() { "" } else { ", or --sections is not what it was" };
-        return Err(format!("cannot resume: the suite has changed since that run began{hint}"));
+        return Err(
+            "cannot resume: the suite has changed since that run began, or --sections is not what it was".into()
+        );
     }
     run.rounds = form.rounds;
     run.complete = false;

@@ -45,6 +45,11 @@ fn a_run_is_complete_and_in_turns() {
     expected.extend(group(other).into_iter().chain(group(own)).chain(fills(own)).chain(fills(other)));
     assert_eq!(lab.trace(), expected);
     assert!(!lab.out().join("DB").exists(), "databases are removed");
+    let results = fs::read(lab.out().join("results.json")).expect("results.json");
+    let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
+    assert_eq!(results["figures"].as_array().map(Vec::len), Some(CELLS * 2));
+    assert_eq!(results["figures"][1]["ops_per_sec"]["middle"], 2000.0);
+    assert_eq!(results["measurements"].as_array().map(Vec::len), Some(CELLS * 2 * 2));
     assert!(lab.out().join("logs/fake-fast.txt").exists());
 }
 
@@ -58,6 +63,10 @@ fn a_part_of_a_suite() {
     assert_eq!((run.num, measurements.iter().count()), (50, 3));
     // What is read has to be written all the same.
     assert_eq!(lab.trace()[1], "terrace fillrandom waitcompact overwrite waitcompact");
+    // The rest of the run is of the same part, and of the same engines.
+    lab.engine("fake", "script = 'fake.sh'");
+    succeeded(&lab.run(&["--resume", "--reps", "2"]));
+    assert_eq!(lab.results().1.iter().count(), 6);
 }
 
 #[test]
