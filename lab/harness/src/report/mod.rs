@@ -1,13 +1,83 @@
-//! The report of a run.
+//! The report of a run: `report.html`, one file that needs no network, `results.csv` and every chart as a file in `charts/`.
+//!
+//! `run` says what was measured; here it is summed up (`model`, `ratios`), drawn (`chart`, `svg`, `palette`, `scale`),
+//! tabulated (`table`), put into words (`number`, `words`) and laid out (`page` with `assets/report.html`). Any thread may
+//! call `write`; two writers of the same directory must not run at once.
+//!
+//! Invariants:
+//! 1. What comes from data is escaped exactly once: by `svg` in charts, by the template everywhere else.
+//! 2. The page asks for nothing outside itself; its links lead to files beside it.
+//! 3. Any run that can be read gives a report: engines without figures, unfinished runs and odd values included.
 
+mod chart;
+mod csv;
+mod figures;
+mod model;
+mod number;
+mod page;
+mod palette;
+mod pool;
+mod ratios;
+mod scale;
+mod svg;
+mod table;
+mod words;
+
+use std::fs;
 use std::path::Path;
 
-use crate::run::{Measurements, Run};
+use crate::run::{Measurements, Run, write_whole};
+
+use figures::Gallery;
+use model::Suite;
+pub use pool::Source;
 
 /// Writes the report of a run into its directory. It may be called again after more measurements.
 ///
 /// # Errors
 /// Names the file that cannot be written.
-pub fn write(_run: &Run, _measurements: &Measurements, _dir: &Path) -> Result<(), String> {
+pub fn write(run: &Run, measurements: &Measurements, dir: &Path) -> Result<(), String> {
+    write_suites(&[Suite::new(run, measurements)], &[pool::Raw::here()], dir)
+}
+
+/// Writes one report of several runs into `dir`. Runs of the same suite with the same settings on the same machine count
+/// as further rounds of the first; the others stand one after the other.
+///
+/// # Errors
+/// Names the file that cannot be written; says so if there is no run.
+pub fn write_pooled(sources: &[Source], dir: &Path) -> Result<(), String> {
+    let pools = pool::pools(sources);
+    if pools.is_empty() {
+        return Err("there is no run to report".to_owned());
+    }
+    let suites: Vec<Suite<'_>> = pools.iter().map(|pool| Suite::new(&pool.run, &pool.measurements)).collect();
+    let raw: Vec<pool::Raw> = pools.iter().map(|pool| pool::Raw::of(&pool.paths, dir)).collect();
+    write_suites(&suites, &raw, dir)
+}
+
+fn write_suites(suites: &[Suite<'_>], raw: &[pool::Raw], dir: &Path) -> Result<(), String> {
+    let mut gallery = Gallery::default();
+    let page = page::render(suites, raw, &mut gallery)?;
+    let charts = dir.join("charts");
+    fs::create_dir_all(&charts).map_err(|e| format!("{}: {e}", charts.display()))?;
+    remove_old(&charts, &gallery)?;
+    for (name, text) in &gallery.files {
+        write_whole(&charts.join(name), text.as_bytes())?;
+    }
+    write_whole(&dir.join("results.csv"), csv::render(suites).as_bytes())?;
+    write_whole(&dir.join("report.html"), page.as_bytes())
+}
+
+/// Removes the charts of an earlier report that this one does not have.
+fn remove_old(charts: &Path, gallery: &Gallery) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", charts.display());
+    for entry in fs::read_dir(charts).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.ends_with(".svg")) else { continue };
+        if !gallery.files.iter().any(|(file, _)| file == name) {
+            fs::remove_file(entry.path()).map_err(|e| format!("{}: {e}", entry.path().display()))?;
+        }
+    }
     Ok(())
 }

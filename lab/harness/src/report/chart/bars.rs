@@ -1,0 +1,102 @@
+//! Bars, as the sources drew them: a line for every engine with its name, a bar and the value.
+
+use super::super::number;
+use super::super::svg::{Canvas, Chart, fit, width};
+use super::{Pen, SIZE, label_room};
+
+/// A line of the chart.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    pub(crate) pen: Pen,
+    pub(crate) value: Value,
+    /// Shown when pointed at.
+    pub(crate) tip: String,
+}
+
+/// What a line shows.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Figure {
+        value: f64,
+        /// The lowest and the highest, if there was more than one round.
+        range: Option<(f64, f64)>,
+        text: String,
+    },
+    /// Why there is no figure, in a word or two.
+    Nothing(String),
+}
+
+const ROW: f64 = 21.0;
+const BAR: f64 = 13.0;
+const TOP: f64 = 24.0;
+
+/// Draws the bars one below the other. `heading` stands above, `note` beside it in soft letters.
+pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart {
+    let labels: Vec<String> = bars.iter().map(|bar| bar.pen.label()).collect();
+    let room = label_room(labels.iter().map(String::as_str), 40.0, total * 0.36);
+    let from = room + 8.0;
+    let text_room = bars.iter().map(|bar| value_width(&bar.value)).fold(30.0, f64::max) + 8.0;
+    let to = (total - text_room).max(from + 40.0);
+    // Sources drew bars on a linear axis that begins at 0; so does this.
+    let tops = bars.iter().map(|bar| match bar.value {
+        Value::Figure { value, range, .. } => range.map_or(value, |(_, max)| max.max(value)),
+        Value::Nothing(_) => 0.0,
+    });
+    let most = tops.filter(|top| top.is_finite()).fold(0.0, f64::max);
+    let at = |value: f64| {
+        let part = if most > 0.0 { value / most } else { 0.0 };
+        from + (to - from) * if part.is_nan() { 0.0 } else { part.clamp(0.0, 1.0) }
+    };
+    let height = TOP + ROW * bars.len() as f64 + 2.0;
+    let mut canvas = Canvas::default();
+    canvas.text("strong", (0.0, 12.0), &fit(heading, SIZE, total));
+    let beside = width(heading, SIZE) * 1.06 + 8.0;
+    canvas.text("axis", (beside, 12.0), &fit(note, 11.0, total - beside));
+    for (row, (bar, label)) in bars.iter().zip(&labels).enumerate() {
+        let top = TOP + ROW * row as f64;
+        let base = top + ROW / 2.0 + 4.0;
+        canvas.group(&format!("mark {}", bar.pen.class()), Some(&bar.tip));
+        canvas.rect("hit", 0.0, top, total, ROW);
+        let terrace = bar.pen.slot == 0;
+        canvas.text(if terrace { "end strong" } else { "end" }, (room, base), &fit(label, SIZE, room));
+        match &bar.value {
+            Value::Figure { value, range, text } => {
+                let end = at(*value).max(from + 0.75);
+                let y = top + (ROW - BAR) / 2.0;
+                canvas.rect(if bar.pen.weaker { "weak" } else { "f" }, from, y, end - from, BAR);
+                let mut right = end;
+                if let Some((min, max)) = range {
+                    let (min, max, middle) = (at(*min), at(*max), top + ROW / 2.0);
+                    right = right.max(max);
+                    if max - min >= 1.5 {
+                        canvas.line("whisker", (min, middle), (max, middle));
+                        canvas.line("whisker", (min, middle - 3.0), (min, middle + 3.0));
+                        canvas.line("whisker", (max, middle - 3.0), (max, middle + 3.0));
+                    }
+                }
+                canvas.text(if terrace { "number strong" } else { "number" }, (right + 5.0, base), text);
+            }
+            Value::Nothing(word) => canvas.text("none", (from + 2.0, base), &fit(word, SIZE, total - from)),
+        }
+        canvas.close();
+    }
+    canvas.line("base", (from, TOP), (from, height - 2.0));
+    let lines = bars.iter().map(|bar| match &bar.value {
+        Value::Figure { text, .. } => format!("{} {text}", bar.pen.title),
+        Value::Nothing(word) => format!("{} {word}", bar.pen.title),
+    });
+    let label = format!("Bar chart: {heading}. {}.", lines.collect::<Vec<_>>().join(", "));
+    canvas.finish(total, height, label)
+}
+
+fn value_width(value: &Value) -> f64 {
+    match value {
+        Value::Figure { text, .. } => width(text, SIZE),
+        Value::Nothing(_) => 0.0,
+    }
+}
+
+/// The text beside a bar of operations a second.
+pub(crate) fn rate_text(rate: f64) -> String {
+    number::si(rate)
+}

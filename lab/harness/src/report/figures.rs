@@ -1,0 +1,317 @@
+//! From a suite's values to its charts: what each chart is given, and the words that stand beside it.
+//!
+//! Invariants:
+//! 1. Every chart of the page goes through a `Gallery`, so that it also becomes a file, and each file has its own name.
+//! 2. Columns keep their order and colour on every chart.
+
+use serde::Serialize;
+
+use crate::run::{Cell, Chart as Kind, Interval, Published};
+
+use super::chart::lines::{Frame, Line, Point, XAxis};
+use super::chart::series::{Course, Shared, Step};
+use super::chart::{Pen, bars, groups, lines, series};
+use super::model::{CellView, Figures, Outcome, SectionView, Suite};
+use super::svg::Chart;
+use super::{number, palette};
+
+/// A chart on the page, and the file that has it too.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figure {
+    svg: String,
+    file: String,
+}
+
+/// The files of all charts.
+#[derive(Debug, Default)]
+pub(crate) struct Gallery {
+    /// Name below `charts/`, and text.
+    pub(crate) files: Vec<(String, String)>,
+}
+
+impl Gallery {
+    /// Takes in a chart under `stem`, numbered if several have the same.
+    pub(crate) fn add(&mut self, stem: &str, numbered: bool, chart: &Chart) -> Figure {
+        let stem = file_stem(stem);
+        let taken = |name: &str| self.files.iter().any(|(file, _)| file == name);
+        let numbers = (1..).map(|n| format!("{stem}-{n}.svg"));
+        let plain = (!numbered).then(|| format!("{stem}.svg"));
+        let name = plain.into_iter().chain(numbers).find(|name| !taken(name)).unwrap_or_default();
+        self.files.push((name.clone(), chart.file()));
+        Figure { svg: chart.inline(), file: format!("charts/{name}") }
+    }
+}
+
+/// A text as a part of a file name.
+pub(crate) fn file_stem(text: &str) -> String {
+    let stem: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' }).take(60).collect();
+    if stem.is_empty() { "chart".to_owned() } else { stem }
+}
+
+/// A cell in words: its label and what sets it apart from its neighbours.
+pub(crate) fn cell_name(cell: &Cell) -> String {
+    let x = cell.x.as_ref().map(|axis| {
+        let name = if axis.value == 1.0 { axis.name.trim_end_matches('s') } else { &axis.name };
+        format!("{} {name}", number::thousands(axis.value))
+    });
+    [Some(cell.label.clone()), x, cell.setting.clone()].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// How a column is drawn in a cell.
+fn pen(suite: &Suite<'_>, column: usize, cell: &Cell) -> Pen {
+    let column = &suite.columns[column];
+    Pen { title: column.engine.title.clone(), slot: column.slot, weaker: column.promises_less(cell) }
+}
+
+fn range(figures: &Figures) -> Option<(f64, f64)> {
+    (figures.rate.rounds > 1).then_some((figures.rate.min, figures.rate.max))
+}
+
+/// What a figure says when pointed at.
+pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
+    let rate = &figures.rate;
+    let mut tip = format!("{title}: {} {unit}", number::precise(rate.middle));
+    if rate.rounds > 1 {
+        let (min, max) = (number::precise(rate.min), number::precise(rate.max));
+        tip.push_str(&format!(" ({min} to {max} in {} rounds, spread {})", rate.rounds, number::percent(rate.spread)));
+    }
+    if let (Some(p50), Some(p99)) = (figures.latency(50.0), figures.latency(99.0)) {
+        tip.push_str(&format!("; median {}, p99 {}", number::duration_us(p50), number::duration_us(p99)));
+    }
+    figures.remarks.iter().for_each(|remark| tip.push_str(&format!("; {remark}")));
+    tip
+}
+
+/// What was measured now.
+pub(crate) fn now(suite: &Suite<'_>, cell: &CellView<'_>, reference: Option<usize>, heading: &str, width: f64) -> Chart {
+    let bars: Vec<bars::Bar> = cell
+        .outcomes
+        .iter()
+        .enumerate()
+        .map(|(column, outcome)| {
+            let pen = pen(suite, column, cell.cell);
+            let (value, tip) = match outcome {
+                Outcome::Figures(figures) => {
+                    let mut text = number::si(figures.rate.middle);
+                    let base = reference.and_then(|reference| cell.rate(reference)).map(|rate| rate.middle);
+                    if let Some(base) = base.filter(|base| *base > 0.0) {
+                        text = format!("{text}  {}", number::ratio(figures.rate.middle / base));
+                    }
+                    let value = bars::Value::Figure { value: figures.rate.middle, range: range(figures), text };
+                    (value, tip(&pen.title, &cell.cell.unit, figures))
+                }
+                Outcome::Absent { word, reason } => {
+                    (bars::Value::Nothing((*word).to_owned()), format!("{}: {word}: {reason}", pen.title))
+                }
+            };
+            bars::Bar { pen, value, tip }
+        })
+        .collect();
+    bars::draw(&bars, heading, &cell.cell.unit, width)
+}
+
+/// What the source published for a cell; none if it did not.
+pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option<Chart> {
+    let published: Vec<&Published> = published(section, cell).collect();
+    let first = published.first()?;
+    let reference = first.relative_to.as_ref().filter(|name| !published.iter().any(|p| p.engine == **name));
+    let of_reference = reference.map(|name| (name.as_str(), 1.0, true, None));
+    let others = published
+        .iter()
+        .map(|p| (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref()));
+    let bars: Vec<bars::Bar> = of_reference
+        .into_iter()
+        .chain(others)
+        .map(|(engine, value, relative, note)| {
+            let text = if relative { number::ratio(value) } else { number::si(value) };
+            let text = note.map_or(text.clone(), |note| format!("{note} {text}"));
+            let tip = if relative { format!("{engine}: {text}") } else { format!("{engine}: {}", number::precise(value)) };
+            let pen = Pen { title: engine.to_owned(), slot: palette::slot_of_published(engine), weaker: false };
+            bars::Bar { pen, value: bars::Value::Figure { value, range: None, text }, tip: format!("{tip} (published)") }
+        })
+        .collect();
+    let unit = first.relative_to.as_ref().map_or(cell.unit.clone(), |name| format!("{name} = 1"));
+    Some(bars::draw(&bars, "Then", &unit, width))
+}
+
+fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item = &'a Published> {
+    let (benchmark, x, setting) = (cell.benchmark.clone(), cell.x.as_ref().map(|x| x.value), cell.setting.clone());
+    section.section.published.iter().filter(move |p| {
+        p.benchmark == benchmark
+            && (p.x.is_none() || p.x == x)
+            && (p.setting.is_none() || p.setting == setting)
+            && p.value.is_finite()
+    })
+}
+
+/// The column that a section's published ratios refer to.
+pub(crate) fn reference(suite: &Suite<'_>, section: &SectionView<'_>, cell: &Cell) -> Option<usize> {
+    let name = published(section, cell).find_map(|p| p.relative_to.clone())?;
+    suite.columns.iter().position(|column| column.engine.title == name || column.engine.id == name.to_lowercase())
+}
+
+/// The latencies of all engines in one cell; none if no engine reported any.
+pub(crate) fn curves(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<Chart> {
+    let mut absent = Vec::new();
+    let mut all = Vec::new();
+    for (column, outcome) in cell.outcomes.iter().enumerate() {
+        let pen = pen(suite, column, cell.cell);
+        match outcome.figures().filter(|figures| !figures.latencies.is_empty()) {
+            Some(figures) => {
+                let points = figures.latencies.iter().map(|(x, y)| {
+                    let at = if *x >= 100.0 { "max".to_owned() } else { format!("{x}%") };
+                    let tip = format!("{}: {at} {}", pen.title, number::duration_us(*y));
+                    Point { x: *x, y: *y, range: None, tip }
+                });
+                all.push(Line { points: points.collect(), pen });
+            }
+            None => absent.push(format!("{}: {}", pen.title, why(outcome))),
+        }
+    }
+    let heading = cell_name(cell.cell);
+    let frame = Frame { heading: &heading, x_title: "percentile", y_title: "latency of an operation", absent };
+    (!all.is_empty()).then(|| lines::draw(&all, &frame, XAxis::Percentiles))
+}
+
+/// Why there is nothing to draw.
+fn why(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Figures(_) => "it reported none".to_owned(),
+        Outcome::Absent { word, reason } => format!("{word}: {reason}"),
+    }
+}
+
+/// Cells that differ in their `x` only: one line chart for each.
+pub(crate) fn sweeps(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart> {
+    let mut sweeps: Vec<Vec<&CellView<'_>>> = Vec::new();
+    for cell in section.cells.iter().filter(|cell| cell.cell.x.is_some()) {
+        let key = |c: &CellView<'_>| (c.cell.benchmark.clone(), c.cell.setting.clone(), c.cell.x.as_ref().map(|x| x.name.clone()));
+        match sweeps.iter_mut().find(|sweep| key(sweep[0]) == key(cell)) {
+            Some(sweep) => sweep.push(cell),
+            None => sweeps.push(vec![cell]),
+        }
+    }
+    sweeps.iter().map(|sweep| draw_sweep(suite, sweep)).collect()
+}
+
+fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
+    let mut absent = Vec::new();
+    let mut all = Vec::new();
+    for column in 0..suite.columns.len() {
+        let pen = pen(suite, column, cells[0].cell);
+        let mut points: Vec<Point> = cells
+            .iter()
+            .filter_map(|cell| {
+                let figures = cell.outcomes[column].figures()?;
+                let axis = cell.cell.x.as_ref()?;
+                let title = format!("{}, {} {}", pen.title, number::thousands(axis.value), axis.name);
+                let tip = tip(&title, &cell.cell.unit, figures);
+                Some(Point { x: axis.value, y: figures.rate.middle, range: range(figures), tip })
+            })
+            .collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let gap = cells.iter().find(|cell| cell.outcomes[column].figures().is_none());
+        if let Some(gap) = gap {
+            let at = if points.is_empty() { String::new() } else { format!(", {}", cell_name(gap.cell)) };
+            absent.push(format!("{}{at}: {}", pen.title, why(&gap.outcomes[column])));
+        }
+        if !points.is_empty() {
+            all.push(Line { pen, points });
+        }
+    }
+    let cell = cells[0].cell;
+    let heading = [Some(cell.label.as_str()), cell.setting.as_deref()].into_iter().flatten().collect::<Vec<_>>();
+    let (heading, x_title) = (heading.join(" · "), cell.x.as_ref().map_or("", |axis| axis.name.as_str()));
+    let values = || cells.iter().filter_map(|cell| cell.cell.x.as_ref()).map(|axis| axis.value);
+    let wide = values().fold(0.0, f64::max) / values().fold(f64::INFINITY, f64::min) > 20.0;
+    let axis = if wide { XAxis::Log } else { XAxis::Values };
+    lines::draw(&all, &Frame { heading: &heading, x_title, y_title: &cell.unit, absent }, axis)
+}
+
+/// One chart for every engine with intervals, all with the same axes; and those without, in words.
+pub(crate) fn courses(suite: &Suite<'_>, cell: &CellView<'_>) -> (Vec<Chart>, Vec<String>) {
+    let mut absent = Vec::new();
+    let mut courses = Vec::new();
+    for (column, outcome) in cell.outcomes.iter().enumerate() {
+        let pen = pen(suite, column, cell.cell);
+        match outcome.figures().filter(|figures| !figures.series.is_empty()) {
+            Some(figures) => courses.push(Course { pen, steps: figures.series.iter().map(step).collect() }),
+            None => absent.push(format!("{}: {}", pen.title, why(outcome))),
+        }
+    }
+    let shared = Shared::of(&courses);
+    (courses.iter().map(|course| series::draw(course, shared)).collect(), absent)
+}
+
+fn step(interval: &Interval) -> Step {
+    Step {
+        second: interval.second,
+        ops: interval.ops as f64,
+        latencies: [interval.mean_us, interval.p95_us, interval.p99_us, interval.p999_us, interval.max_us],
+    }
+}
+
+/// For every benchmark of a settings section a chart with a group for every setting.
+pub(crate) fn settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart> {
+    let mut benchmarks: Vec<&str> = Vec::new();
+    for cell in &section.cells {
+        if !benchmarks.contains(&cell.cell.benchmark.as_str()) {
+            benchmarks.push(&cell.cell.benchmark);
+        }
+    }
+    let chart = |benchmark: &str| {
+        let cells = || section.cells.iter().filter(|cell| cell.cell.benchmark == benchmark);
+        let groups: Vec<groups::Group> = cells().map(|cell| group(suite, cell)).collect();
+        let first = cells().next().map(|cell| cell.cell);
+        let (heading, unit) = first.map_or((benchmark, ""), |cell| (&cell.label, &cell.unit));
+        groups::draw(&groups, heading, &format!("{unit}, p99 latency beside it"), 420.0)
+    };
+    benchmarks.into_iter().map(chart).collect()
+}
+
+fn group(suite: &Suite<'_>, cell: &CellView<'_>) -> groups::Group {
+    let label = setting_name(cell.cell);
+    let bars = cell.outcomes.iter().enumerate().filter(|(column, _)| suite.columns[*column].ran());
+    let bars = bars.map(|(column, outcome)| {
+        let pen = pen(suite, column, cell.cell);
+        match outcome {
+            Outcome::Figures(figures) => groups::GroupBar {
+                value: bars::Value::Figure {
+                    value: figures.rate.middle,
+                    range: range(figures),
+                    text: number::si(figures.rate.middle),
+                },
+                beside: figures.latency(99.0).map_or(String::new(), number::duration_us),
+                tip: tip(&format!("{}, {label}", pen.title), &cell.cell.unit, figures),
+                pen,
+            },
+            Outcome::Absent { word, reason } => groups::GroupBar {
+                value: bars::Value::Nothing((*word).to_owned()),
+                beside: String::new(),
+                tip: format!("{}: {word}: {reason}", pen.title),
+                pen,
+            },
+        }
+    });
+    groups::Group { bars: bars.collect(), label }
+}
+
+/// The setting of a cell in words.
+pub(crate) fn setting_name(cell: &Cell) -> String {
+    let setting = cell.setting.clone().unwrap_or_else(|| "defaults".to_owned());
+    match &cell.x {
+        Some(axis) => format!("{setting} · {} {}", number::thousands(axis.value), axis.name),
+        None => setting,
+    }
+}
+
+/// The cells of a section that are drawn as bars.
+pub(crate) fn barred<'a, 'b>(section: &'b SectionView<'a>) -> Vec<&'b CellView<'a>> {
+    let drawn = |cell: &&CellView<'_>| match section.section.chart {
+        Kind::Bars | Kind::Series => true,
+        Kind::Threads => cell.cell.x.is_none(),
+        Kind::Settings => false,
+    };
+    section.cells.iter().filter(drawn).collect()
+}

@@ -1,0 +1,271 @@
+//! What the page shows, worked out of a run's two files: columns in their order, and for every cell and engine either
+//! figures or the reason why there are none. Plain data without layout; made once for each report.
+//!
+//! Invariants:
+//! 1. Every cell has one outcome for each column, in the columns' order.
+//! 2. An outcome without figures has a reason in words, also where the run was interrupted before it got there.
+
+use std::collections::HashMap;
+
+use crate::run::{Cell, Chart, Durability, Engine, Interval, Measurement, Measurements, Run, Section, Spread, Status};
+
+use super::palette;
+
+/// A suite: one run, or several runs of it taken together.
+#[derive(Debug)]
+pub(crate) struct Suite<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) columns: Vec<Column<'a>>,
+    pub(crate) sections: Vec<SectionView<'a>>,
+}
+
+/// A column: an engine, or a variant of one.
+#[derive(Debug)]
+pub(crate) struct Column<'a> {
+    pub(crate) engine: &'a Engine,
+    /// Of its colour.
+    pub(crate) slot: usize,
+}
+
+/// A section with its outcomes.
+#[derive(Debug)]
+pub(crate) struct SectionView<'a> {
+    pub(crate) section: &'a Section,
+    pub(crate) cells: Vec<CellView<'a>>,
+}
+
+/// A cell with its outcomes.
+#[derive(Debug)]
+pub(crate) struct CellView<'a> {
+    pub(crate) cell: &'a Cell,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+/// What came of one cell for one engine.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Figures(Box<Figures>),
+    Absent {
+        /// In a word or two.
+        word: &'static str,
+        reason: String,
+    },
+}
+
+/// The figures of one cell and engine over all rounds. All but the rate are medians, or what the run takes in their place.
+#[derive(Debug)]
+pub(crate) struct Figures {
+    /// Operations a second.
+    pub(crate) rate: Spread,
+    pub(crate) ns_per_op: f64,
+    /// Percentile and latency in microseconds, ascending; 100 stands for the maximum.
+    pub(crate) latencies: Vec<(f64, f64)>,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) bytes_written: f64,
+    pub(crate) peak_memory: f64,
+    pub(crate) disk_bytes: f64,
+    /// Seconds and bytes of the work that was put off.
+    pub(crate) debt: Option<(f64, f64)>,
+    /// The rate of the writer beside the readers.
+    pub(crate) writer_rate: Option<f64>,
+    /// What a reader has to know about it: cut short, rounds that failed.
+    pub(crate) remarks: Vec<String>,
+    /// Interval by interval, of the round whose rate is nearest to the figure.
+    pub(crate) series: Vec<Interval>,
+}
+
+impl Outcome {
+    pub(crate) fn figures(&self) -> Option<&Figures> {
+        match self {
+            Outcome::Figures(figures) => Some(figures),
+            Outcome::Absent { .. } => None,
+        }
+    }
+}
+
+impl Figures {
+    pub(crate) fn latency(&self, percentile: f64) -> Option<f64> {
+        self.latencies.iter().find(|(at, _)| *at == percentile).map(|(_, us)| *us)
+    }
+}
+
+impl Column<'_> {
+    pub(crate) fn is_terrace(&self) -> bool {
+        self.engine.id == "terrace"
+    }
+
+    /// Whether it counts among the rest that Terrace is compared with where `cell` is best.
+    pub(crate) fn is_rival(&self, cell: &Cell) -> bool {
+        !self.engine.is_terrace() && !self.promises_less(cell)
+    }
+
+    /// Whether its writes in `cell` promise less than was asked.
+    pub(crate) fn promises_less(&self, cell: &Cell) -> bool {
+        self.engine.weaker.is_some() && cell.writes && cell.durability == Durability::Asynchronous
+    }
+
+    /// Whether it ran.
+    pub(crate) fn ran(&self) -> bool {
+        self.engine.missing.is_none() && self.engine.disqualified.is_none()
+    }
+}
+
+impl CellView<'_> {
+    /// The figure of a column.
+    pub(crate) fn rate(&self, column: usize) -> Option<Spread> {
+        self.outcomes.get(column)?.figures().map(|figures| figures.rate)
+    }
+}
+
+impl<'a> Suite<'a> {
+    pub(crate) fn new(run: &'a Run, measurements: &Measurements) -> Suite<'a> {
+        let slots = palette::slots(run.engines.iter().map(|engine| engine.id.as_str()));
+        let slot = |engine: &Engine| slots.get(&engine.id).copied().unwrap_or_default();
+        let mut columns: Vec<Column<'a>> =
+            run.engines.iter().map(|engine| Column { engine, slot: slot(engine) }).collect();
+        // Terrace, then what is Terrace too, then the others by title.
+        columns.sort_by_cached_key(|column| {
+            let engine = column.engine;
+            (!column.is_terrace(), !engine.is_terrace(), engine.title.to_lowercase(), engine.id.clone())
+        });
+        let mut found: HashMap<(&str, usize, &str), Vec<&Measurement>> = HashMap::new();
+        for m in measurements.iter() {
+            found.entry((m.section.as_str(), m.cell, m.engine.as_str())).or_default().push(m);
+        }
+        let cell_view = |section: &'a Section, at: usize, cell: &'a Cell| {
+            let outcome = |column: &Column<'a>| {
+                let rounds = found.get(&(section.id.as_str(), at, column.engine.id.as_str()));
+                outcome(run, column.engine, rounds.map_or(&[], Vec::as_slice))
+            };
+            CellView { cell, outcomes: columns.iter().map(outcome).collect() }
+        };
+        let sections = run
+            .sections
+            .iter()
+            .map(|section| SectionView {
+                section,
+                cells: section.cells.iter().enumerate().map(|(at, cell)| cell_view(section, at, cell)).collect(),
+            })
+            .collect();
+        Suite { run, columns, sections }
+    }
+
+    /// The column of Terrace itself.
+    pub(crate) fn terrace(&self) -> Option<usize> {
+        self.columns.iter().position(Column::is_terrace)
+    }
+
+    /// All cells, with their sections.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&SectionView<'a>, &CellView<'a>)> {
+        self.sections.iter().flat_map(|section| section.cells.iter().map(move |cell| (section, cell)))
+    }
+
+    /// The fastest rival of a cell: its column and figure.
+    pub(crate) fn best_rival(&self, cell: &CellView<'_>) -> Option<(usize, Spread)> {
+        let rivals = (0..self.columns.len()).filter(|column| self.columns[*column].is_rival(cell.cell));
+        rivals
+            .filter_map(|column| Some((column, cell.rate(column)?)))
+            .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
+    }
+}
+
+impl SectionView<'_> {
+    pub(crate) fn is(&self, chart: Chart) -> bool {
+        self.section.chart == chart
+    }
+
+    /// Whether any engine reported intervals.
+    pub(crate) fn has_series(&self) -> bool {
+        self.cells.iter().flat_map(|cell| &cell.outcomes).filter_map(Outcome::figures).any(|f| !f.series.is_empty())
+    }
+}
+
+fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
+    let measured: Vec<&Measurement> = rounds.iter().copied().filter(|m| m.is_measured()).collect();
+    let results = || measured.iter().filter_map(|m| m.result.as_ref());
+    let rate = Spread::of(results().map(|r| r.ops_per_sec).filter(|rate| *rate >= 0.0), run.figure);
+    let Some(rate) = rate else { return absent(run, engine, rounds) };
+    let middle = |values: &mut dyn Iterator<Item = f64>| Spread::of(values, run.figure).map_or(0.0, |s| s.middle);
+    let percentiles = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
+    let latencies = percentiles.into_iter().filter_map(|percentile| {
+        let us = middle(&mut results().map(|r| match percentile {
+            50.0 => r.p50_us,
+            75.0 => r.p75_us,
+            90.0 => r.p90_us,
+            95.0 => r.p95_us,
+            99.0 => r.p99_us,
+            99.9 => r.p999_us,
+            99.99 => r.p9999_us,
+            _ => r.max_us,
+        }));
+        (us > 0.0).then_some((percentile, us))
+    });
+    let debts = || measured.iter().filter_map(|m| m.debt);
+    let debt = debts().next().is_some().then(|| {
+        (middle(&mut debts().map(|d| d.seconds)), middle(&mut debts().map(|d| d.bytes_written as f64)))
+    });
+    let nearest = measured.iter().filter(|m| !m.series.is_empty()).min_by(|a, b| {
+        let distance = |m: &Measurement| m.result.as_ref().map_or(f64::MAX, |r| (r.ops_per_sec - rate.middle).abs());
+        distance(a).total_cmp(&distance(b))
+    });
+    Outcome::Figures(Box::new(Figures {
+        rate,
+        ns_per_op: middle(&mut results().map(|r| r.micros_per_op * 1e3)),
+        latencies: latencies.collect(),
+        cpu_seconds: middle(&mut results().map(|r| r.cpu_seconds)),
+        bytes_written: middle(&mut results().map(|r| r.bytes_written as f64)),
+        peak_memory: middle(&mut results().map(|r| r.peak_memory_bytes as f64)),
+        disk_bytes: middle(&mut results().map(|r| r.disk_bytes as f64)),
+        debt,
+        writer_rate: Spread::of(results().filter_map(|r| r.writer_ops_per_sec), run.figure).map(|s| s.middle),
+        remarks: remarks(rounds),
+        series: nearest.map(|m| m.series.clone()).unwrap_or_default(),
+    }))
+}
+
+fn remarks(rounds: &[&Measurement]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let cut = rounds.iter().filter(|m| m.status == Status::Truncated).count();
+    if cut > 0 {
+        let done: u64 =
+            rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.ops).min().unwrap_or_default();
+        remarks.push(format!(
+            "cut short by the time limit in {cut} of {} rounds, after {} operations at least",
+            rounds.len(),
+            super::number::thousands(done as f64)
+        ));
+    }
+    for m in rounds.iter().filter(|m| !m.is_measured()) {
+        let reason = m.reason.as_deref().unwrap_or("without a stated reason");
+        remarks.push(format!("round {}: {}: {reason}", m.round + 1, word(m.status)));
+    }
+    remarks
+}
+
+fn absent(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
+    if let Some(reason) = &engine.disqualified {
+        return Outcome::Absent { word: word(Status::Disqualified), reason: reason.clone() };
+    }
+    if let Some(reason) = &engine.missing {
+        return Outcome::Absent { word: word(Status::Missing), reason: reason.clone() };
+    }
+    if let Some(last) = rounds.last() {
+        let reason = last.reason.clone().unwrap_or_else(|| "no reason was recorded".to_owned());
+        return Outcome::Absent { word: word(last.status), reason };
+    }
+    let reason = if run.complete { "there is no measurement of it" } else { "the run ended before it was measured" };
+    Outcome::Absent { word: "not run", reason: reason.to_owned() }
+}
+
+/// A status in a word.
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Ok | Status::Truncated => "no figure",
+        Status::Failed => "failed",
+        Status::Timeout => "out of time",
+        Status::Unsupported => "cannot",
+        Status::Missing => "not available",
+        Status::Disqualified => "disqualified",
+        Status::Skipped => "skipped",
+    }
+}

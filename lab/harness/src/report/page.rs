@@ -1,0 +1,328 @@
+//! The page: everything that `assets/report.html` shows, as plain data, and the template filled with it.
+//!
+//! Invariants:
+//! 1. The template is the only place that turns text into HTML; what is marked `safe` there are charts and our own assets.
+//! 2. Anchors are unique: they carry the suite's and the section's place.
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
+
+use crate::run::{Chart as Kind, Run};
+
+use super::chart::summary;
+use super::figures::{self, Figure, Gallery, cell_name};
+use super::model::{CellView, SectionView, Suite};
+use super::pool::Raw;
+use super::table::{self, Table};
+use super::{number, palette, words};
+
+const TEMPLATE: &str = include_str!("../../assets/report.html");
+const STYLE: &str = include_str!("../../assets/report.css");
+const CHART_STYLE: &str = include_str!("../../assets/chart.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+
+/// The width of a chart of this run, and of the one beside it with published figures.
+const NOW: f64 = 430.0;
+const THEN: f64 = 300.0;
+
+#[derive(Debug, Serialize)]
+struct Page<'a> {
+    title: String,
+    light: String,
+    dark: String,
+    style: &'a str,
+    script: &'a str,
+    suites: Vec<SuitePart<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct SuitePart<'a> {
+    anchor: String,
+    run: &'a Run,
+    headline: String,
+    method: String,
+    lasted: String,
+    memory: String,
+    /// Figures of the summary: value, what it is, whether it is a bad one.
+    tiles: Vec<(String, String, bool)>,
+    chart: Option<Figure>,
+    ratios: Option<Table>,
+    below: Option<Table>,
+    sections: Vec<SectionPart<'a>>,
+    engines: Vec<EnginePart<'a>>,
+    raw: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct EnginePart<'a> {
+    #[serde(flatten)]
+    engine: &'a crate::run::Engine,
+    swatch: String,
+}
+
+#[derive(Debug, Serialize)]
+struct SectionPart<'a> {
+    anchor: String,
+    title: &'a str,
+    description: &'a str,
+    settings: Vec<(String, String)>,
+    durabilities: Vec<&'static str>,
+    promises: Vec<Promise<'a>>,
+    weaker: Vec<(&'a str, &'a str)>,
+    tally: Option<String>,
+    cards: Vec<Card>,
+    /// Whether any card has published figures.
+    has_then: bool,
+    charts: Vec<Figure>,
+    sentences: Vec<String>,
+    against_defaults: Option<Table>,
+    series: Vec<SeriesPart>,
+    overview: Table,
+    curves: Vec<Figure>,
+    details: Table,
+}
+
+/// What an engine's writes promise in a section.
+#[derive(Debug, Serialize)]
+struct Promise<'a> {
+    title: &'a str,
+    swatch: String,
+    words: Vec<&'a str>,
+}
+
+/// A cell drawn as bars.
+#[derive(Debug, Serialize)]
+struct Card {
+    then: Option<Figure>,
+    now: Figure,
+    ratio: Option<String>,
+    led: bool,
+    verdict: String,
+    weaker: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SeriesPart {
+    title: String,
+    charts: Vec<Figure>,
+    absent: Vec<String>,
+}
+
+/// The page of some suites; their charts go into the gallery.
+pub(crate) fn render(suites: &[Suite<'_>], raw: &[Raw], gallery: &mut Gallery) -> Result<String, String> {
+    let parts = suites.iter().zip(raw).enumerate();
+    let parts = parts.map(|(at, (suite, raw))| suite_part(suite, &raw.directories, at, suites.len() > 1, gallery));
+    let titles: Vec<&str> = suites.iter().map(|suite| suite.run.suite.as_str()).collect();
+    let style = format!("{}{CHART_STYLE}{STYLE}", palette::slot_rules());
+    let page = Page {
+        title: format!("Terrace's lab: {}", titles.join(", ")),
+        light: palette::declarations(false),
+        dark: palette::declarations(true),
+        style: &style,
+        script: SCRIPT,
+        suites: parts.collect(),
+    };
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.add_template("report.html", TEMPLATE).map_err(|e| format!("the report's template: {e:#}"))?;
+    let template = environment.get_template("report.html").map_err(|e| format!("the report's template: {e:#}"))?;
+    template.render(&page).map_err(|e| format!("the report's template: {e:#}"))
+}
+
+fn suite_part<'a>(
+    suite: &'a Suite<'a>,
+    raw: &'a [String],
+    at: usize,
+    several: bool,
+    gallery: &mut Gallery,
+) -> SuitePart<'a> {
+    let prefix = if several { format!("{}-", suite.run.suite) } else { String::new() };
+    let chart = summary_chart(suite).map(|chart| gallery.add(&format!("{prefix}summary"), false, &chart));
+    let compared = suite.terrace().is_some() && suite.columns.len() > 1;
+    let sections = suite.sections.iter().enumerate();
+    SuitePart {
+        anchor: format!("suite-{at}"),
+        run: suite.run,
+        headline: words::headline(suite, &suite.tally()),
+        method: words::method(suite.run),
+        lasted: number::span(suite.run.seconds),
+        memory: format!("{} MiB", number::thousands(suite.run.machine.memory_mib as f64)),
+        tiles: tiles(suite),
+        chart,
+        ratios: compared.then(|| table::ratios(suite)),
+        below: table::below(suite),
+        sections: sections.map(|(n, s)| section_part(suite, s, &format!("s{at}-{n}"), &prefix, gallery)).collect(),
+        engines: suite
+            .columns
+            .iter()
+            .map(|column| EnginePart { engine: column.engine, swatch: format!("c{}", column.slot) })
+            .collect(),
+        raw,
+    }
+}
+
+fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
+    let tally = suite.tally();
+    let (Some(mean), Some(worst), Some(best)) = (tally.mean, tally.worst, tally.best) else { return Vec::new() };
+    let below = |ratio: f64| ratio < 1.0;
+    vec![
+        (number::ratio(mean), "geometric mean against the best of the rest".to_owned(), below(mean)),
+        (format!("{} of {}", tally.led, tally.compared()), "cells led".to_owned(), false),
+        (tally.not_led.to_string(), "cells not led".to_owned(), tally.not_led > 0),
+        (number::ratio(worst), "worst cell".to_owned(), below(worst)),
+        (number::ratio(best), "best cell".to_owned(), below(best)),
+    ]
+}
+
+/// Terrace against everyone, the strongest first.
+fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
+    suite.terrace()?;
+    let name = |section: &SectionView<'_>, cell: &CellView<'_>| {
+        format!("{}, {}", section.section.title, cell_name(cell.cell))
+    };
+    let best = suite.cells().filter_map(|(section, cell)| {
+        let against = suite.against_best(cell)?;
+        let engine = &suite.columns[against.column].engine.title;
+        Some((against.ratio, format!("{}: {} {engine}", name(section, cell), number::ratio(against.ratio))))
+    });
+    let row = |title: String, slot, cells: Vec<(f64, String)>| {
+        let mean = crate::run::geometric_mean(cells.iter().map(|(ratio, _)| *ratio))?;
+        let tip = format!("Terrace ÷ {title}: geometric mean {} of {} cells", number::ratio(mean), cells.len());
+        Some(summary::Row { title, slot, mean, cells, tip })
+    };
+    let first = row("Best of the rest".to_owned(), None, best.collect())?;
+    let mut rows: Vec<summary::Row> = suite
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| !column.is_terrace())
+        .filter_map(|(at, column)| {
+            let cells = suite.cells().filter_map(|(section, cell)| {
+                let ratio = suite.against(cell, at)?;
+                Some((ratio, format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.engine.title)))
+            });
+            let mark = if column.engine.weaker.is_some() { " †" } else { "" };
+            row(format!("{}{mark}", column.engine.title), Some(column.slot), cells.collect())
+        })
+        .collect();
+    rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    rows.insert(0, first);
+    let run = suite.run;
+    let weaker = if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
+        " · † promises less than was asked for"
+    } else {
+        ""
+    };
+    let date = run.began.get(..10).unwrap_or(&run.began);
+    let note = format!(
+        "Terrace ÷ engine, one dot per workload · {} entries · {} cores · {date}{weaker}",
+        number::si(run.num as f64),
+        run.machine.cores
+    );
+    Some(summary::draw(&rows, &format!("Terrace against each engine: {}", run.suite), &note))
+}
+
+fn section_part<'a>(
+    suite: &'a Suite<'a>,
+    section: &'a SectionView<'a>,
+    anchor: &str,
+    prefix: &str,
+    gallery: &mut Gallery,
+) -> SectionPart<'a> {
+    let stem = format!("{prefix}{}", section.section.id);
+    let cards: Vec<Card> =
+        figures::barred(section).into_iter().map(|cell| card(suite, section, cell, &stem, gallery)).collect();
+    let mut charts: Vec<Figure> = Vec::new();
+    if section.is(Kind::Threads) || section.cells.iter().any(|cell| cell.cell.x.is_some()) && !section.is(Kind::Settings) {
+        charts.extend(figures::sweeps(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)));
+    }
+    if section.is(Kind::Settings) {
+        charts.extend(figures::settings(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)));
+    }
+    let series = if section.has_series() {
+        section.cells.iter().filter_map(|cell| series_part(suite, cell, &stem, gallery)).collect()
+    } else {
+        Vec::new()
+    };
+    let curves = section.cells.iter().filter(|cell| has_curves(section, cell));
+    let curves: Vec<Figure> =
+        curves.filter_map(|cell| Some(gallery.add(&stem, true, &figures::curves(suite, cell)?))).collect();
+    let durabilities = words::durabilities(section);
+    let tally = suite.section_tally(section);
+    let weaker = suite.columns.iter().filter(|column| section.cells.iter().any(|c| column.promises_less(c.cell)));
+    SectionPart {
+        anchor: anchor.to_owned(),
+        title: &section.section.title,
+        description: &section.section.description,
+        settings: section.section.settings.iter().map(|(name, value)| (name.clone(), words::setting(name, value))).collect(),
+        promises: promises(suite, &durabilities),
+        durabilities: durabilities.into_iter().map(words::durability).collect(),
+        weaker: weaker
+            .filter_map(|column| Some((column.engine.title.as_str(), column.engine.weaker.as_deref()?)))
+            .collect(),
+        tally: tally.mean.map(|mean| {
+            format!("{} the best of the rest, {} of {} cells led", number::ratio(mean), tally.led, tally.compared())
+        }),
+        has_then: cards.iter().any(|card| card.then.is_some()),
+        cards,
+        charts,
+        sentences: words::best_settings(suite, section),
+        against_defaults: section.is(Kind::Settings).then(|| table::against_defaults(suite, section)),
+        series,
+        overview: table::overview(suite, section),
+        curves,
+        details: table::details(suite, section),
+    }
+}
+
+/// Of a sweep only the last cell's latencies are drawn, of everything else every cell's.
+fn has_curves(section: &SectionView<'_>, cell: &CellView<'_>) -> bool {
+    let key = |c: &CellView<'_>| (c.cell.benchmark.clone(), c.cell.setting.clone());
+    let last = || section.cells.iter().rfind(|other| key(other) == key(cell));
+    cell.cell.x.is_none() || last().is_some_and(|last| std::ptr::eq(last, cell))
+}
+
+fn promises<'a>(suite: &Suite<'a>, durabilities: &[crate::run::Durability]) -> Vec<Promise<'a>> {
+    if durabilities.is_empty() {
+        return Vec::new();
+    }
+    let words = |engine: &'a crate::run::Engine| {
+        let said = durabilities.iter().map(|durability| match durability {
+            crate::run::Durability::Asynchronous => engine.asynchronous.as_str(),
+            crate::run::Durability::Synchronous => engine.synchronous.as_str(),
+        });
+        said.filter(|words| !words.is_empty()).collect()
+    };
+    let ran = suite.columns.iter().filter(|column| column.ran());
+    ran.map(|c| Promise { title: &c.engine.title, swatch: format!("c{}", c.slot), words: words(c.engine) }).collect()
+}
+
+fn card(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    cell: &CellView<'_>,
+    stem: &str,
+    gallery: &mut Gallery,
+) -> Card {
+    let reference = figures::reference(suite, section, cell.cell);
+    let against = suite.against_best(cell);
+    let then = figures::then(section, cell.cell, THEN).map(|chart| gallery.add(&format!("{stem}-then"), true, &chart));
+    let now = figures::now(suite, cell, reference, &cell_name(cell.cell), NOW);
+    Card {
+        then,
+        now: gallery.add(stem, true, &now),
+        ratio: against.map(|against| number::ratio(against.ratio)),
+        led: against.is_some_and(|against| against.ratio >= 1.0),
+        verdict: words::verdict(suite, cell, against.as_ref()),
+        weaker: words::faster_but_weaker(suite, cell),
+    }
+}
+
+fn series_part(suite: &Suite<'_>, cell: &CellView<'_>, stem: &str, gallery: &mut Gallery) -> Option<SeriesPart> {
+    let (charts, absent) = figures::courses(suite, cell);
+    let charts: Vec<Figure> = charts.iter().map(|chart| gallery.add(&format!("{stem}-time"), true, chart)).collect();
+    (!charts.is_empty()).then(|| SeriesPart { title: cell_name(cell.cell), charts, absent })
+}

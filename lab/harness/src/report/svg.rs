@@ -1,0 +1,227 @@
+//! Drawing: a canvas that writes SVG, and the finished chart, inside the page or as a file of its own.
+//!
+//! Colours and fonts come from `assets/chart.css` by class. Inside the page its variables are set by the page's theme; a
+//! file carries the rules with the values of both themes filled in, because programs other than browsers know no variables.
+//!
+//! Invariants:
+//! 1. Every text is escaped on its way to the canvas; nothing else puts text there.
+//! 2. Coordinates are finite.
+
+use std::fmt::Write;
+
+use super::palette;
+
+const RULES: &str = include_str!("../../assets/chart.css");
+
+/// Escapes a text for SVG and HTML. What XML cannot hold becomes a replacement character.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' | '\r' => out.push(' '),
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// About how wide a text is, in units of the font size. Fonts differ; this errs on the wide side.
+pub(crate) fn width(text: &str, size: f64) -> f64 {
+    let units: f64 = text
+        .chars()
+        .map(|c| match c {
+            'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.31,
+            ' ' | 'f' | 't' | 'r' | '(' | ')' | '-' | 'I' => 0.4,
+            'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.92,
+            'A'..='Z' => 0.69,
+            c if c.is_ascii() => 0.62,
+            c if c > '\u{2e7f}' => 1.05,
+            _ => 0.65,
+        })
+        .sum();
+    units * size
+}
+
+/// The text, cut with an ellipsis to fit `room`.
+pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
+    if width(text, size) <= room {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    for c in text.chars() {
+        cut.push(c);
+        if width(&cut, size) > room - size * 0.8 {
+            cut.pop();
+            break;
+        }
+    }
+    format!("{}…", cut.trim_end())
+}
+
+/// A picture being drawn.
+#[derive(Debug, Default)]
+pub(crate) struct Canvas {
+    out: String,
+}
+
+impl Canvas {
+    /// Opens a group. What is drawn until `close` belongs to it, takes its colour and shows `tip` when pointed at.
+    pub(crate) fn group(&mut self, class: &str, tip: Option<&str>) {
+        let _ = write!(self.out, "<g class=\"{}\">", escape(class));
+        if let Some(tip) = tip {
+            let _ = write!(self.out, "<title>{}</title>", escape(tip));
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.out.push_str("</g>");
+    }
+
+    pub(crate) fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
+        let (x, y, width, height) = (place(x), place(y), place(width.max(0.0)), place(height.max(0.0)));
+        let _ = write!(
+            self.out,
+            "<rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>",
+            escape(class)
+        );
+    }
+
+    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let (x1, y1, x2, y2) = (place(from.0), place(from.1), place(to.0), place(to.1));
+        let _ = write!(
+            self.out,
+            "<line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>",
+            escape(class)
+        );
+    }
+
+    /// A line through all points.
+    pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+        let _ = write!(self.out, "<polyline class=\"{}\" points=\"{}\"/>", escape(class), places(points));
+    }
+
+    /// The area between the points, the last joined with the first.
+    pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
+        let _ = write!(self.out, "<polygon class=\"{}\" points=\"{}\"/>", escape(class), places(points));
+    }
+
+    pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
+        let (x, y, radius) = (place(at.0), place(at.1), place(radius));
+        let _ = write!(self.out, "<circle class=\"{}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>", escape(class));
+    }
+
+    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
+        let (x, y) = (place(at.0), place(at.1));
+        let _ = write!(self.out, "<text class=\"{}\" x=\"{x}\" y=\"{y}\">{}</text>", escape(class), escape(text));
+    }
+
+    /// A marker; which shape it has tells engines apart where colours do not.
+    pub(crate) fn marker(&mut self, shape: usize, at: (f64, f64), r: f64) {
+        let (x, y) = at;
+        match shape % 5 {
+            0 => self.circle("f", at, r),
+            1 => self.rect("f", x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8),
+            2 => self.polygon("f", &[(x, y - r * 1.25), (x + r * 1.2, y + r), (x - r * 1.2, y + r)]),
+            3 => self.polygon("f", &[(x, y - r * 1.4), (x + r * 1.4, y), (x, y + r * 1.4), (x - r * 1.4, y)]),
+            _ => self.polygon("f", &[(x, y + r * 1.25), (x + r * 1.2, y - r), (x - r * 1.2, y - r)]),
+        }
+    }
+
+    /// The finished chart.
+    pub(crate) fn finish(self, width: f64, height: f64, label: String) -> Chart {
+        Chart { width, height, label, body: self.out }
+    }
+}
+
+/// A coordinate, to a tenth.
+fn place(value: f64) -> String {
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+fn places(points: &[(f64, f64)]) -> String {
+    points.iter().map(|(x, y)| format!("{},{}", place(*x), place(*y))).collect::<Vec<_>>().join(" ")
+}
+
+/// A finished chart.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    width: f64,
+    height: f64,
+    /// What it shows, for those who do not see it.
+    label: String,
+    body: String,
+}
+
+impl Chart {
+    /// As an element of the page.
+    pub(crate) fn inline(&self) -> String {
+        format!(
+            "<svg class=\"chart\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\">{}</svg>",
+            escape(&self.label),
+            self.body,
+            w = place(self.width),
+            h = place(self.height),
+        )
+    }
+
+    /// As a file that stands alone, on a background of its own, light or dark as the reader's system is.
+    pub(crate) fn file(&self) -> String {
+        const MARGIN: f64 = 16.0;
+        let (width, height) = (self.width + 2.0 * MARGIN, self.height + 2.0 * MARGIN);
+        let rules = format!("{}{}", palette::slot_rules(), RULES);
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" aria-label=\"{label}\" \
+             viewBox=\"-{MARGIN} -{MARGIN} {w} {h}\" width=\"{w}\" height=\"{h}\">\n\
+             <style>\n{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n</style>\n\
+             <rect class=\"page\" x=\"-{MARGIN}\" y=\"-{MARGIN}\" width=\"{w}\" height=\"{h}\" rx=\"10\"/>\n{body}\n</svg>\n",
+            label = escape(&self.label),
+            w = place(width),
+            h = place(height),
+            light = palette::fill_in(&rules, false),
+            dark = palette::fill_in(&rules, true),
+            body = self.body,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        let mut canvas = Canvas::default();
+        canvas.group("c1", Some("a<b & \"c\""));
+        canvas.text("v", (1.0, f64::NAN), "</svg>\u{1}");
+        canvas.close();
+        let chart = canvas.finish(10.0, 20.0, "<'>".to_owned());
+        assert_eq!(
+            chart.inline(),
+            "<svg class=\"chart\" role=\"img\" aria-label=\"&lt;&#39;&gt;\" viewBox=\"0 0 10 20\" width=\"10\" height=\"20\">\
+             <g class=\"c1\"><title>a&lt;b &amp; &quot;c&quot;</title><text class=\"v\" x=\"1\" y=\"0\">&lt;/svg&gt;\u{fffd}\
+             </text></g></svg>"
+        );
+    }
+
+    #[test]
+    fn a_file_needs_no_variables() {
+        let file = Canvas::default().finish(10.0, 10.0, String::new()).file();
+        assert!(!file.contains("var("), "{file}");
+        assert!(file.contains("prefers-color-scheme"));
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(fit("Terrace", 12.0, 100.0), "Terrace");
+        let cut = fit("a name that never ends", 12.0, 60.0);
+        assert!(cut.ends_with('…') && width(&cut, 12.0) <= 62.0, "{cut}");
+        assert_eq!(fit("wwwwwwww", 12.0, 1.0), "…");
+    }
+}

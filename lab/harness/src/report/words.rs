@@ -1,0 +1,162 @@
+//! What the page says in sentences: verdicts, durability, settings. Every sentence states what the figures show, good or bad.
+
+use crate::run::{Chart, Durability, Run};
+
+use super::figures::setting_name;
+use super::model::{CellView, SectionView, Suite};
+use super::number;
+use super::ratios::{Against, Tally};
+
+/// What a write waits for.
+pub(crate) fn durability(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Asynchronous => {
+            "asynchronous writes: every write reaches the operating system before the call returns; nobody waits for the disk"
+        }
+        Durability::Synchronous => "synchronous writes: every write is on the disk before the call returns",
+    }
+}
+
+/// Which durabilities the writes of a section have; a section that only reads has none.
+pub(crate) fn durabilities(section: &SectionView<'_>) -> Vec<Durability> {
+    let writes = |asked| section.cells.iter().any(|cell| cell.cell.writes && cell.cell.durability == asked);
+    [Durability::Asynchronous, Durability::Synchronous].into_iter().filter(|asked| writes(*asked)).collect()
+}
+
+/// The whole run in a sentence.
+pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
+    if suite.terrace().is_none() {
+        return "Terrace is not among the engines of this run, so there is nothing to compare it with.".to_owned();
+    }
+    let Some(mean) = tally.mean else {
+        return "No cell has a figure of both Terrace and another engine, so there is nothing to compare.".to_owned();
+    };
+    let led = match (tally.led, tally.not_led) {
+        (led, 0) => format!("leads all {led} cells"),
+        (led, _) => format!("leads {led} of {} cells", tally.compared()),
+    };
+    let mean = if mean >= 1.0 {
+        format!("its geometric mean is {} the best of the rest", number::ratio(mean))
+    } else {
+        format!("its geometric mean is {} the best of the rest, so it is slower", number::ratio(mean))
+    };
+    let without = match tally.without {
+        0 => String::new(),
+        1 => " One cell has nothing to compare.".to_owned(),
+        n => format!(" {n} cells have nothing to compare."),
+    };
+    let rounds = match suite.run.rounds {
+        0 | 1 => " One round only: the figures have no spread, and small differences mean nothing.",
+        _ => "",
+    };
+    format!("Terrace {led}; {mean} with the same durability.{without}{rounds}")
+}
+
+/// A cell in a sentence.
+pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&Against>) -> String {
+    let Some(against) = against else {
+        return match suite.terrace().and_then(|terrace| cell.rate(terrace)) {
+            Some(_) => "no other engine to compare with".to_owned(),
+            None => "Terrace has no figure here".to_owned(),
+        };
+    };
+    let best = &suite.columns[against.column].engine.title;
+    let close = if against.is_close() { "; the ranges of their rounds overlap" } else { "" };
+    format!("the best of the rest, {best}{close}")
+}
+
+/// The engines that are faster than Terrace here, but promise less.
+pub(crate) fn faster_but_weaker(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<String> {
+    let faster: Vec<String> = suite
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| column.promises_less(cell.cell))
+        .filter_map(|(at, column)| Some((column, suite.against(cell, at).filter(|ratio| *ratio < 1.0)?)))
+        .map(|(column, ratio)| format!("{} ({})", column.engine.title, number::ratio(ratio)))
+        .collect();
+    (!faster.is_empty()).then(|| format!("Faster, but promising less: {}.", faster.join(", ")))
+}
+
+/// How the figures came about.
+pub(crate) fn method(run: &Run) -> String {
+    let figure = match run.figure {
+        crate::run::Figure::Median => "medians",
+        crate::run::Figure::MeanWithoutExtremes => "means without the lowest and the highest round",
+    };
+    let rounds = if run.rounds == 1 { "one round".to_owned() } else { format!("{} rounds, {figure}", run.rounds) };
+    let limit = if run.time_limit > 0.0 {
+        format!("at most {} for a benchmark", number::span(run.time_limit))
+    } else {
+        "no time limit".to_owned()
+    };
+    format!("{} entries; {rounds}; {limit}; seed {}", number::thousands(run.num as f64), run.seed)
+}
+
+/// A setting as a reader writes it.
+pub(crate) fn setting(name: &str, value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Number(n) => {
+            let plain = n.as_f64().unwrap_or(f64::NAN);
+            let bytes = name.ends_with("_size") || name.ends_with("_bytes");
+            // Caches and buffers are powers of two; 2,097,152 is better read as 2 MiB.
+            let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+            let unit = n.as_u64().and_then(|n| units.into_iter().find(|(size, _)| n >= *size && n % size == 0));
+            match (bytes, n.as_u64(), unit) {
+                (true, Some(n), Some((size, unit))) => format!("{} {unit}", n / size),
+                (true, Some(n), None) => format!("{} bytes", number::thousands(n as f64)),
+                _ if plain.fract() == 0.0 => number::thousands(plain),
+                _ => n.to_string(),
+            }
+        }
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// For a section of settings: which one served Terrace best in each workload.
+pub(crate) fn best_settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<String> {
+    if !section.is(Chart::Settings) {
+        return Vec::new();
+    }
+    let ran = suite.columns.iter().enumerate().filter(|(_, column)| column.ran());
+    let sentences = ran.flat_map(|(at, column)| {
+        let mut benchmarks: Vec<&str> = section.cells.iter().map(|cell| cell.cell.benchmark.as_str()).collect();
+        let mut seen = Vec::new();
+        benchmarks.retain(|benchmark| !seen.contains(benchmark) && { seen.push(benchmark); true });
+        benchmarks.into_iter().filter_map(move |benchmark| {
+            let cells = || section.cells.iter().filter(|cell| cell.cell.benchmark == benchmark);
+            let rates = || cells().filter_map(|cell| Some((cell, cell.rate(at)?.middle)));
+            let (first, base) = rates().next()?;
+            let (best, rate) = rates().max_by(|a, b| a.1.total_cmp(&b.1))?;
+            (rates().count() > 1 && base > 0.0).then(|| {
+                let gain = number::ratio(rate / base);
+                let first_name = setting_name(first.cell);
+                let said = if std::ptr::eq(first, best) {
+                    format!("nothing is faster than {first_name}")
+                } else {
+                    format!("{} is fastest, {gain} of {first_name}", setting_name(best.cell))
+                };
+                format!("{}, {}: {said}.", column.engine.title, first.cell.label)
+            })
+        })
+    });
+    sentences.collect()
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_readable() {
+        let said = |name, value: serde_json::Value| setting(name, &value);
+        assert_eq!(said("cache_size", 2_097_152.into()), "2 MiB");
+        assert_eq!(said("value_size", 100.into()), "100 bytes");
+        assert_eq!(said("value_size", 100_000.into()), "100,000 bytes");
+        assert_eq!(said("max_open_files", 1024.into()), "1,024");
+        assert_eq!(said("compression", "none".into()), "none");
+        assert_eq!(said("sync", true.into()), "true");
+    }
+}
