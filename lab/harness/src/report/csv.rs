@@ -105,7 +105,11 @@ fn number(value: f64) -> String {
 
 fn line(fields: &[String]) -> String {
     let quoted = fields.iter().map(|field| {
-        if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.clone() }
+        if field.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field.clone()
+        }
     });
     format!("{}\r\n", quoted.collect::<Vec<_>>().join(","))
 }

@@ -84,7 +84,13 @@ pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
 }
 
 /// What was measured now.
-pub(crate) fn now(suite: &Suite<'_>, cell: &CellView<'_>, reference: Option<usize>, heading: &str, width: f64) -> Chart {
+pub(crate) fn now(
+    suite: &Suite<'_>,
+    cell: &CellView<'_>,
+    reference: Option<usize>,
+    heading: &str,
+    width: f64,
+) -> Chart {
     let bars: Vec<bars::Bar> = cell
         .outcomes
         .iter()
@@ -102,7 +108,7 @@ pub(crate) fn now(suite: &Suite<'_>, cell: &CellView<'_>, reference: Option<usiz
                     (value, tip(&pen.title, &cell.cell.unit, figures))
                 }
                 Outcome::Absent { word, reason } => {
-                    (bars::Value::Nothing((*word).to_owned()), format!("{}: {word}: {reason}", pen.title))
+                    (bars::Value::Nothing(format!("{word}: {reason}")), format!("{}: {word}: {reason}", pen.title))
                 }
             };
             bars::Bar { pen, value, tip }
@@ -117,22 +123,25 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
     let first = published.first()?;
     let reference = first.relative_to.as_ref().filter(|name| !published.iter().any(|p| p.engine == **name));
     let of_reference = reference.map(|name| (name.as_str(), 1.0, true, None));
-    let others = published
-        .iter()
-        .map(|p| (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref()));
+    let others = published.iter().map(|p| (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref()));
     let bars: Vec<bars::Bar> = of_reference
         .into_iter()
         .chain(others)
         .map(|(engine, value, relative, note)| {
             let text = if relative { number::ratio(value) } else { number::si(value) };
             let text = note.map_or(text.clone(), |note| format!("{note} {text}"));
-            let tip = if relative { format!("{engine}: {text}") } else { format!("{engine}: {}", number::precise(value)) };
+            let tip =
+                if relative { format!("{engine}: {text}") } else { format!("{engine}: {}", number::precise(value)) };
             let pen = Pen { title: engine.to_owned(), slot: palette::slot_of_published(engine), weaker: false };
-            bars::Bar { pen, value: bars::Value::Figure { value, range: None, text }, tip: format!("{tip} (published)") }
+            bars::Bar {
+                pen,
+                value: bars::Value::Figure { value, range: None, text },
+                tip: format!("{tip} (published)"),
+            }
         })
         .collect();
     let unit = first.relative_to.as_ref().map_or(cell.unit.clone(), |name| format!("{name} = 1"));
-    Some(bars::draw(&bars, "Then", &unit, width))
+    Some(bars::draw(&bars, &format!("Then: {}", cell_name(cell)), &unit, width))
 }
 
 fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item = &'a Published> {
@@ -186,7 +195,9 @@ fn why(outcome: &Outcome) -> String {
 pub(crate) fn sweeps(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart> {
     let mut sweeps: Vec<Vec<&CellView<'_>>> = Vec::new();
     for cell in section.cells.iter().filter(|cell| cell.cell.x.is_some()) {
-        let key = |c: &CellView<'_>| (c.cell.benchmark.clone(), c.cell.setting.clone(), c.cell.x.as_ref().map(|x| x.name.clone()));
+        let key = |c: &CellView<'_>| {
+            (c.cell.benchmark.clone(), c.cell.setting.clone(), c.cell.x.as_ref().map(|x| x.name.clone()))
+        };
         match sweeps.iter_mut().find(|sweep| key(sweep[0]) == key(cell)) {
             Some(sweep) => sweep.push(cell),
             None => sweeps.push(vec![cell]),
@@ -287,7 +298,7 @@ fn group(suite: &Suite<'_>, cell: &CellView<'_>) -> groups::Group {
                 pen,
             },
             Outcome::Absent { word, reason } => groups::GroupBar {
-                value: bars::Value::Nothing((*word).to_owned()),
+                value: bars::Value::Nothing(format!("{word}: {reason}")),
                 beside: String::new(),
                 tip: format!("{}: {word}: {reason}", pen.title),
                 pen,

@@ -16,9 +16,9 @@ mod model;
 mod number;
 mod page;
 mod palette;
-mod pool;
 mod ratios;
 mod scale;
+mod source;
 mod svg;
 mod table;
 mod words;
@@ -30,34 +30,33 @@ use crate::run::{Measurements, Run, write_whole};
 
 use figures::Gallery;
 use model::Suite;
-pub use pool::Source;
+pub use source::Source;
 
 /// Writes the report of a run into its directory. It may be called again after more measurements.
 ///
 /// # Errors
 /// Names the file that cannot be written.
 pub fn write(run: &Run, measurements: &Measurements, dir: &Path) -> Result<(), String> {
-    write_suites(&[Suite::new(run, measurements)], &[pool::Raw::here()], dir)
+    write_suites(&[Suite::new(run, measurements)], &[vec![String::new()]], dir)
 }
 
-/// Writes one report of several runs into `dir`. Runs of the same suite with the same settings on the same machine count
-/// as further rounds of the first; the others stand one after the other.
+/// Writes one report of several suites, one after the other, into `dir`.
 ///
 /// # Errors
-/// Names the file that cannot be written; says so if there is no run.
-pub fn write_pooled(sources: &[Source], dir: &Path) -> Result<(), String> {
-    let pools = pool::pools(sources);
-    if pools.is_empty() {
+/// Names the file that cannot be written; says so if there is no suite.
+pub fn write_together(sources: &[Source], dir: &Path) -> Result<(), String> {
+    if sources.is_empty() {
         return Err("there is no run to report".to_owned());
     }
-    let suites: Vec<Suite<'_>> = pools.iter().map(|pool| Suite::new(&pool.run, &pool.measurements)).collect();
-    let raw: Vec<pool::Raw> = pools.iter().map(|pool| pool::Raw::of(&pool.paths, dir)).collect();
-    write_suites(&suites, &raw, dir)
+    let suites: Vec<Suite<'_>> = sources.iter().map(|source| Suite::new(&source.run, &source.measurements)).collect();
+    let links: Vec<Vec<String>> = sources.iter().map(|source| source::links(&source.paths, dir)).collect();
+    write_suites(&suites, &links, dir)
 }
 
-fn write_suites(suites: &[Suite<'_>], raw: &[pool::Raw], dir: &Path) -> Result<(), String> {
+/// The links lead to the directories of each suite's raw data.
+fn write_suites(suites: &[Suite<'_>], links: &[Vec<String>], dir: &Path) -> Result<(), String> {
     let mut gallery = Gallery::default();
-    let page = page::render(suites, raw, &mut gallery)?;
+    let page = page::render(suites, links, &mut gallery)?;
     let charts = dir.join("charts");
     fs::create_dir_all(&charts).map_err(|e| format!("{}: {e}", charts.display()))?;
     remove_old(&charts, &gallery)?;

@@ -163,9 +163,7 @@ impl<'a> Suite<'a> {
     /// The fastest rival of a cell: its column and figure.
     pub(crate) fn best_rival(&self, cell: &CellView<'_>) -> Option<(usize, Spread)> {
         let rivals = (0..self.columns.len()).filter(|column| self.columns[*column].is_rival(cell.cell));
-        rivals
-            .filter_map(|column| Some((column, cell.rate(column)?)))
-            .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
+        rivals.filter_map(|column| Some((column, cell.rate(column)?))).max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
     }
 }
 
@@ -201,9 +199,10 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         (us > 0.0).then_some((percentile, us))
     });
     let debts = || measured.iter().filter_map(|m| m.debt);
-    let debt = debts().next().is_some().then(|| {
-        (middle(&mut debts().map(|d| d.seconds)), middle(&mut debts().map(|d| d.bytes_written as f64)))
-    });
+    let debt = debts()
+        .next()
+        .is_some()
+        .then(|| (middle(&mut debts().map(|d| d.seconds)), middle(&mut debts().map(|d| d.bytes_written as f64))));
     let nearest = measured.iter().filter(|m| !m.series.is_empty()).min_by(|a, b| {
         let distance = |m: &Measurement| m.result.as_ref().map_or(f64::MAX, |r| (r.ops_per_sec - rate.middle).abs());
         distance(a).total_cmp(&distance(b))
@@ -227,8 +226,7 @@ fn remarks(rounds: &[&Measurement]) -> Vec<String> {
     let mut remarks = Vec::new();
     let cut = rounds.iter().filter(|m| m.status == Status::Truncated).count();
     if cut > 0 {
-        let done: u64 =
-            rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.ops).min().unwrap_or_default();
+        let done: u64 = rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.ops).min().unwrap_or_default();
         remarks.push(format!(
             "cut short by the time limit in {cut} of {} rounds, after {} operations at least",
             rounds.len(),

@@ -107,16 +107,16 @@ fn digits3_grouped(value: f64) -> String {
     if value >= 999.5 { thousands(value) } else { digits3(value) }
 }
 
-/// Seconds as a person says them: `48 s`, `13 min 32 s`, `2 h 05 min`.
+/// Seconds as a person says them: `60 s`, `13 min 32 s`, `2 h 05 min`.
 pub(crate) fn span(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NONE.to_owned();
     }
     let whole = seconds.round() as u64;
     match whole {
-        0..60 if seconds < 9.95 => format!("{seconds:.1} s"),
-        0..60 => format!("{whole} s"),
-        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        0..120 if seconds < 9.95 => format!("{seconds:.1} s"),
+        0..120 => format!("{whole} s"),
+        120..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
     }
 }
@@ -124,12 +124,11 @@ pub(crate) fn span(seconds: f64) -> String {
 /// Bytes with a decimal prefix: `190 MB`.
 pub(crate) fn bytes(value: f64) -> String {
     let text = si(value);
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, letter) = text.split_at(split);
-    match (value.is_finite(), letter) {
-        (false, _) => text,
-        (true, "") => format!("{} B", number.trim_end_matches('0').trim_end_matches('.')).replace("  ", " 0 "),
-        (true, letter) => format!("{number} {letter}B"),
+    match text.char_indices().last() {
+        _ if !value.is_finite() => text,
+        _ if value.abs() < 999.5 => format!("{value:.0} B"),
+        Some((at, letter)) if letter.is_ascii_alphabetic() => format!("{} {letter}B", &text[..at]),
+        _ => format!("{text} B"),
     }
 }
 
@@ -165,7 +164,7 @@ mod tests {
     fn units() {
         let shown = [0.0, 0.85, 1.31, 3020.0, 1.5e6, 7.2e9].map(duration_us);
         assert_eq!(shown, ["0", "850 ns", "1.31 µs", "3.02 ms", "1.50 s", "7,200 s"]);
-        assert_eq!([4.0, 48.0, 812.0, 7500.0].map(span), ["4.0 s", "48 s", "13 min 32 s", "2 h 05 min"]);
+        assert_eq!([4.0, 60.0, 812.0, 7500.0].map(span), ["4.0 s", "60 s", "13 min 32 s", "2 h 05 min"]);
         assert_eq!([0.0, 512.0, 190e6, 1.5e9].map(bytes), ["0 B", "512 B", "190 MB", "1.50 GB"]);
         assert_eq!([0.123, 4.0].map(percent), ["12%", "400%"]);
     }

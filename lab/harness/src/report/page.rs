@@ -4,6 +4,8 @@
 //! 1. The template is the only place that turns text into HTML; what is marked `safe` there are charts and our own assets.
 //! 2. Anchors are unique: they carry the suite's and the section's place.
 
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 
@@ -11,8 +13,8 @@ use crate::run::{Chart as Kind, Run};
 
 use super::chart::summary;
 use super::figures::{self, Figure, Gallery, cell_name};
-use super::model::{CellView, SectionView, Suite};
-use super::pool::Raw;
+use super::model::{CellView, Figures, SectionView, Suite};
+use super::svg::escape;
 use super::table::{self, Table};
 use super::{number, palette, words};
 
@@ -22,8 +24,8 @@ const CHART_STYLE: &str = include_str!("../../assets/chart.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
 /// The width of a chart of this run, and of the one beside it with published figures.
-const NOW: f64 = 430.0;
-const THEN: f64 = 300.0;
+const NOW: f64 = 380.0;
+const THEN: f64 = 280.0;
 
 #[derive(Debug, Serialize)]
 struct Page<'a> {
@@ -99,6 +101,9 @@ struct Card {
     led: bool,
     verdict: String,
     weaker: Option<String>,
+    /// Whose costs stand beside the chart, and the costs: what, and of whom how much.
+    cost_names: Vec<String>,
+    costs: Vec<(&'static str, Vec<String>)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,9 +114,9 @@ struct SeriesPart {
 }
 
 /// The page of some suites; their charts go into the gallery.
-pub(crate) fn render(suites: &[Suite<'_>], raw: &[Raw], gallery: &mut Gallery) -> Result<String, String> {
-    let parts = suites.iter().zip(raw).enumerate();
-    let parts = parts.map(|(at, (suite, raw))| suite_part(suite, &raw.directories, at, suites.len() > 1, gallery));
+pub(crate) fn render(suites: &[Suite<'_>], links: &[Vec<String>], gallery: &mut Gallery) -> Result<String, String> {
+    let parts = suites.iter().zip(links).enumerate();
+    let parts = parts.map(|(at, (suite, raw))| suite_part(suite, raw, at, suites.len() > 1, gallery));
     let titles: Vec<&str> = suites.iter().map(|suite| suite.run.suite.as_str()).collect();
     let style = format!("{}{CHART_STYLE}{STYLE}", palette::slot_rules());
     let page = Page {
@@ -122,14 +127,22 @@ pub(crate) fn render(suites: &[Suite<'_>], raw: &[Raw], gallery: &mut Gallery) -
         script: SCRIPT,
         suites: parts.collect(),
     };
+    fill_in(&page).map_err(|e| format!("the report's template: {e:#}"))
+}
+
+fn fill_in(page: &Page<'_>) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.add_template("report.html", TEMPLATE).map_err(|e| format!("the report's template: {e:#}"))?;
-    let template = environment.get_template("report.html").map_err(|e| format!("the report's template: {e:#}"))?;
-    template.render(&page).map_err(|e| format!("the report's template: {e:#}"))
+    // The same escapes as in charts; the default would also turn every slash of an address into a number.
+    environment.set_formatter(|out, _, value| {
+        let text = value.to_string();
+        let text = if value.is_safe() { text } else { escape(&text) };
+        Ok(out.write_str(&text)?)
+    });
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_template("report.html", TEMPLATE)?;
+    environment.get_template("report.html")?.render(Serde(page))
 }
 
 fn suite_part<'a>(
@@ -180,9 +193,8 @@ fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
 /// Terrace against everyone, the strongest first.
 fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
     suite.terrace()?;
-    let name = |section: &SectionView<'_>, cell: &CellView<'_>| {
-        format!("{}, {}", section.section.title, cell_name(cell.cell))
-    };
+    let name =
+        |section: &SectionView<'_>, cell: &CellView<'_>| format!("{}, {}", section.section.title, cell_name(cell.cell));
     let best = suite.cells().filter_map(|(section, cell)| {
         let against = suite.against_best(cell)?;
         let engine = &suite.columns[against.column].engine.title;
@@ -219,7 +231,7 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
     let date = run.began.get(..10).unwrap_or(&run.began);
     let note = format!(
         "Terrace ÷ engine, one dot per workload · {} entries · {} cores · {date}{weaker}",
-        number::si(run.num as f64),
+        number::tick(run.num as f64),
         run.machine.cores
     );
     Some(summary::draw(&rows, &format!("Terrace against each engine: {}", run.suite), &note))
@@ -236,7 +248,9 @@ fn section_part<'a>(
     let cards: Vec<Card> =
         figures::barred(section).into_iter().map(|cell| card(suite, section, cell, &stem, gallery)).collect();
     let mut charts: Vec<Figure> = Vec::new();
-    if section.is(Kind::Threads) || section.cells.iter().any(|cell| cell.cell.x.is_some()) && !section.is(Kind::Settings) {
+    if section.is(Kind::Threads)
+        || section.cells.iter().any(|cell| cell.cell.x.is_some()) && !section.is(Kind::Settings)
+    {
         charts.extend(figures::sweeps(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)));
     }
     if section.is(Kind::Settings) {
@@ -257,7 +271,12 @@ fn section_part<'a>(
         anchor: anchor.to_owned(),
         title: &section.section.title,
         description: &section.section.description,
-        settings: section.section.settings.iter().map(|(name, value)| (name.clone(), words::setting(name, value))).collect(),
+        settings: section
+            .section
+            .settings
+            .iter()
+            .map(|(name, value)| (name.clone(), words::setting(name, value)))
+            .collect(),
         promises: promises(suite, &durabilities),
         durabilities: durabilities.into_iter().map(words::durability).collect(),
         weaker: weaker
@@ -300,17 +319,19 @@ fn promises<'a>(suite: &Suite<'a>, durabilities: &[crate::run::Durability]) -> V
     ran.map(|c| Promise { title: &c.engine.title, swatch: format!("c{}", c.slot), words: words(c.engine) }).collect()
 }
 
-fn card(
-    suite: &Suite<'_>,
-    section: &SectionView<'_>,
-    cell: &CellView<'_>,
-    stem: &str,
-    gallery: &mut Gallery,
-) -> Card {
+fn card(suite: &Suite<'_>, section: &SectionView<'_>, cell: &CellView<'_>, stem: &str, gallery: &mut Gallery) -> Card {
     let reference = figures::reference(suite, section, cell.cell);
     let against = suite.against_best(cell);
     let then = figures::then(section, cell.cell, THEN).map(|chart| gallery.add(&format!("{stem}-then"), true, &chart));
-    let now = figures::now(suite, cell, reference, &cell_name(cell.cell), NOW);
+    let compared: Vec<usize> = suite
+        .terrace()
+        .filter(|terrace| cell.rate(*terrace).is_some())
+        .into_iter()
+        .chain(against.map(|a| a.column))
+        .collect();
+    let name = cell_name(cell.cell);
+    let heading = if then.is_some() { format!("Now: {name}") } else { name };
+    let now = figures::now(suite, cell, reference, &heading, NOW);
     Card {
         then,
         now: gallery.add(stem, true, &now),
@@ -318,7 +339,30 @@ fn card(
         led: against.is_some_and(|against| against.ratio >= 1.0),
         verdict: words::verdict(suite, cell, against.as_ref()),
         weaker: words::faster_but_weaker(suite, cell),
+        cost_names: compared.iter().map(|column| suite.columns[*column].engine.title.clone()).collect(),
+        costs: costs(cell, &compared),
     }
+}
+
+/// What the figures of some columns cost.
+fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<String>)> {
+    let figures: Vec<&Figures> = columns.iter().filter_map(|column| cell.outcomes[*column].figures()).collect();
+    let row = |name, value: &dyn Fn(&Figures) -> Option<String>| {
+        let values: Vec<Option<String>> = figures.iter().map(|figures| value(figures)).collect();
+        let known = values.iter().any(Option::is_some);
+        known.then(|| (name, values.into_iter().map(|v| v.unwrap_or_else(|| number::NONE.to_owned())).collect()))
+    };
+    let bytes = |bytes: f64| (bytes > 0.0).then(|| number::bytes(bytes));
+    let rows = [
+        row("Median", &|f| f.latency(50.0).map(number::duration_us)),
+        row("p99", &|f| f.latency(99.0).map(number::duration_us)),
+        row("CPU", &|f| (f.cpu_seconds > 0.0).then(|| number::duration_us(f.cpu_seconds * 1e6))),
+        row("Written", &|f| bytes(f.bytes_written)),
+        row("Memory", &|f| bytes(f.peak_memory)),
+        row("On disk", &|f| bytes(f.disk_bytes)),
+        row("Debt", &|f| f.debt.map(|(seconds, _)| number::duration_us(seconds * 1e6))),
+    ];
+    rows.into_iter().flatten().collect()
 }
 
 fn series_part(suite: &Suite<'_>, cell: &CellView<'_>, stem: &str, gallery: &mut Gallery) -> Option<SeriesPart> {

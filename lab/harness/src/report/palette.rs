@@ -148,7 +148,9 @@ pub(crate) fn slot_rules() -> String {
 
 /// The rules with every variable replaced by its value.
 pub(crate) fn fill_in(rules: &str, dark: bool) -> String {
-    values(dark).into_iter().fold(rules.to_owned(), |rules, (name, value)| rules.replace(&format!("var(--{name})"), value))
+    values(dark)
+        .into_iter()
+        .fold(rules.to_owned(), |rules, (name, value)| rules.replace(&format!("var(--{name})"), value))
 }
 
 /// The declarations of all variables.

@@ -38,6 +38,8 @@ impl Scale {
         if high == 0.0 {
             (low, high) = (1.0, 10.0);
         }
+        // More powers of ten than that are no measurements.
+        low = low.max(high * 1e-15);
         let mut scale = Scale { low: low / 1.15, high: high * 1.15, from, to, log: true };
         // At least one power of ten, so that two ticks stand on the axis.
         if scale.high / scale.low < 10.0 {
@@ -74,7 +76,7 @@ impl Scale {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let decades = (self.high / self.low).log10();
         let (factors, every): (&[f64], usize) = match decades {
-            d if d < 1.7 => (&[1.0, 2.0, 5.0], 1),
+            d if d < 2.3 => (&[1.0, 2.0, 5.0], 1),
             d if d < 9.0 => (&[1.0], 1),
             d => (&[1.0], (d / 8.0).ceil() as usize),
         };

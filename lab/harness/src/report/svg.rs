@@ -94,11 +94,7 @@ impl Canvas {
 
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let (x1, y1, x2, y2) = (place(from.0), place(from.1), place(to.0), place(to.1));
-        let _ = write!(
-            self.out,
-            "<line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>",
-            escape(class)
-        );
+        let _ = write!(self.out, "<line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>", escape(class));
     }
 
     /// A line through all points.

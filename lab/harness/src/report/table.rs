@@ -52,7 +52,7 @@ impl Item {
     }
 
     fn figure(value: f64, text: String) -> Item {
-        Item { sort: Some(format!("{value}")), class: "figure", ..Item::text(text) }
+        Item { sort: Some(format!("{value:.6e}")), class: "figure", ..Item::text(text) }
     }
 
     fn head(self) -> Item {
@@ -110,7 +110,7 @@ impl Table {
     fn new(caption: impl Into<String>, head: &[(&str, &str)]) -> Table {
         let mut table = Table { caption: caption.into(), ..Table::default() };
         for (at, (text, tip)) in head.iter().enumerate() {
-            table.column(text, tip, at > 0);
+            table.column(*text, *tip, at > 0);
         }
         table
     }
@@ -143,9 +143,12 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
             continue;
         }
         let mut row = vec![Item::engine(column), Item::tally(&suite.column_tally(at))];
-        row.extend(suite.sections.iter().map(|section| {
-            Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.against(cell, at))))
-        }));
+        row.extend(
+            suite
+                .sections
+                .iter()
+                .map(|section| Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.against(cell, at))))),
+        );
         table.rows.push(row);
     }
     table
@@ -153,7 +156,8 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
 
 /// The cells that Terrace does not lead; none if there are none.
 pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
-    let head = [("Workload", ""), ("Terrace", ""), ("Best of the rest", ""), ("Ratio", "Terrace ÷ the best of the rest")];
+    let head =
+        [("Workload", ""), ("Terrace", ""), ("Best of the rest", ""), ("Ratio", "Terrace ÷ the best of the rest")];
     let mut table = Table::new("Cells in which another engine with the same durability is faster", &head);
     for (section, cell) in suite.cells() {
         let Some(against) = suite.against_best(cell).filter(|against| against.ratio < 1.0) else { continue };
@@ -182,10 +186,26 @@ pub(crate) fn overview(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     }
     for (at, column) in suite.columns.iter().enumerate() {
         let mut row = vec![Item::engine(column)];
-        row.extend(section.cells.iter().map(|cell| overview_item(suite, cell, at)));
+        match same_gap(section, at) {
+            Some(words) => {
+                let span = section.cells.len();
+                row.push(Item { span, class: "none", ..Item::text(words) });
+            }
+            None => row.extend(section.cells.iter().map(|cell| overview_item(suite, cell, at))),
+        }
         table.rows.push(row);
     }
     table
+}
+
+/// Why a column has no figure in a whole section, if it is the same everywhere.
+fn same_gap(section: &SectionView<'_>, column: usize) -> Option<String> {
+    let words = |cell: &CellView<'_>| match &cell.outcomes[column] {
+        Outcome::Figures(_) => None,
+        Outcome::Absent { word, reason } => Some(format!("{word}: {reason}")),
+    };
+    let first = words(section.cells.first()?)?;
+    section.cells.iter().all(|cell| words(cell).as_ref() == Some(&first)).then_some(first)
 }
 
 fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item {
@@ -255,7 +275,10 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
         for (at, column) in suite.columns.iter().enumerate() {
             let mut row = vec![Item::engine(column), Item::text(cell_name(cell.cell))];
             match &cell.outcomes[at] {
-                Outcome::Figures(figures) => row.extend(detail_items(figures, suite.against(cell, at))),
+                Outcome::Figures(figures) => {
+                    let ratio = suite.against(cell, at).filter(|_| !column.is_terrace());
+                    row.extend(detail_items(figures, ratio));
+                }
                 Outcome::Absent { word, reason } => {
                     let span = head.len() - 2;
                     row.push(Item { span, class: "none", ..Item::text(format!("{word}: {reason}")) });
@@ -307,8 +330,10 @@ fn detail_items(figures: &Figures, ratio: Option<f64>) -> Vec<Item> {
 
 /// For a settings section: every setting against the first of the same benchmark, engine by engine.
 pub(crate) fn against_defaults(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
-    let mut table =
-        Table::new("Each setting ÷ the first one of the same workload and engine: rate, and p99 latency below", &[("Setting", "")]);
+    let mut table = Table::new(
+        "Each setting ÷ the first one of the same workload and engine: rate, and p99 latency below",
+        &[("Setting", "")],
+    );
     let mut settings: Vec<String> = Vec::new();
     let mut benchmarks: Vec<&str> = Vec::new();
     for cell in &section.cells {

@@ -3,7 +3,7 @@
 use crate::run::{Chart, Durability, Run};
 
 use super::figures::setting_name;
-use super::model::{CellView, SectionView, Suite};
+use super::model::{CellView, Figures, SectionView, Suite};
 use super::number;
 use super::ratios::{Against, Tally};
 
@@ -90,7 +90,12 @@ pub(crate) fn method(run: &Run) -> String {
     } else {
         "no time limit".to_owned()
     };
-    format!("{} entries; {rounds}; {limit}; seed {}", number::thousands(run.num as f64), run.seed)
+    let duration = if run.duration > 0.0 {
+        format!("; {} for a phase of steady load", number::span(run.duration))
+    } else {
+        String::new()
+    };
+    format!("{} entries; {rounds}; {limit}{duration}; seed {}", number::thousands(run.num as f64), run.seed)
 }
 
 /// A setting as a reader writes it.
@@ -114,36 +119,45 @@ pub(crate) fn setting(name: &str, value: &serde_json::Value) -> String {
     }
 }
 
-/// For a section of settings: which one served Terrace best in each workload.
+/// For a section of settings: which one serves each engine best in each workload.
 pub(crate) fn best_settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<String> {
-    if !section.is(Chart::Settings) {
-        return Vec::new();
+    let mut benchmarks: Vec<&str> = Vec::new();
+    for cell in section.cells.iter().filter(|_| section.is(Chart::Settings)) {
+        if !benchmarks.contains(&cell.cell.benchmark.as_str()) {
+            benchmarks.push(&cell.cell.benchmark);
+        }
     }
-    let ran = suite.columns.iter().enumerate().filter(|(_, column)| column.ran());
-    let sentences = ran.flat_map(|(at, column)| {
-        let mut benchmarks: Vec<&str> = section.cells.iter().map(|cell| cell.cell.benchmark.as_str()).collect();
-        let mut seen = Vec::new();
-        benchmarks.retain(|benchmark| !seen.contains(benchmark) && { seen.push(benchmark); true });
-        benchmarks.into_iter().filter_map(move |benchmark| {
-            let cells = || section.cells.iter().filter(|cell| cell.cell.benchmark == benchmark);
-            let rates = || cells().filter_map(|cell| Some((cell, cell.rate(at)?.middle)));
-            let (first, base) = rates().next()?;
-            let (best, rate) = rates().max_by(|a, b| a.1.total_cmp(&b.1))?;
-            (rates().count() > 1 && base > 0.0).then(|| {
-                let gain = number::ratio(rate / base);
-                let first_name = setting_name(first.cell);
-                let said = if std::ptr::eq(first, best) {
-                    format!("nothing is faster than {first_name}")
-                } else {
-                    format!("{} is fastest, {gain} of {first_name}", setting_name(best.cell))
-                };
-                format!("{}, {}: {said}.", column.engine.title, first.cell.label)
-            })
-        })
-    });
-    sentences.collect()
+    let columns = || (0..suite.columns.len()).filter(|column| suite.columns[*column].ran());
+    benchmarks
+        .iter()
+        .flat_map(|benchmark| columns().filter_map(|c| best_setting(suite, section, benchmark, c)))
+        .collect()
 }
 
+fn best_setting(suite: &Suite<'_>, section: &SectionView<'_>, benchmark: &str, column: usize) -> Option<String> {
+    let cells = section.cells.iter().filter(|cell| cell.cell.benchmark == benchmark);
+    let measured: Vec<(&CellView<'_>, &Figures)> =
+        cells.filter_map(|cell| Some((cell, cell.outcomes[column].figures()?))).collect();
+    let (first, base) = measured.first().filter(|_| measured.len() > 1)?;
+    let fastest = measured.iter().max_by(|a, b| a.1.rate.middle.total_cmp(&b.1.rate.middle))?;
+    let p99 = |figures: &Figures| figures.latency(99.0);
+    let calmest = measured
+        .iter()
+        .filter(|m| p99(m.1).is_some())
+        .min_by(|a, b| p99(a.1).unwrap_or(f64::MAX).total_cmp(&p99(b.1).unwrap_or(f64::MAX)));
+    let name = setting_name(first.cell);
+    let mut said = if std::ptr::eq(fastest.0, *first) {
+        format!("nothing is faster than {name}")
+    } else {
+        let gain = number::ratio(fastest.1.rate.middle / base.rate.middle);
+        format!("{} is fastest, {gain} the rate of {name}", setting_name(fastest.0.cell))
+    };
+    if let Some((cell, figures)) = calmest {
+        let us = p99(figures).map_or(number::NONE.to_owned(), number::duration_us);
+        said.push_str(&format!("; the lowest p99 latency, {us}, has {}", setting_name(cell.cell)));
+    }
+    Some(format!("{}, {}: {said}.", first.cell.label, suite.columns[column].engine.title))
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Bars, as the sources drew them: a line for every engine with its name, a bar and the value.
 
-use super::super::number;
 use super::super::svg::{Canvas, Chart, fit, width};
 use super::{Pen, SIZE, label_room};
 
@@ -76,7 +75,7 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
                 }
                 canvas.text(if terrace { "number strong" } else { "number" }, (right + 5.0, base), text);
             }
-            Value::Nothing(word) => canvas.text("none", (from + 2.0, base), &fit(word, SIZE, total - from)),
+            Value::Nothing(word) => canvas.text("gap", (from + 3.0, base), &fit(word, 11.0, total - from - 3.0)),
         }
         canvas.close();
     }
@@ -94,9 +93,4 @@ fn value_width(value: &Value) -> f64 {
         Value::Figure { text, .. } => width(text, SIZE),
         Value::Nothing(_) => 0.0,
     }
-}
-
-/// The text beside a bar of operations a second.
-pub(crate) fn rate_text(rate: f64) -> String {
-    number::si(rate)
 }

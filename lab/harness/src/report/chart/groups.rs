@@ -62,7 +62,7 @@ pub(crate) fn draw(groups: &[Group], heading: &str, note: &str, total: f64) -> C
                 }
                 Value::Nothing(word) => {
                     let words = format!("{}: {word}", bar.pen.title);
-                    canvas.text("none", (4.0, y + 11.5), &fit(&words, SIZE, total));
+                    canvas.text("gap", (4.0, y + 11.5), &fit(&words, 11.0, total));
                 }
             }
             canvas.close();

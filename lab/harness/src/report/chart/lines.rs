@@ -122,14 +122,19 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
         canvas.close();
     }
     for (row, text) in frame.absent.iter().enumerate() {
-        canvas.text("none small", (0.0, bottom + 50.0 + 15.0 * row as f64), &fit(text, 11.0, WIDTH));
+        canvas.text("gap", (0.0, bottom + 50.0 + 15.0 * row as f64), &fit(text, 11.0, WIDTH));
     }
     let names = lines.iter().map(|line| {
         let last = line.points.last().map_or("", |p| p.tip.as_str());
         format!("{} ({last})", line.pen.title)
     });
-    let label =
-        format!("Line chart: {}, {} by {}: {}.", frame.heading, frame.y_title, frame.x_title, names.collect::<Vec<_>>().join("; "));
+    let label = format!(
+        "Line chart: {}, {} by {}: {}.",
+        frame.heading,
+        frame.y_title,
+        frame.x_title,
+        names.collect::<Vec<_>>().join("; ")
+    );
     canvas.finish(WIDTH, height, label)
 }
 

@@ -178,8 +178,9 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
         let text = number::duration_us(tick).replace(".00", "").replace(".0", "");
         canvas.text("axis end", (LEFT - 6.0, latency.at(tick) + 4.0), &text);
     }
-    for tick in x.ticks() {
-        canvas.text("axis middle", (x.at(tick), bottom2 + 16.0), &number::span(tick).replace(".0 s", " s"));
+    for (tick, text) in time_ticks(shared.seconds) {
+        canvas.line("grid", (x.at(tick), bottom2), (x.at(tick), bottom2 + 4.0));
+        canvas.text("axis middle", (x.at(tick), bottom2 + 17.0), &text);
     }
     // A stall narrower than a line would not be seen.
     for stall in &stalls {
@@ -206,10 +207,8 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     let mut ends = [bottom2; 5];
     for (at, end) in ends.iter_mut().enumerate() {
         for stretch in parts.split(|part| part.latencies.is_none()) {
-            let corners: Vec<(f64, f64)> = stretch
-                .iter()
-                .filter_map(|part| Some((middle(part), latency.at(part.latencies?[at]))))
-                .collect();
+            let corners: Vec<(f64, f64)> =
+                stretch.iter().filter_map(|part| Some((middle(part), latency.at(part.latencies?[at])))).collect();
             canvas.polyline(&format!("l full p{at}"), &corners);
             *end = corners.last().map_or(*end, |corner| corner.1);
         }
@@ -228,6 +227,20 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     canvas.line("base", (LEFT, bottom2), (RIGHT, bottom2));
     let label = format!("Throughput and latency over time, {}: {facts}.", course.pen.title);
     canvas.finish(WIDTH, bottom2 + 22.0, label)
+}
+
+/// Where the time axis has ticks, at round times, and what they say.
+fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
+    let steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
+    let fits = |step: &&u32| seconds / f64::from(**step) <= 7.0;
+    let step = steps.iter().find(fits).copied().map_or((seconds / 5.0).max(1.0), f64::from);
+    let text = |time: f64| match time {
+        0.0 => "0".to_owned(),
+        t if step < 60.0 => format!("{} s", number::tick(t)),
+        t if step < 3600.0 => format!("{} min", number::tick(t / 60.0)),
+        t => format!("{} h", number::tick(t / 3600.0)),
+    };
+    (0..=7).map(|n| f64::from(n) * step).take_while(|time| *time <= seconds).map(|time| (time, text(time))).collect()
 }
 
 fn tip(part: &Part) -> String {
@@ -275,6 +288,14 @@ mod tests {
         assert!(svg.contains("1 stall, 2.0 s in all"), "{svg}");
     }
 
+    #[test]
+    fn ticks_are_at_round_times() {
+        let said = |seconds| time_ticks(seconds).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(said(600.0), ["0", "2 min", "4 min", "6 min", "8 min", "10 min"]);
+        assert_eq!(said(12.0), ["0", "2 s", "4 s", "6 s", "8 s", "10 s", "12 s"]);
+        assert_eq!(said(0.0), ["0"]);
+        assert!(said(1e9).len() <= 8);
+    }
 
     #[test]
     fn nothing_and_all_idle_are_drawn() {

@@ -1,0 +1,224 @@
+//! The report in headless Chromium: scripts run without an error, tables sort, the theme switches, values show, nothing
+//! makes a phone scroll sideways. Skipped, loudly, where there is no Chromium. With `LAB_SCREENSHOTS=DIR` pictures are kept.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lab_harness::report;
+use tempfile::TempDir;
+
+use crate::{data, suites};
+
+/// Where Chromium is; `None`, said on standard error, if there is none.
+fn chromium() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|file| file.is_file());
+    if found.is_none() {
+        eprintln!("SKIPPED: no Chromium in PATH ({}); the report was not tried in a browser", names.join(", "));
+    }
+    found
+}
+
+/// A directory with a report and a browser to look at it.
+struct Browser {
+    program: PathBuf,
+    dir: TempDir,
+}
+
+impl Browser {
+    /// A browser and the report of a suite in `report.html`.
+    fn with_report(suite: &str) -> Option<Browser> {
+        let program = chromium()?;
+        let dir = TempDir::new().expect("a directory");
+        let run = suites::all().into_iter().find(|run| run.suite == suite).expect("a suite");
+        report::write(&run, &data::measure(&run, 7, true), dir.path()).expect("a report");
+        Some(Browser { program, dir })
+    }
+
+    /// Writes a page that is the report with something at its end.
+    fn page(&self, name: &str, end: &str) {
+        let page = fs::read_to_string(self.dir.path().join("report.html")).expect("a report");
+        fs::write(self.dir.path().join(name), format!("{page}\n{end}")).expect("a page");
+    }
+
+    fn run(&self, page: &str, arguments: &[&str]) -> String {
+        let profile = TempDir::new_in(self.dir.path()).expect("a directory");
+        // Its own processes end with it; `timeout` ends it if it hangs.
+        let mut command = Command::new("timeout");
+        command.arg("--kill-after=5").arg("90").arg(&self.program).args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--hide-scrollbars",
+            "--virtual-time-budget=4000",
+        ]);
+        command.arg(format!("--user-data-dir={}", profile.path().display())).args(arguments);
+        command.arg(format!("file://{}", self.dir.path().join(page).display()));
+        let output = command.output().expect("timeout and Chromium");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {errors}", output.status);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The page after its scripts ran.
+    fn dom(&self, page: &str) -> String {
+        self.run(page, &["--dump-dom"])
+    }
+
+    fn screenshot(&self, page: &str, size: (u32, u32), name: &str) {
+        let kept = env::var_os("LAB_SCREENSHOTS").map(PathBuf::from);
+        let path = kept.as_deref().unwrap_or(self.dir.path()).join(name);
+        let (file, window) =
+            (format!("--screenshot={}", path.display()), format!("--window-size={},{}", size.0, size.1));
+        self.run(page, &[&file, &window]);
+        assert_is_picture(&path, size);
+    }
+}
+
+/// A PNG of that size with something on it.
+fn assert_is_picture(path: &Path, size: (u32, u32)) {
+    let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    assert_eq!(bytes.get(..8), Some(&b"\x89PNG\r\n\x1a\n"[..]), "{}", path.display());
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!((number(16), number(20)), size, "{}", path.display());
+    // An empty page of any size is a few kilobytes.
+    assert!(bytes.len() > 20_000, "{}: {} bytes", path.display(), bytes.len());
+}
+
+/// What a script of a test has found: `key=value` in the attribute `data-found` of the page.
+fn found(dom: &str, key: &str) -> String {
+    let (_, rest) =
+        dom.split_once("data-found=\"").unwrap_or_else(|| panic!("the test's script did not end: {dom:.300}"));
+    let all = rest.split('"').next().unwrap_or_default();
+    let value = all.split('|').find_map(|entry| entry.strip_prefix(&format!("{key}=")));
+    value.unwrap_or_else(|| panic!("{key} is not in {all}")).to_owned()
+}
+
+#[test]
+fn every_suite_runs_without_a_script_error() {
+    for run in suites::all() {
+        let Some(browser) = Browser::with_report(&run.suite) else { return };
+        let dom = browser.dom("report.html");
+        let root = dom.split('>').nth(1).unwrap_or_default();
+        assert!(root.contains("data-ready") && !root.contains("data-error"), "{}: {root}", run.suite);
+        assert!(dom.contains("<button type=\"button\">Engine</button>"), "{}", run.suite);
+    }
+}
+
+#[test]
+fn tables_sort_themes_switch_and_values_show() {
+    let Some(browser) = Browser::with_report("leveldb-2011") else { return };
+    browser.page(
+        "tried.html",
+        r#"<script>
+        const table = document.getElementById("s0-0-overview");
+        const head = table.tHead.rows[0].cells[1];
+        const column = () => Array.from(table.tBodies[0].rows, row => row.cells[1].dataset.sort).map(Number);
+        const names = () => Array.from(table.tBodies[0].rows, row => row.cells[0].textContent);
+        const ordered = (list, sign) => list.every((v, i) => i === 0 || sign * (v - list[i - 1]) >= 0);
+        const numbers = list => list.filter(v => !Number.isNaN(v));
+        const gapsLast = list => list.findIndex(Number.isNaN) === numbers(list).length;
+        const found = {};
+        head.querySelector("button").click();
+        found.down = ordered(numbers(column()), -1) && gapsLast(column()) && head.getAttribute("aria-sort") === "descending";
+        head.querySelector("button").click();
+        found.up = ordered(numbers(column()), 1) && gapsLast(column()) && head.getAttribute("aria-sort") === "ascending";
+        found.figures = numbers(column()).length;
+        table.tHead.rows[0].cells[0].querySelector("button").click();
+        const sorted = names().slice().sort((a, b) => a.toLowerCase() < b.toLowerCase() ? -1 : 1);
+        found.names = names().join() === sorted.join() && !head.hasAttribute("aria-sort");
+        const theme = document.getElementById("theme");
+        const ground = () => getComputedStyle(document.body).backgroundColor;
+        const before = ground();
+        theme.click();
+        found.theme = before !== ground();
+        theme.click();
+        found.back = before === ground();
+        const mark = document.querySelector("svg.chart .mark[data-tip]");
+        mark.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: 100, clientY: 100 }));
+        const tip = document.getElementById("tip");
+        found.tip = !tip.hidden && tip.textContent === mark.dataset.tip && tip.textContent.length > 10;
+        const chart = mark.closest("svg");
+        chart.dispatchEvent(new PointerEvent("pointerleave"));
+        found.hush = tip.hidden;
+        chart.focus();
+        chart.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true, cancelable: true }));
+        found.keys = !tip.hidden && chart.querySelectorAll(".mark.at").length === 1;
+        chart.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+        found.titles = document.querySelectorAll("svg.chart title").length;
+        window.dispatchEvent(new Event("beforeprint"));
+        found.unfolded = document.querySelectorAll("details:not([open])").length;
+        window.dispatchEvent(new Event("afterprint"));
+        found.outside = performance.getEntriesByType("resource").length;
+        found.error = document.documentElement.dataset.error || "none";
+        document.documentElement.dataset.found = Object.entries(found).map(e => e.join("=")).join("|");
+        </script>"#,
+    );
+    let dom = browser.dom("tried.html");
+    for key in ["down", "up", "names", "theme", "back", "tip", "hush", "keys"] {
+        assert_eq!(found(&dom, key), "true", "{key}");
+    }
+    // Sixteen engines, two of them without a program.
+    assert_eq!(found(&dom, "figures"), "14");
+    for key in ["titles", "unfolded", "outside"] {
+        assert_eq!(found(&dom, key), "0", "{key}");
+    }
+    assert_eq!(found(&dom, "error"), "none");
+}
+
+#[test]
+fn a_phone_does_not_scroll_sideways() {
+    for suite in ["leveldb-2011", "bangdb-2012", "configurations", "basho-2011"] {
+        let Some(browser) = Browser::with_report(suite) else { return };
+        // A window cannot be as narrow as a phone; a frame can. It may not look into the page, so the page tells it.
+        browser.page(
+            "inner.html",
+            r#"<script>
+            document.querySelectorAll("details").forEach(part => { part.open = true; });
+            const root = document.documentElement;
+            const wide = Array.from(document.querySelectorAll("body *")).filter(e => e.getBoundingClientRect().right > 361
+                && !e.closest(".scroll, .grid .card, .skip, #tip"));
+            parent.postMessage("width=" + root.scrollWidth + "|wide=" + wide.slice(0, 3).map(e => e.tagName + "." + e.className).join(), "*");
+            </script>"#,
+        );
+        let outer = r#"<!DOCTYPE html><html><body style="margin:0"><script>
+            addEventListener("message", event => { document.documentElement.dataset.found = event.data; });
+            </script><iframe src="inner.html" style="border:0;width:360px;height:1500px"></iframe></body></html>"#;
+        fs::write(browser.dir.path().join("phone.html"), outer).expect("a page");
+        let dom = browser.dom("phone.html");
+        assert_eq!((found(&dom, "width"), found(&dom, "wide")), ("360".to_owned(), String::new()), "{suite}");
+        browser.screenshot("phone.html", (500, 1500), &format!("{suite}-phone.png"));
+    }
+}
+
+#[test]
+fn pictures_in_both_themes() {
+    for suite in ["leveldb-2011", "modern"] {
+        let Some(browser) = Browser::with_report(suite) else { return };
+        browser.screenshot("report.html", (1280, 2400), &format!("{suite}-light.png"));
+        browser.page("dark.html", r#"<script>document.documentElement.dataset.theme = "dark";</script>"#);
+        browser.screenshot("dark.html", (1280, 2400), &format!("{suite}-dark.png"));
+        browser.screenshot("charts/summary.svg", (800, 600), &format!("{suite}-summary.png"));
+    }
+}
+
+#[test]
+fn without_scripts_everything_is_there() {
+    let Some(browser) = Browser::with_report("modern") else { return };
+    let page = fs::read_to_string(browser.dir.path().join("report.html")).expect("a report");
+    let (before, rest) = page.split_once("<script>").expect("a script");
+    let (_, after) = rest.split_once("</script>").expect("its end");
+    fs::write(browser.dir.path().join("plain.html"), format!("{before}{after}")).expect("a page");
+    let dom = browser.dom("plain.html");
+    assert!(!dom.contains("data-ready"));
+    // Values stay in the charts' titles, and the button that needs a script is not shown.
+    assert!(dom.contains("<title>Terrace: ") && dom.contains("id=\"theme\" hidden"));
+}

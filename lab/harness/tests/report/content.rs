@@ -1,0 +1,313 @@
+//! The report of invented runs: what is in it, and that nothing odd in the data breaks it.
+
+use std::fs;
+use std::path::Path;
+
+use lab_harness::report::{self, Source};
+use lab_harness::run::{Axis, Cell, Chart, Directory, Engine, Measurements, Run};
+use tempfile::TempDir;
+
+use crate::markup::assert_well_formed;
+use crate::{data, suites};
+
+/// The page, the table and the charts of a run.
+struct Report {
+    page: String,
+    csv: String,
+    charts: Vec<(String, String)>,
+}
+
+fn read(dir: &Path) -> Report {
+    let text = |path: &Path| fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut charts: Vec<(String, String)> = fs::read_dir(dir.join("charts"))
+        .expect("a directory of charts")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), text(&path)))
+        .collect();
+    charts.sort();
+    Report { page: text(&dir.join("report.html")), csv: text(&dir.join("results.csv")), charts }
+}
+
+fn report(run: &Run, measurements: &Measurements) -> Report {
+    let dir = TempDir::new().expect("a directory");
+    report::write(run, measurements, dir.path()).expect("a report");
+    let report = read(dir.path());
+    check(&report);
+    report
+}
+
+/// What holds for every report.
+fn check(report: &Report) {
+    assert_well_formed("report.html", &report.page);
+    for (name, chart) in &report.charts {
+        assert_well_formed(name, chart);
+        assert!(chart.contains("aria-label=") && !chart.contains("var("), "{name}");
+        assert!(report.page.contains(&format!("\"charts/{name}\"")), "no link to {name}");
+    }
+    let texts = report.charts.iter().map(|(name, text)| (name.as_str(), text)).chain([("report.html", &report.page)]);
+    for (name, text) in texts {
+        for odd in ["NaN", "=\"inf", " inf ", ">inf<", "-inf"] {
+            assert!(!text.contains(odd), "{name} contains {odd:?}");
+        }
+        for outside in ["src=", "@import", "url(", "<link rel=\"stylesheet\"", "fetch(", "XMLHttpRequest"] {
+            assert!(!text.contains(outside), "{name} contains {outside:?}");
+        }
+    }
+    let fields = |line: &str| {
+        let mut quoted = false;
+        line.chars()
+            .filter(|c| {
+                quoted ^= *c == '"';
+                *c == ',' && !quoted
+            })
+            .count()
+    };
+    let mut lines = report.csv.lines();
+    let head = fields(lines.next().expect("a head"));
+    lines.for_each(|line| assert_eq!(fields(line), head, "{line}"));
+}
+
+/// How a text stands in the page.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+#[test]
+fn every_suite_is_shown_in_full() {
+    for run in suites::all() {
+        let measurements = data::measure(&run, 7, true);
+        let report = report(&run, &measurements);
+        let cells: usize = run.sections.iter().map(|section| section.cells.len()).sum();
+        assert_eq!(report.csv.lines().count(), 1 + cells * run.engines.len(), "{}", run.suite);
+        for text in [&run.title, &run.command, &run.machine.cpu, &run.machine.file_system, &run.source, &run.began] {
+            assert!(report.page.contains(&escaped(text)), "{}: {text}", run.suite);
+        }
+        for engine in &run.engines {
+            let words = [Some(&engine.title), Some(&engine.settings), engine.missing.as_ref(), engine.weaker.as_ref()];
+            for text in words.into_iter().flatten() {
+                assert!(report.page.contains(&escaped(text)), "{}: {text}", run.suite);
+            }
+        }
+        for section in &run.sections {
+            assert!(report.page.contains(&escaped(&section.title)), "{}: {}", run.suite, section.title);
+            let charts = report.charts.iter().filter(|(name, _)| name.starts_with(&section.id)).count();
+            assert!(charts > 0, "{}: no chart of {}", run.suite, section.id);
+        }
+        assert!(report.charts.iter().any(|(name, _)| name == "summary.svg"), "{}", run.suite);
+    }
+}
+
+#[test]
+fn what_is_missing_is_explained() {
+    let run = suites::leveldb_2011();
+    let report = report(&run, &data::measure(&run, 7, true));
+    for words in [
+        "cannot: its batches are single writes",
+        "failed: exit status 3: InnoDB: Error 139, row size too large",
+        "out of time: killed 30 s after its time limit of 60 s",
+        "round 2: failed: killed by signal 9",
+        "cut short by the time limit in 3 of 3 rounds",
+        "not available: its library is in no package registry",
+    ] {
+        assert!(report.page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn published_figures_stand_beside_the_new_ones() {
+    let run = suites::leveldb_2011();
+    let measured = report(&run, &data::measure(&run, 7, true));
+    let then = measured.charts.iter().filter(|(name, _)| name.contains("-then-")).count();
+    assert_eq!(then, 10);
+    for words in ["LevelDB: 4,030,000 (published)", "Then: Random reads", "Now: Random reads"] {
+        assert!(measured.page.contains(words), "{words}");
+    }
+    let run = suites::wiredtiger_2012();
+    let relative = report(&run, &data::measure(&run, 7, true));
+    for words in ["WT B-tree: over 2.00× (published)", "LevelDB = 1", "LevelDB: 1.00× (published)"] {
+        assert!(relative.page.contains(words), "{words}");
+    }
+}
+
+/// Cells of two engines at given rates: Terrace and LevelDB, and Kyoto, which promises less.
+fn two_cells(rates: [[f64; 3]; 2]) -> (Run, Measurements) {
+    let cells = vec![data::cell("fillseq", "Sequential writes"), data::cell("readrandom", "Random reads")];
+    let section = data::section("one", "One", "Words.", Chart::Bars, serde_json::json!({}), cells);
+    let mut run = data::run("small", "Small", "nowhere", vec![section], data::only(&["terrace", "leveldb", "kyoto"]));
+    run.rounds = 1;
+    let mut measurements = Measurements::new();
+    for measurement in data::measure(&run, 1, false).iter() {
+        let mut measurement = measurement.clone();
+        let engine = run.engines.iter().position(|engine| engine.id == measurement.engine).expect("an engine");
+        measurement.result.as_mut().expect("a result").ops_per_sec = rates[measurement.cell][engine];
+        measurements.add(measurement);
+    }
+    (run, measurements)
+}
+
+#[test]
+fn ratios_are_stated_as_they_are() {
+    let (run, measurements) = two_cells([[2000.0, 1000.0, 4000.0], [999.0, 1000.0, 500.0]]);
+    let report = report(&run, &measurements);
+    for words in [
+        // √(2.0 × 0.999), cut; Kyoto's faster writes promise less.
+        "Terrace leads 1 of 2 cells; its geometric mean is 1.41× the best of the rest",
+        "One round only",
+        "Where Terrace is not the fastest",
+        "Faster, but promising less: Kyoto TreeDB (0.50×).",
+        "0.99×",
+    ] {
+        assert!(report.page.contains(words), "{words}");
+    }
+    let (run, measurements) = two_cells([[2000.0, 1000.0, 4000.0], [1000.0, 1000.0, 500.0]]);
+    let report = self::report(&run, &measurements);
+    assert!(report.page.contains("Terrace leads all 2 cells"));
+    assert!(report.page.contains("There is no cell in which another engine with the same durability is faster."));
+}
+
+#[test]
+fn odd_values_are_drawn() {
+    for odd in [0.0, 1e-300, 1e300, f64::MAX, f64::NAN, f64::INFINITY] {
+        for others in [0.0, 1000.0, 1e300] {
+            let (run, measurements) = two_cells([[odd, others, 3.0], [others, odd, odd]]);
+            report(&run, &measurements);
+        }
+    }
+    let run = suites::basho_2011();
+    let mut odd = Measurements::new();
+    for measurement in data::measure(&run, 1, false).iter() {
+        let mut measurement = measurement.clone();
+        measurement.series.truncate(40);
+        for (at, interval) in measurement.series.iter_mut().enumerate() {
+            interval.second = [0.0, -1.0, 1e300, f64::NAN, 5.0][at % 5];
+            interval.ops = [0, u64::MAX, 1][at % 3];
+            interval.max_us = [f64::INFINITY, 0.0, -1.0][at % 3];
+        }
+        odd.add(measurement);
+    }
+    report(&run, &odd);
+}
+
+#[test]
+fn words_from_data_stay_words() {
+    const HOSTILE: &str = "</title></script><script>alert(1)</script>\"'&{{ 7*7 }}{% raw %}";
+    let mut run = suites::leveldb_2011();
+    let measurements = {
+        run.engines[2].id = "leveldb\"><b>".to_owned();
+        for engine in &mut run.engines[2..6] {
+            engine.title = HOSTILE.to_owned();
+            engine.weaker = Some(HOSTILE.to_owned());
+            engine.limits = vec![HOSTILE.to_owned()];
+        }
+        run.engines[6].missing = Some(HOSTILE.to_owned());
+        run.engines[7].disqualified = Some(HOSTILE.to_owned());
+        (run.title, run.suite, run.command) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
+        run.notes = vec![HOSTILE.to_owned()];
+        let section = &mut run.sections[0];
+        (section.id, section.title) = ("../<up>/".to_owned(), HOSTILE.to_owned());
+        section.settings.insert(HOSTILE.to_owned(), HOSTILE.into());
+        section.cells[0] = Cell { setting: Some(HOSTILE.to_owned()), ..section.cells[0].clone() };
+        section.cells[1].x = Some(Axis { name: HOSTILE.to_owned(), value: f64::NAN });
+        section.published[0].engine = HOSTILE.to_owned();
+        data::measure(&run, 7, true)
+    };
+    let report = report(&run, &measurements);
+    assert!(!report.page.contains("<script>alert"), "a script got through");
+    assert!(report.page.contains("{{ 7*7 }}"), "a template got filled in");
+    assert!(report.charts.iter().all(|(name, text)| !name.contains('/') && !text.contains("<script")));
+}
+
+#[test]
+fn unfinished_and_empty_runs_are_reported() {
+    let mut run = suites::leveldb_2011();
+    run.complete = false;
+    let half: Measurements =
+        data::measure(&run, 7, true).iter().filter(|m| m.cell == 0 && m.round == 0).cloned().collect();
+    let unfinished = report(&run, &half);
+    assert!(unfinished.page.contains("This run is not complete."));
+    assert!(unfinished.page.contains("not run: the run ended before it was measured"));
+
+    let nothing = report(&run, &Measurements::new());
+    assert!(nothing.page.contains("No cell has a figure of both Terrace and another engine"));
+
+    let alone = Run { engines: data::only(&["terrace"]), ..suites::leveldb_2011() };
+    let alone = report(&alone, &data::measure(&alone, 7, false));
+    assert!(alone.page.contains("nothing to compare") && alone.page.contains("no other engine to compare with"));
+
+    let without = Run { engines: data::only(&["leveldb", "rocksdb"]), ..suites::modern() };
+    let without = report(&without, &data::measure(&without, 7, false));
+    assert!(without.page.contains("Terrace is not among the engines of this run"));
+
+    let bare = Run { engines: Vec::new(), sections: Vec::new(), ..suites::modern() };
+    report(&bare, &Measurements::new());
+    let no_cells = Run { sections: suites::modern().sections, engines: Vec::new(), ..suites::modern() };
+    report(&no_cells, &Measurements::new());
+}
+
+#[test]
+fn more_engines_than_colours() {
+    let mut run = suites::modern();
+    let more =
+        (0..40).map(|n| Engine { id: format!("more-{n}"), title: format!("More {n}"), ..run.engines[2].clone() });
+    run.engines.extend(more.collect::<Vec<_>>());
+    run.rounds = 1;
+    report(&run, &data::measure(&run, 3, false));
+}
+
+#[test]
+fn several_suites_share_a_page() {
+    let dir = TempDir::new().expect("a directory");
+    let source = |run: Run, names: &[&str]| {
+        let paths: Vec<_> = names.iter().map(|name| dir.path().join(name)).collect();
+        paths.iter().for_each(|path| fs::create_dir_all(path).expect("a directory"));
+        Source { measurements: data::measure(&run, 1, true), run, paths }
+    };
+    let sources = [source(suites::modern(), &["a", "b c"]), source(suites::configurations(), &["d"])];
+    let out = dir.path().join("out");
+    fs::create_dir(&out).expect("a directory");
+    report::write_together(&sources, &out).expect("a report");
+    let together = read(&out);
+    check(&together);
+    assert_eq!(together.page.matches("<article class=\"suite\"").count(), 2);
+    for link in ["\"../a/run.json\"", "\"../b%20c/results.json\"", "\"../d/measurements.jsonl\""] {
+        assert!(together.page.contains(link), "{link}");
+    }
+    assert!(together.charts.iter().any(|(name, _)| name == "configurations-summary.svg"));
+    assert!(report::write_together(&[], &out).is_err());
+}
+
+#[test]
+fn a_run_read_back_gives_the_same_report() {
+    let dir = TempDir::new().expect("a directory");
+    let run = suites::configurations();
+    let measurements = data::measure(&run, 5, true);
+    let directory = Directory::new(dir.path());
+    directory.write_run(&run).expect("a run");
+    let mut appender = directory.appender().expect("an appender");
+    measurements.iter().for_each(|measurement| appender.append(measurement).expect("a line"));
+    let (read_run, read_measurements) = directory.read().expect("a run");
+    assert_eq!(report(&run, &measurements).page, report(&read_run, &read_measurements).page);
+}
+
+#[test]
+fn an_older_report_is_replaced() {
+    let dir = TempDir::new().expect("a directory");
+    let run = suites::leveldb_2011();
+    report::write(&run, &data::measure(&run, 7, true), dir.path()).expect("a report");
+    fs::write(dir.path().join("charts/notes.txt"), "mine").expect("a file");
+    let run = Run { sections: run.sections[..1].to_vec(), ..run };
+    report::write(&run, &data::measure(&run, 7, true), dir.path()).expect("a report");
+    let stale = dir.path().join("charts/2A-large-1.svg");
+    assert!(!stale.exists());
+    assert!(dir.path().join("charts/notes.txt").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("file");
+    fs::write(&file, "").expect("a file");
+    let run = suites::configurations();
+    let error = report::write(&run, &Measurements::new(), &file).expect_err("a file is no directory");
+    assert!(error.contains("file"), "{error}");
+}

@@ -1,0 +1,7 @@
+//! The report of invented runs.
+
+mod browser;
+mod content;
+mod data;
+mod markup;
+mod suites;
