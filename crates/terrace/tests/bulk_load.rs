@@ -1,15 +1,21 @@
 //! Bulk loads: what they leave behind, who sees them when, and where their tables go.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use terrace::{BulkLoadOptions, Db, Env, ErrorKind, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{
+    BulkLoadOptions, Db, Env, ErrorKind, IngestOptions, MemEnv, Options, ReadOptions, TableWriter, WriteBatch,
+    WriteOptions,
+};
 use terrace_testkit::campaign::campaign;
+use terrace_testkit::leveldb::{Peer, PeerOptions};
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
+use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
+use terrace_testkit::workload::Digest;
 
 const PATH: &str = "/db";
 
@@ -262,4 +268,152 @@ fn a_failed_load_says_so_again() {
     let mut rng = Rng::new(5);
     let failed = (0..1_000_000).find_map(|number| load.put(key(number), value(&mut rng, 0)).err());
     assert!(failed.is_some() || load.finish().is_err());
+}
+
+/// A table of the keys with these numbers.
+fn table(env: &MemEnv, path: &str, numbers: std::ops::Range<u64>, text: &str) -> PathBuf {
+    let mut writer = TableWriter::create(path, &options(env)).expect("a table");
+    numbers.for_each(|number| writer.put(key(number), text).expect("an entry"));
+    writer.finish().expect("a finished table");
+    PathBuf::from(path)
+}
+
+#[test]
+fn tables_are_taken_in_as_they_are_where_that_is_legal() {
+    let env = MemEnv::new();
+    let db = open(&env);
+    db.put(key(500), "written").expect("a write");
+    let low = table(&env, "/low", 0..400, "low");
+    let high = table(&env, "/high", 600..900, "high");
+    let report = db.ingest(&[&high, &low], IngestOptions::new().move_files(true)).expect("an ingestion");
+    assert_eq!((report.entries, report.tables, report.sequence), (700, 2, 0));
+    assert!(!env.exists(&low).expect("a look") && !env.exists(&high).expect("a look"));
+    let mut expected: Map = (0..400).map(|number| (key(number), b"low".to_vec())).collect();
+    expected.extend((600..900).map(|number| (key(number), b"high".to_vec())));
+    expected.insert(key(500), b"written".to_vec());
+    check(&db, &expected);
+    // Later writes and merges treat the entries as any others.
+    db.put(key(1), "newer").expect("a write");
+    db.delete(key(2)).expect("a deletion");
+    expected.insert(key(1), b"newer".to_vec());
+    expected.remove(&key(2));
+    check(&db, &expected);
+    db.compact_range(None, None).expect("a compaction");
+    check(&db, &expected);
+
+    // Over contents, each other or a snapshot the entries are written anew.
+    let over = table(&env, "/over", 300..700, "over");
+    let later = table(&env, "/later", 350..360, "later");
+    let snapshot = db.snapshot();
+    let report = db.ingest(&[&over, &later], IngestOptions::new()).expect("an ingestion");
+    assert!(report.sequence > 0 && report.entries == 400);
+    assert!(contents(&db, &ReadOptions::new().snapshot(&snapshot)) == expected);
+    expected.extend((300..700).map(|number| (key(number), b"over".to_vec())));
+    expected.extend((350..360).map(|number| (key(number), b"later".to_vec())));
+    check(&db, &expected);
+    let apart = table(&env, "/apart", 2_000..2_010, "apart");
+    let report = db.ingest(&[&apart], IngestOptions::new().move_files(true)).expect("an ingestion");
+    assert!(report.sequence > 0, "a snapshot must not see them");
+    assert!(!env.exists(&apart).expect("a look"));
+    drop(snapshot);
+    expected.extend((2_000..2_010).map(|number| (key(number), b"apart".to_vec())));
+    db.close().expect("a close");
+    let db = open(&env);
+    check(&db, &expected);
+    assert!(env.exists(&over).expect("a look"), "copied");
+    assert_eq!(db.ingest::<&str>(&[], IngestOptions::new()).expect("nothing to do").entries, 0);
+}
+
+#[test]
+fn tables_that_do_not_belong_are_refused() {
+    let env = MemEnv::new();
+    let db = open(&env);
+    let good = table(&env, "/good", 0..5_000, "some value, and some more of it");
+    let refuse = |path: &Path, kind: ErrorKind, part: &str| {
+        let error = db.ingest(&[&good, path], IngestOptions::new().move_files(true)).expect_err(part);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(env.exists(&good).expect("a look") && db.files().is_empty());
+    };
+    refuse(Path::new("/missing"), ErrorKind::NotFound, "/missing");
+    let reverse = options(&env).comparator(Arc::new(ReverseComparator));
+    let mut writer = TableWriter::create("/reverse", &reverse).expect("a table");
+    writer.put("b", "1").expect("an entry");
+    writer.put("a", "2").expect("an entry");
+    assert_eq!(writer.put("b", "3").expect_err("out of order").kind(), ErrorKind::InvalidArgument);
+    writer.finish().expect("a finished table");
+    refuse(Path::new("/reverse"), ErrorKind::InvalidArgument, "comparator");
+    let mut bytes = env.read(&good).expect("bytes");
+    bytes[1_000] ^= 1;
+    env.write("/damaged", bytes);
+    refuse(Path::new("/damaged"), ErrorKind::Corruption, "/damaged");
+    env.write("/short", b"not a table".to_vec());
+    refuse(Path::new("/short"), ErrorKind::Corruption, "/short");
+    let empty = TableWriter::create("/empty", &options(&env)).expect("a table").finish().expect_err("no entries");
+    assert_eq!(empty.kind(), ErrorKind::InvalidArgument);
+    // A database's own table has sequence numbers that mean nothing here.
+    let other = Db::open("/other", options(&env)).expect("a database");
+    other.put("key", "value").expect("a write");
+    other.flush().expect("a flush");
+    let own = Path::new("/other").join(format!("{:06}.ldb", other.files()[0].number));
+    refuse(&own, ErrorKind::InvalidArgument, "TableWriter");
+    assert_eq!(db.ingest(&[&good], IngestOptions::new()).expect("an ingestion").entries, 5_000);
+}
+
+#[test]
+fn a_table_that_cannot_come_into_force_is_given_back() {
+    let fs = SimFs::new();
+    let make = || Options::new().create_if_missing(true).env(fs.env());
+    let db = Db::open("/data/db", make()).expect("a database");
+    let mut writer = TableWriter::create("/data/table", &make()).expect("a table");
+    writer.put("key", "value").expect("an entry");
+    writer.finish().expect("a finished table");
+    for kind in [OpKind::SyncDir, OpKind::Rename] {
+        fs.set_faults(Some(FaultPlan { kinds: vec![kind], ..FaultPlan::at(0, Fault::Io, false) }));
+        let error = db.ingest(&["/data/table"], IngestOptions::new().move_files(true)).expect_err("a failure");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        fs.set_faults(None);
+        assert!(fs.env().exists(Path::new("/data/table")).expect("a look"));
+    }
+    assert_eq!(db.get("key").expect("a read"), None);
+    db.ingest(&["/data/table"], IngestOptions::new().move_files(true)).expect("an ingestion");
+    assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+    drop(db);
+    // Cut power right after: what was acknowledged is there.
+    let after = fs.power_loss(PowerLoss::STRICT);
+    let db = Db::open("/data/db", Options::new().env(after.env())).expect("a database");
+    assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn leveldb_reads_what_was_loaded_and_taken_in() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (path, outside) = (dir.path().join("db"), dir.path().join("outside"));
+    let make = || Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20);
+    let db = Db::open(&path, make()).expect("a database");
+    let mut digest = Digest::default();
+    let mut writer = TableWriter::create(&outside, &make()).expect("a table");
+    (0..3_000).for_each(|number| writer.put(key(number), "taken in").expect("an entry"));
+    writer.finish().expect("a finished table");
+    db.ingest(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
+    let entries: Vec<_> = (1_000..20_000).rev().map(|number| (key(number), b"loaded".to_vec())).collect();
+    load(&db, &entries, BulkLoadOptions::new().memory(1 << 20));
+    (0..20_000).step_by(3).for_each(|number| db.put(key(number), "written").expect("a write"));
+    db.close().expect("a close");
+    for number in 0..20_000 {
+        let text = if number % 3 == 0 {
+            "written"
+        } else if number < 1_000 {
+            "taken in"
+        } else {
+            "loaded"
+        };
+        digest.add(&key(number), text.as_bytes());
+    }
+    assert_eq!(peer.digest(&path, &PeerOptions::default()).expect("LevelDB reads"), digest);
+    peer.simple("compact", &path, &PeerOptions::default()).expect("LevelDB compacts");
+    assert_eq!(peer.digest(&path, &PeerOptions::default()).expect("LevelDB reads"), digest);
+    let db = Db::open(&path, make()).expect("a database");
+    assert!(db.verify().expect("a check").is_clean());
 }

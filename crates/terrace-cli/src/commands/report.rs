@@ -58,6 +58,8 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> serde_json::Value {
         "immutable_memtables": stats.immutable_memtables,
         "user_bytes_written": stats.user_bytes_written,
         "flush_bytes_written": stats.flush_bytes_written,
+        "load_bytes_written": stats.load_bytes_written,
+        "rate_limited_seconds": stats.rate_limited_micros as f64 / 1e6,
         "compaction_bytes_read": stats.compaction_bytes_read,
         "compaction_bytes_written": stats.compaction_bytes_written,
         "write_amplification": stats.write_amplification,
@@ -111,6 +113,7 @@ fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<
     fact("memtables to flush", stats.immutable_memtables > 0, stats.immutable_memtables.to_string());
     fact("written by users", stats.user_bytes_written > 0, size(stats.user_bytes_written));
     fact("written by flushes", stats.flush_bytes_written > 0, size(stats.flush_bytes_written));
+    fact("written by loads", stats.load_bytes_written > 0, size(stats.load_bytes_written));
     let compacted = stats.compaction_bytes_read + stats.compaction_bytes_written;
     let (read, written) = (size(stats.compaction_bytes_read), size(stats.compaction_bytes_written));
     fact("compactions", compacted > 0, format!("{read} read, {written} written"));

@@ -16,6 +16,8 @@ use crate::version::file_meta::Contents;
 use crate::version::filename;
 use crate::version::version_set::FileNumbers;
 
+use super::write_limit::WriteLimit;
+
 /// Where tables are written and how.
 #[derive(Clone)]
 pub(crate) struct OutputSettings {
@@ -23,6 +25,8 @@ pub(crate) struct OutputSettings {
     pub(crate) dir: PathBuf,
     pub(crate) numbers: Arc<FileNumbers>,
     pub(crate) file_mode: u32,
+    /// How fast the tables are written.
+    pub(crate) limit: Option<Arc<WriteLimit>>,
     pub(crate) table: TableSettings,
 }
 
@@ -31,6 +35,7 @@ impl OutputSettings {
         let number = self.numbers.take();
         let path = self.dir.join(filename::table(number));
         let file = self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
+        let file = WriteLimit::over(self.limit.as_ref(), file);
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
 }

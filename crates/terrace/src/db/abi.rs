@@ -49,6 +49,7 @@ fn settings(options: &Options) -> TableSettings {
         filter_policy: options.filter_policy.clone(),
         full_filter_bits: 0,
         bytes_per_sync: 0,
+        comparator: None,
     }
 }
 

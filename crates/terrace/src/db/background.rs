@@ -127,6 +127,9 @@ impl DbCore {
         }
         let bytes = output.as_ref().map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
+        if let Some(limit) = &self.write_limit {
+            limit.count(bytes);
+        }
         let table = output.map(|output| output.file.number);
         let logs: Vec<_> = immutable.logs.iter().map(|&log| filename::log(log)).collect();
         let logs = logs.join(", ");
@@ -221,7 +224,7 @@ impl DbCore {
                 version,
                 tables: &self.tables,
                 order: &self.order,
-                outputs: self.output_settings(plan.output_level),
+                outputs: self.merge_settings(plan.output_level),
                 max_file_size: self.options.max_file_size as u64,
                 snapshots,
                 cancelled: &|| {

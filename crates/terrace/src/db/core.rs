@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
 
+use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::output::OutputSettings;
 use crate::compaction::plan::PlanSettings;
+use crate::compaction::write_limit::WriteLimit;
 use crate::env::{Env, FileLock, Logger};
 use crate::memtable::MemTable;
 use crate::table::{BlockCache, TableOrder, TableSettings};
@@ -63,6 +65,8 @@ pub(crate) struct DbCore {
     /// Set when the present log may not hold what was appended to it: the next write moves on first.
     pub(super) log_suspect: AtomicBool,
     pub(super) throttle: Throttle,
+    /// How fast background work may write.
+    pub(super) write_limit: Option<Arc<WriteLimit>>,
 
     pub(super) versions: Mutex<VersionSet>,
     pub(super) state: Mutex<State>,
@@ -160,6 +164,11 @@ impl DbCore {
         }
     }
 
+    /// How merges write tables of `level`: not faster than the options allow.
+    pub(super) fn merge_settings(&self, level: usize) -> OutputSettings {
+        OutputSettings { limit: self.write_limit.clone(), ..self.output_settings(level) }
+    }
+
     /// How tables of `level` are written.
     pub(super) fn output_settings(&self, level: usize) -> OutputSettings {
         output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
@@ -201,14 +210,21 @@ pub(super) fn output_settings(
         dir: dir.to_owned(),
         numbers: numbers.clone(),
         file_mode: options.file_mode,
-        table: TableSettings {
-            order: TableOrder::internal(order.keys.clone()),
-            block_size: options.block_size,
-            restart_interval: options.block_restart_interval,
-            compression: options.compression_at(level),
-            filter_policy: options.filter_policy.clone(),
-            full_filter_bits: options.table_filter_bits,
-            bytes_per_sync: options.bytes_per_sync,
-        },
+        limit: None,
+        table: table_settings(options, order.keys.clone(), level),
+    }
+}
+
+/// How a table of `level` is written.
+pub(super) fn table_settings(options: &Options, keys: KeyOrder, level: usize) -> TableSettings {
+    TableSettings {
+        order: TableOrder::internal(keys),
+        block_size: options.block_size,
+        restart_interval: options.block_restart_interval,
+        compression: options.compression_at(level),
+        filter_policy: options.filter_policy.clone(),
+        full_filter_bits: options.table_filter_bits,
+        bytes_per_sync: options.bytes_per_sync,
+        comparator: None,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::base::error::Result;
 use crate::write::batch::WriteBatch;
 
-use super::bulk::{BulkLoad, BulkLoadOptions};
+use super::bulk::{self, BulkLoad, BulkLoadOptions, IngestOptions, LoadReport};
 use super::core::DbCore;
 use super::cursor::{Cursor, Entries};
 use super::open;
@@ -152,6 +152,17 @@ impl Db {
     /// Begins to load many entries at once: much faster than writing them, and all of them visible at the same moment.
     pub fn bulk_load(&self, options: BulkLoadOptions) -> Result<BulkLoad> {
         BulkLoad::new(self, options)
+    }
+
+    /// Takes in tables that [`TableWriter`](crate::TableWriter)s made, all at the same moment. Of several values of one key
+    /// the one in the later table counts.
+    ///
+    /// Every table is read first: comparator, order, checksums. Where the database holds nothing between a table's first
+    /// and last key, and there is no snapshot, the files become part of the database as they are; otherwise their
+    /// entries are loaded as [`bulk_load`](Db::bulk_load) does it, with the same guarantees.
+    pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: IngestOptions) -> Result<LoadReport> {
+        let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
+        bulk::ingest(self, &paths, options)
     }
 
     /// Writes what is in memory to tables and waits for it.

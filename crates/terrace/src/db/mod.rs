@@ -45,7 +45,7 @@ mod statistics;
 mod table_check;
 mod verify;
 
-pub use self::bulk::{BulkLoad, BulkLoadOptions, LoadReport};
+pub use self::bulk::{BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter};
 pub use self::cursor::{Cursor, Entries};
 pub use self::destroy::destroy;
 pub use self::events::{Event, EventListener};

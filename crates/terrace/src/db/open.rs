@@ -21,6 +21,7 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::base::sabotage::sabotaged;
+use crate::compaction::write_limit::WriteLimit;
 use crate::env::{Env, FileLock, LockMode, Logger, WritableFile};
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
@@ -259,6 +260,10 @@ impl Parts {
         let capacity = options.max_open_files - 10;
         let tables = TableSet::new(env.clone(), dir.clone(), options.read_access, table_settings, capacity);
         let (_, memtable) = MemTable::new(order.clone(), 0);
+        let write_limit = match options.background_write_rate {
+            0 => None,
+            rate => Some(Arc::new(WriteLimit::new(env.clone(), rate))),
+        };
         let view = View {
             memtable,
             immutables: recovered.memtables.iter().rev().map(|recovered| recovered.writer.table().clone()).collect(),
@@ -281,6 +286,7 @@ impl Parts {
             log_sync: LogSync::default(),
             log_suspect: AtomicBool::new(false),
             throttle: Throttle::default(),
+            write_limit,
             versions: Mutex::new(versions),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),

@@ -43,6 +43,12 @@ impl SnapshotList {
         (live.keys().copied().collect(), present())
     }
 
+    /// Keeps snapshots from being taken; `None` if there is one.
+    pub(super) fn keep_none(&self) -> Option<impl Sized + '_> {
+        let live = self.live.lock();
+        live.is_empty().then_some(live)
+    }
+
     pub(super) fn count(&self) -> usize {
         self.live.lock().values().map(|(count, _)| count).sum()
     }

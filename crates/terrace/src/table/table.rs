@@ -32,6 +32,7 @@ use super::index::{Index, Place};
 use super::iter::TableIter;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
+use super::table_builder::COMPARATOR_NAME;
 
 /// How tables are read.
 #[derive(Clone)]
@@ -186,6 +187,19 @@ impl Table {
     /// What the builder knew; `None` if the table is not Terrace's, or the block is damaged.
     pub(crate) fn properties(&self) -> Option<TableProperties> {
         self.properties
+    }
+
+    /// The name of the comparator, of a table that was built outside of a database.
+    pub(crate) fn comparator(&self) -> Option<String> {
+        let entries = self.metaindex().ok()?;
+        let (_, handle) = entries.iter().find(|(name, _)| name == COMPARATOR_NAME.as_bytes())?;
+        let name = read_block(&self.file, *handle, &self.name).ok()?;
+        String::from_utf8(name.as_slice().to_vec()).ok()
+    }
+
+    /// The size of the file.
+    pub(crate) fn file_size(&self) -> u64 {
+        self.file.size()
     }
 
     /// Bytes in memory for as long as the table is open, blocks in the cache not included.

@@ -40,7 +40,13 @@ pub(crate) struct TableSettings {
     pub(crate) full_filter_bits: usize,
     /// Ask the system to begin writing out after this many bytes; 0: never.
     pub(crate) bytes_per_sync: u64,
+    /// The name of the comparator, for a table that is built outside of a database; see [`COMPARATOR_NAME`].
+    pub(crate) comparator: Option<String>,
 }
+
+/// The name of the block, in the metaindex, that says by which comparator a table built outside of a database is
+/// ordered, so that no database with another one takes it in.
+pub(super) const COMPARATOR_NAME: &str = "terrace.comparator";
 
 /// A table that was written but not yet made durable.
 pub(crate) struct FinishedTable {
@@ -178,6 +184,10 @@ impl TableBuilder {
             let name = format!("{FILTER_PREFIX}{}", filter.policy_name());
             let handle = self.writer.write_raw(&filter.finish())?;
             metaindex.add(name.as_bytes(), encoded(handle, &mut self.encoded_handle));
+        }
+        if let Some(comparator) = self.settings.comparator.take() {
+            let handle = self.writer.write_raw(comparator.as_bytes())?;
+            metaindex.add(COMPARATOR_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
         if let Some(filter) = self.full_filter.take() {
             let handle = self.writer.write_raw(&filter.finish())?;

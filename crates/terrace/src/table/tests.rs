@@ -87,6 +87,7 @@ fn settings(order: TableOrder) -> TableSettings {
         filter_policy: None,
         full_filter_bits: 10,
         bytes_per_sync: 0,
+        comparator: None,
     }
 }
 

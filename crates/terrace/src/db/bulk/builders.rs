@@ -219,7 +219,7 @@ impl Shared {
     /// The table, and, if it must become durable, its file.
     fn build(&self, purpose: Purpose, chunk: &Chunk) -> Result<(Staged, Option<Box<dyn WritableFile>>)> {
         let _open = self.core.stay_open()?;
-        let OutputSettings { env, dir, numbers, file_mode, table } = &self.outputs;
+        let OutputSettings { env, dir, numbers, file_mode, table, .. } = &self.outputs;
         let number = numbers.take();
         let path = dir.join(filename::temp(number));
         let create = || env.create(&path, CreateOptions { mode: *file_mode, exclusive: true });
@@ -243,7 +243,7 @@ impl Shared {
                 Purpose::Temporary => file.close().map(|()| (table, None)),
             });
         match built {
-            Ok((table, file)) => Ok((Staged { table, path }, file)),
+            Ok((table, file)) => Ok((Staged { table, path, origin: None }, file)),
             Err(error) => {
                 // A leftover is harmless: the next open removes it.
                 let _ = env.remove(&path);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber, user_key};
+use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber};
 use crate::compaction::output::Output;
 use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_room};
 use crate::db::background::learn;
@@ -83,9 +83,33 @@ impl DbCore {
         user_bytes: u64,
     ) -> Result<bool> {
         self.make_way(staged)?;
+        self.put_into_force(staged, Some(sequence), user_bytes)
+    }
+
+    /// The same for tables whose entries bear the sequence number 0. False if they would be seen by a snapshot, or if
+    /// there is anything between their first and last keys.
+    pub(super) fn install_oldest(self: &Arc<Self>, staged: &mut Vec<Staged>, user_bytes: u64) -> Result<bool> {
+        self.flush()?;
+        self.put_into_force(staged, None, user_bytes)
+    }
+
+    /// Whether the database has nothing in the ranges, and no snapshot.
+    pub(super) fn may_be_oldest<'a>(&self, mut ranges: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> bool {
+        let version = self.view.load().version.clone();
+        let is_free =
+            |(from, to)| (0..NUM_LEVELS).all(|level| !version.overlaps_level(&self.order.keys, level, from, to));
+        self.snapshots.count() == 0 && ranges.all(is_free)
+    }
+
+    fn put_into_force(
+        self: &Arc<Self>,
+        staged: &mut Vec<Staged>,
+        sequence: Option<SequenceNumber>,
+        user_bytes: u64,
+    ) -> Result<bool> {
         let mut guard = self.commit.lock();
         let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
-        if commit.last_sequence >= sequence {
+        if sequence.is_some_and(|sequence| commit.last_sequence >= sequence) {
             return Ok(false);
         }
         // Nothing may be left in a memtable: its log would come before a gap in the sequence numbers.
@@ -93,7 +117,18 @@ impl DbCore {
 
         let mut versions = self.versions.lock();
         versions.prepare()?;
+        if sequence.is_none() && !self.may_be_oldest(staged.iter().map(Staged::user_keys)) {
+            return Ok(false);
+        }
         let places = self.place_load(versions.current(), staged);
+        // Reads in a snapshot that is taken until the tables are seen would see them appear.
+        let no_snapshot = if sequence.is_none() { self.snapshots.keep_none() } else { None };
+        if sequence.is_none() && no_snapshot.is_none() {
+            let mut state = self.state.lock();
+            places.reservations.iter().for_each(|&id| state.release(id));
+            return Ok(false);
+        }
+        let last_sequence = sequence.unwrap_or(commit.last_sequence);
         let result = self.give_names(staged).and_then(|tables| {
             // From here on nobody but the MANIFEST knows whether the tables are part of the database.
             staged.clear();
@@ -103,7 +138,7 @@ impl DbCore {
                 file.level = level;
                 file
             }));
-            versions.log_and_apply(edit, sequence).map(|version| (version, tables))
+            versions.log_and_apply(edit, last_sequence).map(|version| (version, tables))
         });
         let mut state = self.state.lock();
         places.reservations.iter().for_each(|&id| state.release(id));
@@ -114,15 +149,16 @@ impl DbCore {
             immutables: view.immutables.clone(),
             version,
         });
+        commit.last_sequence = last_sequence;
+        self.visible.store(last_sequence, Ordering::Release);
+        drop(no_snapshot);
         self.update_throttle(&state);
         self.schedule(&mut state);
         self.changed.notify_all();
         drop(state);
         drop(versions);
         drop(replaced);
-        commit.last_sequence = sequence;
-        self.visible.store(sequence, Ordering::Release);
-        self.log_sync.flushed(commit.log_number, sequence);
+        self.log_sync.flushed(commit.log_number, last_sequence);
         let mut rest = user_bytes;
         for (table, &level) in tables.iter().zip(&places.levels) {
             self.counters.record_load(level, std::mem::take(&mut rest), table.file.size);
@@ -140,8 +176,8 @@ impl DbCore {
         let settings = self.plan_settings(false);
         let planner = Planner { version: &version, settings: &settings, busy: &[] };
         let blocked = staged.iter().filter(|staged| {
-            let file = &staged.table.file;
-            planner.level_for(user_key(&file.smallest), user_key(&file.largest), 1) == 0
+            let (from, to) = staged.user_keys();
+            planner.level_for(from, to, 1) == 0
         });
         if blocked.count() < LEVEL_0_TRIGGER {
             return Ok(());
@@ -179,8 +215,8 @@ impl DbCore {
         let mut state = self.state.lock();
         let planner = Planner { version, settings: &settings, busy: &state.reservations };
         let level_of = |staged: &Staged| {
-            let file = &staged.table.file;
-            planner.level_for(user_key(&file.smallest), user_key(&file.largest), deepest)
+            let (from, to) = staged.user_keys();
+            planner.level_for(from, to, deepest)
         };
         let levels: Vec<_> = staged.iter().map(level_of).collect();
         let mut reservations = Vec::new();
@@ -227,7 +263,6 @@ impl DbCore {
 
 /// The user keys between which ascending tables lie.
 fn hull<'a>(mut staged: impl Iterator<Item = &'a Staged>) -> Option<(&'a [u8], &'a [u8])> {
-    let first = &staged.next()?.table.file;
-    let last = staged.last().map_or(first, |staged| &staged.table.file);
-    Some((user_key(&first.smallest), user_key(&last.largest)))
+    let (from, to) = staged.next()?.user_keys();
+    Some((from, staged.last().map_or(to, |staged| staged.user_keys().1)))
 }

@@ -71,8 +71,19 @@ pub struct LoadReport {
     pub tables: usize,
     /// Their bytes.
     pub table_bytes: u64,
-    /// The sequence number of every entry.
+    /// The sequence number of every entry; 0 for tables taken in as they were.
     pub sequence: u64,
+}
+
+impl LoadReport {
+    pub(super) fn of(tables: &[Staged], sequence: SequenceNumber) -> Self {
+        LoadReport {
+            entries: tables.iter().map(|staged| staged.table.contents.entries).sum(),
+            tables: tables.len(),
+            table_bytes: tables.iter().map(|staged| staged.table.file.size).sum(),
+            sequence,
+        }
+    }
 }
 
 /// Many entries that come into the database at once: much faster than writing them, and nobody sees any of them before
@@ -269,12 +280,7 @@ impl BulkLoad {
 
     fn install(&mut self, tables: &mut Vec<Staged>) -> Result<LoadReport> {
         loop {
-            let report = LoadReport {
-                entries: tables.iter().map(|staged| staged.table.contents.entries).sum(),
-                tables: tables.len(),
-                table_bytes: tables.iter().map(|staged| staged.table.file.size).sum(),
-                sequence: self.sequence,
-            };
+            let report = LoadReport::of(tables, self.sequence);
             let core = self.core().clone();
             if tables.is_empty() {
                 // As durable as any other load: so is everything before it.

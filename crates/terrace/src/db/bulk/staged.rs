@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::base::internal_key::user_key;
 use crate::compaction::output::Output;
 use crate::env::Env;
 
@@ -9,11 +10,21 @@ use crate::env::Env;
 pub(super) struct Staged {
     pub(super) table: Output,
     pub(super) path: PathBuf,
+    /// Where it was before, if it is somebody else's.
+    pub(super) origin: Option<PathBuf>,
 }
 
 impl Staged {
-    /// Removes the file. A leftover is harmless: the next open removes it.
+    /// The first and the last key.
+    pub(super) fn user_keys(&self) -> (&[u8], &[u8]) {
+        (user_key(&self.table.file.smallest), user_key(&self.table.file.largest))
+    }
+
+    /// Gives the file back, or removes it. A leftover is harmless: the next open removes it.
     pub(super) fn discard(&self, env: &dyn Env) {
-        let _ = env.remove(&self.path);
+        let _ = match &self.origin {
+            Some(origin) => env.rename(&self.path, origin),
+            None => env.remove(&self.path),
+        };
     }
 }

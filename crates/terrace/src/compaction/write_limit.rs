@@ -1,0 +1,111 @@
+//! Keeps merges from writing faster than they may.
+//!
+//! Whoever has written counts it; whoever can wait does so when more has been written than the rate allows for the
+//! time gone by. A tenth of a second's worth may be written at once. Any thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::base::error::Result;
+use crate::env::{Env, FileSyncer, WritableFile};
+
+/// How much of a second's worth may be written at once.
+const BURST_MICROS: u64 = 100_000;
+/// Shorter waits are put off until they add up.
+const SHORTEST_WAIT_MICROS: u64 = 1_000;
+
+/// A rate, and how far it has been used up.
+pub(crate) struct WriteLimit {
+    env: Arc<dyn Env>,
+    bytes_per_second: u64,
+    /// When everything counted so far would have been written at the rate.
+    paid_until: Mutex<u64>,
+    waited_micros: AtomicU64,
+}
+
+impl WriteLimit {
+    pub(crate) fn new(env: Arc<dyn Env>, bytes_per_second: u64) -> Self {
+        WriteLimit { env, bytes_per_second, paid_until: Mutex::new(0), waited_micros: AtomicU64::new(0) }
+    }
+
+    /// `file`, written to as slowly as `limit` says, if there is one.
+    pub(crate) fn over(limit: Option<&Arc<WriteLimit>>, file: Box<dyn WritableFile>) -> Box<dyn WritableFile> {
+        match limit {
+            Some(limit) => Box::new(LimitedFile { file, limit: limit.clone() }),
+            None => file,
+        }
+    }
+
+    /// Counts bytes that were written, and says how many microseconds ahead of the rate that is.
+    pub(crate) fn count(&self, bytes: u64) -> u64 {
+        let now = self.env.now_micros();
+        let micros = bytes.saturating_mul(1_000_000) / self.bytes_per_second;
+        let mut paid_until = self.paid_until.lock();
+        *paid_until = (*paid_until).max(now.saturating_sub(BURST_MICROS)).saturating_add(micros);
+        paid_until.saturating_sub(now)
+    }
+
+    /// Counts bytes that were written, and waits if that was too fast.
+    fn pay(&self, bytes: u64) {
+        let micros = self.count(bytes);
+        if micros >= SHORTEST_WAIT_MICROS {
+            self.waited_micros.fetch_add(micros, Ordering::Relaxed);
+            self.env.sleep(Duration::from_micros(micros));
+        }
+    }
+
+    /// Microseconds waited in all.
+    pub(crate) fn waited_micros(&self) -> u64 {
+        self.waited_micros.load(Ordering::Relaxed)
+    }
+}
+
+/// A file whose writer waits for its share.
+struct LimitedFile {
+    file: Box<dyn WritableFile>,
+    limit: Arc<WriteLimit>,
+}
+
+impl WritableFile for LimitedFile {
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        self.file.append(data)?;
+        self.limit.pay(data.len() as u64);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync()
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        self.file.syncer()
+    }
+
+    fn start_writeback(&mut self, offset: u64, length: u64) {
+        self.file.start_writeback(offset, length);
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.file.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::MemEnv;
+
+    #[test]
+    fn what_was_written_too_fast_is_owed() {
+        let limit = WriteLimit::new(Arc::new(MemEnv::new()), 1 << 20);
+        let second = 1_000_000;
+        assert_eq!(limit.count(1 << 10), 0, "within what may be written at once");
+        let owed = limit.count(4 << 20);
+        assert!((3 * second..=4 * second).contains(&owed), "{owed}");
+        let more = limit.count(1 << 20);
+        assert!(more > owed && more <= owed + second, "{more}");
+    }
+}

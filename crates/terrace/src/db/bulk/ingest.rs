@@ -1,0 +1,208 @@
+//! Takes tables into the database that were built outside of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::user_key;
+use crate::compaction::output::Output;
+use crate::db::core::DbCore;
+use crate::db::handle::Db;
+use crate::db::table_check::{TableSummary, check_table};
+use crate::env::{CreateOptions, ReadAccess};
+use crate::iterator::merging::MergingIter;
+use crate::iterator::source::Source;
+use crate::table::Table;
+use crate::version::edit::NewFile;
+use crate::version::file_meta::Contents;
+use crate::version::filename;
+
+use super::load::{BulkLoad, BulkLoadOptions, LoadReport};
+use super::staged::Staged;
+
+/// Larger files are rewritten as tables of the usual size.
+const LARGEST_TAKEN: u64 = 1 << 30;
+const COPY_SIZE: usize = 1 << 20;
+
+/// How tables are taken in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IngestOptions {
+    move_files: bool,
+}
+
+impl IngestOptions {
+    /// The files stay where they are.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Move the files into the database, or remove them once their contents are in it, instead of copying. They must
+    /// be on the database's file system. Default: false.
+    #[must_use]
+    pub fn move_files(mut self, move_files: bool) -> Self {
+        self.move_files = move_files;
+        self
+    }
+}
+
+/// A table to be taken in, read once and found in order.
+struct External {
+    path: PathBuf,
+    table: Arc<Table>,
+    summary: TableSummary,
+}
+
+/// See [`Db::ingest`].
+pub(in crate::db) fn ingest(db: &Db, paths: &[&Path], options: IngestOptions) -> Result<LoadReport> {
+    let core = db.core();
+    core.check_writable()?;
+    let tables = paths.iter().map(|path| core.open_external(path)).collect::<Result<Vec<_>>>()?;
+    if tables.is_empty() {
+        return Ok(LoadReport::default());
+    }
+    if let Some(report) = core.take_as_they_are(&tables, options)? {
+        return Ok(report);
+    }
+    let report = rewrite(db, &tables)?;
+    if options.move_files {
+        for external in &tables {
+            core.env.remove(&external.path)?;
+        }
+    }
+    Ok(report)
+}
+
+impl DbCore {
+    /// Opens a table and reads all of it.
+    fn open_external(&self, path: &Path) -> Result<External> {
+        let name = path.display().to_string();
+        let file = self.env.open_random(path, ReadAccess::Mapped)?;
+        let table = Arc::new(Table::open(file, name.clone(), self.tables.read_settings().clone())?);
+        let Some(comparator) = table.comparator() else {
+            return Err(Error::invalid_argument(format!("{name}: not a table that a TableWriter made")));
+        };
+        let wanted = self.order.keys.name();
+        if comparator != wanted {
+            let message = format!("{name}: ordered by comparator {comparator}, the database's is {wanted}");
+            return Err(Error::invalid_argument(message));
+        }
+        let summary = check_table(&table, &self.order, None, &mut |_| ())?;
+        if let Some(message) = summary.messages.first() {
+            return Err(Error::corruption(format!("{name}: {message}")));
+        }
+        if summary.largest_sequence != 0 || table.properties().is_none_or(|properties| properties.deletions != 0) {
+            return Err(Error::invalid_argument(format!("{name}: not a table that a TableWriter made")));
+        }
+        Ok(External { path: path.to_owned(), table, summary })
+    }
+
+    /// Makes the files themselves part of the database, if that is legal: their entries have the sequence number 0 and
+    /// count as older than everything that has another. `None`, and nothing has happened, if it is not.
+    fn take_as_they_are(self: &Arc<Self>, tables: &[External], options: IngestOptions) -> Result<Option<LoadReport>> {
+        let mut ascending: Vec<_> = tables.iter().collect();
+        ascending.sort_by(|a, b| self.order.compare(&a.summary.smallest, &b.summary.smallest));
+        let keys = &self.order.keys;
+        let disjoint = ascending.windows(2).all(|pair| are_apart(keys, pair[0], pair[1]));
+        let fits = disjoint && ascending.iter().all(|table| table.table.file_size() <= LARGEST_TAKEN);
+        // What it comes to is decided when the tables come into force. This spares copying in vain.
+        if !fits || !self.may_be_oldest(ascending.iter().map(|external| range_of(external))) {
+            return Ok(None);
+        }
+        let mut staged = Vec::new();
+        let outcome = ascending
+            .iter()
+            .try_for_each(|external| self.stage(external, options).map(|table| staged.push(table)))
+            .and_then(|()| {
+                let report = LoadReport::of(&staged, 0);
+                let bytes = tables.iter().filter_map(|external| external.table.properties());
+                let bytes = bytes.map(|properties| properties.raw_key_bytes + properties.raw_value_bytes).sum();
+                Ok(self.install_oldest(&mut staged, bytes)?.then_some(report))
+            });
+        // Empty if they have come into force.
+        self.discard(&staged);
+        outcome
+    }
+
+    /// Puts a table into the database's directory.
+    fn stage(&self, external: &External, options: IngestOptions) -> Result<Staged> {
+        let _open = self.stay_open()?;
+        let number = self.numbers.take();
+        let path = self.path(&filename::temp(number));
+        let origin = options.move_files.then(|| external.path.clone());
+        if options.move_files {
+            self.env.rename(&external.path, &path)?;
+        } else if let Err(error) = self.copy(&external.path, &path) {
+            let _ = self.env.remove(&path);
+            return Err(error);
+        }
+        let TableSummary { smallest, largest, .. } = &external.summary;
+        let file = NewFile {
+            level: 0,
+            number,
+            size: external.table.file_size(),
+            smallest: smallest.clone(),
+            largest: largest.clone(),
+        };
+        let contents = external.table.properties().map(Contents::from).unwrap_or_default();
+        let staged = Staged { table: Output { file, contents }, path, origin };
+        if options.move_files
+            && let Err(error) = self.env.open_append(&staged.path).and_then(|mut file| {
+                file.sync()?;
+                file.close()
+            })
+        {
+            staged.discard(self.env.as_ref());
+            return Err(error);
+        }
+        Ok(staged)
+    }
+
+    /// Copies a file, durably up to its name.
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let source = self.env.open_random(from, ReadAccess::Pread)?;
+        let mut copy = self.env.create(to, CreateOptions { mode: self.options.file_mode, exclusive: true })?;
+        let mut buffer = vec![0; COPY_SIZE];
+        let mut offset = 0;
+        while offset < source.size() {
+            let read = source.read_at(offset, &mut buffer)?;
+            if read == 0 {
+                return Err(Error::corruption(format!("{}: shorter than it was", from.display())));
+            }
+            copy.append(&buffer[..read])?;
+            offset += read as u64;
+        }
+        copy.sync()?;
+        copy.close()
+    }
+}
+
+fn range_of(external: &External) -> (&[u8], &[u8]) {
+    (user_key(&external.summary.smallest), user_key(&external.summary.largest))
+}
+
+fn are_apart(keys: &KeyOrder, first: &External, second: &External) -> bool {
+    keys.compare(range_of(first).1, range_of(second).0).is_lt()
+}
+
+/// Loads the entries of `tables`, of which the later ones count.
+fn rewrite(db: &Db, tables: &[External]) -> Result<LoadReport> {
+    let order = &db.core().order;
+    let sources = tables.iter().rev().map(|external| Source::Table(external.table.iter(false))).collect();
+    let mut merged = MergingIter::new(sources, order.clone());
+    let mut load = BulkLoad::new(db, BulkLoadOptions::new())?;
+    let mut last: Option<Vec<u8>> = None;
+    merged.seek_to_first();
+    while merged.valid() {
+        let key = user_key(merged.key());
+        if last.as_ref().is_none_or(|last| order.keys.compare(last, key).is_ne()) {
+            load.put(key, merged.value())?;
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+        }
+        merged.next();
+    }
+    merged.status()?;
+    load.finish()
+}

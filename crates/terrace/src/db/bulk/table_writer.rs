@@ -1,0 +1,79 @@
+//! Tables that are built outside of any database.
+
+use std::path::Path;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{self, EntryKind, user_key};
+use crate::db::core::table_settings;
+use crate::db::options::Options;
+use crate::env::CreateOptions;
+use crate::table::{TableBuilder, TableSettings};
+use crate::version::NUM_LEVELS;
+
+/// What a finished table holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableSummary {
+    /// Entries.
+    pub entries: u64,
+    /// Bytes of the file.
+    pub size: u64,
+    /// The first key.
+    pub smallest: Vec<u8>,
+    /// The last key.
+    pub largest: Vec<u8>,
+}
+
+/// Builds a table file outside of a database, for [`Db::ingest`](crate::Db::ingest): on another machine, or long before.
+///
+/// Entries come in ascending order of keys, each key once. The file has LevelDB's format; it notes the name of the
+/// comparator, which must be the database's.
+pub struct TableWriter {
+    builder: TableBuilder,
+    key: Vec<u8>,
+}
+
+impl TableWriter {
+    /// A table in the new file `path`, written as `options` say: comparator, block size, restart interval, compression,
+    /// filters, file mode and Env.
+    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<TableWriter> {
+        let options = options.clone().sanitized()?;
+        let keys = KeyOrder::new(options.comparator.clone());
+        let comparator = Some(keys.name().to_owned());
+        let settings = TableSettings { comparator, ..table_settings(&options, keys, NUM_LEVELS - 1) };
+        let create = CreateOptions { mode: options.file_mode, exclusive: true };
+        let file = options.env.create(path.as_ref(), create)?;
+        Ok(TableWriter { builder: TableBuilder::new(file, &settings), key: Vec::new() })
+    }
+
+    /// Adds an entry. `InvalidArgument` if its key is not after the last one.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.key.clear();
+        // Not a sequence number that any write of a database has.
+        internal_key::append(&mut self.key, key.as_ref(), 0, EntryKind::Value);
+        self.builder.add(&self.key, value.as_ref())
+    }
+
+    /// Completes the file, durably up to its name, which is the directory's.
+    pub fn finish(self) -> Result<TableSummary> {
+        if self.builder.entries() == 0 {
+            return Err(Error::invalid_argument("a table without entries"));
+        }
+        let mut table = self.builder.finish()?;
+        table.file.sync()?;
+        table.file.close()?;
+        Ok(TableSummary {
+            entries: table.properties.entries,
+            size: table.size,
+            smallest: user_key(&table.smallest).to_vec(),
+            largest: user_key(&table.largest).to_vec(),
+        })
+    }
+}
+
+impl std::fmt::Debug for TableWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableWriter").field("entries", &self.builder.entries()).finish()
+    }
+}
