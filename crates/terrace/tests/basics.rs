@@ -59,3 +59,30 @@ fn a_memory_database_needs_no_disk() {
     let db = Db::open("/db", options().env(env)).expect("opens again");
     assert_eq!(db.get("b").expect("gets").as_deref(), Some(&b"3"[..]));
 }
+
+#[test]
+fn a_database_that_is_only_read_becomes_one_sorted_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for settles in [true, false] {
+        let options = Options::new().create_if_missing(true).write_buffer_size(512 << 10).seek_compaction(settles);
+        let db = Db::open(dir.path().join(settles.to_string()), options).expect("opens");
+        let key = |n: u32| format!("key{:06}", n * 7919 % 20_000);
+        for n in 0..20_000 {
+            db.put(key(n), [7; 100]).expect("puts");
+        }
+        db.wait_idle().expect("settles");
+        let runs = |db: &Db| {
+            let stats = db.stats();
+            let runs = |(level, files): (usize, u64)| if level == 0 { files } else { files.min(1) };
+            let levels = stats.levels.iter().map(|level| level.files as u64).enumerate().map(runs).sum::<u64>();
+            levels + u64::from(stats.memtable_bytes >= 64 << 10)
+        };
+        let before = runs(&db);
+        for n in 0..20_000 {
+            assert!(db.get(key(n)).expect("gets").is_some());
+        }
+        db.wait_idle().expect("settles");
+        assert!(before > 1);
+        assert_eq!(runs(&db), if settles { 1 } else { before });
+    }
+}

@@ -31,6 +31,8 @@ use super::state::{Immutable, State};
 
 /// Entries between two looks at whether a flush should stop.
 const CANCEL_INTERVAL: usize = 512;
+/// A smaller memtable costs reads less than a table of its own would cost.
+const SETTLE_FROM: usize = 64 << 10;
 /// A flush of more than this stops when the database closes.
 const CANCELLABLE_BYTES: usize = 32 << 20;
 
@@ -77,6 +79,39 @@ impl DbCore {
             self.purge();
         }
         self.changed.notify_all();
+    }
+
+    /// Has the memtable of a database that is only read flushed, so that reads find one sorted run less.
+    pub(super) fn settle_later(self: &Arc<Self>, state: &mut State) {
+        if state.closing || state.settling || self.options.read_only || state.error.is_some() {
+            return;
+        }
+        state.settling = true;
+        let core = self.clone();
+        let job = move || {
+            let settled = caught("moving on from a quiet memtable", || core.settle());
+            if let Err(failure) = settled {
+                core.log(format!("could not flush the memtable of a quiet database: {}", failure.error));
+            }
+            let mut state = core.state.lock();
+            state.settling = false;
+            core.schedule(&mut state);
+            core.changed.notify_all();
+        };
+        self.env.schedule(Lane::Flush, Box::new(job));
+    }
+
+    fn settle(self: &Arc<Self>) -> Result<()> {
+        // Whoever holds the lock writes: the database is not quiet.
+        let Some(mut guard) = self.commit.try_lock() else { return Ok(()) };
+        let Some(commit) = guard.as_mut() else { return Ok(()) };
+        let is_worth_it = commit.memtable.table().memory_usage() >= SETTLE_FROM;
+        if is_worth_it && !self.log_suspect.load(Ordering::Relaxed) && self.state.lock().immutables.is_empty() {
+            self.switch_memtable(commit)?;
+            // It still is: no write can have come in between.
+            self.state.lock().is_quiet = true;
+        }
+        Ok(())
     }
 
     fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>) -> Result<()> {

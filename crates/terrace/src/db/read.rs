@@ -121,6 +121,9 @@ impl DbCore {
             let mut state = self.state.lock();
             state.is_quiet |= turns_quiet;
             self.schedule(&mut state);
+            if turns_quiet {
+                self.settle_later(&mut state);
+            }
         }
     }
 

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) reservations: Vec<Reservation>,
     pub(super) next_reservation: u64,
     pub(super) purging: bool,
+    /// Whether the memtable of a quiet database is about to be flushed.
+    pub(super) settling: bool,
     /// Tables of bulk loads being built or removed: a close waits for them.
     pub(super) loading: usize,
     pub(super) error: Option<BackgroundError>,
@@ -65,7 +67,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn is_idle(&self) -> bool {
-        !self.flushing && self.compactions == 0 && !self.purging
+        !self.flushing && self.compactions == 0 && !self.purging && !self.settling
     }
 
     pub(super) fn reserve(&mut self, make: impl FnOnce(u64) -> Reservation) -> u64 {
