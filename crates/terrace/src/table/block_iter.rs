@@ -1,8 +1,8 @@
 //! Steps through the entries of a block in either direction.
 //!
 //! Forward, the key is changed in place: what an entry shares with its predecessor is in the buffer already. Backward,
-//! the offsets of a whole restart group are decoded once and then gone through; the end of each key is fetched from
-//! the entries that hold it. That costs the space of the offsets and no more, however long the keys are.
+//! a whole restart group is decoded once and then gone through; the end of each key is fetched from the entries that
+//! hold it. That costs the space of the decoded entries and no more, however long the keys are.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub(super) struct BlockIter {
     valid: bool,
     entry: Entry,
     key: KeyBuffer,
-    /// The offsets of the entries of a restart group, up to the one where the group was entered from behind.
-    group: Vec<usize>,
+    /// The entries of a restart group, up to the one where the group was entered from behind.
+    group: Vec<Entry>,
     /// Which of these entries this one is, or follows; `NO_GROUP` after a step forward.
     in_group: usize,
     damage: Option<Damage>,
@@ -171,7 +171,7 @@ impl BlockIter {
             self.in_group = self.group.len();
         }
         let index = self.in_group - 1;
-        let entry = Entry::decode(entries, self.group[index])?;
+        let entry = self.group[index];
         // A damaged block may contradict itself from group to group.
         if known > entry.key_length() {
             return Err("an entry shares more of a key than there is");
@@ -196,13 +196,13 @@ impl BlockIter {
     }
 }
 
-/// The offsets of the entries from the restart point `start` up to `end`, all of them checked.
+/// The entries from the restart point `start` up to `end`, all of them checked.
 fn decode_group(
     entries: &[u8],
     start: usize,
     end: usize,
     tag_size: usize,
-    group: &mut Vec<usize>,
+    group: &mut Vec<Entry>,
 ) -> Result<(), Damage> {
     group.clear();
     touch(entries.get(start..end).unwrap_or_default());
@@ -211,7 +211,7 @@ fn decode_group(
         let entry = Entry::decode(entries, offset)?;
         entry.check(key_length, tag_size)?;
         key_length = entry.key_length();
-        group.push(offset);
+        group.push(entry);
         offset = entry.end;
     }
     if offset == end { Ok(()) } else { Err("a restart point is no entry") }
@@ -225,7 +225,7 @@ fn touch(bytes: &[u8]) {
 
 /// Completes the key of `entry`, the last of `group`. Its first `known` bytes are in the buffer. The others are in the
 /// rests of this entry and those before it, each of which covers the key from where it stops sharing.
-fn fetch_key(entries: &[u8], group: &[usize], entry: Entry, known: usize, key: &mut KeyBuffer) -> Result<(), Damage> {
+fn fetch_key(entries: &[u8], group: &[Entry], entry: Entry, known: usize, key: &mut KeyBuffer) -> Result<(), Damage> {
     let length = entry.key_length();
     key.grow(length);
     let mut missing_end = length;
@@ -250,7 +250,7 @@ fn fetch_key(entries: &[u8], group: &[usize], entry: Entry, known: usize, key: &
         }
         // The first entry of a group shares nothing, so this ends there at the latest.
         before = before.checked_sub(1).ok_or("an entry shares more of a key than there is")?;
-        holder = Entry::decode(entries, group[before])?;
+        holder = group[before];
     }
 }
 
