@@ -226,8 +226,10 @@ impl Planner<'_> {
         })
     }
 
+    /// A file in which reads looked in vain. Only while nothing is written: under writes it is merged soon anyway, and
+    /// doing it earlier as well would more than double what is written.
     fn pick_seeks(&self) -> Option<Plan> {
-        if !self.busy.is_empty() {
+        if !self.settings.is_quiet || !self.busy.is_empty() {
             return None;
         }
         let exhausted = |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
