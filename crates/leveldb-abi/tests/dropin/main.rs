@@ -5,6 +5,7 @@
 
 mod behaviour;
 mod clients;
+mod faults;
 mod installed;
 mod libraries;
 
