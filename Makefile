@@ -8,12 +8,13 @@ FULL := 1
 BENCH ?=
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
-.PHONY: help check test sabotage bench bench-all dropin install uninstall peers format clean
+.PHONY: help check test bench bench-all dropin install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
 	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (five minutes)"
+	@echo "make fuzz    nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt"
 	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
 	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
@@ -41,8 +42,13 @@ test: peers lint
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
 
+.PHONY: sabotage fuzz
 sabotage: peers
 	@tools/sabotage
+
+MINUTES ?= 10
+fuzz: peers
+	@tools/fuzz $(MINUTES)
 
 bench: lab-peers dropin
 	$(LAB) run leveldb-2011 --reps 1 --time-limit 6 --budget 15 $(BENCH)

@@ -17,6 +17,9 @@ pub use base::comparator::{BytewiseComparator, Comparator};
 pub use base::error::{Error, ErrorKind, Result};
 #[doc(hidden)]
 pub use db::abi;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
     BulkLoad, BulkLoadOptions, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport,

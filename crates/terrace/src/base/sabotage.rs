@@ -1,7 +1,8 @@
 //! Safeties that can be removed one at a time, to see that a test notices.
 //!
-//! A build with `--cfg sabotage` removes the one that the environment variable `TERRACE_SABOTAGE` names. In every other
-//! build [`sabotaged`] is a constant and nothing of this remains. `tests/sabotage.txt` lists the names, each with the test
+//! A build with `--cfg sabotage` removes the one that the environment variable `TERRACE_SABOTAGE` names; or several,
+//! separated by commas, as fuzz targets do with checksums. In every other build [`sabotaged`] is a constant and nothing of
+//! this remains. `tests/sabotage.txt` lists the names, each with the test
 //! that fails without it; `make sabotage` runs them all.
 
 /// Whether the safety `name` is removed.
@@ -9,7 +10,7 @@
 pub(crate) fn sabotaged(name: &str) -> bool {
     use std::sync::LazyLock;
     static REMOVED: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("TERRACE_SABOTAGE").ok());
-    REMOVED.as_deref() == Some(name)
+    REMOVED.as_deref().is_some_and(|removed| removed.split(',').any(|one| one == name))
 }
 
 /// Whether the safety `name` is removed: never.

@@ -19,6 +19,8 @@ mod core;
 mod cursor;
 mod destroy;
 pub(crate) mod events;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod handle;
 mod info_log;
 pub mod inspect;

@@ -19,6 +19,8 @@ mod external_cache;
 mod filter_block;
 mod format;
 mod full_filter;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod index;
 mod iter;
 mod order;
