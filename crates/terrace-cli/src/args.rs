@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 use terrace::Db;
 
+use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
 use crate::commands::entries::{DeleteArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
@@ -157,6 +158,10 @@ Examples:
   terrace inspect DB/MANIFEST-000004             the history of the set of tables
   terrace inspect DB/000005.ldb --summary --json")]
     Inspect(InspectArgs),
+
+    /// Say which settings suit a database, and why
+    #[command(after_help = crate::advise::AFTER_HELP)]
+    Advise(AdviseCommand),
 
     /// Check every checksum, the order of all keys, the levels and the MANIFEST
     #[command(after_help = "\
@@ -324,6 +329,7 @@ impl Cli {
             Command::Stat(command) => command.run(out),
             Command::Files(command) => command.run(out),
             Command::Inspect(command) => command.run(Form::default(), out),
+            Command::Advise(command) => command.run(out),
             Command::Verify(command) => command.run(out),
             Command::Repair(command) => command.run(out),
             Command::Compact(command) => command.run(out, WriteArgs::open_for_many_writes),

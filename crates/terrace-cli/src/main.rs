@@ -4,6 +4,7 @@
 //! standard error. The exit status is 0, 1 (the key is not there, or damage was found) or 2 (wrong usage, or any other
 //! failure).
 
+mod advise;
 mod args;
 mod bench;
 mod columns;

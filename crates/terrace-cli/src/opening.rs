@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode};
+use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workload};
 
 use crate::directory::FileType::{Current, Log, Manifest, Table};
 use crate::directory::{ListedFile, list_files};
@@ -43,6 +43,9 @@ pub(crate) struct OpenArgs {
 pub(crate) struct WriteArgs {
     #[command(flatten)]
     open: OpenArgs,
+    /// Begin with the settings for a kind of application; other options override them
+    #[arg(long, value_name = "NAME", help_heading = "Writing")]
+    preset: Option<PresetName>,
     /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has filters already]
     #[arg(long, value_name = "N", help_heading = "Writing")]
     bloom_bits: Option<usize>,
@@ -80,6 +83,40 @@ enum Recovery {
     Salvage,
 }
 
+/// A kind of application.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PresetName {
+    DataLogging,
+    Analytics,
+    Interactive,
+}
+
+impl From<PresetName> for Workload {
+    fn from(name: PresetName) -> Self {
+        match name {
+            PresetName::DataLogging => Workload::DataLogging,
+            PresetName::Analytics => Workload::Analytics,
+            PresetName::Interactive => Workload::Interactive,
+        }
+    }
+}
+
+impl PresetName {
+    /// As it is written on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PresetName::DataLogging => "data-logging",
+            PresetName::Analytics => "analytics",
+            PresetName::Interactive => "interactive",
+        }
+    }
+
+    /// The options that a command begins with.
+    pub(crate) fn options(preset: Option<PresetName>) -> Options {
+        preset.map_or_else(Options::new, |name| Options::for_workload(name.into()))
+    }
+}
+
 /// How blocks are compressed.
 #[derive(ValueEnum, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum CompressionName {
@@ -100,7 +137,17 @@ impl From<CompressionName> for Compression {
 impl OpenArgs {
     /// Options that change nothing on disk. Filters are used where tables have them.
     pub(crate) fn read_options(&self) -> Options {
-        with_bloom(self.base_options(), USUAL_BLOOM_BITS).read_only(true)
+        with_bloom(self.over(Options::new()), USUAL_BLOOM_BITS).read_only(true)
+    }
+
+    /// Bytes for cached blocks, if the command line says.
+    pub(crate) fn cache_size(&self) -> Option<usize> {
+        self.cache_size
+    }
+
+    /// Files open at the same time, if the command line says.
+    pub(crate) fn max_open_files(&self) -> Option<usize> {
+        self.max_open_files
     }
 
     /// Opens a database for reading: no byte of the directory changes.
@@ -109,9 +156,10 @@ impl OpenArgs {
         Ok(Db::open(path, self.read_options())?)
     }
 
-    fn base_options(&self) -> Options {
+    /// `options` with what the command line says about opening.
+    fn over(&self, options: Options) -> Options {
         let KeyOrderName::Bytewise = self.comparator;
-        let mut options = Options::new().paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
+        let mut options = options.paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
             Recovery::Prefix => RecoveryMode::Prefix,
             Recovery::Strict => RecoveryMode::Strict,
             Recovery::Salvage => RecoveryMode::Salvage,
@@ -129,7 +177,7 @@ impl OpenArgs {
 impl WriteArgs {
     /// Options for changing a database at `path`.
     pub(crate) fn options(&self, path: &Path) -> Options {
-        let mut options = self.open.base_options().compression(self.compression.into());
+        let mut options = self.open.over(PresetName::options(self.preset)).compression(self.compression.into());
         let bits = self.bloom_bits.unwrap_or_else(|| if has_filters(path) { USUAL_BLOOM_BITS } else { 0 });
         options = with_bloom(options, bits);
         if let Some(bits) = self.table_filter_bits {

@@ -24,7 +24,7 @@ pub use db::inspect;
 pub use db::{
     BulkLoad, BulkLoadOptions, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport,
     NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot, Stats,
-    TableFile, TableSummary, TableWriter, VerifyReport, WriteOptions, destroy, repair, verify, verify_with,
+    TableFile, TableSummary, TableWriter, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,

@@ -13,7 +13,7 @@ use clap::{ArgAction, Args};
 use tempfile::TempDir;
 
 use crate::failure::{Failure, Result};
-use crate::opening::{CompressionName, parse_size};
+use crate::opening::{CompressionName, PresetName, parse_size};
 use crate::output::Output;
 use runner::Runner;
 use workload::Step;
@@ -71,12 +71,15 @@ pub(crate) struct BenchArgs {
     /// Entries in a batch of fillseqbatch and fillrandbatch
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
-    /// Bytes of the block cache
-    #[arg(long, alias = "cache-size", default_value = "8M", value_parser = parse_size, value_name = "SIZE")]
-    cache_size: usize,
-    /// Bytes of a memtable
-    #[arg(long, alias = "write-buffer-size", default_value = "4M", value_parser = parse_size, value_name = "SIZE")]
-    write_buffer_size: usize,
+    /// Begin with the settings for a kind of application; other options override them
+    #[arg(long, value_name = "NAME")]
+    preset: Option<PresetName>,
+    /// Bytes of the block cache [default: 8M]
+    #[arg(long, alias = "cache-size", value_parser = parse_size, value_name = "SIZE")]
+    cache_size: Option<usize>,
+    /// Bytes of a memtable [default: 4M]
+    #[arg(long, alias = "write-buffer-size", value_parser = parse_size, value_name = "SIZE")]
+    write_buffer_size: Option<usize>,
     /// How blocks are compressed
     #[arg(long, default_value = "snappy", value_name = "HOW")]
     compression: CompressionName,
@@ -92,9 +95,9 @@ pub(crate) struct BenchArgs {
     /// Bytes of a table before the next begins
     #[arg(long, alias = "max-file-size", default_value = "2M", value_parser = parse_size, value_name = "SIZE")]
     max_file_size: usize,
-    /// Files open at the same time
-    #[arg(long, alias = "max-open-files", default_value_t = 1000, value_name = "N")]
-    max_open_files: usize,
+    /// Files open at the same time [default: 1000]
+    #[arg(long, alias = "max-open-files", value_name = "N")]
+    max_open_files: Option<usize>,
     /// Background threads that flush and compact
     #[arg(long, alias = "background-threads", default_value_t = 2, value_name = "N")]
     background_threads: usize,

@@ -13,7 +13,7 @@ use super::data::{KEY_SIZE, Key, Random, ValuePool};
 use super::meter::{ProcessCounters, Work, disk_bytes};
 use super::workload::Benchmark;
 use crate::failure::{Failure, Result};
-use crate::opening::with_bloom;
+use crate::opening::{PresetName, with_bloom};
 use crate::progress::Progress;
 
 const LARGE_VALUE_SIZE: usize = 100_000;
@@ -100,17 +100,23 @@ impl<'a> Runner<'a> {
 
     fn options(&self) -> Options {
         let args = self.args;
-        let options = Options::new()
+        let mut options = PresetName::options(args.preset)
             .create_if_missing(true)
-            .block_cache_size(args.cache_size)
-            .write_buffer_size(args.write_buffer_size)
             .compression(args.compression.into())
             .block_size(args.block_size)
             .table_filter_bits(args.table_filter_bits)
             .max_file_size(args.max_file_size)
-            .max_open_files(args.max_open_files)
             .background_threads(args.background_threads)
             .mapped_log(!args.no_mapped_log);
+        if let Some(bytes) = args.cache_size {
+            options = options.block_cache_size(bytes);
+        }
+        if let Some(bytes) = args.write_buffer_size {
+            options = options.write_buffer_size(bytes);
+        }
+        if let Some(files) = args.max_open_files {
+            options = options.max_open_files(files);
+        }
         with_bloom(options, args.bloom_bits)
     }
 

@@ -1,5 +1,6 @@
 //! The command `terrace`, run as a user runs it.
 
+mod advise;
 mod bench;
 mod entries;
 mod shell;

@@ -46,6 +46,7 @@ mod state;
 mod statistics;
 mod table_check;
 mod verify;
+mod workload;
 
 pub use self::bulk::{BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter};
 pub use self::cursor::{Cursor, Entries};
@@ -59,3 +60,4 @@ pub use self::repair::{RepairReport, repair};
 pub use self::snapshot::Snapshot;
 pub use self::statistics::{LevelStats, Stats, TableFile};
 pub use self::verify::{Progress, VerifyReport, verify, verify_with};
+pub use self::workload::Workload;

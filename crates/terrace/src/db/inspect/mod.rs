@@ -27,7 +27,7 @@ pub use items::{
 pub use log::log;
 pub use manifest::manifest;
 pub(super) use manifest::manifest_text;
-pub use table::{filter_name, table};
+pub use table::{filter_name, has_table_filter, table};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,13 @@ pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
     Ok(blocks.iter().find_map(|(name, _)| TableAnatomy::filter_policy_name(name)).map(str::to_owned))
 }
 
+/// Whether the table at `path` carries Terrace's own filter. Reads the end of the file alone.
+pub fn has_table_filter(path: &Path, options: &Options) -> Result<bool> {
+    let anatomy = TableAnatomy::open(open(path, options)?, name_of(path))?;
+    let (blocks, _) = meta_blocks(&anatomy)?;
+    Ok(blocks.iter().any(|(name, _)| TableAnatomy::is_table_filter(name)))
+}
+
 /// Whether the file ends as a table does.
 pub(super) fn is_table(path: &Path, options: &Options) -> Result<bool> {
     match TableAnatomy::open(open(path, options)?, name_of(path)) {

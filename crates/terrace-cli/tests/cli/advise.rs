@@ -1,0 +1,151 @@
+//! advise, and the presets that it speaks of.
+
+use serde_json::Value;
+use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
+use terrace_testkit::workload::Workload;
+
+use crate::tool::{Tool, state_of};
+
+impl Tool {
+    fn advice(&self, args: &[&str]) -> Value {
+        let mut all = vec!["advise", "--json"];
+        all.extend(args);
+        serde_json::from_str(&self.ok(&all)).expect("JSON")
+    }
+
+    /// Fills a database by `terrace bench`.
+    fn benched(&self, db: &str, args: &[&str]) {
+        let db = format!("--db={db}");
+        let mut all = vec!["bench", &db, "--json"];
+        all.extend(args);
+        self.ok(&all);
+    }
+}
+
+fn settings(report: &Value) -> Vec<&str> {
+    let advice = report["advice"].as_array().expect("advice");
+    advice.iter().map(|advice| advice["setting"].as_str().expect("a setting")).collect()
+}
+
+fn change_of<'a>(report: &'a Value, setting: &str) -> &'a str {
+    let advice = report["advice"].as_array().expect("advice").iter();
+    let found = advice.filter(|advice| advice["setting"] == setting).collect::<Vec<_>>();
+    found.first().unwrap_or_else(|| panic!("nothing about {setting} in {report}"))["change"].as_str().expect("a change")
+}
+
+#[test]
+fn a_healthy_database_needs_nothing_and_is_not_touched() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let before = state_of(&tool.path("db"));
+    let text = tool.ok(&["advise", "db"]);
+    assert!(text.contains("Nothing to change") && text.contains("Not seen:"), "{text}");
+    let report = tool.advice(&["db"]);
+    assert_eq!((settings(&report).len(), &report["database"]["sample"]["entries"]), (0, &Value::from(2000)));
+    assert!(state_of(&tool.path("db")) == before, "advise changed the database");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+
+    tool.run(&["advise", "nowhere"]).fails(2, "nowhere");
+    assert_eq!(tool.run(&["advise", "db", "--workload", "none-such"]).status, 2);
+}
+
+#[test]
+fn deletions_and_due_merges_are_seen() {
+    let tool = Tool::new();
+    tool.benched("db", &["--benchmarks=fillseq,deleteseq", "--num=100000", "--write_buffer_size=256K"]);
+    let report = tool.advice(&["db"]);
+    assert!(settings(&report).contains(&"terrace compact"), "{report}");
+    assert!(report["database"]["sample"]["deletions"].as_u64() > Some(1000), "{report}");
+    assert!(report["database"]["info_log"]["flushes"].as_u64() > Some(10), "{report}");
+    tool.ok(&["compact", "db"]);
+    assert!(!settings(&tool.advice(&["db"])).contains(&"terrace compact"));
+
+    // The info log is for people, and may be gone.
+    for log in ["LOG", "LOG.old"] {
+        std::fs::remove_file(tool.path("db").join(log)).expect("removed");
+    }
+    let text = tool.ok(&["advise", "db"]);
+    assert!(text.contains("there is no info log"), "{text}");
+}
+
+#[test]
+fn few_open_files_are_seen() {
+    let tool = Tool::new();
+    tool.benched("db", &["--benchmarks=fillseq", "--num=600000", "--compression=none", "--write_buffer_size=512K"]);
+    let report = tool.advice(&["db"]);
+    assert!(!settings(&report).contains(&"max_open_files"), "as many tables fit into the default: {report}");
+    // 64 tables may be open in any case.
+    let report = tool.advice(&["db", "--max-open-files", "10"]);
+    let wanted: usize =
+        change_of(&report, "max_open_files").rsplit(' ').next().expect("a word").parse().expect("a number");
+    assert!(wanted > tool.files("db", ".ldb").len(), "{report}");
+    assert!(change_of(&report, "block_cache_size").starts_with("from 8.00 MiB to 64.00 MiB"), "{report}");
+    let report = tool.advice(&["db", "--cache-size", "64M"]);
+    assert!(!settings(&report).contains(&"block_cache_size"), "{report}");
+}
+
+#[test]
+fn compression_is_judged_by_what_it_would_do() {
+    let tool = Tool::new();
+    let fill = ["--benchmarks=fillseq,waitcompact", "--num=100000", "--compression=none"];
+    tool.benched("loose", &fill);
+    let report = tool.advice(&["loose"]);
+    assert!(change_of(&report, "compression").starts_with("to snappy"), "{report}");
+    assert!(report["database"]["sample"]["would_compress_to_percent"].as_u64() < Some(70), "{report}");
+
+    // Digits of a random number generator: what snappy cannot shrink stays as it is.
+    let mut state = 1u64;
+    let mut digits = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:02x}", state >> 56)
+    };
+    let lines: String =
+        (0..9000).map(|i| format!("{i:08x}\t{}\n", (0..1024).map(|_| digits()).collect::<String>())).collect();
+    tool.ok_with(&["load", "random", "--hex"], lines.as_bytes());
+    let report = tool.advice(&["random"]);
+    assert_eq!(change_of(&report, "compression"), "to none", "{report}");
+}
+
+#[test]
+fn a_damaged_table_does_not_stop_it() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let table = &tool.files("db", ".ldb")[0];
+    let mut bytes = std::fs::read(table).expect("readable");
+    bytes[100] ^= 0x40;
+    std::fs::write(table, bytes).expect("written");
+    let text = tool.ok(&["advise", "db"]);
+    assert!(text.contains("see `terrace verify`"), "{text}");
+}
+
+#[test]
+fn what_leveldb_made_gets_advice_too() {
+    let Some(peer) = Peer::find() else { return };
+    let tool = Tool::new();
+    let options = PeerOptions { write_buffer: 64 << 10, ..PeerOptions::default() };
+    let fill = Fill { workload: Workload::new(7), from: 0, to: 60_000, batch: 1, sync_every: 0, kill: false };
+    peer.fill(&tool.path("db"), &options, &fill).expect("LevelDB fills it");
+    let before = state_of(&tool.path("db"));
+    let report = tool.advice(&["db"]);
+    assert!(state_of(&tool.path("db")) == before, "advise changed the database");
+    assert!(change_of(&report, "table_filter_bits").contains("terrace compact"), "{report}");
+    assert!(report["database"]["info_log"]["flushes"].as_u64() > Some(10), "{report}");
+    tool.ok(&["compact", "db"]);
+    assert!(!settings(&tool.advice(&["db"])).contains(&"table_filter_bits"));
+}
+
+#[test]
+fn presets_are_taken_where_options_are() {
+    let tool = Tool::new();
+    tool.sample("db");
+    for preset in ["data-logging", "analytics", "interactive"] {
+        let report = tool.advice(&["db", "--workload", preset]);
+        assert_eq!(report["preset"], preset);
+        tool.ok(&["put", "db", "--preset", preset, "key", preset]);
+        assert_eq!(tool.ok(&["get", "db", "key"]), format!("{preset}\n"));
+        tool.benched("bench", &["--benchmarks=fillseq,readrandom", "--num=1000", "--preset", preset]);
+    }
+    let report = tool.advice(&["db", "--workload", "data-logging"]);
+    assert_eq!(change_of(&report, "write_buffer_size"), "to 16.00 MiB");
+    assert_eq!(tool.run(&["put", "db", "--preset", "fast", "key", "value"]).status, 2);
+}
