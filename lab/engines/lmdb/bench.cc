@@ -40,9 +40,9 @@ class Lmdb {
                                        : "forced to the disk by fdatasync before the call returns";
     description.settings =
         "LMDB has no cache of its own, it reads the page cache of the operating system through a map of 64 GiB: none "
-        "of cache_size, write_buffer_size, block_size, max_open_files, bloom_bits and compression has a meaning. One read "
-        "transaction per thread, renewed for each read; a write transaction for each write. Bulk load: MDB_APPEND in "
-        "transactions of 100,000";
+        "of cache_size, write_buffer_size, block_size, max_open_files, bloom_bits and compression has a meaning. One "
+        "read transaction per thread, renewed for each read; a write transaction for each write. Bulk load: MDB_APPEND "
+        "in transactions of 100,000";
     description.limits = {"its memory is the page cache, whatever cache_size says", "values are not compressed",
                           "one write at a time; writers wait for each other"};
     return description;

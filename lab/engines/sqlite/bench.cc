@@ -137,8 +137,9 @@ class Sqlite {
     description.synchronous = "WAL with synchronous=FULL: the log is forced to the disk by fdatasync in every commit";
     description.settings =
         "cache_size and write_buffer_size together are the page cache (default 2 MiB), divided between the "
-        "connections; block_size is the page size (default 4 KiB); a checkpoint comes after write_buffer_size, or 4 MiB if that is "
-        "more, of log; max_open_files, bloom_bits and compression have no meaning. One table WITHOUT ROWID, prepared "
+        "connections; block_size is the page size (default 4 KiB); a checkpoint comes after write_buffer_size, "
+        "or 4 MiB if that is more, of log; max_open_files, bloom_bits and compression have no meaning. One table "
+        "WITHOUT ROWID, prepared "
         "statements, REPLACE for puts. One thread: exclusive locking. More: one connection for each, normal locking. "
         "Bulk load: rows in order in transactions of 100,000. compact is VACUUM, waitcompact a checkpoint";
     description.limits = {"values are not compressed", "one write at a time; writers wait for each other by polling"};
