@@ -1,0 +1,224 @@
+//! The process that writes and is killed.
+
+use std::env;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio, exit};
+
+use terrace::{Db, Options, WriteBatch, WriteOptions};
+use terrace_testkit::rng::mix;
+use terrace_testkit::workload::{Digest, Operation, Workload};
+
+const PATH: &str = "TERRACE_KILLS_DB";
+const SEED: &str = "TERRACE_KILLS_SEED";
+
+/// Set in a process that only looks at what is there. It ends before a file system is unmounted, with all that a
+/// database may keep mapped for a while after it was closed.
+const LOOK: &str = "TERRACE_KILLS_LOOK";
+
+/// What a worker says: a byte, and a number.
+const OPENING: u8 = b'o';
+const OPENED: u8 = b'd';
+const WRITTEN: u8 = b'a';
+const SYNCED: u8 = b's';
+const FAILED: u8 = b'e';
+
+/// What is known of a worker that has ended. Numbers are of operations from the first on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acknowledged {
+    pub(crate) opened: bool,
+    pub(crate) all: u64,
+    pub(crate) synced: u64,
+}
+
+impl Acknowledged {
+    pub(crate) fn max(self, other: Acknowledged) -> Acknowledged {
+        Acknowledged {
+            opened: self.opened || other.opened,
+            all: self.all.max(other.all),
+            synced: self.synced.max(other.synced),
+        }
+    }
+}
+
+/// How the database of `seed` is opened, by everybody.
+pub(crate) fn options(seed: u64) -> Options {
+    Options::new()
+        .create_if_missing(true)
+        .write_buffer_size(64 << 10)
+        .mapped_log(mix(seed) % 2 == 0)
+        .reuse_logs(mix(seed) % 3 == 0)
+}
+
+/// In a worker: writes until it is killed or fails. Returns in every other process.
+pub(crate) fn run_if_asked() {
+    let (Some(path), Ok(seed)) = (env::var_os(PATH), env::var(SEED)) else { return };
+    let seed = seed.parse().expect("a number");
+    if env::var_os(LOOK).is_some() {
+        match examine(Path::new(&path), seed) {
+            Ok(Found { operations, count, hash }) => [operations, count, hash].map(|number| say(OPENED, number)),
+            Err(error) => panic!("{error}"),
+        };
+        exit(0);
+    }
+    say(OPENING, 0);
+    if write(Path::new(&path), seed).is_err() {
+        // The file system is gone, or so it should be: the test knows.
+        say(FAILED, 0);
+    }
+    exit(0);
+}
+
+fn write(path: &Path, seed: u64) -> terrace::Result<()> {
+    let db = Db::open(path, options(seed))?;
+    let workload = Workload::new(seed);
+    let mut number = db.stats().sequence;
+    say(OPENED, number);
+    loop {
+        let mut batch = WriteBatch::new();
+        match workload.operation(number) {
+            Operation::Put { key, value } => batch.put(key, value),
+            Operation::Delete { key } => batch.delete(key),
+        }
+        let sync = mix(seed ^ number) % 11 == 0;
+        db.write(&batch, WriteOptions { sync })?;
+        number += 1;
+        say(if sync { SYNCED } else { WRITTEN }, number);
+    }
+}
+
+/// What is in a database.
+pub(crate) struct Found {
+    pub(crate) operations: u64,
+    /// Of its digest.
+    pub(crate) count: u64,
+    pub(crate) hash: u64,
+}
+
+fn examine(path: &Path, seed: u64) -> terrace::Result<Found> {
+    let db = Db::open(path, options(seed))?;
+    let mut digest = Digest::default();
+    for entry in db.iter()? {
+        let (key, value) = entry?;
+        digest.add(&key, &value);
+    }
+    let operations = db.stats().sequence;
+    db.close()?;
+    Ok(Found { operations, count: digest.count(), hash: digest.hash() })
+}
+
+/// Has another process open the database, read all of it and close it.
+pub(crate) fn look(test: &str, path: &Path, seed: u64) -> Result<Found, String> {
+    let output = command(test, path, seed).env(LOOK, "1").output().map_err(|error| error.to_string())?;
+    let numbers: Vec<_> = output.stderr.chunks(9).filter_map(|message| message[1..].first_chunk::<8>()).collect();
+    match numbers.as_slice() {
+        [operations, count, hash] if output.status.success() => {
+            let [operations, count, hash] = [operations, count, hash].map(|number| u64::from_le_bytes(**number));
+            Ok(Found { operations, count, hash })
+        }
+        _ => Err(format!("cannot be read: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+fn command(test: &str, path: &Path, seed: u64) -> Command {
+    let mut command = Command::new(env::current_exe().expect("this program"));
+    command.args(["--exact", test, "--test-threads=1"]).env(PATH, path).env(SEED, seed.to_string());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Standard error, because the test harness writes to standard output.
+fn say(what: u8, number: u64) {
+    let mut message = [what; 9];
+    message[1..].copy_from_slice(&number.to_le_bytes());
+    if std::io::stderr().write_all(&message).is_err() {
+        exit(1);
+    }
+}
+
+/// A running worker.
+pub(crate) struct Worker {
+    child: Child,
+    known: Acknowledged,
+    failed: bool,
+}
+
+impl Worker {
+    /// Starts one that writes to `path`; `test` is the test that called.
+    pub(crate) fn start(test: &str, path: &Path, seed: u64) -> Worker {
+        let child = command(test, path, seed).spawn().expect("a process");
+        Worker { child, known: Acknowledged::default(), failed: false }
+    }
+
+    /// Takes in what the worker says next. False when it says nothing more.
+    fn hear(&mut self) -> Result<bool, String> {
+        let mut message = [0; 9];
+        let pipe = self.child.stderr.as_mut().expect("a pipe");
+        match pipe.read_exact(&mut message) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error.to_string()),
+        }
+        let number = u64::from_le_bytes(message[1..].try_into().expect("eight bytes"));
+        match message[0] {
+            OPENING => {}
+            OPENED => self.known.opened = true,
+            WRITTEN => self.known.all = number,
+            SYNCED => (self.known.all, self.known.synced) = (number, number),
+            FAILED => self.failed = true,
+            _ => {
+                let mut rest = String::new();
+                let _ = pipe.read_to_string(&mut rest);
+                return Err(format!("the worker says {}{rest}", String::from_utf8_lossy(&message)));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until the worker has opened the database and so many writes were acknowledged.
+    pub(crate) fn wait_for(&mut self, writes: u64) -> Result<(), String> {
+        while !self.known.opened {
+            if !self.hear()? || self.failed {
+                return Err("the worker cannot open the database".to_owned());
+            }
+        }
+        for _ in 0..writes {
+            if !self.hear()? || self.failed {
+                return Err("the worker cannot write".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills the worker after so many acknowledged writes; answers all it had acknowledged.
+    pub(crate) fn kill_after(&mut self, writes: u64) -> Result<Acknowledged, String> {
+        if !self.known.opened {
+            self.wait_for(writes)?;
+        }
+        self.kill()
+    }
+
+    /// Kills the worker soon after it has begun to open the database.
+    pub(crate) fn kill_while_it_opens(&mut self, spins: usize) -> Result<Acknowledged, String> {
+        self.hear()?;
+        for _ in 0..spins {
+            std::hint::spin_loop();
+        }
+        self.kill()
+    }
+
+    fn kill(&mut self) -> Result<Acknowledged, String> {
+        self.child.kill().map_err(|error| error.to_string())?;
+        // What is in the pipe was acknowledged before.
+        while self.hear()? {}
+        self.child.wait().map_err(|error| error.to_string())?;
+        Ok(self.known)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
