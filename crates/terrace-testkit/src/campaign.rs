@@ -35,6 +35,12 @@ pub fn chosen_seed() -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("TERRACE_SEED is {text:?}, must be a number")))
 }
 
+/// How many runs were done before: `TERRACE_FIRST_RUN`, so that a soak goes on where the last round ended.
+fn first_run() -> u64 {
+    let Ok(text) = env::var("TERRACE_FIRST_RUN") else { return 0 };
+    text.parse().unwrap_or_else(|_| panic!("TERRACE_FIRST_RUN is {text:?}, must be a number"))
+}
+
 /// Does `run` with `count` seeds, or with the one that `TERRACE_SEED` names.
 ///
 /// # Panics
@@ -43,7 +49,8 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
     let chosen = chosen_seed();
     let count = if chosen.is_some() { 1 } else { count };
     let before = panics();
-    for number in 0..count {
+    let first = first_run();
+    for number in first..first + count {
         // Small seeds are easier to type than to tell apart: `mix` in the generators takes care of that.
         let seed = chosen.unwrap_or_else(|| mix(number) % 1_000_000_007);
         let outcome = catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| Err(panic_text(&*panic)));
@@ -52,7 +59,7 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
         }
         assert_eq!(panics(), before, "{name}: a background thread panicked; repeat with: TERRACE_SEED={seed}");
     }
-    println!("{name}: {count} runs");
+    println!("{name}: {count} runs, seeds of the numbers from {first} on");
 }
 
 /// What a caught panic said.

@@ -5,6 +5,7 @@ pub mod campaign;
 pub mod driver;
 pub mod history;
 pub mod leveldb;
+pub mod linear;
 pub mod model;
 pub mod ops;
 pub mod option_set;

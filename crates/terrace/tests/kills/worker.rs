@@ -46,8 +46,8 @@ pub(crate) fn options(seed: u64) -> Options {
     Options::new()
         .create_if_missing(true)
         .write_buffer_size(64 << 10)
-        .mapped_log(mix(seed) % 2 == 0)
-        .reuse_logs(mix(seed) % 3 == 0)
+        .mapped_log(mix(seed).is_multiple_of(2))
+        .reuse_logs(mix(seed).is_multiple_of(3))
 }
 
 /// In a worker: writes until it is killed or fails. Returns in every other process.
@@ -80,7 +80,7 @@ fn write(path: &Path, seed: u64) -> terrace::Result<()> {
             Operation::Put { key, value } => batch.put(key, value),
             Operation::Delete { key } => batch.delete(key),
         }
-        let sync = mix(seed ^ number) % 11 == 0;
+        let sync = mix(seed ^ number).is_multiple_of(11);
         db.write(&batch, WriteOptions { sync })?;
         number += 1;
         say(if sync { SYNCED } else { WRITTEN }, number);
