@@ -8,7 +8,7 @@ FULL := 1
 BENCH ?=
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
-.PHONY: help check test bench bench-all dropin install uninstall peers format clean
+.PHONY: help check test sanitize bench bench-all dropin dropin-speed install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
@@ -18,6 +18,8 @@ help:
 	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
 	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
+	@echo "make dropin-speed  its speed beside the engine's own interface, interleaved, medians (ten minutes, quiet machine)"
+	@echo "make sanitize  the drop-in and the engine under it, with AddressSanitizer and ThreadSanitizer (three minutes)"
 	@echo "make install the same into PREFIX, /usr/local by default"
 	@echo "make uninstall removes from PREFIX what that put there"
 	@echo "make peers   install what the tests compare with (the real LevelDB, clients of it), where missing"
@@ -41,6 +43,7 @@ test: peers lint
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked --no-fail-fast
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
+	tools/sanitize
 
 .PHONY: sabotage fuzz
 sabotage: peers
@@ -62,6 +65,12 @@ bench-all: lab-peers dropin
 
 dropin:
 	@tools/build-dropin
+
+sanitize:
+	@tools/sanitize
+
+dropin-speed: peers dropin
+	@tools/dropin-speed
 
 PREFIX ?= /usr/local
 install:

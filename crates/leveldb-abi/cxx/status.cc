@@ -76,8 +76,17 @@ Slice StatusAccess::Message(const Status& status) {
   return Slice(status.state_ + kHeader, MessageLength(status.state_));
 }
 
-Status Take(shim_outcome outcome) {
-  if (outcome.code == 0) return Status();
+Status StatusAccess::Absent() {
+  // A length of 0, and the code.
+  char* state = new char[kHeader]();
+  state[4] = static_cast<char>(Status::kNotFound);
+  Status status;
+  status.state_ = state;
+  return status;
+}
+
+Status TakeFailure(const shim_outcome& outcome) {
+  if (StatusAccess::IsAbsence(outcome)) return StatusAccess::Absent();
   Status status = StatusAccess::Make(outcome.code, Slice(outcome.message, outcome.length));
   std::free(outcome.message);
   return status;
@@ -93,7 +102,14 @@ shim_outcome Give(const Status& status) noexcept {
 }
 
 void AssignTo(void* string, const char* data, size_t size) noexcept {
-  static_cast<std::string*>(string)->assign(data, size);
+  std::string* target = static_cast<std::string*>(string);
+  // What assign would do for bytes that are not the string's own, without the calls.
+  if (target->size() < size) {
+    target->assign(data, size);
+    return;
+  }
+  target->resize(size);
+  std::memcpy(&(*target)[0], data, size);
 }
 
 void AppendTo(void* string, const char* data, size_t size) noexcept {

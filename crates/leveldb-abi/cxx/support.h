@@ -19,12 +19,20 @@ struct StatusAccess {
     return Status(static_cast<Status::Code>(code), message, Slice());
   }
   static int Code(const Status& status) { return static_cast<int>(status.code()); }
+  // NotFound without a message: no key, rather than no file.
+  static bool IsAbsence(const shim_outcome& outcome) {
+    return outcome.code == Status::kNotFound && outcome.message == nullptr;
+  }
+  static Status Absent();
   // The message alone.
   static Slice Message(const Status& status);
 };
 
-// The outcome as a status; frees its message.
-Status Take(shim_outcome outcome);
+// A failure as a status; frees its message.
+Status TakeFailure(const shim_outcome& outcome);
+
+// The outcome as a status.
+inline Status Take(const shim_outcome& outcome) { return outcome.code == 0 ? Status() : TakeFailure(outcome); }
 
 // The status as an outcome for the engine.
 shim_outcome Give(const Status& status) noexcept;

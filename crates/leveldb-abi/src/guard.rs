@@ -48,8 +48,13 @@ pub(crate) fn guard<T: Nothing>(work: impl FnOnce() -> T) -> T {
 /// Runs `work`; a panic becomes an error.
 #[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(Error::io_message("internal error: the engine panicked")))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
+/// What a panic is to callers.
+#[cold]
+pub(crate) fn panicked() -> Error {
+    Error::io_message("internal error: the engine panicked")
 }
 
 /// Defines exported functions: each catches panics and has the rules of `leveldb/c.h` as its safety contract.

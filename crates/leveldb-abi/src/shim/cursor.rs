@@ -38,6 +38,8 @@ macro_rules! each {
 macro_rules! moved {
     ($cursor:ident, $position:ident, $inner:ident => $body:expr) => {
         each!(&mut *$cursor, $inner => {
+            // Should this panic, the cursor is nowhere.
+            (*$position).valid = 0;
             $body;
             let valid = $inner.valid().into();
             $position.write(Position { key: Bytes::of($inner.key()), value: Bytes::of($inner.value()), valid });

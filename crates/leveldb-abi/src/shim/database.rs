@@ -2,13 +2,13 @@
 
 use std::ffi::c_void;
 
-use terrace::{Db, ReadOptions, Snapshot, WriteBatch, WriteOptions, abi, destroy};
+use terrace::{Db, ReadOptions, Snapshot, WriteOptions, abi, destroy};
 
 use super::calls::{EnvHandle, ShimOptions};
 use super::cursor::ShimCursor;
 use super::env::CustomEnv;
 use super::outcome::{Bytes, Outcome, Put, Sink};
-use crate::guard::{export, guarded};
+use crate::guard::export;
 use crate::memory::{hand_out, release, store};
 use crate::options::{Settings, path};
 
@@ -77,13 +77,7 @@ export! {
     /// Applies a batch and stores the sequence number of its first operation.
     fn shim_db_write(db: *const ShimDb, sync: u8, batch: Bytes, sequence: *mut u64) -> Outcome {
         Outcome::of(|| {
-            // The sequence number of an earlier write says nothing.
-            let mut bytes = batch.get().to_vec();
-            if let Some(head) = bytes.first_chunk_mut::<8>() {
-                *head = [0; 8];
-            }
-            let first = abi::write(&(*db).0, &WriteBatch::from_bytes(bytes)?, write_options(sync))?;
-            store(sequence, first);
+            store(sequence, abi::write(&(*db).0, batch.get(), write_options(sync))?);
             Ok(())
         })
     }
@@ -99,10 +93,9 @@ export! {
     ) -> Outcome {
         let sink = Sink::new(target, put);
         let options = read_options(fill_cache, snapshot);
-        match guarded(|| abi::get_with(&(*db).0, key.get(), &options, |value| sink.put(value))) {
+        match abi::get_with(&(*db).0, key.get(), &options, |value| sink.put(value)) {
             Ok(None) => Outcome::absent(),
-            Ok(Some(())) => Outcome::of(|| Ok(())),
-            Err(error) => Outcome::of(|| Err(error)),
+            found => Outcome::from(found.map(drop)),
         }
     }
 

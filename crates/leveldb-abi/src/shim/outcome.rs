@@ -5,7 +5,7 @@ use std::ptr;
 
 use terrace::{Error, Result};
 
-use crate::guard::{Nothing, guarded};
+use crate::guard::{Nothing, panicked};
 use crate::memory::{bytes, malloc_copy};
 use crate::status;
 
@@ -47,7 +47,7 @@ pub struct Outcome {
 
 impl Nothing for Outcome {
     fn nothing() -> Self {
-        Outcome::done()
+        Outcome::failure(&panicked())
     }
 }
 
@@ -63,15 +63,21 @@ impl Outcome {
         Outcome { code: 1, message: ptr::null_mut(), length: 0 }
     }
 
+    #[cold]
     fn failure(error: &Error) -> Self {
         let message = error.message().as_bytes();
         Outcome { code: status::code(error), message: malloc_copy(message), length: message.len() }
     }
 
-    /// The outcome of `work`; a panic is an error.
+    /// The outcome of `work`. A panic passes through, to the guard of the exported function.
     #[inline]
     pub(super) fn of(work: impl FnOnce() -> Result<()>) -> Self {
-        match guarded(work) {
+        Outcome::from(work())
+    }
+
+    #[inline]
+    pub(super) fn from(result: Result<()>) -> Self {
+        match result {
             Ok(()) => Outcome::done(),
             Err(error) => Outcome::failure(&error),
         }

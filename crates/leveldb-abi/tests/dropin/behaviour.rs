@@ -59,6 +59,12 @@ fn options_and_components_mean_the_same() {
 }
 
 #[test]
+fn an_environment_that_fails_now_and_then_loses_nothing() {
+    let Some(libraries) = libraries() else { return };
+    assert_eq!(transcript(&compiled("faults.cc", &[]), Some(&ours(libraries))), "survived\n");
+}
+
+#[test]
 fn files_are_dumped_as_the_same_text() {
     let Some(libraries) = libraries() else { return };
     let (fill, dump) = (compiled("fill.cc", &[]), compiled("dump.cc", &[]));

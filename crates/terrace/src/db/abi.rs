@@ -8,7 +8,7 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::env::{RandomAccessFile, WritableFile};
 use crate::table::{BlockCache, Table, TableBuilder, TableIter, TableOrder, TableReadSettings, TableSettings};
-use crate::write::batch::WriteBatch;
+use crate::write::batch::BatchView;
 
 use super::handle::Db;
 use super::inspect::manifest_text;
@@ -25,10 +25,11 @@ pub fn get_with<R>(
     db.core().get(key, options, use_value)
 }
 
-/// Writes `batch` and answers the sequence number of its first operation.
-pub fn write(db: &Db, batch: &WriteBatch, options: WriteOptions) -> Result<u64> {
-    let last = db.core().write(batch, options)?;
-    Ok((last + 1).saturating_sub(batch.len() as u64))
+/// Writes a batch in LevelDB's form, whatever its sequence number says, and answers the one of its first operation.
+pub fn write(db: &Db, batch: &[u8], options: WriteOptions) -> Result<u64> {
+    let batch = BatchView::parse_unnumbered(batch)?;
+    let last = db.core().write_view(batch, options)?;
+    Ok((last + 1).saturating_sub(u64::from(batch.count)))
 }
 
 /// Shows the MANIFEST at `path` as LevelDB's `DumpFile` does, piece by piece.

@@ -22,7 +22,7 @@ use crate::env::{CreateOptions, Env, FileSyncer, with_syncer};
 use crate::log::LogWriter;
 use crate::memtable::MemTableWriter;
 use crate::version::filename;
-use crate::write::batch::{BatchView, Operation, SingleFrame, WriteBatch, encode_mark};
+use crate::write::batch::{BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark};
 use crate::write::throttle::Backlog;
 
 use super::core::{DbCore, View};
@@ -55,14 +55,22 @@ impl DbCore {
     /// Writes a batch. See the [module](self). Answers the last sequence number that was taken when it was written.
     pub(super) fn write(self: &Arc<Self>, batch: &WriteBatch, options: WriteOptions) -> Result<SequenceNumber> {
         batch.check()?;
-        let sequence = self.commit(batch.approximate_size(), |core, commit| {
+        self.write_view(BatchView::of(batch), options)
+    }
+
+    /// The same for a batch that is bytes of somebody else's, checked.
+    pub(super) fn write_view(self: &Arc<Self>, batch: BatchView<'_>, options: WriteOptions) -> Result<SequenceNumber> {
+        let operations = batch.operation_bytes();
+        check_size(HEADER_SIZE + operations.len())?;
+        let sequence = self.commit(HEADER_SIZE + operations.len(), |core, commit| {
             // An empty batch in the log means something: it is a durability mark.
-            if batch.is_empty() {
+            if batch.count == 0 {
                 return Ok(());
             }
             let sequence = commit.last_sequence + 1;
-            core.append(commit, batch.len() as u64, &[&sequence.to_le_bytes(), &batch.as_bytes()[8..]])?;
-            for (sequence, operation) in (sequence..).zip(BatchView::of(batch, sequence).operations()) {
+            let parts = [&sequence.to_le_bytes()[..], &batch.count.to_le_bytes(), operations];
+            core.append(commit, u64::from(batch.count), &parts)?;
+            for (sequence, operation) in (sequence..).zip(batch.operations()) {
                 match operation? {
                     Operation::Put { key, value } => commit.memtable.insert(sequence, EntryKind::Value, key, value),
                     Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),

@@ -156,16 +156,20 @@ impl WriteBatch {
         if let Some(reason) = &self.oversized {
             return Err(Error::invalid_argument(reason.clone()));
         }
-        if self.bytes.len() as u64 >= LIMIT {
-            let message = format!("a batch of {} bytes; the limit is below {LIMIT}", self.bytes.len());
-            return Err(Error::invalid_argument(message));
-        }
-        Ok(())
+        check_size(self.bytes.len())
     }
 
     fn count(&self) -> u32 {
         self.bytes[8..].first_chunk().map_or(0, |count| u32::from_le_bytes(*count))
     }
+}
+
+/// Whether a batch of so many bytes can be written.
+pub(crate) fn check_size(size: usize) -> Result<()> {
+    if size as u64 >= LIMIT {
+        return Err(Error::invalid_argument(format!("a batch of {size} bytes; the limit is below {LIMIT}")));
+    }
+    Ok(())
 }
 
 /// The bytes of a batch of one operation around its key and value, which stay where they are.
@@ -234,6 +238,16 @@ pub(crate) struct BatchView<'a> {
 impl<'a> BatchView<'a> {
     /// Checks header, every operation and their number.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let view = Self::parse_unnumbered(bytes)?;
+        let last = view.sequence.checked_add(u64::from(view.count));
+        if last.is_none_or(|last| last > crate::base::internal_key::MAX_SEQUENCE) {
+            return Err(Error::corruption("a batch beyond the largest sequence number"));
+        }
+        Ok(view)
+    }
+
+    /// The same for a batch that is still to get its sequence number, whatever stands there.
+    pub(crate) fn parse_unnumbered(bytes: &'a [u8]) -> Result<Self> {
         let (header, operations) = bytes
             .split_first_chunk::<HEADER_SIZE>()
             .ok_or_else(|| Error::corruption(format!("a batch of {} bytes, shorter than its header", bytes.len())))?;
@@ -250,16 +264,17 @@ impl<'a> BatchView<'a> {
         if found != count || !iter.rest.is_empty() {
             return Err(Error::corruption(format!("a batch of {count} operations holds something else")));
         }
-        let last = sequence.checked_add(u64::from(count));
-        if last.is_none_or(|last| last > crate::base::internal_key::MAX_SEQUENCE) {
-            return Err(Error::corruption("a batch beyond the largest sequence number"));
-        }
         Ok(view)
     }
 
     /// The batch of a writer, which was checked when it was built.
-    pub(crate) fn of(batch: &'a WriteBatch, sequence: SequenceNumber) -> Self {
-        BatchView { sequence, count: batch.count(), operations: &batch.bytes[HEADER_SIZE..] }
+    pub(crate) fn of(batch: &'a WriteBatch) -> Self {
+        BatchView { sequence: 0, count: batch.count(), operations: &batch.bytes[HEADER_SIZE..] }
+    }
+
+    /// The bytes of all operations.
+    pub(crate) fn operation_bytes(&self) -> &'a [u8] {
+        self.operations
     }
 
     pub(crate) fn operations(&self) -> Operations<'a> {
@@ -393,6 +408,6 @@ mod tests {
         assert_eq!((view.durability_mark(), view.count), (Some(41), 0));
         let mut batch = WriteBatch::new();
         batch.delete("k");
-        assert_eq!(BatchView::of(&batch, 9).durability_mark(), None);
+        assert_eq!(BatchView::of(&batch).durability_mark(), None);
     }
 }
