@@ -6,6 +6,7 @@ QUICK := 0.02
 FULL := 1
 # More arguments for `make bench` and `make bench-all`, for example BENCH="--reps 3 --engines terrace,leveldb".
 BENCH ?=
+SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
 .PHONY: help check test sanitize bench bench-all dropin dropin-speed install uninstall peers format clean
@@ -54,14 +55,18 @@ fuzz: peers
 	@tools/fuzz $(MINUTES)
 
 bench: lab-peers dropin
-	$(LAB) run leveldb-2011 --reps 1 --time-limit 6 --budget 15 $(BENCH)
+	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 15 $(BENCH)
 
-# A suite that fails does not keep the others away; an interrupt (130) does.
+# A suite that fails does not keep the others away; an interrupt (130) does. In the end one page shows all of them.
 bench-all: lab-peers dropin
-	@failed=; for suite in leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern; do \
+	@out=out/lab/all-$$(date -u +%Y%m%d-%H%M%S); failed=; done=; \
+	for suite in $(SUITES); do \
 	    echo "== $$suite"; \
-	    $(LAB) run $$suite --short $(BENCH) || { [ $$? -ne 130 ] || exit 130; failed="$$failed $$suite"; }; \
-	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+	    $(LAB) run $$suite --short --out $$out/$$suite $(BENCH) && done="$$done $$out/$$suite" || \
+	        { [ $$? -ne 130 ] || exit 130; failed="$$failed $$suite"; }; \
+	done; \
+	$(LAB) report $$done --out $$out/report >/dev/null && echo "report of all: $$out/report/report.html"; \
+	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 dropin:
 	@tools/build-dropin

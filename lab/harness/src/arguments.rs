@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Lists suites, their sections, and engines with what they lack.
     List,
-    /// Writes the report of a run anew; several runs of a suite become one with more rounds.
+    /// Writes the report of a run anew; several runs of a suite become one with more rounds, several suites one page.
     Report {
         /// Directories of runs.
         #[arg(required = true, value_name = "DIR")]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use lab_harness::compare;
 use lab_harness::overview;
 use lab_harness::pool::pool;
-use lab_harness::report;
+use lab_harness::report::{self, Source};
 use lab_harness::results;
 use lab_harness::run::Directory;
 
@@ -17,26 +17,63 @@ pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, S
         ([one], None) => one.as_path(),
         _ => return Err("the report of several runs needs --out DIR".to_owned()),
     };
-    let runs = dirs.iter().map(|dir| Directory::new(dir).read()).collect::<Result<Vec<_>, _>>()?;
-    let (run, measurements) = pool(runs)?;
-    fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
-    // A pooled run can be compared and reported like any other.
-    let directory = Directory::new(out);
-    if !dirs.iter().any(|dir| dir == out) {
-        if directory.holds_a_run() {
-            return Err(format!("{}: there is a run here already", out.display()));
-        }
-        let mut appender = directory.appender()?;
-        measurements.iter().try_for_each(|measurement| appender.append(measurement))?;
-        directory.write_run(&run)?;
-    } else if dirs.len() > 1 {
+    let in_place = dirs.iter().any(|dir| same(dir, out));
+    if in_place && dirs.len() > 1 {
         return Err(format!("{}: the report of several runs goes into a directory of its own", out.display()));
     }
-    results::write(&run, &measurements, out)?;
-    report::write(&run, &measurements, out)?;
-    print!("{}", overview::text(&run, &measurements));
+    if !in_place && Directory::new(out).holds_a_run() {
+        return Err(format!("{}: there is a run here already", out.display()));
+    }
+    let mut sources = sources(dirs)?;
+    fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+    for source in &sources {
+        print!("{}", overview::text(&source.run, &source.measurements));
+    }
+    match sources.pop() {
+        Some(one) if sources.is_empty() => {
+            if !in_place {
+                write_run(&one, out)?;
+            }
+            results::write(&one.run, &one.measurements, out)?;
+            report::write(&one.run, &one.measurements, out)?;
+        }
+        Some(last) => {
+            sources.push(last);
+            report::write_together(&sources, out)?;
+        }
+        None => return Err("there is no run to report".to_owned()),
+    }
     println!("\nreport: {}", out.join("report.html").display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The runs in these directories; those of the same suite as one.
+fn sources(dirs: &[PathBuf]) -> Result<Vec<Source>, String> {
+    let mut suites: Vec<(String, Vec<PathBuf>)> = Vec::new();
+    for dir in dirs {
+        let suite = Directory::new(dir).read_run()?.suite;
+        match suites.iter_mut().find(|(known, _)| *known == suite) {
+            Some((_, paths)) => paths.push(dir.clone()),
+            None => suites.push((suite, vec![dir.clone()])),
+        }
+    }
+    let pooled = |(_, paths): (String, Vec<PathBuf>)| {
+        let runs = paths.iter().map(|path| Directory::new(path).read()).collect::<Result<Vec<_>, _>>()?;
+        pool(runs).map(|(run, measurements)| Source { run, measurements, paths })
+    };
+    suites.into_iter().map(pooled).collect()
+}
+
+/// A pooled run can be compared and reported like any other.
+fn write_run(source: &Source, out: &Path) -> Result<(), String> {
+    let directory = Directory::new(out);
+    let mut appender = directory.appender()?;
+    source.measurements.iter().try_for_each(|measurement| appender.append(measurement))?;
+    directory.write_run(&source.run)
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 pub(crate) fn compare(before: &Path, after: &Path, json: bool) -> Result<ExitCode, String> {

@@ -42,19 +42,19 @@ fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
 
 fn engines(run: &Run, measurements: &Measurements) -> String {
     let title = "Terrace ÷ each engine";
-    let mut text = format!("\n{title:<30} {:>8} {:>10} {:>12}\n", "mean", "ahead in", "of cells");
+    let mut text = format!("\n{title:<46} {:>8} {:>10} {:>12}\n", "mean", "ahead in", "of cells");
     for engine in run.engines.iter().filter(|engine| engine.id != SUBJECT) {
         let name = format!("{} ({})", engine.title, engine.id);
         if let Some(reason) = engine.missing.as_ref().or(engine.disqualified.as_ref()) {
             let what = if engine.missing.is_some() { "not run" } else { "DISQUALIFIED" };
-            text.push_str(&format!("  {name:<28} {what}: {reason}\n"));
+            text.push_str(&format!("  {name:<44} {what}: {reason}\n"));
             continue;
         }
         let ratios = ratios(run, measurements, &engine.id);
         let ahead = ratios.iter().filter(|ratio| **ratio >= 1.0).count();
         let mean = geometric_mean(ratios.iter().copied()).map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
         let marks = marks(run, measurements, &engine.id);
-        text.push_str(&format!("  {name:<28} {mean:>8} {ahead:>10} {:>12}  {marks}\n", ratios.len()));
+        text.push_str(&format!("  {name:<44} {mean:>8} {ahead:>10} {:>12}  {marks}\n", ratios.len()));
     }
     text
 }

@@ -106,6 +106,17 @@ fn reports_are_written_anew_and_pooled() {
     succeeded(&lab.lab(&["report", &first, &second, "--out", &pooled]));
     let (run, measurements) = lab_harness::run::Directory::new(pooled.as_ref()).read().expect("a run");
     assert_eq!((run.rounds, measurements.iter().count()), (3, CELLS * 2 * 3));
+
+    // Other suites stand beside it on one page.
+    let suite = lab.dir().join("suites/tiny.toml");
+    fs::copy(&suite, lab.dir().join("suites/other.toml")).expect("copy");
+    let other = lab.root().join("other").display().to_string();
+    succeeded(&lab.lab(&["run", "other", "--reps", "1", "--out", &other]));
+    let page = lab.root().join("page").display().to_string();
+    succeeded(&lab.lab(&["report", &first, &other, &second, "--out", &page]));
+    assert!(lab.root().join("page/report.html").exists());
+    refused(&lab.lab(&["report", &first, "--out", &second]), &["there is a run here already"]);
+    refused(&lab.lab(&["compare", &first, &other]), &["different suites", "tiny", "other"]);
 }
 
 #[test]

@@ -132,7 +132,11 @@ impl Engines {
         });
         match described {
             Ok((program, description, manifest)) => {
-                let about = description.about(column, manifest.weaker(&column.variant));
+                let mut about = description.about(column, manifest.weaker(&column.variant));
+                // Another engine's program does not know what it is run as.
+                if manifest.program.is_some() {
+                    about.title = column.title.clone();
+                }
                 Ready { column: column.clone(), about, program: Some(program), unsupported: description.unsupported }
             }
             Err(reason) => {
