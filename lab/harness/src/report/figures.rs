@@ -15,6 +15,9 @@ use super::model::{CellView, Figures, Outcome, SectionView, Suite};
 use super::svg::Chart;
 use super::{number, palette};
 
+/// A longer note of a published figure does not fit beside its bar.
+const SHORT_NOTE: usize = 8;
+
 /// A chart on the page, and the file that has it too.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
@@ -102,7 +105,7 @@ pub(crate) fn now(
                     let mut text = number::si(figures.rate.middle);
                     let base = reference.and_then(|reference| cell.rate(reference)).map(|rate| rate.middle);
                     if let Some(base) = base.filter(|base| *base > 0.0) {
-                        text = format!("{text}  {}", number::ratio(figures.rate.middle / base));
+                        text = format!("{text} · {}", number::ratio(figures.rate.middle / base));
                     }
                     let value = bars::Value::Figure { value: figures.rate.middle, range: range(figures), text };
                     (value, tip(&pen.title, &cell.cell.unit, figures))
@@ -129,9 +132,14 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
         .chain(others)
         .map(|(engine, value, relative, note)| {
             let text = if relative { number::ratio(value) } else { number::si(value) };
-            let text = note.map_or(text.clone(), |note| format!("{note} {text}"));
-            let tip =
-                if relative { format!("{engine}: {text}") } else { format!("{engine}: {}", number::precise(value)) };
+            // "over 7×" fits beside a bar; a sentence does not.
+            let text = match note.filter(|note| note.len() <= SHORT_NOTE) {
+                Some(note) => format!("{note} {text}"),
+                None => text,
+            };
+            let precise = if relative { text.clone() } else { number::precise(value) };
+            let note = note.filter(|note| note.len() > SHORT_NOTE).map_or(String::new(), |note| format!(", {note}"));
+            let tip = format!("{engine}: {precise}{note}");
             let pen = Pen { title: engine.to_owned(), slot: palette::slot_of_published(engine), weaker: false };
             bars::Bar {
                 pen,
@@ -142,6 +150,18 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
         .collect();
     let unit = first.relative_to.as_ref().map_or(cell.unit.clone(), |name| format!("{name} = 1"));
     Some(bars::draw(&bars, &format!("Then: {}", cell_name(cell)), &unit, width))
+}
+
+/// What the source says beside its figures of a cell, where that is more than a word.
+pub(crate) fn published_notes(section: &SectionView<'_>, cell: &Cell) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for published in published(section, cell) {
+        let Some(note) = published.note.as_ref().filter(|note| note.len() > SHORT_NOTE) else { continue };
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
 }
 
 fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item = &'a Published> {

@@ -72,6 +72,7 @@ struct SectionPart<'a> {
     promises: Vec<Promise<'a>>,
     weaker: Vec<(&'a str, &'a str)>,
     tally: Option<String>,
+    behind: bool,
     cards: Vec<Card>,
     /// Whether any card has published figures.
     has_then: bool,
@@ -96,6 +97,7 @@ struct Promise<'a> {
 #[derive(Debug, Serialize)]
 struct Card {
     then: Option<Figure>,
+    then_notes: Vec<String>,
     now: Figure,
     ratio: Option<String>,
     led: bool,
@@ -206,7 +208,7 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
         Some(summary::Row { title, slot, mean, cells, tip })
     };
     let first = row("Best of the rest".to_owned(), None, best.collect())?;
-    let mut rows: Vec<summary::Row> = suite
+    let mut rows: Vec<(bool, summary::Row)> = suite
         .columns
         .iter()
         .enumerate()
@@ -217,11 +219,13 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
                 Some((ratio, format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.engine.title)))
             });
             let mark = if column.engine.weaker.is_some() { " †" } else { "" };
-            row(format!("{}{mark}", column.engine.title), Some(column.slot), cells.collect())
+            let row = row(format!("{}{mark}", column.engine.title), Some(column.slot), cells.collect())?;
+            Some((column.engine.is_terrace(), row))
         })
         .collect();
-    rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    rows.insert(0, first);
+    // What is Terrace too comes last.
+    rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.mean.total_cmp(&b.1.mean)));
+    let rows: Vec<summary::Row> = std::iter::once(first).chain(rows.into_iter().map(|(_, row)| row)).collect();
     let run = suite.run;
     let weaker = if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
         " · † promises less than was asked for"
@@ -285,6 +289,7 @@ fn section_part<'a>(
         tally: tally.mean.map(|mean| {
             format!("{} the best of the rest, {} of {} cells led", number::ratio(mean), tally.led, tally.compared())
         }),
+        behind: tally.mean.is_some_and(|mean| mean < 1.0),
         has_then: cards.iter().any(|card| card.then.is_some()),
         cards,
         charts,
@@ -334,6 +339,7 @@ fn card(suite: &Suite<'_>, section: &SectionView<'_>, cell: &CellView<'_>, stem:
     let now = figures::now(suite, cell, reference, &heading, NOW);
     Card {
         then,
+        then_notes: figures::published_notes(section, cell.cell),
         now: gallery.add(stem, true, &now),
         ratio: against.map(|against| number::ratio(against.ratio)),
         led: against.is_some_and(|against| against.ratio >= 1.0),

@@ -51,7 +51,7 @@ const SLOTS: [(&str, &str); 20] = [
 ];
 
 /// Engines with a slot of their own. A variant that is not listed takes a free slot.
-const KNOWN: [(&str, usize); 19] = [
+const KNOWN: [(&str, usize); 23] = [
     ("terrace", 0),
     ("dropin", 1),
     ("leveldb", 2),
@@ -70,7 +70,11 @@ const KNOWN: [(&str, usize); 19] = [
     ("redb", 13),
     ("bangdb", 14),
     ("bitcask", 15),
-    ("redb-none", 18),
+    ("lmdb-nosync", 10),
+    ("wiredtiger-nolog", 16),
+    ("wiredtiger-lsm-nolog", 19),
+    ("fjall-separated", 17),
+    ("redb-unsynced", 18),
 ];
 
 /// Which dash a slot's lines have; 0 is a full line.

@@ -157,7 +157,7 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
 /// The cells that Terrace does not lead; none if there are none.
 pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
     let head =
-        [("Workload", ""), ("Terrace", ""), ("Best of the rest", ""), ("Ratio", "Terrace ÷ the best of the rest")];
+        [("Workload", ""), ("Ratio", "Terrace ÷ the best of the rest"), ("Terrace", ""), ("Best of the rest", "")];
     let mut table = Table::new("Cells in which another engine with the same durability is faster", &head);
     for (section, cell) in suite.cells() {
         let Some(against) = suite.against_best(cell).filter(|against| against.ratio < 1.0) else { continue };
@@ -165,9 +165,9 @@ pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
         let close = if against.is_close() { "the ranges of the rounds overlap" } else { "" };
         table.rows.push(vec![
             Item::text(cell_name(cell.cell)).under(&section.section.title).head(),
+            Item::ratio(Some(against.ratio)).under(close),
             Item::figure(against.terrace.middle, number::precise(against.terrace.middle)),
             Item::figure(against.best.middle, number::precise(against.best.middle)).under(&best.engine.title),
-            Item::ratio(Some(against.ratio)).under(close),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)

@@ -146,15 +146,17 @@ fn best_setting(suite: &Suite<'_>, section: &SectionView<'_>, benchmark: &str, c
         .filter(|m| p99(m.1).is_some())
         .min_by(|a, b| p99(a.1).unwrap_or(f64::MAX).total_cmp(&p99(b.1).unwrap_or(f64::MAX)));
     let name = setting_name(first.cell);
-    let mut said = if std::ptr::eq(fastest.0, *first) {
-        format!("nothing is faster than {name}")
+    let gain = fastest.1.rate.middle / base.rate.middle;
+    // What lies within the spread, or within a few per cent of a single round, is not said to help.
+    let clear = fastest.1.rate.min > base.rate.max && gain >= 1.03;
+    let mut said = if clear {
+        format!("{} is fastest, {} {name}", setting_name(fastest.0.cell), number::ratio(gain))
     } else {
-        let gain = number::ratio(fastest.1.rate.middle / base.rate.middle);
-        format!("{} is fastest, {gain} the rate of {name}", setting_name(fastest.0.cell))
+        format!("nothing is clearly faster than {name}")
     };
     if let Some((cell, figures)) = calmest {
         let us = p99(figures).map_or(number::NONE.to_owned(), number::duration_us);
-        said.push_str(&format!("; the lowest p99 latency, {us}, has {}", setting_name(cell.cell)));
+        said.push_str(&format!("; lowest p99 with {}, {us}", setting_name(cell.cell)));
     }
     Some(format!("{}, {}: {said}.", first.cell.label, suite.columns[column].engine.title))
 }

@@ -98,6 +98,26 @@ fn every_suite_is_shown_in_full() {
 }
 
 #[test]
+fn the_suites_of_the_lab_can_be_reported() {
+    for mut run in suites::real() {
+        run.rounds = run.rounds.min(2);
+        let measurements = data::measure(&run, 7, true);
+        if let Some(kept) = std::env::var_os("LAB_SCREENSHOTS") {
+            let dir = Path::new(&kept).join(&run.suite);
+            fs::create_dir_all(&dir).expect("a directory");
+            report::write(&run, &measurements, &dir).expect("a report");
+        }
+        let report = report(&run, &measurements);
+        for section in &run.sections {
+            for published in &section.published {
+                let label = format!("{}: ", escaped(&published.engine));
+                assert!(report.page.contains(&label), "{}: {}: {}", run.suite, section.id, published.engine);
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_missing_is_explained() {
     let run = suites::leveldb_2011();
     let report = report(&run, &data::measure(&run, 7, true));

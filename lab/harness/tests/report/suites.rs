@@ -1,6 +1,9 @@
 //! The six suites, as far as the report can tell them apart from the real ones.
 
+use std::path::Path;
+
 use lab_harness::run::{Axis, Cell, Chart, Durability, Figure, Published, Run};
+use lab_harness::suite::{Form, Plan, Scale, load_all};
 use serde_json::json;
 
 use crate::data::{cell, engines, only, run, section};
@@ -26,6 +29,32 @@ fn with_x(benchmark: &str, label: &str, name: &str, values: &[f64]) -> Vec<Cell>
 /// The suites, named as the lab names them.
 pub(crate) fn all() -> Vec<Run> {
     vec![leveldb_2011(), wiredtiger_2012(), bangdb_2012(), configurations(), basho_2011(), modern()]
+}
+
+/// The lab's own suites, as they are run in full.
+pub(crate) fn real() -> Vec<Run> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites");
+    let runs = load_all(&dir).expect("suites").into_iter().map(|suite| {
+        let form = Form::full(&suite);
+        let plan = Plan::of(&suite, &form, &Scale::NONE, &[]).expect("a plan");
+        let (num, rounds, time_limit, duration) = (form.num, form.rounds, form.time_limit, form.duration);
+        let wanted = |id: &str| {
+            let matches = |name: &String| name.strip_suffix('*').map_or(name == id, |start| id.starts_with(start));
+            suite.engines.is_empty() || suite.engines.iter().any(matches)
+        };
+        let columns = engines().into_iter().filter(|engine| wanted(&engine.id)).collect();
+        let run = run(&suite.name, &suite.title, &suite.source, plan.sections, columns);
+        Run {
+            num,
+            rounds,
+            time_limit,
+            duration,
+            figure: suite.figure,
+            notes: [suite.notes, plan.notes].concat(),
+            ..run
+        }
+    });
+    runs.collect()
 }
 
 pub(crate) fn leveldb_2011() -> Run {

@@ -27,7 +27,7 @@ const ROW: f64 = 27.0;
 /// Draws the rows in their order. `heading` and `note` stand above.
 pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
     let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, 190.0) + 6.0;
-    let (left, right) = (room + 16.0, WIDTH - 118.0);
+    let (left, right) = (room + 84.0, WIDTH - 50.0);
     let bottom = TOP + ROW * rows.len() as f64 + 4.0;
     let ratios = rows.iter().flat_map(|row| row.cells.iter().map(|(ratio, _)| *ratio));
     // 1 is always on the axis, with some room on either side.
@@ -45,8 +45,8 @@ pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
     canvas.line("one", (one, TOP - 12.0), (one, bottom));
     canvas.text("axis end", (one - 8.0, TOP - 14.0), "slower ←");
     canvas.text("axis", (one + 8.0, TOP - 14.0), "→ Terrace is faster");
-    canvas.text("axis", (right + 14.0, TOP - 24.0), "geometric");
-    canvas.text("axis", (right + 14.0, TOP - 11.0), "mean");
+    canvas.text("axis end", (room + 62.0, TOP - 24.0), "geometric");
+    canvas.text("axis end", (room + 62.0, TOP - 11.0), "mean");
     canvas.text("axis end", (WIDTH, TOP - 24.0), "cells");
     canvas.text("axis end", (WIDTH, TOP - 11.0), "led");
     for (at, row) in rows.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
         canvas.rect("hit", 0.0, top, WIDTH, ROW);
         canvas.text(if best { "end strong" } else { "end" }, (room, middle + 4.0), &fit(&row.title, SIZE, room));
         let (from, to) = (one.min(x.at(row.mean)), one.max(x.at(row.mean)));
-        canvas.rect("f bar", from, middle - 3.0, to - from, 6.0);
+        canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
         canvas.close();
         canvas.group(&row.slot.map_or("c0".to_owned(), palette::class), None);
         for (ratio, tip) in &row.cells {
@@ -71,8 +71,8 @@ pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
         canvas.rect("f", x.at(row.mean) - 2.0, middle - 9.0, 4.0, 18.0);
         canvas.close();
         let led = row.cells.iter().filter(|(ratio, _)| *ratio >= 1.0).count();
-        let mean = if row.mean < 1.0 { "number strong bad" } else { "number strong" };
-        canvas.text(mean, (right + 14.0, middle + 4.0), &number::ratio(row.mean));
+        let mean = if row.mean < 1.0 { "number strong end bad" } else { "number strong end" };
+        canvas.text(mean, (room + 62.0, middle + 4.0), &number::ratio(row.mean));
         let count = format!("{led}/{}", row.cells.len());
         canvas.text("number end soft", (WIDTH, middle + 4.0), &count);
     }
