@@ -267,7 +267,7 @@ pub(crate) fn courses(suite: &Suite<'_>, cell: &CellView<'_>) -> (Vec<Chart>, Ve
     for (column, outcome) in cell.outcomes.iter().enumerate() {
         let pen = pen(suite, column, cell.cell);
         match outcome.figures().filter(|figures| !figures.series.is_empty()) {
-            Some(figures) => courses.push(Course { pen, steps: figures.series.iter().map(step).collect() }),
+            Some(figures) => courses.push(Course::new(pen, figures.series.iter().map(step).collect())),
             None => absent.push(format!("{}: {}", pen.title, why(outcome))),
         }
     }

@@ -18,8 +18,10 @@ pub(crate) struct Step {
 /// One engine's course.
 #[derive(Debug)]
 pub(crate) struct Course {
-    pub(crate) pen: Pen,
-    pub(crate) steps: Vec<Step>,
+    pen: Pen,
+    steps: Vec<Step>,
+    /// The length of an interval, in seconds.
+    interval: f64,
 }
 
 /// A stretch of intervals in which nothing completed.
@@ -60,23 +62,23 @@ const LATENCY: f64 = 132.0;
 const PARTS: usize = 150;
 
 impl Course {
-    /// The length of an interval.
-    fn interval(&self) -> f64 {
-        let mut gaps: Vec<f64> = self.steps.windows(2).map(|pair| pair[1].second - pair[0].second).collect();
+    pub(crate) fn new(pen: Pen, steps: Vec<Step>) -> Course {
+        let mut gaps: Vec<f64> = steps.windows(2).map(|pair| pair[1].second - pair[0].second).collect();
         gaps.sort_by(f64::total_cmp);
-        let gap = gaps.get(gaps.len() / 2).copied().or(self.steps.first().map(|step| step.second));
-        gap.filter(|gap| gap.is_finite() && *gap > 0.0).unwrap_or(1.0)
+        let gap = gaps.get(gaps.len() / 2).copied().or(steps.first().map(|step| step.second));
+        let interval = gap.filter(|gap| gap.is_finite() && *gap > 0.0).unwrap_or(1.0);
+        Course { pen, steps, interval }
     }
 
     /// Operations a second of an interval.
     fn rate(&self, step: &Step) -> f64 {
-        let rate = step.ops / self.interval();
+        let rate = step.ops / self.interval;
         if rate.is_finite() { rate } else { 0.0 }
     }
 
     /// All stalls, in order.
     pub(crate) fn stalls(&self) -> Vec<Stall> {
-        let interval = self.interval();
+        let interval = self.interval;
         let mut stalls: Vec<Stall> = Vec::new();
         for step in self.steps.iter().filter(|step| step.ops <= 0.0) {
             let from = (step.second - interval).max(0.0);
@@ -97,11 +99,11 @@ impl Course {
     /// The rate over all intervals.
     pub(crate) fn mean(&self) -> f64 {
         let ops: f64 = self.steps.iter().map(|step| step.ops).sum();
-        ops / (self.interval() * self.steps.len().max(1) as f64)
+        ops / (self.interval * self.steps.len().max(1) as f64)
     }
 
     fn parts(&self) -> Vec<Part> {
-        let interval = self.interval();
+        let interval = self.interval;
         let size = self.steps.len().div_ceil(PARTS).max(1);
         let part = |steps: &[Step]| {
             let rates = || steps.iter().map(|step| self.rate(step));
@@ -266,7 +268,7 @@ mod tests {
             latencies: [1.0, 2.0, 3.0, 4.0, 5.0],
         });
         let pen = Pen { title: "LevelDB".to_owned(), slot: 2, weaker: false };
-        Course { pen, steps: steps.collect() }
+        Course::new(pen, steps.collect())
     }
 
     #[test]
