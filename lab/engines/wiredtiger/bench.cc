@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 
@@ -118,7 +120,7 @@ class WiredTiger {
 
   class Session {
    public:
-    explicit Session(WiredTiger* engine) : session_(engine->NewSession()) {}
+    explicit Session(WiredTiger* engine) : engine_(*engine), session_(engine->NewSession()) {}
     ~Session() { session_->close(session_, nullptr); }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -150,8 +152,18 @@ class WiredTiger {
     void BatchPut(std::string_view key, std::string_view value) { batch_.Put(key, value); }
     void BatchDelete(std::string_view key) { batch_.Delete(key); }
 
+    // Of two batches that change the same key the later one is rolled back. Where every batch meets another, nobody
+    // would get through for long: who was rolled back once has the next turn alone.
     void Commit() {
-      while (!TryCommit()) {
+      bool done;
+      {
+        std::shared_lock<std::shared_mutex> with_others(engine_.batches_);
+        done = TryCommit();
+      }
+      if (!done) {
+        std::unique_lock<std::shared_mutex> alone(engine_.batches_);
+        while (!TryCommit()) {
+        }
       }
       batch_.Clear();
     }
@@ -206,6 +218,7 @@ class WiredTiger {
       return Done(session_->commit_transaction(session_, nullptr));
     }
 
+    WiredTiger& engine_;
     WT_SESSION* const session_;
     WT_CURSOR* cursor_ = nullptr;
     lab::Batch batch_;
@@ -316,6 +329,7 @@ class WiredTiger {
   const lab::Settings settings_;
   WT_CONNECTION* connection_ = nullptr;
   bool synchronous_ = false;
+  std::shared_mutex batches_;
 };
 
 }  // namespace
