@@ -22,7 +22,7 @@ pub(crate) fn ratio(value: f64) -> String {
     }
 }
 
-/// The value with the prefix of its size: `4.03M`, `779k`, `48.6k`, `12.0`.
+/// The value with the prefix of its size: `4.03M`, `779k`, `48.6k`, `1,100`, `12.0`.
 pub(crate) fn si(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -31,6 +31,9 @@ pub(crate) fn si(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 1e18 {
         return format!("{value:.1e}");
+    }
+    if (999.5..9_999.5).contains(&magnitude) {
+        return thousands(value);
     }
     // 999,600 becomes 1.00M, not 1000k.
     match sizes.into_iter().find(|(size, _)| magnitude >= size * 0.9995) {
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn prefixes() {
         let shown = [0.0, 0.5, 12.0, 999.6, 48_600.0, 999_600.0, 4.03e6, 1e13, 1e30].map(si);
-        assert_eq!(shown, ["0", "0.500", "12.0", "1.00k", "48.6k", "1.00M", "4.03M", "10.0T", "1.0e30"]);
+        assert_eq!(shown, ["0", "0.500", "12.0", "1,000", "48.6k", "1.00M", "4.03M", "10.0T", "1.0e30"]);
         assert_eq!([0.0, 5.0, 2_500_000.0, 100.0, 1e6].map(tick), ["0", "5", "2.5M", "100", "1M"]);
     }
 

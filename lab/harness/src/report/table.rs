@@ -178,7 +178,9 @@ pub(crate) fn overview(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     let units: Vec<&str> = section.cells.iter().map(|cell| cell.cell.unit.as_str()).collect();
     let unit = units.first().copied().filter(|unit| units.iter().all(|u| u == unit)).unwrap_or("op/s");
     let mut table = Table::new(
-        format!("{unit}, and Terrace ÷ engine below; a spread above 10% is shown as ± of the figure"),
+        format!(
+            "{unit}, and Terrace ÷ engine below; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
+        ),
         &[("Engine", "")],
     );
     for cell in &section.cells {
@@ -273,7 +275,7 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     }
     for cell in &section.cells {
         for (at, column) in suite.columns.iter().enumerate() {
-            let mut row = vec![Item::engine(column), Item::text(cell_name(cell.cell))];
+            let mut row = vec![Item::engine(column), Item { class: "words", ..Item::text(cell_name(cell.cell)) }];
             match &cell.outcomes[at] {
                 Outcome::Figures(figures) => {
                     let ratio = suite.against(cell, at).filter(|_| !column.is_terrace());

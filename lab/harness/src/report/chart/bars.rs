@@ -28,6 +28,8 @@ pub(crate) enum Value {
 const ROW: f64 = 21.0;
 const BAR: f64 = 13.0;
 const TOP: f64 = 24.0;
+/// What a second line of the heading takes.
+const LINE: f64 = 15.0;
 
 /// Draws the bars one below the other. `heading` stands above, `note` beside it in soft letters.
 pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart {
@@ -46,13 +48,16 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
         let part = if most > 0.0 { value / most } else { 0.0 };
         from + (to - from) * if part.is_nan() { 0.0 } else { part.clamp(0.0, 1.0) }
     };
-    let height = TOP + ROW * bars.len() as f64 + 2.0;
+    let beside = width(heading, SIZE) * 1.06 + 8.0;
+    let same_line = beside + width(note, 11.0) <= total;
+    let above = if same_line { TOP } else { TOP + LINE };
+    let height = above + ROW * bars.len() as f64 + 2.0;
     let mut canvas = Canvas::default();
     canvas.text("strong", (0.0, 12.0), &fit(heading, SIZE, total));
-    let beside = width(heading, SIZE) * 1.06 + 8.0;
-    canvas.text("axis", (beside, 12.0), &fit(note, 11.0, total - beside));
+    let place = if same_line { (beside, 12.0) } else { (0.0, 12.0 + LINE) };
+    canvas.text("axis", place, &fit(note, 11.0, total));
     for (row, (bar, label)) in bars.iter().zip(&labels).enumerate() {
-        let top = TOP + ROW * row as f64;
+        let top = above + ROW * row as f64;
         let base = top + ROW / 2.0 + 4.0;
         canvas.group(&format!("mark {}", bar.pen.class()), Some(&bar.tip));
         canvas.rect("hit", 0.0, top, total, ROW);
@@ -79,7 +84,7 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
         }
         canvas.close();
     }
-    canvas.line("base", (from, TOP), (from, height - 2.0));
+    canvas.line("base", (from, above), (from, height - 2.0));
     let lines = bars.iter().map(|bar| match &bar.value {
         Value::Figure { text, .. } => format!("{} {text}", bar.pen.title),
         Value::Nothing(word) => format!("{} {word}", bar.pen.title),
