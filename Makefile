@@ -15,6 +15,9 @@ help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
 	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (five minutes)"
+	@echo "make crash   the full campaign of docs/reliability.md: out/crash.txt (about ninety minutes)"
+	@echo "make soak    rounds of the same with new seeds, HOURS=1 by default: out/soak.txt"
+	@echo "make tsan, make coverage, make audit   data races; lines and branches that tests run; dependencies"
 	@echo "make fuzz    nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt"
 	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
 	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
@@ -46,13 +49,30 @@ test: peers lint
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize
 
-.PHONY: sabotage fuzz
+.PHONY: sabotage crash soak fuzz tsan coverage audit
 sabotage: peers
 	@tools/sabotage
+
+FACTOR ?= 1
+crash: peers
+	@tools/campaign crash $(FACTOR)
+
+HOURS ?= 1
+soak: peers
+	@tools/campaign soak $(HOURS)
 
 MINUTES ?= 10
 fuzz: peers
 	@tools/fuzz $(MINUTES)
+
+tsan:
+	@tools/tsan
+
+coverage: peers
+	@tools/coverage
+
+audit:
+	@tools/audit
 
 bench: lab-peers dropin
 	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 15 $(BENCH)
