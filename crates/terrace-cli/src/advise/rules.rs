@@ -118,7 +118,8 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
         return None;
     }
     // A quarter more than now, in hundreds.
-    let target = (survey.tables + survey.tables / 4 + FILES_FOR_OTHER_USES).next_multiple_of(100).min(MOST_OPEN_FILES);
+    let target = survey.tables.min(MOST_OPEN_FILES) * 5 / 4 + FILES_FOR_OTHER_USES;
+    let target = target.next_multiple_of(100).min(MOST_OPEN_FILES);
     Some(Advice {
         setting: "max_open_files",
         change: format!("from {} to {target}", in_use.max_open_files),
@@ -136,7 +137,7 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
 fn filters(survey: &Survey) -> Option<Advice> {
     let sample = &survey.sample;
     let without = sample.tables - sample.with_table_filter.max(sample.with_filter_policy).min(sample.tables);
-    if survey.tables < 2 || without * 2 <= sample.tables {
+    if survey.tables < 2 || without <= sample.tables / 2 {
         return None;
     }
     Some(Advice {
@@ -223,7 +224,7 @@ fn cache(survey: &Survey, in_use: &InUse, workload: Option<PresetName>) -> Optio
 fn compression(survey: &Survey) -> Option<Advice> {
     let sample = &survey.sample;
     let left = sample.would_compress_to_percent?;
-    if survey.table_bytes < SMALL_DATABASE || sample.uncompressed_blocks * 10 < sample.blocks * 9 {
+    if survey.table_bytes < SMALL_DATABASE || sample.uncompressed_blocks < sample.blocks / 10 * 9 {
         return None;
     }
     let evidence = vec![on_terrace("settings", "compression=none", &["fillseq", "fillrandom", "readrandom"])];
@@ -292,4 +293,106 @@ fn logs(survey: &Survey) -> Option<Advice> {
         gain: "An open replays at most what two write buffers hold.".to_owned(),
         evidence: vec![],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::survey::{Level, Sample};
+
+    fn survey(tables: u64, table_bytes: u64, sample: Sample) -> Survey {
+        let levels = vec![Level { level: 2, tables, bytes: table_bytes }];
+        Survey { levels, tables, table_bytes, sample, ..Survey::default() }
+    }
+
+    fn healthy() -> Sample {
+        Sample {
+            tables: 32,
+            blocks: 8000,
+            stored_bytes: 16 << 20,
+            raw_bytes: 32 << 20,
+            entries: 260_000,
+            key_bytes: 16 * 260_000,
+            value_bytes: 100 * 260_000,
+            largest_value: 100,
+            with_table_filter: 32,
+            ..Sample::default()
+        }
+    }
+
+    fn settings(survey: &Survey, workload: Option<PresetName>) -> Vec<&'static str> {
+        let in_use = InUse { cache_size: 8 << 20, max_open_files: 1000 };
+        advise(survey, &in_use, workload).iter().map(|advice| advice.setting).collect()
+    }
+
+    #[test]
+    fn every_rule_has_its_cause() {
+        let small = |sample| survey(10, 16 << 20, sample);
+        assert_eq!(settings(&small(healthy()), None), [""; 0]);
+        assert_eq!(
+            settings(&survey(5000, 8 << 30, healthy()), None),
+            ["max_open_files", "block_cache_size", "max_file_size"]
+        );
+        let logging = Some(PresetName::DataLogging);
+        assert_eq!(settings(&survey(900, 8 << 30, healthy()), logging), ["write_buffer_size"]);
+        assert_eq!(settings(&small(Sample { deletions: 60_000, ..healthy() }), None), ["terrace compact"]);
+        assert_eq!(settings(&small(Sample { with_table_filter: 3, ..healthy() }), None), ["table_filter_bits"]);
+        assert_eq!(
+            settings(&small(Sample { value_bytes: 260_000 * LARGE_VALUE, ..healthy() }), None),
+            ["write_buffer_size"]
+        );
+        let large_blocks = || small(Sample { blocks: 1000, ..healthy() });
+        assert_eq!(settings(&large_blocks(), None), ["block_size"]);
+        assert_eq!(settings(&large_blocks(), Some(PresetName::Analytics)), ["write_buffer_size"]);
+        let due = Survey { pending_compaction_bytes: 1, ..small(healthy()) };
+        assert_eq!(settings(&due, None), ["terrace compact"]);
+        assert_eq!(settings(&Survey { log_bytes: 1 << 30, ..small(healthy()) }, None), ["write_buffer_size"]);
+        let mut waited = small(healthy());
+        waited.info_log.waits = 1;
+        assert_eq!(settings(&waited, None), ["write_buffer_size"]);
+        waited.info_log.largest_flush_bytes = 12 << 20;
+        assert_eq!(settings(&waited, None), [""; 0], "the buffer is that large already");
+    }
+
+    /// Numbers from damaged files are as large as they like.
+    #[test]
+    fn absurd_numbers_are_survived() {
+        let most = || Sample {
+            tables: u64::MAX,
+            blocks: u64::MAX,
+            stored_bytes: 1,
+            raw_bytes: u64::MAX,
+            entries: u64::MAX,
+            deletions: u64::MAX,
+            value_bytes: u64::MAX,
+            would_compress_to_percent: Some(u64::MAX),
+            ..Sample::default()
+        };
+        for sample in [most(), Sample { uncompressed_blocks: u64::MAX, deletions: 0, ..most() }] {
+            let survey = Survey { log_bytes: u64::MAX, ..survey(u64::MAX, u64::MAX, sample) };
+            for workload in [None, Some(PresetName::Analytics), Some(PresetName::DataLogging)] {
+                assert!(!settings(&survey, workload).is_empty());
+            }
+        }
+    }
+
+    /// What the advice rests on is in the lab's suite under these names.
+    #[test]
+    fn the_suite_measures_what_the_advice_rests_on() {
+        let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/suites/configurations.toml");
+        let suite = std::fs::read_to_string(suite).expect("the suite");
+        let loose = Sample { uncompressed_blocks: 8000, would_compress_to_percent: Some(50), ..healthy() };
+        let large = survey(50_000, 80 << 30, Sample { with_table_filter: 0, ..loose });
+        let in_use = InUse { cache_size: 8 << 20, max_open_files: 1000 };
+        let workloads = [Some(PresetName::DataLogging), Some(PresetName::Analytics), Some(PresetName::Interactive)];
+        let all: Vec<_> = workloads.into_iter().flat_map(|workload| advise(&large, &in_use, workload)).collect();
+        let evidence: Vec<_> = all.iter().flat_map(|advice| &advice.evidence).collect();
+        assert!(evidence.len() > 10, "{evidence:?}");
+        for Evidence { section, setting, benchmarks, .. } in evidence {
+            let (_, rest) = suite.split_once(&format!("id = \"{section}\"")).expect(section);
+            let section = rest.split("[[section]]").next().unwrap_or_default();
+            assert!(section.contains(&format!("setting = \"{setting}\"")), "{setting}");
+            assert!(benchmarks.iter().all(|name| section.contains(&format!("\"{name}\""))), "{benchmarks:?}");
+        }
+    }
 }

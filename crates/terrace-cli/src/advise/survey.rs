@@ -62,8 +62,6 @@ pub(super) struct Sample {
     pub(super) with_table_filter: u64,
     /// Of 100 bytes in uncompressed blocks so many would be left by snappy.
     pub(super) would_compress_to_percent: Option<u64>,
-    #[serde(skip)]
-    loose: Vec<u8>,
 }
 
 impl Survey {
@@ -75,7 +73,7 @@ impl Survey {
             levels.map(|level| Level { level: level.level, tables: level.files as u64, bytes: level.bytes }).collect();
         Ok(Survey {
             tables: levels.iter().map(|level| level.tables).sum(),
-            table_bytes: levels.iter().map(|level| level.bytes).sum(),
+            table_bytes: saturating_sum(levels.iter().map(|level| level.bytes)),
             levels,
             log_bytes: files.iter().filter(|file| file.file_type == FileType::Log).map(|file| file.size).sum(),
             pending_compaction_bytes: stats.pending_compaction_bytes,
@@ -102,27 +100,28 @@ impl Sample {
     /// Looks into tables that lie evenly over the bytes of all levels.
     fn of(path: &Path, mut tables: Vec<TableFile>, files: &[ListedFile]) -> Self {
         tables.sort_by(|a, b| (a.level, &a.smallest).cmp(&(b.level, &b.smallest)));
-        let total: u64 = tables.iter().map(|table| table.size).sum();
-        let step = (total / SAMPLED_TABLES).max(1);
+        let step = (saturating_sum(tables.iter().map(|table| table.size)) / SAMPLED_TABLES).max(1);
         let mut sample = Sample::default();
-        let (mut passed, mut next) = (0, 0);
+        let mut loose = Vec::new();
+        let (mut passed, mut next) = (0u64, 0);
         for table in &tables {
-            passed += table.size;
+            passed = passed.saturating_add(table.size);
             // A file may be called N.ldb or N.sst.
             let file = files.iter().find(|file| file.table_number() == Some(table.number));
             if passed <= next {
                 continue;
             }
-            next = passed - passed % step + step;
+            next = (passed - passed % step).saturating_add(step);
             if let Some(file) = file {
-                sample.table(&path.join(&file.name));
+                sample.table(&path.join(&file.name), &mut loose);
             }
         }
-        sample.would_compress_to_percent = compressed_percent(&sample.loose);
+        sample.would_compress_to_percent = compressed_percent(&loose);
         sample
     }
 
-    fn table(&mut self, path: &Path) {
+    /// Adds the beginning of a table, and to `loose` what of it lies uncompressed.
+    fn table(&mut self, path: &Path, loose: &mut Vec<u8>) {
         let options = Options::new();
         let mut seen = 0;
         let mut is_loose = false;
@@ -145,8 +144,8 @@ impl Sample {
                     self.value_bytes += entry.value.len() as u64;
                     self.largest_value = self.largest_value.max(entry.value.len() as u64);
                     if is_loose {
-                        let room = LOOSE_BYTES - self.loose.len();
-                        self.loose.extend(entry.key.iter().chain(entry.value).take(room));
+                        let room = LOOSE_BYTES - loose.len();
+                        loose.extend(entry.key.iter().chain(entry.value).take(room));
                     }
                 }
                 _ => is_damaged = true,
@@ -161,13 +160,18 @@ impl Sample {
     }
 
     pub(super) fn average_value(&self) -> u64 {
-        self.value_bytes / (self.entries - self.deletions).max(1)
+        self.value_bytes / self.entries.saturating_sub(self.deletions).max(1)
     }
 
     /// Deletions among a hundred entries.
     pub(super) fn deletion_percent(&self) -> u64 {
         self.deletions.saturating_mul(100) / self.entries.max(1)
     }
+}
+
+/// Sizes come from the MANIFEST, and may be anything.
+fn saturating_sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }
 
 fn compressed_percent(bytes: &[u8]) -> Option<u64> {

@@ -80,7 +80,6 @@ impl Engine for Fjall {
             variants,
             asynchronous: "written to the journal by a system call (PersistMode::Buffer, the default): survives the process",
             synchronous: "written to the journal, then Database::persist(SyncData), its fdatasync: survives the machine",
-            weaker: None,
             settings: "One Database with one Keyspace. cache_size is its cache, write_buffer_size max_memtable_size, \
                        max_open_files max_cached_files (at least 10), bloom_bits a bloom filter policy for all levels \
                        (its default has filters: one in 10,000 wrong in the first level, 10 bits per key below). \

@@ -18,9 +18,6 @@ const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("lab"
 /// The variant whose commits reach the operating system.
 const UNSYNCED: &str = "unsynced";
 
-const IN_PROCESS: &str = "Durability::None leaves the pages of a commit in the process until a later durable commit: \
-                          what was written since is lost with the process";
-
 struct Redb {
     db: Database,
     asynchronous: redb::Durability,
@@ -61,10 +58,12 @@ impl Engine for Redb {
                     "a durable commit whose pages are written to the file, through a storage backend of the lab's that \
                      leaves syncing out: survives the process"
                 }
-                _ => "Durability::None: visible to every reader, but in the memory of the process alone",
+                _ => {
+                    "Durability::None: visible to every reader, but in the memory of the process until a later durable \
+                     commit: what was written since is lost with the process"
+                }
             },
             synchronous: "Durability::Immediate: on the disk",
-            weaker: (variant != UNSYNCED).then_some(IN_PROCESS),
             variants,
             settings: "One table of byte strings. cache_size and write_buffer_size together are its one cache; there \
                        is nothing for block_size (4 KiB pages), max_open_files (one file), bloom_bits and compression. \

@@ -114,9 +114,6 @@ pub struct Description {
     pub asynchronous: &'static str,
     /// What a synchronous write promises when it returns.
     pub synchronous: &'static str,
-    /// Why an asynchronous write promises less than to have reached the operating system.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weaker: Option<&'static str>,
     /// How it is set up.
     pub settings: String,
     /// What it does not promise or cannot do.

@@ -63,7 +63,6 @@ impl Engine for Terrace {
             variants,
             asynchronous: "in the write-ahead log, which lies in the operating system's memory: survives the process",
             synchronous: "the write-ahead log is on the disk: survives the machine",
-            weaker: None,
             settings:
                 "Defaults but for what is asked. cache_size is the cache of blocks, write_buffer_size one memtable \
                        (a second one may be on its way to a table), bloom_bits Terrace's own filters, which have 10 \
