@@ -228,8 +228,10 @@ struct Damage {
     what: String,
     /// Whether whole records may be gone, with the marks behind them that would tell.
     large: bool,
-    /// The file's new bytes; none if it is removed.
+    /// The file's new bytes; none if it is gone.
     bytes: Option<Vec<u8>>,
+    /// Whether its bytes are there under another number.
+    renamed: bool,
 }
 
 fn damaged(bytes: &[u8], rng: &mut Rng) -> Damage {
@@ -237,7 +239,7 @@ fn damaged(bytes: &[u8], rng: &mut Rng) -> Damage {
     let mut new = bytes.to_vec();
     let at = rng.below(bytes.len());
     let sector = at / SECTOR * SECTOR;
-    let (what, large) = match rng.below(20) {
+    let (what, large) = match rng.below(22) {
         0..12 => {
             let bit = rng.below(8);
             if let Some(byte) = new.get_mut(at) {
@@ -265,9 +267,23 @@ fn damaged(bytes: &[u8], rng: &mut Rng) -> Damage {
             new.extend(rng.bytes(extra));
             (format!("{extra} bytes appended"), false)
         }
-        _ => return Damage { what: "removed".to_owned(), large: true, bytes: None },
+        19 => {
+            let other = rng.below(bytes.len()) / SECTOR * SECTOR;
+            let len = (bytes.len() - other.max(sector)).min(SECTOR);
+            for offset in 0..len {
+                new.swap(sector + offset, other + offset);
+            }
+            if new != bytes {
+                (format!("sectors at {sector} and {other} swapped"), true)
+            } else {
+                new.truncate(at);
+                (format!("cut off at {at}"), true)
+            }
+        }
+        20 => return Damage { what: "renamed".to_owned(), large: true, bytes: None, renamed: true },
+        _ => return Damage { what: "removed".to_owned(), large: true, bytes: None, renamed: false },
     };
-    Damage { what, large, bytes: Some(new) }
+    Damage { what, large, bytes: Some(new), renamed: false }
 }
 
 #[test]
@@ -298,6 +314,11 @@ fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
         match &damage.bytes {
             Some(new) => fs.set_contents(&path, new),
             None => fs.env().remove(&path).map_err(|error| error.to_string())?,
+        }
+        if damage.renamed {
+            let number: String = name.chars().filter(char::is_ascii_digit).collect();
+            let renamed = if number.is_empty() { "000123.old".to_owned() } else { name.replace(&number, "000123") };
+            fs.set_contents(&dir.join(renamed), &bytes);
         }
         watchdog.feed(format!("damage: seed {seed}, {} in {name}", damage.what));
         let fail = |what: String| Err(format!("{name} of {} bytes, {}: {what}", bytes.len(), damage.what));
