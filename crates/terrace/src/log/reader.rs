@@ -17,8 +17,10 @@
 //! # Gaps
 //! LevelDB passes over a header of zeros and the rest of its block without a word, and so goes on, at the next block,
 //! behind the prepared space of a log whose writer was killed. To read such a log a reader can be told to do the
-//! same, and to take a record that follows zeros within a block. It is for callers who see from the records themselves
-//! whether any are missing: a power cut, too, may leave zeros where records were.
+//! same, and to take a record that follows zeros within a block. It then also passes over a record without its last
+//! fragment before another, which a writer leaves that was killed between fragments when the next goes on in the same
+//! log. It is for callers who see from the records themselves whether any are missing: a power cut, too, may leave
+//! zeros where records were.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,9 +73,20 @@ pub(crate) struct LogReader {
 
 /// What [`LogReader::fragment`] finds.
 enum Fragment {
-    Good { kind: u8, header: usize, payload: Range<usize> },
-    Damage { offset: u64, what: &'static str },
-    End { torn: bool },
+    Good {
+        kind: u8,
+        header: usize,
+        payload: Range<usize>,
+    },
+    /// What belongs to a record whose beginning is in a gap.
+    CutOff,
+    Damage {
+        offset: u64,
+        what: &'static str,
+    },
+    End {
+        torn: bool,
+    },
 }
 
 /// What stands at a place that should hold a header.
@@ -146,6 +159,10 @@ impl LogReader {
                     let offset = start.unwrap_or(offset);
                     return Ok(Step::Damage { offset, end: self.position(), what });
                 }
+                Fragment::CutOff => {
+                    self.unfinished = true;
+                    continue;
+                }
                 Fragment::End { torn } => {
                     self.ended = Some(torn || self.unfinished || self.record_start.is_some());
                     continue;
@@ -153,6 +170,12 @@ impl LogReader {
             };
             let offset = self.block_start + header as u64;
             match (kind, self.record_start) {
+                // A writer died between two fragments, and another went on behind them.
+                (FULL | FIRST, Some(_)) if self.tolerates_gaps => {
+                    self.record_start = None;
+                    self.unfinished = true;
+                    self.cursor = header;
+                }
                 // An empty first fragment without a successor is what a writer leaves that died, or an old LevelDB.
                 (FULL | FIRST, Some(start)) if !self.record.is_empty() => {
                     self.record_start = None;
@@ -252,7 +275,16 @@ impl LogReader {
     fn take_fragment(&mut self) -> Fragment {
         let header = self.cursor;
         let offset = self.position();
-        let (what, resume) = match self.look(header) {
+        let found = self.look(header);
+        // The rest of what the gap cut off may itself have been copied in part.
+        if self.in_gap
+            && matches!(found, Look::BadChecksum { .. })
+            && matches!(self.block.get(header + HEADER_SIZE - 1), Some(&(MIDDLE | LAST)))
+        {
+            self.cursor = self.find_record(header + 1).unwrap_or(self.block.len());
+            return Fragment::CutOff;
+        }
+        let (what, resume) = match found {
             Look::Good { kind, payload } => {
                 self.cursor = payload.end;
                 if matches!(kind, FULL..=LAST) {
@@ -547,6 +579,16 @@ mod tests {
         // Right behind zeros LevelDB would lose a record; nobody else need.
         let found = tolerant(&with(&[(0, &first), (50, &first)]));
         assert_eq!((records(&found).len(), damage(&found)), (3, vec![]));
+        // Killed while the fragments behind the first were copied.
+        let partial = &middle[..BLOCK_SIZE / 2];
+        let found = tolerant(&[&vec![0; BLOCK_SIZE], partial, &vec![0; BLOCK_SIZE / 2], &first].concat());
+        assert_eq!((records(&found), damage(&found).len()), (vec![&b"first"[..]], 0));
+        assert!(torn(&tolerant(&[&vec![0; BLOCK_SIZE], partial, &vec![0; BLOCK_SIZE]].concat())));
+        // A writer that writes fragments one by one was killed between two, and another one went on.
+        let parts = [(FIRST, &b"some"[..]), (MIDDLE, b"more"), (FULL, b"whole"), (FIRST, b"some")];
+        let bytes = parts.iter().flat_map(|(kind, payload)| fragment(*kind, payload)).collect::<Vec<_>>();
+        let found = tolerant(&bytes);
+        assert_eq!((records(&found), damage(&found), torn(&found)), (vec![&b"whole"[..]], vec![], true));
         // Not a gap: other bytes before a record, and a block that begins with damage.
         let found = tolerant(&with(&[(0, &first), (40, b"garbage"), (50, &first)]));
         assert_eq!((records(&found).len(), damage(&found)), (3, vec![(12, 50)]));
