@@ -6,6 +6,7 @@
 mod behaviour;
 mod clients;
 mod faults;
+mod handover;
 mod installed;
 mod libraries;
 
