@@ -41,8 +41,10 @@ macro_rules! moved {
             // Should this panic, the cursor is nowhere.
             (*$position).valid = 0;
             $body;
-            let valid = $inner.valid().into();
-            $position.write(Position { key: Bytes::of($inner.key()), value: Bytes::of($inner.value()), valid });
+            $position.write(match $inner.entry() {
+                Some((key, value)) => Position { key: Bytes::of(key), value: Bytes::of(value), valid: 1 },
+                None => Position { key: Bytes::of(&[]), value: Bytes::of(&[]), valid: 0 },
+            });
         })
     };
 }

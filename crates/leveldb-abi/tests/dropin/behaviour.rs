@@ -61,7 +61,7 @@ fn options_and_components_mean_the_same() {
 #[test]
 fn an_environment_that_fails_now_and_then_loses_nothing() {
     let Some(libraries) = libraries() else { return };
-    assert_eq!(transcript(&compiled("faults.cc", &[]), Some(&ours(libraries))), "survived\n");
+    assert_eq!(transcript(&compiled("failing_env.cc", &[]), Some(&ours(libraries))), "survived\n");
 }
 
 #[test]

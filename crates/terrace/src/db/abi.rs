@@ -168,6 +168,12 @@ impl PlainTableIter {
         self.0.value()
     }
 
+    /// Key and value, if there is an entry here.
+    #[inline]
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.valid().then(|| (self.key(), self.value()))
+    }
+
     /// Goes to the first entry.
     pub fn seek_to_first(&mut self) {
         self.0.seek_to_first();

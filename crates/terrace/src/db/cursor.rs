@@ -54,6 +54,12 @@ impl Cursor {
         self.iter.value()
     }
 
+    /// The key and the value at the cursor, if it is valid.
+    #[inline]
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.iter.entry()
+    }
+
     /// Moves to the first entry.
     pub fn seek_to_first(&mut self) {
         self.iter.seek_to_first();

@@ -71,6 +71,11 @@ impl MergingIter {
         self.current().map_or(&[], Source::value)
     }
 
+    #[inline]
+    pub(crate) fn entry(&self) -> (&[u8], &[u8]) {
+        self.current().map_or((&[], &[]), Source::entry)
+    }
+
     /// Which source the present entry is from.
     pub(crate) fn source(&self) -> usize {
         self.tree[0] as usize

@@ -61,6 +61,12 @@ impl Source {
         each!(self, iter => iter.value())
     }
 
+    /// Key and value at once, which costs one look at what this is.
+    #[inline]
+    pub(crate) fn entry(&self) -> (&[u8], &[u8]) {
+        each!(self, iter => (iter.key(), iter.value()))
+    }
+
     pub(crate) fn status(&self) -> Result<()> {
         match self {
             Source::Memtable(_) => Ok(()),

@@ -79,6 +79,11 @@ impl Merged {
         each!(self, iter => iter.value())
     }
 
+    #[inline]
+    fn entry(&self) -> (&[u8], &[u8]) {
+        each!(self, iter => iter.entry())
+    }
+
     pub(crate) fn status(&self) -> Result<()> {
         each!(self, iter => iter.status())
     }
@@ -138,6 +143,21 @@ impl VisibleIter {
             (true, Direction::Forward) => self.inner.value(),
             (true, Direction::Backward) => &self.saved_value,
         }
+    }
+
+    /// Key and value, if there is an entry here.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
+        if !self.valid {
+            return None;
+        }
+        Some(match self.direction {
+            Direction::Forward => {
+                let (key, value) = self.inner.entry();
+                (user_key(key), value)
+            }
+            Direction::Backward => (&self.saved_key, &self.saved_value),
+        })
     }
 
     pub(crate) fn status(&self) -> Result<()> {
