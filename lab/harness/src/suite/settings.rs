@@ -11,6 +11,8 @@ const NUMBERS: [&str; 7] =
     ["max_open_files", "bloom_bits", "threads", "batch", "key_size", "value_size", "value_size_max"];
 /// Multiples of the run's entries.
 const MULTIPLES: [&str; 2] = ["num_times", "reads_times"];
+/// A cache or buffer is not scaled down below this.
+const LEAST_SIZE: f64 = 4_194_304.0;
 /// Seconds.
 const SECONDS: [&str; 2] = ["duration", "interval"];
 
@@ -67,11 +69,11 @@ impl Settings {
         self.values.insert(name.to_owned(), value.into());
     }
 
-    /// Multiplies what has to do with memory.
+    /// Multiplies what has to do with memory. Some engines do not start with less than a few mebibytes.
     pub(crate) fn scale_sizes(&mut self, factor: f64) {
         for name in ["cache_size", "write_buffer_size"] {
             if let Some(size) = self.number(name) {
-                self.set(name, (size * factor) as u64);
+                self.set(name, (size * factor).max(size.min(LEAST_SIZE)) as u64);
             }
         }
     }
