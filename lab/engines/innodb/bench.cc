@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr uint64_t kLeastBuffer = 5 << 20;
+constexpr uint64_t kLeastBuffer = 6 << 20;
 
 bool IsPageSize(uint64_t size) { return size >= 4096 && size <= 65536 && (size & (size - 1)) == 0; }
 
@@ -33,7 +33,7 @@ class InnoDb {
     description.synchronous =
         "innodb_flush_log_at_trx_commit=1: the log is forced to the disk before the call returns";
     description.settings =
-        "cache_size and write_buffer_size together are the buffer pool (at least 5 MiB; default 128 MiB); block_size "
+        "cache_size and write_buffer_size together are the buffer pool (at least 6 MiB; default 128 MiB); block_size "
         "is the page size if it is one of InnoDB's (default 16 KiB); max_open_files, bloom_bits and compression have "
         "no meaning. The embedded server, no network: a connection per thread, prepared statements. "
         "innodb_flush_method=fsync, so that it has the page cache of the operating system under it like the others; "
