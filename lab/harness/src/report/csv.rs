@@ -67,7 +67,7 @@ pub(crate) fn render(suites: &[Suite<'_>]) -> String {
                     text(cell.cell.setting.as_deref().unwrap_or_default()),
                     durability.to_owned(),
                     text(&column.engine.id),
-                    text(&column.engine.title),
+                    text(&column.title),
                     text(&column.engine.version),
                     status.to_owned(),
                     text(&reason),

@@ -64,7 +64,7 @@ pub(crate) fn cell_name(cell: &Cell) -> String {
 /// How a column is drawn in a cell.
 fn pen(suite: &Suite<'_>, column: usize, cell: &Cell) -> Pen {
     let column = &suite.columns[column];
-    Pen { title: column.engine.title.clone(), slot: column.slot, weaker: column.promises_less(cell) }
+    Pen { title: column.title.clone(), slot: column.slot, weaker: column.promises_less(cell) }
 }
 
 fn range(figures: &Figures) -> Option<(f64, f64)> {
@@ -177,7 +177,8 @@ fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item =
 /// The column that a section's published ratios refer to.
 pub(crate) fn reference(suite: &Suite<'_>, section: &SectionView<'_>, cell: &Cell) -> Option<usize> {
     let name = published(section, cell).find_map(|p| p.relative_to.clone())?;
-    suite.columns.iter().position(|column| column.engine.title == name || column.engine.id == name.to_lowercase())
+    let is_meant = |engine: &crate::run::Engine| engine.title == name || engine.id == name.to_lowercase();
+    suite.columns.iter().position(|column| !column.engine.is_terrace() && is_meant(column.engine))
 }
 
 /// The latencies of all engines in one cell; none if no engine reported any.

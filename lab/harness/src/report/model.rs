@@ -23,6 +23,8 @@ pub(crate) struct Suite<'a> {
 #[derive(Debug)]
 pub(crate) struct Column<'a> {
     pub(crate) engine: &'a Engine,
+    /// Its title, with the id where another engine has the same.
+    pub(crate) title: String,
     /// Of its colour.
     pub(crate) slot: usize,
 }
@@ -121,12 +123,16 @@ impl<'a> Suite<'a> {
     pub(crate) fn new(run: &'a Run, measurements: &Measurements) -> Suite<'a> {
         let slots = palette::slots(run.engines.iter().map(|engine| engine.id.as_str()));
         let slot = |engine: &Engine| slots.get(&engine.id).copied().unwrap_or_default();
-        let mut columns: Vec<Column<'a>> =
-            run.engines.iter().map(|engine| Column { engine, slot: slot(engine) }).collect();
+        let column = |engine: &'a Engine| {
+            let alike = run.engines.iter().filter(|other| other.title == engine.title).count();
+            let title = if alike > 1 { format!("{} ({})", engine.title, engine.id) } else { engine.title.clone() };
+            Column { engine, title, slot: slot(engine) }
+        };
+        let mut columns: Vec<Column<'a>> = run.engines.iter().map(column).collect();
         // Terrace, then what is Terrace too, then the others by title.
         columns.sort_by_cached_key(|column| {
             let engine = column.engine;
-            (!column.is_terrace(), !engine.is_terrace(), engine.title.to_lowercase(), engine.id.clone())
+            (!column.is_terrace(), !engine.is_terrace(), column.title.to_lowercase(), engine.id.clone())
         });
         let mut found: HashMap<(&str, usize, &str), Vec<&Measurement>> = HashMap::new();
         for m in measurements.iter() {

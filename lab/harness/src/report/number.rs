@@ -42,10 +42,10 @@ pub(crate) fn si(value: f64) -> String {
     }
 }
 
-/// Three significant digits, without an exponent.
+/// Three significant digits, without an exponent; a whole number as it is.
 fn digits3(value: f64) -> String {
     match value.abs() {
-        0.0 => "0".to_owned(),
+        v if v.fract() == 0.0 && v < 1000.0 => format!("{value:.0}"),
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
         v if v >= 0.9995 => format!("{value:.2}"),

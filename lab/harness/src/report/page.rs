@@ -24,7 +24,7 @@ const CHART_STYLE: &str = include_str!("../../assets/chart.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
 /// The width of a chart of this run, and of the one beside it with published figures.
-const NOW: f64 = 380.0;
+const NOW: f64 = 400.0;
 const THEN: f64 = 280.0;
 
 #[derive(Debug, Serialize)]
@@ -59,6 +59,7 @@ struct SuitePart<'a> {
 struct EnginePart<'a> {
     #[serde(flatten)]
     engine: &'a crate::run::Engine,
+    column_title: &'a str,
     swatch: String,
 }
 
@@ -173,7 +174,11 @@ fn suite_part<'a>(
         engines: suite
             .columns
             .iter()
-            .map(|column| EnginePart { engine: column.engine, swatch: format!("c{}", column.slot) })
+            .map(|column| EnginePart {
+                engine: column.engine,
+                column_title: &column.title,
+                swatch: format!("c{}", column.slot),
+            })
             .collect(),
         raw,
     }
@@ -199,7 +204,7 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
         |section: &SectionView<'_>, cell: &CellView<'_>| format!("{}, {}", section.section.title, cell_name(cell.cell));
     let best = suite.cells().filter_map(|(section, cell)| {
         let against = suite.against_best(cell)?;
-        let engine = &suite.columns[against.column].engine.title;
+        let engine = &suite.columns[against.column].title;
         Some((against.ratio, format!("{}: {} {engine}", name(section, cell), number::ratio(against.ratio))))
     });
     let row = |title: String, slot, cells: Vec<(f64, String)>| {
@@ -216,10 +221,10 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
         .filter_map(|(at, column)| {
             let cells = suite.cells().filter_map(|(section, cell)| {
                 let ratio = suite.against(cell, at)?;
-                Some((ratio, format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.engine.title)))
+                Some((ratio, format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.title)))
             });
             let mark = if column.engine.weaker.is_some() { " †" } else { "" };
-            let row = row(format!("{}{mark}", column.engine.title), Some(column.slot), cells.collect())?;
+            let row = row(format!("{}{mark}", column.title), Some(column.slot), cells.collect())?;
             Some((column.engine.is_terrace(), row))
         })
         .collect();
@@ -283,9 +288,7 @@ fn section_part<'a>(
             .collect(),
         promises: promises(suite, &durabilities),
         durabilities: durabilities.into_iter().map(words::durability).collect(),
-        weaker: weaker
-            .filter_map(|column| Some((column.engine.title.as_str(), column.engine.weaker.as_deref()?)))
-            .collect(),
+        weaker: weaker.filter_map(|column| Some((column.title.as_str(), column.engine.weaker.as_deref()?))).collect(),
         tally: tally.mean.map(|mean| {
             format!("{} the best of the rest, {} of {} cells led", number::ratio(mean), tally.led, tally.compared())
         }),
@@ -309,7 +312,7 @@ fn has_curves(section: &SectionView<'_>, cell: &CellView<'_>) -> bool {
     cell.cell.x.is_none() || last().is_some_and(|last| std::ptr::eq(last, cell))
 }
 
-fn promises<'a>(suite: &Suite<'a>, durabilities: &[crate::run::Durability]) -> Vec<Promise<'a>> {
+fn promises<'a>(suite: &'a Suite<'a>, durabilities: &[crate::run::Durability]) -> Vec<Promise<'a>> {
     if durabilities.is_empty() {
         return Vec::new();
     }
@@ -321,7 +324,7 @@ fn promises<'a>(suite: &Suite<'a>, durabilities: &[crate::run::Durability]) -> V
         said.filter(|words| !words.is_empty()).collect()
     };
     let ran = suite.columns.iter().filter(|column| column.ran());
-    ran.map(|c| Promise { title: &c.engine.title, swatch: format!("c{}", c.slot), words: words(c.engine) }).collect()
+    ran.map(|c| Promise { title: &c.title, swatch: format!("c{}", c.slot), words: words(c.engine) }).collect()
 }
 
 fn card(suite: &Suite<'_>, section: &SectionView<'_>, cell: &CellView<'_>, stem: &str, gallery: &mut Gallery) -> Card {
@@ -345,7 +348,7 @@ fn card(suite: &Suite<'_>, section: &SectionView<'_>, cell: &CellView<'_>, stem:
         led: against.is_some_and(|against| against.ratio >= 1.0),
         verdict: words::verdict(suite, cell, against.as_ref()),
         weaker: words::faster_but_weaker(suite, cell),
-        cost_names: compared.iter().map(|column| suite.columns[*column].engine.title.clone()).collect(),
+        cost_names: compared.iter().map(|column| suite.columns[*column].title.clone()).collect(),
         costs: costs(cell, &compared),
     }
 }

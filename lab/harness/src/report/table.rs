@@ -83,7 +83,7 @@ impl Item {
         Item {
             swatch: Some(format!("c{}", column.slot)),
             tip: column.engine.weaker.clone().unwrap_or_default(),
-            ..Item::text(format!("{}{mark}", column.engine.title))
+            ..Item::text(format!("{}{mark}", column.title))
         }
         .head()
     }
@@ -167,7 +167,7 @@ pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
             Item::text(cell_name(cell.cell)).under(&section.section.title).head(),
             Item::ratio(Some(against.ratio)).under(close),
             Item::figure(against.terrace.middle, number::precise(against.terrace.middle)),
-            Item::figure(against.best.middle, number::precise(against.best.middle)).under(&best.engine.title),
+            Item::figure(against.best.middle, number::precise(against.best.middle)).under(&best.title),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)
@@ -233,7 +233,7 @@ fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item 
     if !figures.remarks.is_empty() {
         under.push("*".to_owned());
     }
-    let tip = super::figures::tip(&suite.columns[column].engine.title, &cell.cell.unit, figures);
+    let tip = super::figures::tip(&suite.columns[column].title, &cell.cell.unit, figures);
     item.under(under.join(" ")).tip(tip)
 }
 
@@ -356,7 +356,7 @@ pub(crate) fn against_defaults(suite: &Suite<'_>, section: &SectionView<'_>) -> 
     for benchmark in &benchmarks {
         let label = find(benchmark, None).map_or(*benchmark, |cell| cell.cell.label.as_str());
         for column in &columns {
-            table.column(format!("{label}, {}", suite.columns[*column].engine.title), *benchmark, true);
+            table.column(format!("{label}, {}", suite.columns[*column].title), *benchmark, true);
         }
     }
     for setting in &settings {

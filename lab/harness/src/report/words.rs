@@ -60,7 +60,7 @@ pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&A
             None => "Terrace has no figure here".to_owned(),
         };
     };
-    let best = &suite.columns[against.column].engine.title;
+    let best = &suite.columns[against.column].title;
     let close = if against.is_close() { "; the ranges of their rounds overlap" } else { "" };
     format!("the best of the rest, {best}{close}")
 }
@@ -73,7 +73,7 @@ pub(crate) fn faster_but_weaker(suite: &Suite<'_>, cell: &CellView<'_>) -> Optio
         .enumerate()
         .filter(|(_, column)| column.promises_less(cell.cell))
         .filter_map(|(at, column)| Some((column, suite.against(cell, at).filter(|ratio| *ratio < 1.0)?)))
-        .map(|(column, ratio)| format!("{} ({})", column.engine.title, number::ratio(ratio)))
+        .map(|(column, ratio)| format!("{} ({})", column.title, number::ratio(ratio)))
         .collect();
     (!faster.is_empty()).then(|| format!("Faster, but promising less: {}.", faster.join(", ")))
 }
@@ -158,7 +158,7 @@ fn best_setting(suite: &Suite<'_>, section: &SectionView<'_>, benchmark: &str, c
         let us = p99(figures).map_or(number::NONE.to_owned(), number::duration_us);
         said.push_str(&format!("; lowest p99 with {}, {us}", setting_name(cell.cell)));
     }
-    Some(format!("{}, {}: {said}.", first.cell.label, suite.columns[column].engine.title))
+    Some(format!("{}, {}: {said}.", first.cell.label, suite.columns[column].title))
 }
 
 #[cfg(test)]

@@ -265,6 +265,19 @@ fn unfinished_and_empty_runs_are_reported() {
 }
 
 #[test]
+fn engines_of_one_title_are_told_apart() {
+    let mut run = suites::wiredtiger_2012();
+    run.engines[1].title = "LevelDB".to_owned();
+    let report = report(&run, &data::measure(&run, 7, true));
+    assert!(report.page.contains(">LevelDB (dropin)<") && report.page.contains(">LevelDB (leveldb)<"));
+    let own = data::measure(&run, 7, true);
+    let rate = |engine| own.rate(run.figure, "load", 0, engine).expect("a rate").middle;
+    // The source's ratios refer to the real one.
+    let ratio = (rate("terrace") / rate("leveldb") * 100.0).floor() / 100.0;
+    assert!(report.page.contains(&format!(" · {ratio:.2}×</text>")), "{ratio}");
+}
+
+#[test]
 fn more_engines_than_colours() {
     let mut run = suites::modern();
     let more =

@@ -34,7 +34,7 @@ const LINE: f64 = 15.0;
 /// Draws the bars one below the other. `heading` stands above, `note` beside it in soft letters.
 pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart {
     let labels: Vec<String> = bars.iter().map(|bar| bar.pen.label()).collect();
-    let room = label_room(labels.iter().map(String::as_str), 40.0, total * 0.36);
+    let room = label_room(labels.iter().map(String::as_str), 40.0, total * 0.46);
     let from = room + 8.0;
     let text_room = bars.iter().map(|bar| value_width(&bar.value)).fold(30.0, f64::max) + 8.0;
     let to = (total - text_room).max(from + 40.0);

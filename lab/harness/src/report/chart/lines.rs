@@ -44,14 +44,14 @@ pub(crate) enum XAxis {
     Percentiles,
 }
 
-const WIDTH: f64 = 520.0;
+const WIDTH: f64 = 540.0;
 const LEFT: f64 = 44.0;
 const TOP: f64 = 42.0;
 
 /// Draws the lines. Latencies stand on a logarithmic axis, throughput on a linear one that begins at 0.
 pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     let labels: Vec<String> = lines.iter().map(|line| line.pen.label()).collect();
-    let room = label_room(labels.iter().map(String::as_str), 40.0, 132.0);
+    let room = label_room(labels.iter().map(String::as_str), 40.0, 180.0) * 11.0 / 12.0;
     let (right, plot) = (WIDTH - room - 22.0, (lines.len() as f64 * 14.0).clamp(190.0, 330.0));
     let bottom = TOP + plot;
     let height = bottom + 36.0 + 15.0 * frame.absent.len() as f64;

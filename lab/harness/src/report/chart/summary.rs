@@ -26,7 +26,7 @@ const ROW: f64 = 27.0;
 
 /// Draws the rows in their order. `heading` and `note` stand above.
 pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
-    let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, 190.0) + 6.0;
+    let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, 210.0) + 6.0;
     let (left, right) = (room + 84.0, WIDTH - 50.0);
     let bottom = TOP + ROW * rows.len() as f64 + 4.0;
     let ratios = rows.iter().flat_map(|row| row.cells.iter().map(|(ratio, _)| *ratio));
