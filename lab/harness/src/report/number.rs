@@ -22,7 +22,7 @@ pub(crate) fn ratio(value: f64) -> String {
     }
 }
 
-/// The value with the prefix of its size: `4.03M`, `779k`, `48.6k`, `1,100`, `12.0`.
+/// The value with the prefix of its size: `4.03M`, `779k`, `48.6k`, `1,100`, `12`.
 pub(crate) fn si(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -153,14 +153,14 @@ mod tests {
     #[test]
     fn prefixes() {
         let shown = [0.0, 0.5, 12.0, 999.6, 48_600.0, 999_600.0, 4.03e6, 1e13, 1e30].map(si);
-        assert_eq!(shown, ["0", "0.500", "12.0", "1,000", "48.6k", "1.00M", "4.03M", "10.0T", "1.0e30"]);
+        assert_eq!(shown, ["0", "0.500", "12", "1,000", "48.6k", "1.00M", "4.03M", "10T", "1.0e30"]);
         assert_eq!([0.0, 5.0, 2_500_000.0, 100.0, 1e6].map(tick), ["0", "5", "2.5M", "100", "1M"]);
     }
 
     #[test]
     fn whole_numbers() {
         assert_eq!([0.0, 999.0, 4_030_000.4, -1234.0].map(thousands), ["0", "999", "4,030,000", "−1,234"]);
-        assert_eq!([0.25, 7.0, 99.99, 1100.0].map(precise), ["0.250", "7.00", "100", "1,100"]);
+        assert_eq!([0.25, 7.0, 99.99, 1100.0].map(precise), ["0.250", "7", "100", "1,100"]);
     }
 
     #[test]
