@@ -28,7 +28,7 @@ impl Input<'_> {
 
     fn value(&mut self) -> Vec<u8> {
         let byte = self.byte();
-        vec![byte; usize::from(byte) * if byte % 8 == 0 { 64 } else { 1 }]
+        vec![byte; usize::from(byte) * if byte.is_multiple_of(8) { 64 } else { 1 }]
     }
 }
 
