@@ -9,6 +9,7 @@ mod faults;
 mod handover;
 mod installed;
 mod libraries;
+mod litecoin;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
