@@ -36,7 +36,20 @@ class Driver {
         newest_(settings.num - 1) {}
 
   ~Driver() {
-    if (open_) engine_.Close();
+    try {
+      Close();
+    } catch (const Failure&) {
+      // Something has failed before, and that is what is reported.
+    }
+  }
+
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  void Close() {
+    if (!open_) return;
+    open_ = false;
+    engine_.Close();
   }
 
   void Run(const Benchmark& benchmark) {
@@ -75,8 +88,7 @@ class Driver {
 
   void Prepare(const Benchmark& benchmark) {
     if (benchmark.empty) {
-      if (open_) engine_.Close();
-      open_ = false;
+      Close();
       engine_.Destroy();
       Directory::Empty(settings_.db);
       newest_ = settings_.num - 1;
@@ -112,8 +124,7 @@ class Driver {
     } else if (benchmark.kind == Kind::kSettle) {
       engine_.Settle();
     } else if (benchmark.kind == Kind::kCold) {
-      engine_.Close();
-      open_ = false;
+      Close();
       DropPages(settings_.db);
       engine_.Open(UseOf(benchmark));
       open_ = true;
@@ -156,6 +167,7 @@ int Main(int argc, char** argv) {
     for (const std::string& benchmark : settings.benchmarks) benchmarks.push_back(FindBenchmark(benchmark));
     Driver<Engine> driver(settings);
     for (const Benchmark& benchmark : benchmarks) driver.Run(benchmark);
+    driver.Close();
     return 0;
   } catch (const WrongUse& problem) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), problem.what());
