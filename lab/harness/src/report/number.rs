@@ -117,7 +117,7 @@ pub(crate) fn span(seconds: f64) -> String {
     }
     let whole = seconds.round() as u64;
     match whole {
-        0..120 if seconds < 9.95 => format!("{seconds:.1} s"),
+        0..120 if seconds < 9.95 && seconds.fract() != 0.0 => format!("{seconds:.1} s"),
         0..120 => format!("{whole} s"),
         120..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
@@ -167,7 +167,7 @@ mod tests {
     fn units() {
         let shown = [0.0, 0.85, 1.31, 3020.0, 1.5e6, 7.2e9].map(duration_us);
         assert_eq!(shown, ["0", "850 ns", "1.31 µs", "3.02 ms", "1.50 s", "7,200 s"]);
-        assert_eq!([4.0, 60.0, 812.0, 7500.0].map(span), ["4.0 s", "60 s", "13 min 32 s", "2 h 05 min"]);
+        assert_eq!([4.5, 60.0, 812.0, 7500.0].map(span), ["4.5 s", "60 s", "13 min 32 s", "2 h 05 min"]);
         assert_eq!([0.0, 512.0, 190e6, 1.5e9].map(bytes), ["0 B", "512 B", "190 MB", "1.50 GB"]);
         assert_eq!([0.123, 4.0].map(percent), ["12%", "400%"]);
     }

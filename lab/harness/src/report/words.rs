@@ -35,11 +35,8 @@ pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
         (led, 0) => format!("leads all {led} cells"),
         (led, _) => format!("leads {led} of {} cells", tally.compared()),
     };
-    let mean = if mean >= 1.0 {
-        format!("its geometric mean is {} the best of the rest", number::ratio(mean))
-    } else {
-        format!("its geometric mean is {} the best of the rest, so it is slower", number::ratio(mean))
-    };
+    let slower = if mean < 1.0 { ", so it is slower over all" } else { "" };
+    let mean = number::ratio(mean);
     let without = match tally.without {
         0 => String::new(),
         1 => " One cell has nothing to compare.".to_owned(),
@@ -49,7 +46,9 @@ pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
         0 | 1 => " One round only: the figures have no spread, and small differences mean nothing.",
         _ => "",
     };
-    format!("Terrace {led}; {mean} with the same durability.{without}{rounds}")
+    format!(
+        "Terrace {led}; its geometric mean is {mean} the best of the rest with the same durability{slower}.{without}{rounds}"
+    )
 }
 
 /// A cell in a sentence.

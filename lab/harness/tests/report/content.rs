@@ -302,6 +302,7 @@ fn several_suites_share_a_page() {
     let together = read(&out);
     check(&together);
     assert_eq!(together.page.matches("<article class=\"suite\"").count(), 2);
+    assert!(together.page.contains("<a href=\"#suite-1\">configurations</a>"));
     for link in ["\"../a/run.json\"", "\"../b%20c/results.json\"", "\"../d/measurements.jsonl\""] {
         assert!(together.page.contains(link), "{link}");
     }

@@ -287,7 +287,7 @@ mod tests {
         assert!(course.parts().len() <= PARTS);
         let svg = draw(&course, Shared::of(std::slice::from_ref(&course))).inline();
         assert_eq!(svg.matches("class=\"stall\"").count(), 1);
-        assert!(svg.contains("1 stall, 2.0 s in all"), "{svg}");
+        assert!(svg.contains("1 stall, 2 s in all"), "{svg}");
     }
 
     #[test]
