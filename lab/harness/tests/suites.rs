@@ -91,7 +91,7 @@ fn memory_and_data_shrink_together() {
         assert!(overflow.contains(&flag.to_owned()), "{flag}: {overflow:?}");
     }
     assert!(flags(&plan, "b-overflow", 6, "bdb", suite.num).contains(&"--threads=4".to_owned()));
-    assert!(plan.notes.iter().any(|note| note.contains("50.0%")), "{:?}", plan.notes);
+    assert!(plan.notes.iter().any(|note| note.contains("are 50% of")), "{:?}", plan.notes);
     // So do entries: of a tenth of them a tenth of the memory.
     let tenth = Form { num: suite.num / 10, ..Form::full(&suite) };
     let plan = Plan::of(&suite, &tenth, &Scale::NONE, &[]).expect("a plan");

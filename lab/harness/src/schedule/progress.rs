@@ -48,7 +48,13 @@ impl Progress {
     pub(super) fn doing(&self, benchmark: &str) {
         let Some(current) = &self.current else { return };
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("{} {benchmark}{}", current.label, self.time_left()));
+            let left = self.time_left();
+            bar.set_message(format!(
+                "{}{}{} {benchmark}",
+                left.trim(),
+                if left.is_empty() { "" } else { " " },
+                current.label
+            ));
         }
     }
 

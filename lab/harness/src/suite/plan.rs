@@ -158,6 +158,15 @@ impl Planner<'_> {
         if let Some(unknown) = only.iter().find(|id| !ids.contains(&id.as_str())) {
             return Err(format!("{} has no section {unknown:?}, only {}", self.suite.name, ids.join(", ")));
         }
+        let factors = self.suite.sections.iter().map(|section| self.size_factor(section));
+        if let Some(factor) = factors.into_iter().find(|factor| (factor - 1.0).abs() > 1e-9) {
+            let scaled = self.suite.sections.iter().filter(|section| section.scaled);
+            let titles: Vec<&str> = scaled.map(|section| section.title.trim_end_matches('.')).collect();
+            let percent = format!("{:.3}", factor * 100.0);
+            let percent = percent.trim_end_matches('0').trim_end_matches('.');
+            let titles = titles.join("; ");
+            self.notes.push(format!("Memory and data are {percent}% of what the source used in: {titles}."));
+        }
         let mut seen = BTreeSet::new();
         for specification in &self.suite.sections {
             let id = &specification.id;
@@ -165,14 +174,6 @@ impl Planner<'_> {
                 return Err(format!("the section id {id:?} occurs twice, or is not of letters, digits and -"));
             }
             let settings = self.section_settings(specification).map_err(|e| format!("section {id}: {e}"))?;
-            let factor = self.size_factor(specification);
-            if (factor - 1.0).abs() > 1e-9 {
-                self.notes.push(format!(
-                    "{}: memory and data are {:.1}% of what the source used.",
-                    specification.title,
-                    factor * 100.0
-                ));
-            }
             self.sections.push(Section {
                 id: id.clone(),
                 title: specification.title.clone(),
