@@ -295,24 +295,31 @@ class WiredTiger {
 
  private:
   static constexpr uint64_t kMegabyte = 1 << 20;
+  static constexpr uint64_t kLeastChunk = kMegabyte / 2;
 
   uint64_t Cache() const {
-    return settings_.memory() == 0 ? 100 * kMegabyte : std::max<uint64_t>(settings_.memory(), kMegabyte);
+    if (settings_.memory() == 0) return 100 * kMegabyte;
+    return std::max<uint64_t>(settings_.memory(), IsLsm(settings_) ? Merging() + 3 * kLeastChunk : kMegabyte);
   }
 
+  // Pages are whole multiples of 4 KiB.
+  uint64_t LeafSize() const {
+    return settings_.block_size != 0 ? (settings_.block_size + 4095) / 4096 * 4096 : 32768;
+  }
+
+  // WiredTiger wants room in the cache for three chunks of an LSM tree, and for two leaves and two internal pages of
+  // each of 15 that are merged.
+  uint64_t Merging() const { return 15 * 2 * (LeafSize() + 16384); }
+
   std::string TableConfig() const {
-    const uint64_t leaf = settings_.block_size != 0 ? settings_.block_size : 32768;
     std::string config = "key_format=u,value_format=u,internal_page_max=16KB";
-    config += ",leaf_page_max=" + std::to_string(leaf);
+    config += ",leaf_page_max=" + std::to_string(LeafSize());
     if (settings_.compression) config += ",block_compressor=snappy";
     if (!HasLog(settings_)) {
       config += ",checksum=off,memory_page_max=" + std::to_string(std::max(Cache() * 15 / 16, kMegabyte));
     }
     if (IsLsm(settings_)) {
-      // WiredTiger wants room for three chunks, and for two leaves and two internal pages of each of 15 in a merge.
-      const uint64_t merging = 15 * 2 * (leaf + 16384);
-      const uint64_t room = Cache() > merging ? (Cache() - merging) / 3 : 0;
-      const uint64_t chunk = std::min(std::max<uint64_t>(room, kMegabyte / 2), 20 * kMegabyte);
+      const uint64_t chunk = std::min((Cache() - Merging()) / 3, 20 * kMegabyte);
       config += ",type=lsm,lsm=(chunk_size=" + std::to_string(chunk);
       if (settings_.bloom_bits != 0) config += ",bloom_bit_count=" + std::to_string(settings_.bloom_bits);
       config += ")";
