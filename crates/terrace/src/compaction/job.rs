@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{InternalOrder, ParsedKey, SequenceNumber};
+use crate::base::internal_key::{self, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::iterator::level::LevelIter;
 use crate::iterator::source::Source;
@@ -23,41 +23,56 @@ use super::plan::Plan;
 const CANCEL_INTERVAL: u64 = 512;
 
 /// What a merge needs.
-pub(crate) struct CompactionJob<'a> {
-    pub(crate) plan: &'a Plan,
+pub(crate) struct CompactionJob {
+    pub(crate) plan: Arc<Plan>,
     /// The version that was planned on.
-    pub(crate) version: &'a Version,
-    pub(crate) tables: &'a Arc<TableSet>,
-    pub(crate) order: &'a InternalOrder,
+    pub(crate) version: Arc<Version>,
+    pub(crate) tables: Arc<TableSet>,
+    pub(crate) order: InternalOrder,
     pub(crate) outputs: OutputSettings,
     pub(crate) max_file_size: u64,
     /// Sequence numbers that somebody may still read at, besides the present.
     pub(crate) snapshots: Vec<SequenceNumber>,
-    pub(crate) cancelled: &'a dyn Fn() -> bool,
+    /// Called now and then on every thread that merges.
+    pub(crate) cancelled: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl CompactionJob<'_> {
-    /// Merges. The outputs are durable but not installed.
-    pub(crate) fn run(self) -> Result<Vec<Output>> {
-        let mut merged = Merged::new(self.sources()?, self.order);
+/// User keys from one, inclusive, to another, exclusive; an absent end is open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UserRange {
+    pub(crate) from: Option<Vec<u8>>,
+    pub(crate) to: Option<Vec<u8>>,
+}
+
+impl CompactionJob {
+    /// Merges what is in `range`. The outputs are durable but not installed. `given_up` says whether they are still
+    /// wanted.
+    pub(crate) fn run(&self, range: &UserRange, given_up: &dyn Fn() -> bool) -> Result<Vec<Output>> {
+        let mut merged = Merged::new(self.sources()?, &self.order);
         let mut rules = DropRules::new(self.order.keys.clone(), self.snapshots.clone());
-        let mut below = Below::new(self.version, self.plan.output_level, self.order);
-        let mut grandparents = Grandparents::new(&self.plan.grandparents, self.order, self.max_file_size);
+        let mut below = Below::new(&self.version, self.plan.output_level, &self.order);
+        let mut grandparents = Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
         let mut last_written: Vec<u8> = Vec::new();
         let mut until_look = CANCEL_INTERVAL;
-        merged.seek_to_first();
+        match &range.from {
+            None => merged.seek_to_first(),
+            Some(from) => merged.seek(&internal_key::encode(from, MAX_SEQUENCE, KIND_FOR_SEEK)),
+        }
         while merged.valid() {
             until_look -= 1;
             if until_look == 0 {
                 until_look = CANCEL_INTERVAL;
-                if (self.cancelled)() {
+                if (self.cancelled)() || given_up() {
                     return Err(Error::busy("the database is closing"));
                 }
             }
             let key = merged.key();
             let entry = ParsedKey::parse(key)
                 .ok_or_else(|| Error::corruption("an entry whose internal key is too short or of an unknown kind"))?;
+            if range.to.as_ref().is_some_and(|to| self.order.keys.compare(entry.user_key, to).is_ge()) {
+                break;
+            }
             if rules.keep(&entry, |user_key| below.is_base(user_key)) {
                 let full = writer.present_size() >= self.max_file_size;
                 if (full || grandparents.should_cut(key, writer.present_size()))

@@ -4,6 +4,7 @@
 //! 1. A table is synced before it is handed over.
 //! 2. Tables that are not handed over are removed when the writer is dropped.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ use crate::version::filename;
 use crate::version::version_set::FileNumbers;
 
 use super::write_limit::WriteLimit;
+
+/// Files that may be on their way to the disk while the next one is made.
+const MOST_UNSYNCED: usize = 4;
 
 /// Where tables are written and how.
 #[derive(Clone)]
@@ -38,6 +42,12 @@ impl OutputSettings {
         let file = WriteLimit::over(self.limit.as_ref(), file);
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
+
+    /// Removes a table that nobody wants.
+    pub(crate) fn remove(&self, number: u64) {
+        // A leftover is harmless: no MANIFEST names it, and the next open removes it.
+        let _ = self.env.remove(&self.dir.join(filename::table(number)));
+    }
 }
 
 /// A finished, durable table.
@@ -58,11 +68,13 @@ pub(crate) struct OutputWriter {
     level: usize,
     open: Option<Open>,
     finished: Vec<Output>,
+    /// Complete files that are being written out while the next ones are made; the oldest first.
+    unsynced: VecDeque<Box<dyn WritableFile>>,
 }
 
 impl OutputWriter {
     pub(crate) fn new(settings: OutputSettings, level: usize) -> Self {
-        OutputWriter { settings, level, open: None, finished: Vec::new() }
+        OutputWriter { settings, level, open: None, finished: Vec::new(), unsynced: VecDeque::new() }
     }
 
     /// Adds an entry to the present table, starting one if there is none.
@@ -81,34 +93,41 @@ impl OutputWriter {
         self.open.as_ref().map_or(0, |open| open.builder.file_size())
     }
 
-    /// Finishes the present table, if there is one, and syncs it.
+    /// Completes the present table, if there is one.
     pub(crate) fn cut(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        let completed = complete_table(open.number, open.builder, self.level);
-        match completed.and_then(|(output, file)| seal(file).map(|()| output)) {
-            Ok(output) => {
+        match complete_table(open.number, open.builder, self.level) {
+            Ok((output, mut file)) => {
+                file.start_writeback(0, output.file.size);
                 self.finished.push(output);
-                Ok(())
+                self.unsynced.push_back(file);
+                self.sync_down_to(MOST_UNSYNCED)
             }
             Err(error) => {
-                self.remove(open.number);
+                self.settings.remove(open.number);
                 Err(error)
             }
         }
     }
 
+    /// Makes files durable, the oldest first, until `most` are left.
+    fn sync_down_to(&mut self, most: usize) -> Result<()> {
+        while self.unsynced.len() > most
+            && let Some(file) = self.unsynced.pop_front()
+        {
+            seal(file)?;
+        }
+        Ok(())
+    }
+
     /// Finishes, makes the names of all tables durable and hands them over.
     pub(crate) fn finish(mut self) -> Result<Vec<Output>> {
         self.cut()?;
+        self.sync_down_to(0)?;
         if !self.finished.is_empty() && !sabotaged("table-names") {
             self.settings.env.sync_dir(&self.settings.dir)?;
         }
         Ok(std::mem::take(&mut self.finished))
-    }
-
-    fn remove(&self, number: u64) {
-        // A leftover is harmless: no MANIFEST names it, and the next open removes it.
-        let _ = self.settings.env.remove(&self.settings.dir.join(filename::table(number)));
     }
 }
 
@@ -140,7 +159,7 @@ impl Drop for OutputWriter {
         let abandoned = self.open.take().map(|open| open.number);
         let finished = std::mem::take(&mut self.finished);
         for number in finished.iter().map(|output| output.file.number).chain(abandoned) {
-            self.remove(number);
+            self.settings.remove(number);
         }
     }
 }

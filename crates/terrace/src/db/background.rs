@@ -18,7 +18,8 @@ use crate::base::sabotage::sabotaged;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::output::{Output, OutputWriter};
-use crate::compaction::plan::{DEEPEST_FLUSH_LEVEL, Plan, Planner, Reservation};
+use crate::compaction::parts;
+use crate::compaction::plan::{DEEPEST_FLUSH_LEVEL, Plan, Planner, Reason, Reservation};
 use crate::env::Lane;
 use crate::memtable::MemTable;
 use crate::version::edit::VersionEdit;
@@ -52,7 +53,7 @@ impl DbCore {
             let version = self.view.load().version.clone();
             let settings = self.plan_settings(state.is_quiet);
             let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
-            let Some(plan) = planner.pick() else { break };
+            let Some(plan) = planner.pick().map(Arc::new) else { break };
             let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
             state.compactions += 1;
             let core = self.clone();
@@ -225,7 +226,7 @@ impl DbCore {
         (level, id, log_number)
     }
 
-    fn compaction_job(self: Arc<Self>, plan: Plan, version: Arc<Version>, reservation: u64) {
+    fn compaction_job(self: Arc<Self>, plan: Arc<Plan>, version: Arc<Version>, reservation: u64) {
         let result = caught("merging tables", || self.sparing(|| self.compact(&plan, &version, reservation)));
         // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
         drop((plan, version));
@@ -240,8 +241,18 @@ impl DbCore {
         self.changed.notify_all();
     }
 
+    /// Other threads that a merge may take for its parts. While users write, one core is theirs; who asks for a merge
+    /// and waits for it leaves his.
+    fn idle_threads(&self, plan: &Plan) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.options.background_threads.min(cores);
+        let state = self.state.lock();
+        let reserved = if plan.reason == Reason::Manual { usize::from(state.flushing) } else { 1 };
+        threads.saturating_sub(reserved + state.compactions.max(1))
+    }
+
     /// Carries out a plan and installs its outcome. The caller releases the reservation.
-    pub(super) fn compact(self: &Arc<Self>, plan: &Plan, version: &Version, reservation: u64) -> Result<()> {
+    pub(super) fn compact(self: &Arc<Self>, plan: &Arc<Plan>, version: &Arc<Version>, reservation: u64) -> Result<()> {
         if self.state.lock().closing {
             return Err(Error::busy("the database is closing"));
         }
@@ -254,20 +265,21 @@ impl DbCore {
         } else {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+            let core = self.clone();
             let job = CompactionJob {
-                plan,
-                version,
-                tables: &self.tables,
-                order: &self.order,
+                plan: plan.clone(),
+                version: version.clone(),
+                tables: self.tables.clone(),
+                order: self.order.clone(),
                 outputs: self.merge_settings(plan.output_level),
                 max_file_size: self.options.max_file_size as u64,
                 snapshots,
-                cancelled: &|| {
-                    self.env.yield_to_flushes();
-                    self.state.lock().closing
-                },
+                cancelled: Box::new(move || {
+                    core.env.yield_to_flushes();
+                    core.state.lock().closing
+                }),
             };
-            outputs = job.run()?;
+            outputs = parts::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
         }
         for (side, files) in plan.inputs.iter().enumerate() {

@@ -9,6 +9,9 @@ use crate::version::version::Version;
 
 use super::core::DbCore;
 
+/// What to merge next, in which version, and its reservation.
+type Bite = (Arc<Plan>, Arc<Version>, u64);
+
 impl DbCore {
     /// Merges a range level by level down to the deepest one that holds any of it. Runs on the caller's thread.
     pub(super) fn compact_range(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
@@ -99,7 +102,7 @@ impl DbCore {
         in_place: bool,
         from: Option<&[u8]>,
         to: Option<&[u8]>,
-    ) -> Result<Option<(Plan, Arc<Version>, u64)>> {
+    ) -> Result<Option<Bite>> {
         let mut state = self.state.lock();
         self.retry(&mut state)?;
         loop {
@@ -112,7 +115,7 @@ impl DbCore {
             let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
             if let Some(plan) = planner.manual(level, in_place, from, to) {
                 let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
-                return Ok(Some((plan, version, id)));
+                return Ok(Some((Arc::new(plan), version, id)));
             }
             self.changed.wait(&mut state);
         }

@@ -1,0 +1,144 @@
+//! Does a merge in several key ranges at once.
+//!
+//! The thread that asks works too, and helpers come from the background threads as they have time: whatever no helper
+//! has begun when it gets there, it does itself. So a merge never waits for threads that are busy with something else.
+//!
+//! # Invariants
+//! 1. A user key belongs to one range: drop rules see all of its entries together.
+//! 2. The outputs come in the order of the ranges, so that they ascend and are disjoint.
+//! 3. If a range fails, the others end soon, and no output is left behind.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+use crate::env::Lane;
+
+use super::job::{CompactionJob, UserRange};
+use super::output::Output;
+use super::plan::Plan;
+
+/// A range is not worth a thread below this many output files of input.
+const FILES_A_RANGE: u64 = 4;
+/// Ranges for each thread, so that none waits long for another at the end.
+const RANGES_A_THREAD: usize = 2;
+
+struct Parts {
+    job: CompactionJob,
+    failed: AtomicBool,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+struct State {
+    /// From the last to the first, each with its place.
+    waiting: Vec<(usize, UserRange)>,
+    running: usize,
+    finished: Vec<(usize, Vec<Output>)>,
+    /// The first one, which made the others stop.
+    failure: Option<Error>,
+}
+
+/// Merges on this thread and up to `helpers` others. The outputs are durable but not installed.
+pub(crate) fn run(job: CompactionJob, helpers: usize) -> Result<Vec<Output>> {
+    let ranges = split(&job.plan, &job.order.keys, helpers, job.max_file_size);
+    if ranges.len() < 2 {
+        return job.run(&UserRange::default(), &|| false);
+    }
+    let env = job.outputs.env.clone();
+    let waiting = ranges.into_iter().enumerate().rev().collect();
+    let state = Mutex::new(State { waiting, running: 0, finished: Vec::new(), failure: None });
+    let parts = Arc::new(Parts { job, failed: AtomicBool::new(false), state, done: Condvar::new() });
+    for _ in 0..helpers {
+        // A helper that comes too late finds nothing, and holds no table until then.
+        let parts = Arc::downgrade(&parts);
+        let work = move || {
+            if let Some(parts) = parts.upgrade() {
+                while parts.run_one() {}
+            }
+        };
+        env.schedule(Lane::Compaction, Box::new(work));
+    }
+    while parts.run_one() {}
+    parts.collect()
+}
+
+impl Parts {
+    /// Merges the first range that waits. Whether there was one.
+    fn run_one(&self) -> bool {
+        let Some((place, range)) = ({
+            let mut state = self.state.lock();
+            let next = state.waiting.pop();
+            state.running += usize::from(next.is_some());
+            next
+        }) else {
+            return false;
+        };
+        let failed = || self.failed.load(Ordering::Relaxed);
+        let merged = catch_unwind(AssertUnwindSafe(|| self.job.run(&range, &failed)))
+            .unwrap_or_else(|_| Err(Error::corruption("a panic while merging a part of the tables")));
+        let mut state = self.state.lock();
+        match merged {
+            Ok(outputs) => state.finished.push((place, outputs)),
+            Err(error) => {
+                self.failed.store(true, Ordering::Relaxed);
+                state.failure.get_or_insert(error);
+                state.waiting.clear();
+            }
+        }
+        state.running -= 1;
+        drop(state);
+        self.done.notify_all();
+        true
+    }
+
+    /// Waits for every range and answers the outputs of all.
+    fn collect(&self) -> Result<Vec<Output>> {
+        let mut state = self.state.lock();
+        while state.running > 0 {
+            self.done.wait(&mut state);
+        }
+        let (mut finished, failure) = (std::mem::take(&mut state.finished), state.failure.take());
+        drop(state);
+        finished.sort_by_key(|(place, _)| *place);
+        let outputs: Vec<_> = finished.into_iter().flat_map(|(_, outputs)| outputs).collect();
+        match failure {
+            None => Ok(outputs),
+            Some(error) => {
+                outputs.iter().for_each(|output| self.job.outputs.remove(output.file.number));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Cuts the keys of a plan into ranges of about the same size, at first keys of its inputs.
+fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Vec<UserRange> {
+    let whole = plan.input_bytes() / (FILES_A_RANGE * max_file_size).max(1);
+    let wanted = (RANGES_A_THREAD * (helpers + 1)).min(usize::try_from(whole).unwrap_or(usize::MAX));
+    if helpers == 0 || wanted < 2 {
+        return vec![UserRange::default()];
+    }
+    let mut files: Vec<_> = plan.files().collect();
+    files.sort_by(|a, b| keys.compare(a.smallest_user_key(), b.smallest_user_key()));
+    let size = plan.input_bytes() / wanted as u64;
+    let mut ranges = vec![UserRange::default()];
+    let mut before = 0;
+    for file in files {
+        let cut = file.smallest_user_key();
+        let last = ranges
+            .last_mut()
+            .filter(|last| before >= size && last.from.as_deref().is_none_or(|from| keys.compare(from, cut).is_lt()));
+        if let Some(last) = last {
+            last.to = Some(cut.to_vec());
+            ranges.push(UserRange { from: Some(cut.to_vec()), to: None });
+            before = 0;
+        }
+        before += file.size;
+    }
+    ranges
+}
