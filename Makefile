@@ -9,7 +9,7 @@ BENCH ?=
 SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
-.PHONY: help check test sanitize bench bench-all dropin dropin-speed install uninstall peers format clean
+.PHONY: help check test sanitize bench bench-all perf dropin dropin-speed install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
@@ -21,6 +21,7 @@ help:
 	@echo "make fuzz    nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt"
 	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
 	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
+	@echo "make perf    a short fixed set against LevelDB (two minutes); appends ratios to docs/results/perf.csv"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make dropin-speed  its speed beside the engine's own interface, interleaved, medians (ten minutes, quiet machine)"
 	@echo "make sanitize  the drop-in and the engine under it, with AddressSanitizer and ThreadSanitizer (three minutes)"
@@ -87,6 +88,9 @@ bench-all: lab-peers dropin
 	done; \
 	$(LAB) report $$done --out $$out/report >/dev/null && echo "report of all: $$out/report/report.html"; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+perf: peers
+	@tools/perf
 
 dropin:
 	@tools/build-dropin
