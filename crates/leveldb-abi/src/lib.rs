@@ -7,7 +7,7 @@
 //! # Invariants
 //! 1. Nothing unwinds out of this crate: every exported function catches panics. Callbacks must not unwind into it.
 //! 2. Memory that a C caller frees comes from `malloc`.
-//! 3. Objects that a caller made and passed in (comparators, filters, environments, loggers) are used by their
+//! 3. Objects that a caller made and passed in (comparators, filters, caches, environments, loggers) are used by their
 //!    address, never owned: as with LevelDB they must outlive the database.
 
 pub mod c;
