@@ -90,6 +90,7 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.mounted).stderr(Stdio::null()).status();
+        // Lazily: after a failed test something may still be open there.
+        let _ = Command::new("umount").arg("-l").arg(&self.mounted).stderr(Stdio::null()).status();
     }
 }
