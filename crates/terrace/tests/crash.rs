@@ -208,6 +208,34 @@ fn a_creation_survives_a_kill_and_then_a_power_cut() {
     report("a_creation_survives_a_kill_and_then_a_power_cut", &counts);
 }
 
+/// What a bulk load put into force stands in the MANIFEST alone, which a process may have died over before it was synced.
+#[test]
+fn loads_survive_a_kill_and_then_a_power_cut() {
+    let counts = Counts::default();
+    let watchdog = Watchdog::new(Duration::from_secs(120), "loads_survive_a_kill");
+    let script = Script::all().into_iter().find(|script| script.name == "loads in bulk").expect("the script");
+    campaign("loads_survive_a_kill_and_then_a_power_cut", scaled(2).max(1), |seed| {
+        let trial = trial(seed, OptionSet::default(), &counts, &watchdog);
+        let fs = SimFs::new();
+        fs.record();
+        let mut driver = Driver::new(&fs, &trial.path, &trial.settings, History::new());
+        driver.play(&script)?;
+        let history = driver.finish()?;
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        loop {
+            let at = replay.at();
+            trial
+                .check(&replay.power_loss(PowerLoss::PROCESS_ONLY), &history, PowerLoss::PROCESS_ONLY, at, Some(0))
+                .map_err(|error| format!("killed after step {at}: {error}\n{}", recording.describe(at)))?;
+            if !replay.advance() {
+                return Ok(());
+            }
+        }
+    });
+    report("loads_survive_a_kill_and_then_a_power_cut", &counts);
+}
+
 /// A log may hold nothing but a durability mark, which was never synced. Later writes do not depend on it.
 #[test]
 fn a_log_of_marks_alone_does_not_stand_before_later_writes() {

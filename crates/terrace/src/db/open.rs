@@ -327,7 +327,10 @@ impl DbCore {
             None => self.begin_log(recovered.last_sequence, logs.last().copied()),
         };
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
-        let leaves = !continues && recovered.must_be_left() && !sabotaged("found-logs-to-tables");
+        // What a process died over may not be durable: of the logs, and of the MANIFEST the record of a bulk load, which
+        // stands in no log. A flush, if only of nothing, starts a fresh MANIFEST.
+        let in_doubt = recovered.must_be_left() || self.view.load().version.files().next().is_some();
+        let leaves = !continues && in_doubt && !sabotaged("found-logs-to-tables");
         if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
             // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.
             commit.left_suspect_log = true;
@@ -343,7 +346,7 @@ impl DbCore {
             state.immutables.push_back(immutable(&writer, logs, last_sequence));
         }
         // Logs that held nothing, or nothing that counts, are left behind all the same.
-        if state.immutables.is_empty() && !continues && !logs.is_empty() {
+        if state.immutables.is_empty() && !continues && (leaves || !logs.is_empty()) {
             let (nothing, _) = MemTable::new(self.order.clone(), 0);
             state.immutables.push_back(immutable(&nothing, logs.to_vec(), recovered.last_sequence));
         }

@@ -142,6 +142,11 @@ impl DbCore {
         });
         let mut state = self.state.lock();
         places.reservations.iter().for_each(|&id| state.release(id));
+        if result.is_err() && staged.is_empty() {
+            // The tables may be in force for the next open, and later than any write until then: none may come before a
+            // fresh MANIFEST, without them, does.
+            self.log_suspect.store(true, Ordering::Relaxed);
+        }
         let (version, tables) = result?;
         learn(&version, &tables);
         let replaced = self.swap_view(&mut state, |view| View {
