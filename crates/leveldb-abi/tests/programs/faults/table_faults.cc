@@ -201,7 +201,8 @@ Verdict CrawlOverDeleted(const std::string& dir) {
                           std::to_string(steps) + " comparisons, some seconds later");
 }
 
-// The bytes that a load has written, with twenty reads after each put: of the same database, or of another.
+// The bytes that a load has written, with twenty reads after each put: of the same database, or of another. Background
+// work is waited for at each step, so that only the calls decide how much of it there is.
 static uint64_t BytesWritten(const std::string& dir, bool of_the_same) {
   const int kKeys = 20000, kPuts = 40000;
   auto another = Open(dir + "/another", SmallBuffer());
@@ -219,8 +220,10 @@ static uint64_t BytesWritten(const std::string& dir, bool of_the_same) {
   std::string value;
   for (int i = 0; i < kPuts; i++) {
     Must(db->Put(WriteOptions(), Key(int(uint64_t(i) * 7919 % kKeys)), Noise(i, 100)));
+    env.WaitForBackground();
     for (int k = 0; k < 20 && i > kKeys; k++) {
       Must(read->Get(ReadOptions(), Key(int((uint64_t(i) * 31 + k) * 104729 % kKeys)), &value));
+      env.WaitForBackground();
     }
   }
   return written;

@@ -43,6 +43,8 @@ class WatchedEnv::File : public WritableFile {
 
 WatchedEnv::WatchedEnv() : EnvWrapper(Env::Default()) {}
 
+WatchedEnv::~WatchedEnv() { WaitForBackground(); }
+
 Status WatchedEnv::Opened(const std::string& name, Status status, uint64_t size, WritableFile** file) {
   if (!status.ok()) return status;
   *file = new File(this, name, *file, size);
@@ -73,20 +75,42 @@ Status WatchedEnv::RenameFile(const std::string& from, const std::string& to) {
   return status;
 }
 
+// A piece of background work on its way through the base environment, which says nothing when it is done.
+struct WatchedEnv::Job {
+  WatchedEnv* env;
+  void (*function)(void*);
+  void* argument;
+
+  static void Run(void* job) {
+    const std::unique_ptr<Job> self(static_cast<Job*>(job));
+    self->function(self->argument);
+    std::lock_guard<std::mutex> lock(self->env->mutex_);
+    self->env->jobs_--;
+    self->env->jobs_are_done_.notify_all();
+  }
+};
+
 void WatchedEnv::Schedule(void (*function)(void*), void* argument) {
   std::lock_guard<std::mutex> lock(mutex_);
+  jobs_++;
+  Job* const job = new Job{this, function, argument};
   if (holding) {
-    held_.emplace_back(function, argument);
+    held_.push_back(job);
   } else {
-    target()->Schedule(function, argument);
+    target()->Schedule(Job::Run, job);
   }
 }
 
 void WatchedEnv::Release() {
   std::lock_guard<std::mutex> lock(mutex_);
   holding = false;
-  for (const auto& job : held_) target()->Schedule(job.first, job.second);
+  for (Job* job : held_) target()->Schedule(Job::Run, job);
   held_.clear();
+}
+
+void WatchedEnv::WaitForBackground() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  jobs_are_done_.wait(lock, [this] { return jobs_ == held_.size(); });
 }
 
 void WatchedEnv::CopyWhatIsDurable(const std::string& from, const std::string& to) {
