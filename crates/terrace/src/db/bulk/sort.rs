@@ -111,10 +111,12 @@ impl Sorter {
         let (keys, bytes) = (&self.keys, &self.bytes);
         let key = |place: &Place| &bytes[place.offset..place.offset + place.key as usize];
         let is_bytewise = keys.is_bytewise();
-        // Of one key the entry that came last goes first.
+        // Of one key the entry that came last goes first. Entries share an offset where all but the last are empty.
         self.places.sort_unstable_by(|a, b| {
             let by_head = if is_bytewise { a.head.cmp(&b.head) } else { Ordering::Equal };
-            by_head.then_with(|| keys.compare(key(a), key(b))).then_with(|| b.offset.cmp(&a.offset))
+            by_head
+                .then_with(|| keys.compare(key(a), key(b)))
+                .then_with(|| (b.offset, b.value).cmp(&(a.offset, a.value)))
         });
         let mut last: Option<&Place> = None;
         let mut result = Ok(());
@@ -164,6 +166,20 @@ mod tests {
         expected.sort();
         expected[5].1.clear();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_empty_entry_is_no_later_than_what_replaces_it() {
+        for values in [[b"".as_slice(), b"value"], [b"value", b""]] {
+            let mut sorter = Sorter::new(KeyOrder::default());
+            values.iter().for_each(|value| sorter.push(b"", value));
+            let mut found = Vec::new();
+            let outcome: Result<(), ()> = sorter.drain(|_, value| {
+                found.push(value.to_vec());
+                Ok(())
+            });
+            assert_eq!((outcome, found), (Ok(()), vec![values[1].to_vec()]));
+        }
     }
 
     #[test]
