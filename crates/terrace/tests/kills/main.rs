@@ -3,8 +3,8 @@
 //! A worker, this same program, writes a history whose every operation is known from its number, and says through a
 //! pipe what was acknowledged. The test kills it, one time in ten while it recovers, and looks at what is left: a
 //! prefix of the history with everything acknowledged in it. Or it shuts the file system down beneath it (ext4 and xfs
-//! on loop devices, without flushing their journals), and mounts it again: then what was acknowledged as synced must
-//! be there. That needs root, `mkfs.ext4` and `mkfs.xfs`; without them the tests say SKIPPED.
+//! on loop devices, without flushing their journals), and mounts it again: then what was acknowledged as synced before
+//! must be there. That needs root, `mkfs.ext4` and `mkfs.xfs`; without them the tests say SKIPPED.
 
 mod image;
 mod worker;
@@ -115,17 +115,21 @@ fn power_cuts(kind: Kind, test: &str) {
             watchdog.feed(format!("{test}: seed {seed}, cut {cut}"));
             let mut worker = Worker::start(test, &path, seed);
             worker.wait_for(rng.below(400) as u64)?;
+            // What is acknowledged later proves nothing: ext4 may call a sync done that was under way when it was shut
+            // down. A loop of `write` and `fdatasync` saw that at 21 of 150 cuts (Linux 6.18), and at none of them a
+            // loss of what was acknowledged before.
+            let before = worker.acknowledged_by_now()?;
             image.cut_power()?;
             let ended = worker.kill_after(0)?;
             image.mount_again()?;
             cuts += 1;
-            synced += ended.synced.saturating_sub(progress.written);
-            durable = durable.max(ended.synced);
+            synced += before.synced.saturating_sub(progress.written);
+            durable = durable.max(before.synced);
             progress.check(test, &path, &ended, durable).map_err(|error| format!("cut {cut}: {error}"))?;
         }
         std::fs::remove_dir_all(&path).map_err(|error| error.to_string())
     });
-    println!("{test}: {cuts} power cuts of {kind:?}; {synced} writes up to the last synced one, 0 lost");
+    println!("{test}: {cuts} power cuts of {kind:?}; {synced} writes up to the last synced ones, 0 lost");
 }
 
 #[test]

@@ -190,6 +190,17 @@ impl Worker {
         Ok(())
     }
 
+    /// All that it has acknowledged by now.
+    pub(crate) fn acknowledged_by_now(&mut self) -> Result<Acknowledged, String> {
+        let pipe = self.child.stderr.as_ref().expect("a pipe");
+        let said = rustix::io::ioctl_fionread(pipe).map_err(|error| error.to_string())?;
+        // Whole messages: a pipe takes so few bytes at once.
+        for _ in 0..said / 9 {
+            self.hear()?;
+        }
+        Ok(self.known)
+    }
+
     /// Kills the worker after so many acknowledged writes; answers all it had acknowledged.
     pub(crate) fn kill_after(&mut self, writes: u64) -> Result<Acknowledged, String> {
         if !self.known.opened {
