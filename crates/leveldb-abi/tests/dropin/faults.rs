@@ -92,6 +92,7 @@ faults! { fault:
     repair_of_damaged_log = "repair-of-damaged-log";
     flipped_bit_in_table = "flipped-bit-in-table";
     key_split_across_files = "key-split-across-files";
+    background_error = "background-error";
     manifest_growth = "manifest-growth";
     space_of_deleted = "space-of-deleted";
     crawl_over_deleted = "crawl-over-deleted";
@@ -104,7 +105,6 @@ faults! { fault:
 
 faults! { fault_of_a_small_disk:
     full_disk = "full-disk";
-    background_error = "background-error";
 }
 
 /// Takes 4 GiB of memory and most of a minute with LevelDB, and so at full size only.
