@@ -4,12 +4,12 @@ CARGO ?= cargo
 # Tests that take their size from the environment run at this fraction of their full size; see CONTRIBUTING.md.
 QUICK := 0.02
 FULL := 1
-# More arguments for `make bench` and `make bench-all`, for example BENCH="--reps 3 --engines terrace,leveldb".
+# More arguments for `make bench`, `make bench-all` and `make results`, for example BENCH="--engines terrace,leveldb".
 BENCH ?=
 SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern
 LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 
-.PHONY: help check test sanitize bench bench-all perf dropin dropin-speed install uninstall peers format clean
+.PHONY: help check test sanitize bench bench-all results perf dropin dropin-speed install uninstall peers format clean
 
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
@@ -21,6 +21,7 @@ help:
 	@echo "make fuzz    nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt"
 	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
 	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
+	@echo "make results  three rounds of the comparison of 2011 into docs/results/leveldb-2011 (under 45 minutes, quiet machine)"
 	@echo "make perf    a short fixed set against LevelDB (two minutes); appends ratios to docs/results/perf.csv"
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make dropin-speed  its speed beside the engine's own interface, interleaved, medians (ten minutes, quiet machine)"
@@ -76,7 +77,7 @@ audit:
 	@tools/audit
 
 bench: lab-peers dropin
-	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 15 $(BENCH)
+	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 13 $(BENCH)
 
 # A suite that fails does not keep the others away; an interrupt (130) does. In the end one page shows all of them.
 bench-all: lab-peers dropin
@@ -88,6 +89,16 @@ bench-all: lab-peers dropin
 	done; \
 	$(LAB) report $$done --out $$out/report >/dev/null && echo "report of all: $$out/report/report.html"; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+# What an earlier session was interrupted in is gone on with. Data, report and the README's chart; without the engines' logs.
+RESULTS := docs/results/leveldb-2011
+results: lab-peers dropin
+	@out=out/lab/results; resume=; [ ! -e $$out/run.json ] || resume=--resume; \
+	$(LAB) run leveldb-2011 --reps 3 --time-limit 10 --budget 36 --out $$out $$resume $(BENCH) && \
+	mkdir -p $(RESULTS) && rm -rf $(RESULTS)/* && \
+	cp $$out/run.json $$out/measurements.jsonl $$out/results.csv $$out/results.json $$out/report.html $(RESULTS) && \
+	cp $$out/charts/summary.svg $(RESULTS) && mv $$out out/lab/results-$$(date -u +%Y%m%d-%H%M%S) && \
+	echo "$(RESULTS) is new: $$(du -sh $(RESULTS) | cut -f1)"
 
 perf: peers
 	@tools/perf

@@ -19,6 +19,7 @@
 #include "directory.h"
 #include "engine.h"
 #include "operations.h"
+#include "parent.h"
 #include "report.h"
 #include "selftest.h"
 #include "settings.h"
@@ -151,6 +152,7 @@ class Driver {
 // Runs what the command line asks for and returns the exit status.
 template <typename Engine>
 int Main(int argc, char** argv) {
+  EndWithParent();
   std::string name = "bench";
   try {
     name = Engine::Describe(Settings()).engine;

@@ -15,6 +15,9 @@
 namespace {
 
 constexpr char kTable[] = "table:kv";
+// Milliseconds after which it is said that there is no room in the cache. What waits for room that its own transaction
+// takes would wait for ever.
+constexpr int kCacheWait = 3000;
 
 void Check(int code) {
   if (code != 0) throw lab::Failure(std::string("WiredTiger: ") + wiredtiger_strerror(code));
@@ -83,7 +86,7 @@ class WiredTiger {
     std::string config = "create,session_max=600,checkpoint=(wait=60)";
     // With the defaults of 5 and 20 per cent writers of random keys do eviction's work most of the time.
     config += ",eviction_dirty_target=70,eviction_dirty_trigger=90";
-    config += ",cache_size=" + std::to_string(Cache());
+    config += ",cache_size=" + std::to_string(Cache()) + ",cache_max_wait_ms=" + std::to_string(kCacheWait);
     if (settings_.compression) config += ",extensions=[libwiredtiger_snappy.so]";
     if (HasLog(settings_)) {
       config += std::string(",log=(enabled=true),transaction_sync=(enabled=true,method=") +
@@ -162,7 +165,9 @@ class WiredTiger {
       }
       if (!done) {
         std::unique_lock<std::shared_mutex> alone(engine_.batches_);
-        while (!TryCommit()) {
+        // Nobody is in its way now; only its own pages can be.
+        for (int tries = 3; !TryCommit(); tries--) {
+          if (tries == 1) throw lab::Failure("WiredTiger: the pages that a batch changes do not fit into the cache");
         }
       }
       batch_.Clear();

@@ -69,7 +69,8 @@ pub(crate) struct RunArguments {
     /// four times as long.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<f64>,
-    /// Minutes after which nothing new is begun.
+    /// Minutes for the whole run. Benchmarks are cut short sooner than by the limit, those of slow engines first, so that
+    /// every engine gets to every cell.
     #[arg(long, value_name = "MINUTES")]
     pub(crate) budget: Option<f64>,
     /// Seconds beyond its limit after which an engine program is killed.

@@ -129,6 +129,8 @@ fn differences(before: &Run, after: &Run) -> Vec<String> {
     differ("entries", before.num.to_string(), after.num.to_string());
     differ("rounds", before.rounds.to_string(), after.rounds.to_string());
     differ("time limit", before.time_limit.to_string(), after.time_limit.to_string());
+    let minutes = |run: &Run| run.budget.map_or("none".to_owned(), |minutes| format!("{minutes} minutes"));
+    differ("budget", minutes(before), minutes(after));
     differ("seed", before.seed.to_string(), after.seed.to_string());
     differ("processor", before.machine.cpu.clone(), after.machine.cpu.clone());
     differ("cores", before.machine.cores.to_string(), after.machine.cores.to_string());

@@ -41,7 +41,7 @@ pub struct Outcome {
     pub end: End,
 }
 
-/// Runs `command` for `benchmarks`; `limits` has the time after which each is given up. What the program says on
+/// Runs `command`, which ends with the thread that calls this, for `benchmarks`; `limits` has the time after which each is given up. What the program says on
 /// standard error is added to the file `log`. `at` is told the place of the benchmark that begins.
 ///
 /// # Errors
@@ -57,6 +57,8 @@ pub fn run(
     let begun = log_file.seek(SeekFrom::End(0)).unwrap_or(0);
     writeln!(log_file, "== {command:?}").map_err(|e| format!("{}: {e}", log.display()))?;
     let stderr = log_file.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
+    // By which it notices that nobody waits for it any more.
+    command.env("LAB_PARENT", std::process::id().to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,

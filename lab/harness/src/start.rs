@@ -59,7 +59,7 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
     };
     machine::touch_memory(form.num.saturating_mul(TOUCHED));
     let mut session = Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
-    session.budget = arguments.budget.map(|minutes| minutes * 60.0);
+    session.budget = budget(&suite, arguments, &form).map(|minutes| minutes * 60.0);
     session.grace = arguments.grace;
     let ended = session.run();
     // Only if nothing is left in it.
@@ -132,8 +132,11 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
     if asked.num == 0 || asked.rounds == 0 {
         return Err("--num, --items and --reps must be at least 1".to_owned());
     }
-    if [asked.time_limit, asked.duration, arguments.grace].iter().any(|seconds| !(0.0..1e8).contains(seconds)) {
-        return Err("--time-limit and --minutes must not be negative, nor years long".to_owned());
+    if [asked.time_limit, asked.duration, arguments.grace, arguments.budget.unwrap_or_default()]
+        .iter()
+        .any(|seconds| !(0.0..1e8).contains(seconds))
+    {
+        return Err("--time-limit, --minutes and --budget must not be negative, nor years long".to_owned());
     }
     // More rounds may be added to a run; everything else has to be as it was.
     if let Some(run) = earlier {
@@ -149,6 +152,11 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
         }
     }
     Ok(asked)
+}
+
+/// Minutes for this session.
+fn budget(suite: &Suite, arguments: &RunArguments, form: &Form) -> Option<f64> {
+    arguments.budget.or(suite.short.budget.filter(|_| form.short))
 }
 
 /// How far the scaled sections shrink to fit into the memory of this machine.
@@ -251,6 +259,7 @@ fn described(
         rounds: form.rounds,
         seed: arguments.seed.unwrap_or(SEED),
         time_limit: form.time_limit,
+        budget: budget(suite, arguments, form),
         duration: form.duration,
         short: form.short,
         figure: suite.figure,

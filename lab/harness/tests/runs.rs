@@ -62,7 +62,7 @@ fn a_part_of_a_suite() {
     assert_eq!(sections, ["reads"]);
     assert_eq!((run.num, measurements.iter().count()), (50, 3));
     // What is read has to be written all the same.
-    assert_eq!(lab.trace()[1], "terrace fillrandom waitcompact overwrite waitcompact");
+    assert_eq!(lab.trace()[1..3], ["terrace fillrandom waitcompact", "terrace overwrite waitcompact"]);
     // The rest of the run is of the same part, and of the same engines.
     lab.engine("fake", "script = 'fake.sh'");
     succeeded(&lab.run(&["--resume", "--reps", "2"]));

@@ -70,6 +70,12 @@ fn the_comparison_of_2011() {
     let larger = flags(&plan, "3a-larger-caches", 1, "leveldb", 1_000_000);
     assert!(larger.contains(&"--cache_size=125829120".to_owned()), "{larger:?}");
     assert!(flags(&plan, "3b-reads-no-compression", 0, "leveldb", 1).contains(&"--compression=none".to_owned()));
+    // The source's SQLite had pages of 1 KB, and so has every step that works on its databases.
+    let pages = |engine: &str| {
+        let steps = plan.groups.iter().flat_map(|group| &group.steps);
+        steps.filter(|step| step.settings(engine).number("block_size") == Some(1024.0)).count()
+    };
+    assert_eq!((pages("sqlite"), pages("leveldb")), (plan.groups.iter().map(|group| group.steps.len()).sum(), 0));
     // What makes a database for other cells has more time.
     let patient = |group: usize, step: usize| plan.groups[group].steps[step].patient;
     assert!(!patient(0, 0) && patient(1, 0) && !patient(1, 2));
@@ -120,4 +126,41 @@ fn the_steering_table_has_every_workload_three_times() {
         let cells: BTreeSet<&str> = section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
         assert_eq!((section.cells.len(), cells.len()), (18, 18), "{}", section.id);
     }
+}
+
+#[test]
+fn settings_for_an_engine_lie_over_each_other() {
+    let suite: Suite = toml::from_str(
+        r#"
+title = "t"
+source = "s"
+num = 10
+rounds = 1
+time_limit = 1
+short = { num = 1, rounds = 1, time_limit = 1 }
+for_engine = { a = { block_size = 1, threads = 1, batch = 1, bloom_bits = 1 } }
+[[section]]
+id = "one"
+title = "t"
+description = "d"
+chart = "bars"
+settings = { bloom_bits = 5 }
+for_engine = { a = { block_size = 2, threads = 2, batch = 2 }, b = { threads = 7 } }
+[[section.group]]
+for_engine = { a = { block_size = 3, threads = 3 } }
+prepare = ["fillseq"]
+cells = [{ benchmark = "readseq", for_engine = { a = { block_size = 4 } } }, "readrandom"]
+"#,
+    )
+    .expect("TOML");
+    let plan = full(&suite);
+    let of = |step: usize, engine: &str| {
+        let settings = plan.groups[0].steps[step].settings(engine);
+        ["block_size", "threads", "batch", "bloom_bits"].map(|name| settings.number(name).unwrap_or(0.0))
+    };
+    assert_eq!(of(0, "a"), [3.0, 3.0, 2.0, 1.0]);
+    assert_eq!(of(1, "a"), [4.0, 3.0, 2.0, 1.0]);
+    assert_eq!(of(2, "a"), [3.0, 3.0, 2.0, 1.0]);
+    assert_eq!(of(1, "b"), [0.0, 7.0, 0.0, 5.0]);
+    assert_eq!(of(1, "c"), [0.0, 0.0, 0.0, 5.0]);
 }

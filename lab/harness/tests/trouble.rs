@@ -3,7 +3,8 @@
 mod common;
 
 use std::fs;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{CELLS, Lab, refused, stderr, succeeded};
@@ -79,7 +80,7 @@ fn a_missing_library_is_a_column_with_a_reason() {
 
 #[test]
 fn an_engine_that_fails_is_a_cell_that_says_so() {
-    let lab = Lab::with(&["crash", "killed", "junk", "silent", "crashread", "cannot", "short"]);
+    let lab = Lab::with(&["crash", "killed", "junk", "silent", "crashread", "cannot"]);
     succeeded(&lab.run(&["--reps", "1"]));
     let failed = |variant, words: &str| {
         let (status, reason) = lab.cell(variant, "writes", 1);
@@ -101,18 +102,42 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
     assert_eq!(lab.cell("crashread", "reads", 1).0, Status::Ok);
     assert_eq!(lab.cell("cannot", "reads", 0), (Status::Unsupported, "it keeps no order".to_owned()));
     assert_eq!(lab.cell("cannot", "reads", 1).0, Status::Ok);
-    // A database that was not filled to the end is not read.
-    assert_eq!(lab.cell("short", "writes", 0).0, Status::Truncated);
-    let (status, reason) = lab.cell("short", "reads", 2);
-    assert!(status == Status::Timeout && reason.contains("not complete"), "{reason}");
     assert!(lab.results().0.complete);
 
     // Only what failed is tried again.
     let calls = lab.trace().len();
     succeeded(&lab.run(&["--resume"]));
     let again = lab.trace().split_off(calls);
-    assert!(again.iter().all(|call| !["terrace", "short", "cannot"].iter().any(|fine| call.starts_with(fine))));
+    assert!(again.iter().all(|call| !["terrace", "cannot"].iter().any(|fine| call.starts_with(fine))));
     assert!(again.iter().any(|call| call.starts_with("crash ")), "{again:?}");
+}
+
+#[test]
+fn writes_that_are_cut_short_are_done_again_in_batches_for_those_who_read() {
+    let lab = Lab::with(&["short", "shorter", "single"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    for variant in ["short", "shorter"] {
+        let refilled = format!("{variant} fillrandbatch waitcompact");
+        assert_eq!(lab.trace().iter().filter(|call| **call == refilled).count(), 1, "{:?}", lab.trace());
+        assert_eq!(lab.cell(variant, "writes", 0).0, Status::Truncated);
+    }
+    let (status, reason) = lab.cell("short", "reads", 2);
+    assert!(status == Status::Ok && reason.contains("random writes in batches"), "{reason}");
+    assert!(lab.measurement("short", "reads", 2).is_comparable());
+
+    // Batches that fail are no way; then it is written as it was before.
+    let (status, reason) = lab.cell("single", "reads", 2);
+    assert!(status == Status::Ok && reason.contains("random writes of"), "{reason}");
+
+    // A database that batches do not complete either is read, but the figure is marked and compared with nothing.
+    let (status, reason) = lab.cell("shorter", "reads", 2);
+    assert!(status == Status::Truncated && reason.contains("not complete"), "{reason}");
+    let read = lab.measurement("shorter", "reads", 2);
+    assert!(read.is_measured() && !read.is_comparable());
+    let (run, measurements) = lab.results();
+    assert!(measurements.rate(run.figure, "reads", 2, "fake-short").is_some());
+    assert!(measurements.rate(run.figure, "reads", 2, "fake-shorter").is_none());
+    assert!(run.complete);
 }
 
 #[test]
@@ -196,6 +221,67 @@ fn an_interrupt_keeps_what_was_measured() {
     succeeded(&lab.run(&["--resume"]));
     assert!(lab.results().0.complete);
     assert_eq!(lab.results().1.iter().count(), CELLS * 2);
+}
+
+#[test]
+fn an_engine_ends_with_a_lab_that_is_killed() {
+    if Command::new("c++").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no C++ compiler");
+        return;
+    }
+    let lab = Lab::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engines/reference/bench.cc");
+    lab.engine("real", &format!("sources = [{source:?}]"));
+    let suite = r#"
+title = "Long"
+source = "nowhere"
+num = 1000
+rounds = 1
+time_limit = 0
+duration = 100000
+short = { num = 1, rounds = 1, time_limit = 1 }
+[[section]]
+id = "reads"
+title = "Reads"
+description = "d"
+chart = "bars"
+[[section.group]]
+prepare = ["fillseq"]
+cells = ["readpareto"]
+"#;
+    fs::write(lab.dir().join("suites/long.toml"), suite).expect("write");
+    let out = lab.out_text();
+    let command = ["run", "long", "--engines", "real", "--out", &out];
+    let mut child = lab.command(&command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("lab runs");
+    let engine = loop {
+        if let Some(engine) = child_with(child.id(), "readpareto") {
+            break engine;
+        }
+        assert!(child.try_wait().expect("a state").is_none(), "lab ended by itself");
+        std::thread::yield_now();
+    };
+    child.kill().expect("a signal");
+    child.wait().expect("lab ends");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while alive(engine) {
+        assert!(Instant::now() < deadline, "the engine goes on without the lab");
+        std::thread::yield_now();
+    }
+}
+
+/// The process that `parent` has started and that has `word` on its command line.
+fn child_with(parent: u32, word: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(word)
+    })
+}
+
+/// Whether a process runs; one that has ended and that nobody has waited for does not.
+fn alive(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 #[test]

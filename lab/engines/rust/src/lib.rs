@@ -4,9 +4,8 @@
 //! engine: it costs what the engine's own call costs.
 //!
 //! `args` reads the command line, `data` makes keys and values, `benchmark` names the workloads, `work` is what a thread
-//! does, `runner` starts the threads and takes the time, `meter` and `resources` count, `output` prints; `selftest` shows
-//! whether an engine is right. One thread runs a
-//! program; the threads of a benchmark share the engine and nothing else.
+//! does, `runner` starts the threads and takes the time, `meter` and `resources` count, `output` prints, `parent` ends the
+//! program with the harness; `selftest` shows whether an engine is right. One thread runs a program; the threads of a benchmark share the engine and nothing else.
 
 mod args;
 mod benchmark;
@@ -15,6 +14,7 @@ mod engine;
 mod failure;
 mod meter;
 mod output;
+mod parent;
 mod resources;
 mod runner;
 mod selftest;
@@ -33,6 +33,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 
 /// The whole program: exit status 0 if every benchmark was run, 2 for a wrong command line, 3 for a failure of the engine.
 pub fn run<E: Engine>() -> ExitCode {
+    parent::end_with_parent();
     match try_run::<E>() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -72,6 +72,8 @@ pub(crate) struct Figures {
     pub(crate) writer_rate: Option<f64>,
     /// What a reader has to know about it: cut short, rounds that failed.
     pub(crate) remarks: Vec<String>,
+    /// Whether all of it is of a database that is complete, so that it can be compared.
+    pub(crate) comparable: bool,
     /// Interval by interval, of the round whose rate is nearest to the figure.
     pub(crate) series: Vec<Interval>,
 }
@@ -113,9 +115,9 @@ impl Column<'_> {
 }
 
 impl CellView<'_> {
-    /// The figure of a column.
+    /// The figure of a column, if it can be compared with others.
     pub(crate) fn rate(&self, column: usize) -> Option<Spread> {
-        self.outcomes.get(column)?.figures().map(|figures| figures.rate)
+        self.outcomes.get(column)?.figures().filter(|figures| figures.comparable).map(|figures| figures.rate)
     }
 }
 
@@ -185,7 +187,10 @@ impl SectionView<'_> {
 }
 
 fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
-    let measured: Vec<&Measurement> = rounds.iter().copied().filter(|m| m.is_measured()).collect();
+    let all: Vec<&Measurement> = rounds.iter().copied().filter(|m| m.is_measured()).collect();
+    let complete: Vec<&Measurement> = all.iter().copied().filter(|m| m.is_comparable()).collect();
+    let comparable = !complete.is_empty();
+    let measured = if comparable { complete } else { all };
     let results = || measured.iter().filter_map(|m| m.result.as_ref());
     let rate = Spread::of(results().map(|r| r.ops_per_sec).filter(|rate| *rate >= 0.0), run.figure);
     let Some(rate) = rate else { return absent(run, engine, rounds) };
@@ -224,20 +229,35 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         debt,
         writer_rate: Spread::of(results().filter_map(|r| r.writer_ops_per_sec), run.figure).map(|s| s.middle),
         remarks: remarks(rounds),
+        comparable,
         series: nearest.map(|m| m.series.clone()).unwrap_or_default(),
     }))
 }
 
 fn remarks(rounds: &[&Measurement]) -> Vec<String> {
     let mut remarks = Vec::new();
-    let cut = rounds.iter().filter(|m| m.status == Status::Truncated).count();
+    let cut = rounds.iter().filter(|m| m.result.as_ref().is_some_and(|r| r.truncated)).count();
     if cut > 0 {
         let done: u64 = rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.ops).min().unwrap_or_default();
+        let seconds = rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.seconds).fold(f64::MAX, f64::min);
         remarks.push(format!(
-            "cut short by the time limit in {cut} of {} rounds, after {} operations at least",
+            "cut short in {cut} of {} rounds, after {} operations and {} at least",
             rounds.len(),
-            super::number::thousands(done as f64)
+            super::number::thousands(done as f64),
+            super::number::span(seconds)
         ));
+    }
+    let partial = rounds.iter().filter(|m| m.is_measured() && m.partial).count();
+    if partial > 0 {
+        remarks.push(format!(
+            "of a database that is not complete in {partial} of {} rounds, and not compared",
+            rounds.len()
+        ));
+    }
+    for reason in rounds.iter().filter(|m| m.status == Status::Ok).filter_map(|m| m.reason.as_ref()) {
+        if !remarks.contains(reason) {
+            remarks.push(reason.clone());
+        }
     }
     for m in rounds.iter().filter(|m| !m.is_measured()) {
         let reason = m.reason.as_deref().unwrap_or("without a stated reason");

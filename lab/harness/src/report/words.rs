@@ -89,6 +89,10 @@ pub(crate) fn method(run: &Run) -> String {
     } else {
         "no time limit".to_owned()
     };
+    let limit = match run.budget {
+        Some(minutes) => format!("{limit}, less where {} for the whole run ask for it", number::span(minutes * 60.0)),
+        None => limit,
+    };
     let duration = if run.duration > 0.0 {
         format!("; {} for a phase of steady load", number::span(run.duration))
     } else {

@@ -30,6 +30,9 @@ pub struct Run {
     pub seed: u64,
     /// Seconds after which one benchmark is cut short; 0 for no limit.
     pub time_limit: f64,
+    /// Minutes for the whole run, so that benchmarks were cut short sooner than by the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
     /// Seconds that a benchmark under steady load runs; 0 where there is none.
     #[serde(default)]
     pub duration: f64,

@@ -18,9 +18,12 @@ pub struct Measurement {
     pub round: u32,
     /// How it ended.
     pub status: Status,
-    /// Why, unless it is `ok`.
+    /// Why, unless it is `ok`; or what a reader has to know about it.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whether it was measured on a database that is not complete: shown, and not compared with anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The work that a writing cell put off.
     #[serde(default)]
     pub debt: Option<Debt>,
@@ -164,6 +167,12 @@ impl Measurement {
         matches!(self.status, Status::Ok | Status::Truncated) && self.result.is_some()
     }
 
+    /// Whether it has a figure that may be compared with others.
+    #[must_use]
+    pub fn is_comparable(&self) -> bool {
+        self.is_measured() && !self.partial
+    }
+
     fn is_of(&self, section: &str, cell: usize, engine: &str) -> bool {
         self.section == section && self.cell == cell && self.engine == engine
     }
@@ -211,13 +220,15 @@ impl Measurements {
         rounds
     }
 
-    /// The operations a second of one engine in one cell over all rounds; `None` if no round has a figure.
+    /// The operations a second of one engine in one cell over all rounds that can be compared; `None` if there is none.
     #[must_use]
     pub fn rate(&self, figure: Figure, section: &str, cell: usize, engine: &str) -> Option<Spread> {
-        self.summary(figure, section, cell, engine, |result| result.ops_per_sec)
+        let rounds = self.of(section, cell, engine);
+        let results = rounds.iter().filter(|m| m.is_comparable()).filter_map(|m| m.result.as_ref());
+        Spread::of(results.map(|result| result.ops_per_sec), figure)
     }
 
-    /// The same for any number that engine programs report.
+    /// Any number that engine programs report, over all rounds that have a figure.
     #[must_use]
     pub fn summary(
         &self,

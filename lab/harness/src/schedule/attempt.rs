@@ -1,8 +1,10 @@
 //! One engine, one group, one round: the group's steps on one database.
 //!
 //! 1. Steps whose flags are the same run in one process; what takes other flags begins a new one on the same database.
-//! 2. A step that needs a database which could not be made, or not to its end, has no figure but that reason.
-//! 3. After a failure the group goes on in a new process with the next step that can be done.
+//! 2. What is read when the writes that should make the database were cut short is a database written in batches. If
+//!    these are cut short as well, its figures are marked: they are of a smaller database.
+//! 3. A step that needs a database which could not be made has no figure but that reason.
+//! 4. After a failure the group goes on in a new process with the next step that can be done.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +24,7 @@ pub(super) struct Attempt<'a> {
     pub(super) group: &'a Group,
     pub(super) num: u64,
     pub(super) seed: u64,
-    pub(super) limits: Limits,
+    pub(super) limits: Limits<'a>,
     pub(super) database: &'a Path,
     pub(super) log: &'a Path,
 }
@@ -34,6 +36,7 @@ pub(super) struct Attempted {
     pub(super) cell: usize,
     pub(super) status: Status,
     pub(super) reason: Option<String>,
+    pub(super) partial: bool,
     pub(super) debt: Option<Debt>,
     pub(super) result: Option<DriverResult>,
     pub(super) series: Vec<Interval>,
@@ -45,6 +48,10 @@ struct State {
     cells: Vec<Attempted>,
     /// Why the database is not what the next steps need.
     unusable: Option<(Status, String)>,
+    /// The writes of the database were cut short at this step, with this result.
+    cut: Option<(usize, DriverResult)>,
+    /// How the database was made instead, and whether it is complete.
+    instead: Option<(String, bool)>,
 }
 
 impl Attempt<'_> {
@@ -60,17 +67,23 @@ impl Attempt<'_> {
                 at += 1;
                 continue;
             }
+            if !steps[at].workload.empty
+                && let Some((place, result)) = state.cut.take()
+            {
+                match self.refill(&steps[place], &result, doing)? {
+                    Some(instead) => state.instead = Some(instead),
+                    None => return Ok((state.cells, true)),
+                }
+            }
             let flags = self.flags(&steps[at]);
-            let same = |step: &&Step| matches!(step.role, Role::Debt { .. }) || self.flags(step) == flags;
-            let count = steps[at..].iter().take_while(same).count().max(1);
-            let task = &steps[at..at + count];
+            let task = &steps[at..at + self.task_length(&steps[at..], &flags)];
             let outcome = self.run_task(task, &flags, &|place| {
                 if let Some(step) = task.get(place) {
                     doing(step.workload.name);
                 }
             })?;
             for (result, series) in outcome.results {
-                state.result(&steps[at], result, series);
+                state.result(steps, at, result, series);
                 at += 1;
             }
             match outcome.end {
@@ -81,6 +94,42 @@ impl Attempt<'_> {
             }
         }
         Ok((state.cells, false))
+    }
+
+    /// How many steps run in one process. What uses the database that a step makes begins a new one.
+    fn task_length(&self, steps: &[Step], flags: &[String]) -> usize {
+        let follows = |step: &&Step| is_settling(step) || (!steps[0].makes_database() && self.flags(step) == *flags);
+        1 + steps[1..].iter().take_while(follows).count()
+    }
+
+    /// Writes in batches what a step was cut short in; once more as it was, with more time, if the engine fails in that.
+    /// Says how, and whether to the end; `None` if the user ended it.
+    fn refill(&self, step: &Step, cut: &DriverResult, doing: &dyn Fn(&str)) -> Result<Option<(String, bool)>, String> {
+        let name = step.workload.name;
+        let mut done = cut.ops;
+        for task in step.ways_to_prepare() {
+            let outcome = self.run_task(&task, &self.flags(&task[0]), &|_| doing(task[0].workload.name))?;
+            if outcome.end == End::Interrupted {
+                return Ok(None);
+            }
+            // The end of the work put off may fail; what was written is there.
+            let Some((filled, _)) = outcome.results.first().filter(|(filled, _)| filled.unsupported.is_none()) else {
+                done = 0;
+                continue;
+            };
+            if !filled.truncated {
+                let how = task[0].workload.label.to_lowercase();
+                let seconds = cut.seconds;
+                let reason =
+                    format!("the database was made by {how} of its own, since {name} was cut short at {seconds:.1} s");
+                return Ok(Some((reason, true)));
+            }
+            done = filled.ops;
+            break;
+        }
+        let reason =
+            format!("read from a database that is not complete: its writes were cut short after {done} operations");
+        Ok(Some((reason, false)))
     }
 
     fn run_task(&self, task: &[Step], flags: &[String], doing: &dyn Fn(usize)) -> Result<process::Outcome, String> {
@@ -111,11 +160,17 @@ impl Attempt<'_> {
     }
 }
 
+/// Whether it does the work that the step before it put off.
+fn is_settling(step: &Step) -> bool {
+    matches!(step.role, Role::Debt { .. }) || step.workload.name == "waitcompact"
+}
+
 impl State {
-    /// The program reported a result for a step.
-    fn result(&mut self, step: &Step, result: DriverResult, series: Vec<Interval>) {
+    /// The program reported a result for the step at a place.
+    fn result(&mut self, steps: &[Step], at: usize, result: DriverResult, series: Vec<Interval>) {
+        let step = &steps[at];
         if step.workload.empty {
-            self.unusable = None;
+            (self.unusable, self.cut, self.instead) = (None, None, None);
         }
         if let Some((status, reason)) = self.unusable.clone() {
             return self.without_result(step, status, reason);
@@ -127,14 +182,8 @@ impl State {
             }
             return self.without_result(step, Status::Unsupported, reason);
         }
-        if result.truncated && step.workload.empty {
-            let (ops, seconds) = (result.ops, result.seconds);
-            let reason = format!(
-                "{} was cut short after {ops} operations in {seconds:.0} s, so the database that \
-                 this reads is not complete",
-                step.workload.name
-            );
-            self.unusable = Some((Status::Timeout, reason));
+        if result.truncated && step.makes_database() {
+            self.cut = Some((at, result.clone()));
         }
         match step.role {
             Role::Prepare => {}
@@ -144,14 +193,16 @@ impl State {
                 }
             }
             Role::Cell { section, cell } => {
-                let (status, reason) = if result.truncated {
-                    let reason =
-                        format!("cut short after {:.0} s; the rate is of {} operations", result.seconds, result.ops);
-                    (Status::Truncated, Some(reason))
-                } else {
-                    (Status::Ok, None)
-                };
-                self.cells.push(Attempted { section, cell, status, reason, debt: None, result: Some(result), series });
+                let cut = result.truncated.then(|| {
+                    format!("cut short after {:.1} s; the rate is of {} operations", result.seconds, result.ops)
+                });
+                let partial = self.instead.as_ref().is_some_and(|(_, complete)| !complete);
+                let status = if result.truncated || partial { Status::Truncated } else { Status::Ok };
+                let instead = self.instead.as_ref().map(|(how, _)| how.clone());
+                let words: Vec<String> = cut.into_iter().chain(instead).collect();
+                let reason = (!words.is_empty()).then(|| words.join("; "));
+                let result = Some(result);
+                self.cells.push(Attempted { section, cell, status, reason, partial, debt: None, result, series });
             }
         }
     }
@@ -180,7 +231,8 @@ impl State {
             Role::Cell { section, cell } => {
                 let reason = Some(reason);
                 let series = Vec::new();
-                self.cells.push(Attempted { section, cell, status, reason, debt: None, result: None, series });
+                let (partial, debt, result) = (false, None, None);
+                self.cells.push(Attempted { section, cell, status, reason, partial, debt, result, series });
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::suite::{Settings, Step};
+use super::pace::Pace;
+use crate::suite::{Role, Settings, Step};
 
 /// For the self-test.
 pub(super) const SELF_TEST: Duration = Duration::from_secs(180);
@@ -11,25 +12,30 @@ const PATIENCE: f64 = 4.0;
 /// A program that takes so many times its limit, and `grace` more, does not look at the clock and is killed.
 const OVERRUN: f64 = 3.0;
 
-/// The limits of a run.
+/// The limits of an engine in a group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct Limits<'a> {
     /// Seconds for one benchmark; 0 for no limit.
     pub(super) time_limit: f64,
     /// Seconds for opening and closing a database.
     pub(super) grace: f64,
+    /// The engine's id.
+    pub(super) engine: &'a str,
+    /// What the run's budget allows.
+    pub(super) pace: &'a Pace,
 }
 
-impl Limits {
+impl Limits<'_> {
     /// The limit that a step's program is told, in seconds; 0 for none.
     pub(super) fn told(&self, step: &Step) -> f64 {
         if step.workload.timed {
-            0.0
-        } else if step.patient {
-            self.time_limit * PATIENCE
-        } else {
-            self.time_limit
+            return 0.0;
         }
+        // With a budget a cell is cut short like any other, and what reads its database gets it from a quicker way to
+        // write it.
+        let patient = step.patient && (step.role == Role::Prepare || !self.pace.has_budget());
+        let limit = if patient { self.time_limit * PATIENCE } else { self.time_limit };
+        self.pace.allowed(self.engine, step, limit)
     }
 
     /// After which a step's program is killed.

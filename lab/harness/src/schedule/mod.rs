@@ -8,6 +8,7 @@
 
 mod attempt;
 mod limits;
+mod pace;
 mod progress;
 mod space;
 
@@ -22,6 +23,7 @@ use crate::run::{Appender, Directory, Measurement, Measurements, Run, Status};
 use crate::selftest::Digests;
 use crate::suite::{Group, Plan, Role, Settings};
 use limits::Limits;
+use pace::Pace;
 use progress::Progress;
 pub use space::check;
 
@@ -50,7 +52,7 @@ pub struct Session<'a> {
     pub engines: Vec<Ready>,
     /// Where the databases lie.
     pub databases: PathBuf,
-    /// Seconds that the whole run may take.
+    /// Seconds that the whole run should take. Benchmarks are cut short so that it does.
     pub budget: Option<f64>,
     /// Seconds beyond its limit before an engine program is killed.
     pub grace: f64,
@@ -58,6 +60,9 @@ pub struct Session<'a> {
     appender: Appender,
     run: Run,
     measurements: Measurements,
+    pace: Pace,
+    /// Seconds from the beginning.
+    round_ends: Option<f64>,
     began: Instant,
 }
 
@@ -83,6 +88,8 @@ impl<'a> Session<'a> {
         fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
         directory.write_run(&run)?;
         let appender = directory.appender()?;
+        let mut pace = Pace::default();
+        measurements.iter().for_each(|measurement| pace.learn(measurement));
         let began = Instant::now();
         Ok(Session {
             plan,
@@ -94,6 +101,8 @@ impl<'a> Session<'a> {
             appender,
             run,
             measurements,
+            pace,
+            round_ends: None,
             began,
         })
     }
@@ -118,14 +127,15 @@ impl<'a> Session<'a> {
 
     /// Groups that are still to do, each with its name.
     fn work(&self) -> Vec<(u32, usize, usize)> {
+        (0..self.run.rounds).flat_map(|round| self.work_of(round)).collect()
+    }
+
+    fn work_of(&self, round: u32) -> Vec<(u32, usize, usize)> {
         let mut work = Vec::new();
-        for round in 0..self.run.rounds {
-            for group in 0..self.plan.groups.len() {
-                for engine in 0..self.engines.len() {
-                    if self.engines[engine].program.is_some() && !self.is_done(&self.plan.groups[group], engine, round)
-                    {
-                        work.push((round, group, engine));
-                    }
+        for group in 0..self.plan.groups.len() {
+            for engine in 0..self.engines.len() {
+                if self.engines[engine].program.is_some() && !self.is_done(&self.plan.groups[group], engine, round) {
+                    work.push((round, group, engine));
                 }
             }
         }
@@ -135,6 +145,9 @@ impl<'a> Session<'a> {
     fn rounds(&mut self, progress: &mut Progress) -> Result<Ended, String> {
         let plan = self.plan;
         for round in 0..self.run.rounds {
+            let groups: Vec<usize> = self.work_of(round).into_iter().map(|(_, group, _)| group).collect();
+            self.pace.begin_round(groups.into_iter().map(|group| &plan.groups[group]));
+            self.round_ends = self.end_of_round(round);
             for (place, group) in plan.groups.iter().enumerate() {
                 for turn in 0..self.engines.len() {
                     let engine = (turn + place + round as usize) % self.engines.len();
@@ -178,7 +191,8 @@ impl<'a> Session<'a> {
         let seed = self.run.seed + u64::from(round);
         let database = self.database(&id);
         remove(&database)?;
-        let limits = Limits { time_limit: self.run.time_limit, grace: self.grace };
+        self.pace.begin(group, self.round_ends.map(|end| end - self.began.elapsed().as_secs_f64()));
+        let limits = Limits { time_limit: self.run.time_limit, grace: self.grace, engine: &id, pace: &self.pace };
         if let Err(reason) = space::enough(group, &self.engines[engine].column.engine, self.run.num, &self.databases) {
             self.record_all(group, engine, round, Status::Skipped, &reason)?;
             progress.end("skipped");
@@ -205,6 +219,7 @@ impl<'a> Session<'a> {
                 round,
                 status: cell.status,
                 reason: cell.reason,
+                partial: cell.partial,
                 debt: cell.debt,
                 result: cell.result,
                 series: cell.series,
@@ -281,8 +296,14 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Seconds from the session's beginning: what is left of the budget is divided evenly over the rounds.
+    fn end_of_round(&self, round: u32) -> Option<f64> {
+        let now = self.began.elapsed().as_secs_f64();
+        self.budget.map(|budget| now + (budget - now) / f64::from(self.run.rounds - round))
+    }
+
     fn out_of_time(&self) -> bool {
-        self.budget.is_some_and(|budget| self.began.elapsed().as_secs_f64() > budget)
+        self.budget.is_some_and(|budget| self.began.elapsed().as_secs_f64() > budget * pace::OVERTIME)
     }
 
     fn give_up_rest(&mut self) -> Result<(), String> {
@@ -332,6 +353,7 @@ impl<'a> Session<'a> {
                 round,
                 status,
                 reason,
+                partial: false,
                 debt: None,
                 result: None,
                 series: Vec::new(),
@@ -342,6 +364,7 @@ impl<'a> Session<'a> {
 
     fn record(&mut self, measurement: Measurement) -> Result<(), String> {
         self.appender.append(&measurement)?;
+        self.pace.learn(&measurement);
         self.measurements.add(measurement);
         Ok(())
     }

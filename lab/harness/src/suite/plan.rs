@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Settings;
-use super::specification::{CellSpec, GroupSpec, PointSpec, SectionSpec, Suite, Sweep};
+use super::specification::{CellSpec, ForEngine, GroupSpec, PointSpec, SectionSpec, Suite, Sweep};
 use crate::run::{Axis, Cell, Chart, Durability, Section};
 use crate::workload::Workload;
 
@@ -122,6 +122,27 @@ impl Step {
             None => self.settings.clone(),
         }
     }
+
+    /// Whether it begins with nothing and makes a database that later steps need.
+    #[must_use]
+    pub fn makes_database(&self) -> bool {
+        self.workload.empty && self.patient
+    }
+
+    /// Other ways to the same database, the quickest first: the same keys in batches, the same once more. Each with the
+    /// end of the work put off.
+    #[must_use]
+    pub fn ways_to_prepare(&self) -> Vec<[Step; 2]> {
+        let batches = match self.workload.name {
+            "fillseq" => Some("fillseqbatch"),
+            "fillrandom" => Some("fillrandbatch"),
+            _ => None,
+        };
+        let step =
+            |name| Some(Step { workload: Workload::named(name)?, role: Role::Prepare, patient: true, ..self.clone() });
+        let ways = batches.into_iter().chain([self.workload.name]);
+        ways.filter_map(|name| Some([step(name)?, step("waitcompact")?])).collect()
+    }
 }
 
 impl Plan {
@@ -210,14 +231,16 @@ impl Planner<'_> {
             let base = Settings::parse(&group.settings)?.with(&point.settings);
             let base = self.scaled(home, base);
             let home_settings = self.section_settings(&self.suite.sections[home])?.with(&base);
+            let for_engine = self.for_engine(home, &[&group.for_engine])?;
             let mut steps = Vec::new();
             for name in &group.prepare {
                 let workload = workload(&point.replaced(name))?;
-                steps.push(step(workload, Role::Prepare, self.timed(workload, home, home_settings.clone())));
+                let settings = self.timed(workload, home, home_settings.clone());
+                steps.push(Step { for_engine: for_engine.clone(), ..step(workload, Role::Prepare, settings) });
             }
             for cell in &group.cells {
                 for inner in points(cell.sweep.as_ref())? {
-                    self.cell(home, cell, &point, &inner, &base, &mut steps)?;
+                    self.cell(home, (group, cell), &point, &inner, &base, &mut steps)?;
                 }
             }
             let mut steps = self.selected(steps, only);
@@ -246,7 +269,7 @@ impl Planner<'_> {
     fn cell(
         &mut self,
         home: usize,
-        cell: &CellSpec,
+        (group, cell): (&GroupSpec, &CellSpec),
         outer: &Point,
         inner: &Point,
         base: &Settings,
@@ -266,10 +289,7 @@ impl Planner<'_> {
         let settings =
             self.section_settings(&self.suite.sections[section])?.with(base).with(&self.scaled(section, own));
         let settings = self.timed(workload, section, settings);
-        let mut for_engine = BTreeMap::new();
-        for (engine, table) in &cell.for_engine {
-            for_engine.insert(engine.clone(), self.scaled(section, Settings::parse(table)?));
-        }
+        let for_engine = self.for_engine(section, &[&group.for_engine, &cell.for_engine])?;
         for name in &cell.before {
             let workload = self::workload(name)?;
             let settings = self.timed(workload, section, settings.clone());
@@ -292,6 +312,18 @@ impl Planner<'_> {
             steps.push(add(Role::Debt { section, cell: place }, self::workload("waitcompact")?));
         }
         Ok(())
+    }
+
+    /// What is set for single engines: by the suite, by a section, and by what lies within it, the outermost first.
+    fn for_engine(&self, section: usize, within: &[&ForEngine]) -> Result<BTreeMap<String, Settings>, String> {
+        let mut all: BTreeMap<String, Settings> = BTreeMap::new();
+        let outer = [&self.suite.for_engine, &self.suite.sections[section].for_engine];
+        for (engine, table) in outer.iter().chain(within).flat_map(|tables| tables.iter()) {
+            let own = self.scaled(section, Settings::parse(table).map_err(|e| format!("for_engine.{engine}: {e}"))?);
+            let known = all.entry(engine.clone()).or_default();
+            *known = known.with(&own);
+        }
+        Ok(all)
     }
 
     /// Sizes that a group, point or cell sets in a scaled section.

@@ -9,6 +9,10 @@ use serde::Deserialize;
 use super::{Form, Plan, Scale, Settings};
 use crate::run::{Chart, Figure, Published};
 
+/// Settings for single engines, by name (not by column), which lie over all others. Those of a cell lie over those of its
+/// group, these over those of its section, and these over the suite's.
+pub(crate) type ForEngine = BTreeMap<String, toml::Table>;
+
 /// A suite.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +51,9 @@ pub struct Suite {
     /// Settings of all sections.
     #[serde(default)]
     pub settings: toml::Table,
+    /// Settings for single engines.
+    #[serde(default)]
+    pub for_engine: ForEngine,
     /// The sections.
     #[serde(rename = "section")]
     pub sections: Vec<SectionSpec>,
@@ -65,6 +72,8 @@ pub struct Short {
     /// Seconds of a timed benchmark.
     #[serde(default)]
     pub duration: f64,
+    /// Minutes for all of it, beyond which benchmarks are cut short.
+    pub budget: Option<f64>,
     /// Columns, if they are others.
     #[serde(default)]
     pub engines: Vec<String>,
@@ -85,6 +94,9 @@ pub struct SectionSpec {
     /// Settings of all its cells.
     #[serde(default)]
     pub settings: toml::Table,
+    /// Settings for single engines.
+    #[serde(default)]
+    pub for_engine: ForEngine,
     /// Whether memory and data shrink together with the entries and with the machine.
     #[serde(default)]
     pub scaled: bool,
@@ -106,6 +118,9 @@ pub struct GroupSpec {
     /// Settings of all its cells and of the preparation.
     #[serde(default)]
     pub settings: toml::Table,
+    /// Settings for single engines, of the preparation as well.
+    #[serde(default)]
+    pub for_engine: ForEngine,
     /// The whole group is repeated for every point.
     pub sweep: Option<Sweep>,
     /// What is measured, in order.
@@ -128,8 +143,8 @@ pub struct CellSpec {
     pub settings: toml::Table,
     /// The cell is repeated for every point, on the same database.
     pub sweep: Option<Sweep>,
-    /// Settings for single engines, by name.
-    pub for_engine: BTreeMap<String, toml::Table>,
+    /// Settings for single engines.
+    pub for_engine: ForEngine,
 }
 
 #[derive(Deserialize)]
@@ -151,7 +166,7 @@ struct FullCell {
     settings: toml::Table,
     sweep: Option<Sweep>,
     #[serde(default)]
-    for_engine: BTreeMap<String, toml::Table>,
+    for_engine: ForEngine,
 }
 
 impl From<CellForm> for CellSpec {

@@ -47,7 +47,9 @@ for benchmark in $benchmarks; do
     slow-*) sleep 600 & wait ;;
     junk-overwrite) echo "hello"; exit 0 ;;
     silent-overwrite) exit 0 ;;
-    short-fillrandom) more=',"truncated":true' ;;
+    short-fillrandom | shorter-fillrand*) more=',"truncated":true' ;;
+    single-fillrandom) [ -e "$db/again" ] || more=',"truncated":true'; touch "$db/again" ;;
+    single-fillrandbatch) exit 3 ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;
     esac
     echo "{\"series\":\"$benchmark\",\"second\":1,\"ops\":10,\"mean_us\":1}"

@@ -126,7 +126,7 @@ fn what_is_missing_is_explained() {
         "failed: exit status 3: InnoDB: Error 139, row size too large",
         "out of time: killed 30 s after its time limit of 60 s",
         "round 2: failed: killed by signal 9",
-        "cut short by the time limit in 3 of 3 rounds",
+        "cut short in 3 of 3 rounds",
         "not available: its library is in no package registry",
     ] {
         assert!(report.page.contains(words), "{words}");
