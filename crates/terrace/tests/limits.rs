@@ -199,6 +199,39 @@ fn sixteen_descriptors_are_enough() {
 }
 
 #[test]
+fn a_cursor_reads_on_in_files_that_merges_have_replaced() {
+    const ENTRIES: usize = 5_000;
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "a cursor and merges");
+    let dir = tempfile::tempdir().expect("a directory");
+    let settings = OptionSet { snappy: false, ..OptionSet::default() };
+    let db = Db::open(dir.path().join("db"), settings.options(PosixEnv::shared())).expect("open");
+    let fill = |value: u8| {
+        for n in 0..ENTRIES {
+            db.put(key(n), vec![value; 1000]).expect("a put");
+        }
+        db.compact_range(None, None).expect("merging everything");
+    };
+    fill(b'1');
+    let tables = || -> Vec<PathBuf> {
+        let files =
+            fs::read_dir(dir.path().join("db")).expect("the directory").map(|file| file.expect("a file").path());
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "ldb")).collect()
+    };
+    let held = tables();
+    let mut entries = db.iter().expect("a cursor");
+    assert_eq!(entries.next().expect("an entry").expect("the first").0, key(0).as_bytes());
+    fill(b'2');
+    fill(b'3');
+    // Closed meanwhile, as few descriptors may demand, they can be opened again.
+    assert!(held.iter().all(|table| table.exists()), "a cursor's tables are gone");
+    for n in 1..ENTRIES {
+        let (found, value) = entries.next().expect("an entry").expect("what the cursor began with");
+        assert_eq!((found, value), (key(n).into_bytes(), vec![b'1'; 1000]));
+    }
+    assert!(entries.next().is_none());
+}
+
+#[test]
 fn a_directory_without_write_permission_is_a_clear_error() {
     const TEST: &str = "a_directory_without_write_permission_is_a_clear_error";
     if let Some(path) = child(TEST) {
