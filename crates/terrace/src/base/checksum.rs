@@ -14,13 +14,20 @@ pub(crate) fn masked_pair(first: &[u8], second: &[u8]) -> u32 {
     mask(crc32c::crc32c_append(crc32c::crc32c(first), second))
 }
 
-/// A checksum of bytes that come one by one.
+/// A checksum of bytes that come piece by piece.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct RunningChecksum(u32);
+pub(crate) struct Checksum(u32);
 
-impl RunningChecksum {
-    pub(crate) fn add(&mut self, byte: u8) {
-        self.0 = crc32c::crc32c_append(self.0, &[byte]);
+impl Checksum {
+    /// The checksum of `data`.
+    #[inline]
+    pub(crate) fn of(data: &[u8]) -> Self {
+        Checksum(crc32c::crc32c(data))
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, data: &[u8]) {
+        self.0 = crc32c::crc32c_append(self.0, data);
     }
 
     /// The checksum so far, masked for storage.

@@ -28,6 +28,8 @@ pub(crate) struct OutputSettings {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) dir: PathBuf,
     pub(crate) numbers: Arc<FileNumbers>,
+    /// The number of the first table, where that is decided already.
+    pub(crate) first_number: Option<u64>,
     pub(crate) file_mode: u32,
     /// How fast the tables are written.
     pub(crate) limit: Option<Arc<WriteLimit>>,
@@ -35,8 +37,8 @@ pub(crate) struct OutputSettings {
 }
 
 impl OutputSettings {
-    fn start(&self) -> Result<Open> {
-        let number = self.numbers.take();
+    fn start(&mut self) -> Result<Open> {
+        let number = self.first_number.take().unwrap_or_else(|| self.numbers.take());
         let path = self.dir.join(filename::table(number));
         let file = self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
         let file = WriteLimit::over(self.limit.as_ref(), file);

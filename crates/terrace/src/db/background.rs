@@ -1,7 +1,8 @@
 //! Background work: flushing memtables, merging tables, removing files.
 //!
 //! # Invariants
-//! 1. Memtables are flushed one after another, oldest first.
+//! 1. Memtables become tables of the database one after another, oldest first, with file numbers in that order. The
+//!    next one may be written meanwhile; it is written anew, with another number, if the one ahead of it failed.
 //! 2. An edit is durable before its version is seen, and a file is removed only after an edit that drops it is
 //!    durable and the last view that needs it is gone.
 //! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is tried again when
@@ -30,6 +31,10 @@ use super::core::{DbCore, View};
 use super::events::Event;
 use super::state::{Immutable, State};
 
+/// Memtables that are made tables at the same time.
+const FLUSHES_AT_ONCE: usize = 2;
+/// Bytes of a table after which a flush asks the system to begin writing, so that little is left to wait for.
+const FLUSH_BYTES_PER_SYNC: u64 = 256 << 10;
 /// Entries between two looks at whether a flush should stop.
 const CANCEL_INTERVAL: usize = 512;
 /// A smaller memtable costs reads less than a table of its own would cost.
@@ -43,8 +48,10 @@ impl DbCore {
         if state.closing || self.options.read_only || state.error.is_some() {
             return;
         }
-        if !state.immutables.is_empty() && !state.flushing {
-            state.flushing = true;
+        // Two at once: one waits for the disk while the other computes. Beside a merge the cores are busy without.
+        let flushes = if state.compactions == 0 { self.options.background_threads.min(FLUSHES_AT_ONCE) } else { 1 };
+        while state.flushing < state.immutables.len().min(flushes) {
+            state.flushing += 1;
             let core = self.clone();
             self.env.schedule(Lane::Flush, Box::new(move || core.flush_job()));
         }
@@ -62,24 +69,38 @@ impl DbCore {
     }
 
     fn flush_job(self: Arc<Self>) {
-        loop {
-            let next = {
-                let mut state = self.state.lock();
-                let next = state.immutables.front().cloned().filter(|_| !state.closing);
-                state.flushing = next.is_some();
-                next
+        let mut has_spared = false;
+        while let Some((immutable, number)) = self.next_flush() {
+            let result = caught("flushing a memtable", || self.flush_one(&immutable, number));
+            let Err(failure) = result else {
+                self.purge();
+                continue;
             };
-            let Some(immutable) = next else { break };
-            let result = caught("flushing a memtable", || self.sparing(|| self.flush_one(&immutable)));
-            if let Err(failure) = result {
-                let mut state = self.state.lock();
-                state.flushing = false;
+            // Once more with another number if it ran out of descriptors that tables can spare.
+            let goes_on = !has_spared && failure.error.is_out_of_descriptors() && self.tables.spare_descriptors();
+            has_spared = true;
+            let mut state = self.state.lock();
+            state.give_flush_back(&immutable);
+            if !goes_on {
+                state.flushing -= 1;
                 self.background_failure(&mut state, failure);
                 break;
             }
-            self.purge();
+            self.changed.notify_all();
         }
         self.changed.notify_all();
+    }
+
+    /// The next memtable to flush, and the number of its table. If there is none, the job has ended.
+    fn next_flush(&self) -> Option<(Arc<Immutable>, u64)> {
+        let mut state = self.state.lock();
+        // After a failure only who asks has it tried again: see `retry`.
+        let stops = state.closing || state.error.is_some();
+        let next = if stops { None } else { state.take_flush() };
+        if next.is_none() {
+            state.flushing -= 1;
+        }
+        next.map(|immutable| (immutable, self.numbers.take()))
     }
 
     /// Has the memtable of a database that is only read flushed, so that reads find one sorted run less.
@@ -115,14 +136,20 @@ impl DbCore {
         Ok(())
     }
 
-    fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>) -> Result<()> {
+    /// Makes a memtable a table with this number and installs it, once those ahead of it have been.
+    fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>, number: u64) -> Result<()> {
         let start = self.env.now_micros();
         self.versions.lock().prepare()?;
-        let outputs = self.write_memtable(&immutable.memtable)?;
+        let outputs = self.write_memtable(&immutable.memtable, number)?;
         let output = outputs.into_iter().next();
         if output.is_none() {
             // The edit names the next log, which must not be lost then. A table's writer has synced the directory.
             self.env.sync_dir(&self.dir)?;
+        }
+        if !self.await_turn(immutable) {
+            output.iter().for_each(|output| self.output_settings(0).remove(output.file.number));
+            self.state.lock().give_flush_back(immutable);
+            return Ok(());
         }
         let mut versions = self.versions.lock();
         let (level, reservation, log_number) = self.place_flush(versions.current(), output.as_ref());
@@ -144,7 +171,9 @@ impl DbCore {
             let version = installed?;
             learn(&version, output.as_slice());
             state.immutables.pop_front();
-            state.flush_speed.record(immutable.memtable.memory_usage() as u64, micros);
+            // Those beside it get as much done.
+            let bytes = immutable.memtable.memory_usage() * state.flushing.max(1);
+            state.flush_speed.record(bytes as u64, micros);
             replaced = self.swap_view(&mut state, |view| View {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables[..view.immutables.len() - 1].to_vec(),
@@ -177,14 +206,31 @@ impl DbCore {
         Ok(())
     }
 
+    /// Waits until every memtable ahead of this one has become a table. False if one of them could not.
+    fn await_turn(&self, immutable: &Arc<Immutable>) -> bool {
+        let mut state = self.state.lock();
+        while !immutable.progress.is_spoiled() {
+            if state.immutables.front().is_some_and(|front| Arc::ptr_eq(front, immutable)) {
+                return true;
+            }
+            self.changed.wait(&mut state);
+        }
+        false
+    }
+
     /// Writes a memtable as one table of level 0, without what no reader can see any more.
-    fn write_memtable(&self, memtable: &Arc<MemTable>) -> Result<Vec<Output>> {
+    fn write_memtable(&self, memtable: &Arc<MemTable>, number: u64) -> Result<Vec<Output>> {
         let (mut snapshots, _) = self.snapshots.all(|| self.visible_sequence());
         if sabotaged("snapshots-in-flushes") {
             snapshots.clear();
         }
         let mut rules = DropRules::new(self.order.keys.clone(), snapshots);
-        let mut writer = OutputWriter::new(self.output_settings(0), 0);
+        let mut settings = self.output_settings(0);
+        settings.first_number = Some(number);
+        if settings.table.bytes_per_sync == 0 {
+            settings.table.bytes_per_sync = FLUSH_BYTES_PER_SYNC;
+        }
+        let mut writer = OutputWriter::new(settings, 0);
         // A small one is finished even when the database closes: an application that opens, writes a little and
         // closes, again and again, must not pile up logs.
         let cancellable = memtable.memory_usage() > CANCELLABLE_BYTES;
@@ -247,7 +293,7 @@ impl DbCore {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.options.background_threads.min(cores);
         let state = self.state.lock();
-        let reserved = if plan.reason == Reason::Manual { usize::from(state.flushing) } else { 1 };
+        let reserved = if plan.reason == Reason::Manual { state.flushing } else { 1 };
         threads.saturating_sub(reserved + state.compactions.max(1))
     }
 

@@ -27,7 +27,7 @@ use crate::write::throttle::Backlog;
 
 use super::core::{DbCore, View};
 use super::options::{Options, WriteOptions};
-use super::state::{Immutable, State};
+use super::state::{FlushProgress, Immutable, State};
 
 /// What the commit lock guards.
 pub(super) struct Commit {
@@ -234,6 +234,7 @@ impl DbCore {
             logs: vec![std::mem::replace(&mut commit.log_number, number)],
             last_sequence: commit.last_sequence,
             log: Mutex::new(Some(old_log)),
+            progress: FlushProgress::default(),
         };
         let mut state = self.state.lock();
         state.immutables.push_back(Arc::new(immutable));

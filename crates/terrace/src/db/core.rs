@@ -209,6 +209,7 @@ pub(super) fn output_settings(
         env: options.env.clone(),
         dir: dir.to_owned(),
         numbers: numbers.clone(),
+        first_number: None,
         file_mode: options.file_mode,
         limit: None,
         table: table_settings(options, order.keys.clone(), level),

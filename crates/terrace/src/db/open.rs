@@ -41,7 +41,7 @@ use super::info_log;
 use super::options::{Options, RecoveryMode};
 use super::recovery::{Recovered, RecoveredMemtable, Replay};
 use super::snapshot::SnapshotList;
-use super::state::{Immutable, State};
+use super::state::{FlushProgress, Immutable, State};
 use super::statistics::Counters;
 
 /// Logs that an open leaves to the background; more of them, which only a series of kills leaves, are flushed first.
@@ -340,7 +340,13 @@ impl DbCore {
         state.damaged_logs = recovered.damage.iter().filter(|damage| damage.keep).map(|damage| damage.log).collect();
         let immutable = |memtable: &MemTableWriter, logs, last_sequence| {
             let memtable = memtable.table().clone();
-            Arc::new(Immutable { memtable, logs, last_sequence, log: Mutex::new(None) })
+            Arc::new(Immutable {
+                memtable,
+                logs,
+                last_sequence,
+                log: Mutex::new(None),
+                progress: FlushProgress::default(),
+            })
         };
         for RecoveredMemtable { writer, logs, last_sequence } in recovered.memtables {
             state.immutables.push_back(immutable(&writer, logs, last_sequence));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -19,6 +20,23 @@ pub(super) struct Immutable {
     pub(super) last_sequence: SequenceNumber,
     /// Kept open for syncs and for the trim of a clean close.
     pub(super) log: Mutex<Option<LogWriter>>,
+    /// Guarded by the state lock.
+    pub(super) progress: FlushProgress,
+}
+
+/// What is being done about an immutable memtable.
+#[derive(Default)]
+pub(super) struct FlushProgress {
+    /// Whether a job has taken it.
+    taken: AtomicBool,
+    /// Whether the job has to begin anew, because one ahead of it has failed: that one will get a later file number.
+    spoiled: AtomicBool,
+}
+
+impl FlushProgress {
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.spoiled.load(Ordering::Relaxed)
+    }
 }
 
 impl Immutable {
@@ -45,7 +63,8 @@ pub(super) struct State {
     pub(super) log_number: u64,
     /// Logs in which recovery met damage with something valid behind it: kept under `lost/` when they are replaced.
     pub(super) damaged_logs: BTreeSet<u64>,
-    pub(super) flushing: bool,
+    /// Flush jobs, running and scheduled.
+    pub(super) flushing: usize,
     /// Whether there have been reads and no full memtable lately.
     pub(super) is_quiet: bool,
     pub(super) compactions: usize,
@@ -67,7 +86,31 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn is_idle(&self) -> bool {
-        !self.flushing && self.compactions == 0 && !self.purging && !self.settling
+        self.flushing == 0 && self.compactions == 0 && !self.purging && !self.settling
+    }
+
+    /// Takes the first memtable that is due for a flush. None if those ahead of it may have to be flushed once more: the
+    /// numbers of tables ascend with their age.
+    pub(super) fn take_flush(&mut self) -> Option<Arc<Immutable>> {
+        for immutable in &self.immutables {
+            if immutable.progress.is_spoiled() {
+                return None;
+            }
+            if !immutable.progress.taken.swap(true, Ordering::Relaxed) {
+                return Some(immutable.clone());
+            }
+        }
+        None
+    }
+
+    /// Gives a memtable back that was not flushed. What is being made of those behind it is worth nothing then.
+    pub(super) fn give_flush_back(&mut self, immutable: &Arc<Immutable>) {
+        let behind = self.immutables.iter().skip_while(|other| !Arc::ptr_eq(other, immutable)).skip(1);
+        for other in behind.filter(|other| other.progress.taken.load(Ordering::Relaxed)) {
+            other.progress.spoiled.store(true, Ordering::Relaxed);
+        }
+        immutable.progress.spoiled.store(false, Ordering::Relaxed);
+        immutable.progress.taken.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn reserve(&mut self, make: impl FnOnce(u64) -> Reservation) -> u64 {
@@ -98,5 +141,36 @@ impl Speed {
     /// The speed, or a guess that is low for any disk in use while nothing was measured.
     pub(super) fn get(self) -> f64 {
         if self.bytes_per_second == 0.0 { 50e6 } else { self.bytes_per_second }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::internal_key::InternalOrder;
+
+    #[test]
+    fn what_follows_a_failed_flush_begins_anew() {
+        let immutable = |log| {
+            let (_, memtable) = MemTable::new(InternalOrder::default(), 0);
+            let (log_writer, progress) = (Mutex::new(None), FlushProgress::default());
+            Arc::new(Immutable { memtable, logs: vec![log], last_sequence: log, log: log_writer, progress })
+        };
+        let mut state = State { immutables: (1..4).map(immutable).collect(), ..State::default() };
+        let log = |taken: Option<Arc<Immutable>>| taken.map(|immutable| immutable.first_log());
+        let (first, second) = (state.take_flush().unwrap(), state.take_flush().unwrap());
+        assert_eq!((first.first_log(), second.first_log()), (1, 2));
+        state.give_flush_back(&first);
+        assert!(second.progress.is_spoiled() && !first.progress.is_spoiled());
+        // The third would have a smaller number than the second's next table.
+        assert_eq!((log(state.take_flush()), log(state.take_flush())), (Some(1), None));
+        state.give_flush_back(&second);
+        assert_eq!(
+            (log(state.take_flush()), log(state.take_flush()), log(state.take_flush())),
+            (Some(2), Some(3), None)
+        );
+        // A failure says nothing of those ahead.
+        state.give_flush_back(&state.immutables[2].clone());
+        assert!(!first.progress.is_spoiled() && !second.progress.is_spoiled());
     }
 }

@@ -7,17 +7,18 @@
 //! One thread owns the cursor and stores. Any one other thread may prepare at the same time.
 //!
 //! # Invariants
-//! 1. Below `ready` the file has been written with zeros: blocks exist or are reserved. Only [`LogRegion::prepare`]
-//!    raises it; it falls, to nothing, before the file is shortened. (The engine's lock keeps others from shortening
-//!    it.)
-//! 2. Stores lie below `ready`, and only the cursor makes them, of which a region has one.
+//! 1. Below `ready` the file has been written: blocks exist or are reserved. Only [`LogRegion::prepare`], with zeros, and
+//!    [`LogCursor::write`], with a record, raise it, never both at once; it falls, to nothing, before the file is
+//!    shortened. (The engine's lock keeps others from shortening it.)
+//! 2. Stores lie below `ready`, and only the cursor makes them, of which a region has one. Behind `ready` there are
+//!    zeros only.
 //! 3. No reference to the mapping is ever formed: the file is shared with the rest of the world. Bytes go in through
 //!    a raw pointer and are not read back.
 //! 4. The first eight bytes of what is appended, which hold a record's whole header, are stored last, by one
 //!    instruction. A process that dies at any point leaves zeros there, or the whole record.
 #![allow(unsafe_code)]
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::FileSyncer;
-use super::posix_file::SyncedFile;
+use super::posix_file::{self, SyncedFile};
 use crate::base::error::{Error, Result};
 
 /// What is stored last: a fragment's header and the first byte of its payload.
@@ -50,11 +51,19 @@ pub(super) enum Use {
 const SMALL_PIECE: usize = 4 << 10;
 const LARGE_PIECE: usize = 64 << 10;
 
+/// No page is larger.
+const LARGEST_PAGE: usize = 64 << 10;
+
+/// By how much the file grows, without being prepared, for records that are written: a multiple of the log's block size.
+const WRITTEN_STEP: usize = 1 << 20;
+
 /// A shared, writable mapping of the first `length` bytes a file has or may come to have.
 pub(super) struct LogRegion {
     base: NonNull<u8>,
     length: usize,
     ready: AtomicUsize,
+    /// The length of the file. Only who prepares changes it.
+    extent: AtomicUsize,
     pub(super) file: Arc<SyncedFile>,
 }
 
@@ -86,14 +95,15 @@ impl LogRegion {
         if end > self.length {
             return Err(Error::io_message(format!("{}: mapping exhausted", self.file.path.display())));
         }
-        // First the length, in one step: a LevelDB that goes on with the log of a killed process appends at its end,
-        // which must be the end of a block then, and not wherever the zeros had come to.
-        let file = &self.file.file;
-        file.set_len(end as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+        self.lengthen(end).map_err(|e| Error::io("prepare", &self.file.path, e))?;
         let piece = if expected_use == Use::Unsynced { LARGE_PIECE } else { SMALL_PIECE };
-        for at in (start..end).step_by(piece) {
-            let zeros = &[0; LARGE_PIECE][..piece.min(end - at)];
-            file.write_all_at(zeros, at as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+        let mut at = start;
+        while at < end {
+            // The first piece may begin anywhere; the others are whole.
+            let next = (at + 1).next_multiple_of(piece).min(end);
+            let zeros = &[0; LARGE_PIECE][..next - at];
+            self.file.file.write_all_at(zeros, at as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+            at = next;
         }
         if expected_use == Use::Synced {
             self.file.sync()?;
@@ -104,12 +114,25 @@ impl LogRegion {
         Ok(())
     }
 
+    /// Makes the file at least `end` bytes long. This comes before anything is written, and in one step: a LevelDB that
+    /// goes on with the log of a killed process appends at its end, which must be the end of a block then, and not
+    /// wherever the zeros had come to.
+    fn lengthen(&self, end: usize) -> io::Result<()> {
+        if end > self.extent.load(Ordering::Relaxed) {
+            self.file.file.set_len(end as u64)?;
+            self.extent.store(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Makes pages present and writable. A fault that would kill a storing process is an error here.
     fn populate(&self, start: usize, end: usize) -> io::Result<()> {
         if start >= end {
             return Ok(());
         }
         debug_assert!(end <= self.length);
+        // Pages begin at multiples of their size.
+        let start = start - start % LARGEST_PAGE;
         // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a shared mapping are
         // the file's, so populating them changes nothing that anybody sees.
         let done = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxPopulateWrite) };
@@ -136,7 +159,7 @@ impl LogCursor {
             mmap(ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file.file, 0)?
         };
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let region = LogRegion { base, length, ready: AtomicUsize::new(0), file };
+        let region = LogRegion { base, length, ready: AtomicUsize::new(0), extent: AtomicUsize::new(0), file };
         Ok(LogCursor { region: Arc::new(region), position: 0 })
     }
 
@@ -170,19 +193,54 @@ impl LogCursor {
                 (head, &[][..])
             }
         };
+        let place = self.place();
         // SAFETY: the range from `position` to `end_with(data)` is inside the mapping and backed by the file
         // (invariant 1 and the test above; `&mut self` keeps `retire` away). Nobody else stores (invariant 2).
         // `data` cannot overlap a mapping to which no reference exists.
         unsafe {
-            let place = self.region.base.as_ptr().add(self.position);
             ptr::copy_nonoverlapping(tail.as_ptr(), place.add(COMMIT_SIZE), tail.len());
-            // A process dies between two of its instructions: their order is what counts, not the processor's.
-            compiler_fence(Ordering::SeqCst);
-            place.cast::<u64>().write_unaligned(u64::from_ne_bytes(head));
-            compiler_fence(Ordering::SeqCst);
+            commit(place, head);
         }
         self.position += data.len();
         true
+    }
+
+    /// Appends all of `parts`, `length` bytes and more than a header, so that they appear as a whole: by system calls
+    /// but for the header. Space that is not prepared need not be: what is written prepares it. `false`, and nothing
+    /// there, if the mapping ends before that. On an error the caller has to [`retire`](Self::retire) the cursor, because
+    /// the file may hold parts of the record then.
+    ///
+    /// Nobody may be preparing.
+    pub(super) fn write(&mut self, mut parts: &mut [IoSlice<'_>], length: usize) -> io::Result<bool> {
+        let region = &self.region;
+        let end = self.position.saturating_add(length);
+        // What stands behind the file's end would stand in no prepared page.
+        let extent = end.saturating_add(WRITTEN_STEP) / WRITTEN_STEP * WRITTEN_STEP;
+        if length <= COMMIT_SIZE || end > region.length {
+            return Ok(false);
+        }
+        if end > region.extent.load(Ordering::Relaxed) {
+            region.lengthen(extent)?;
+        }
+        let mut head = [0; COMMIT_SIZE];
+        let bytes = parts.iter().flat_map(|part| part.iter());
+        head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        IoSlice::advance_slices(&mut parts, COMMIT_SIZE);
+        posix_file::write_parts_at(&region.file.file, parts, (self.position + COMMIT_SIZE) as u64)?;
+        // Blocks exist now for every page that has a byte up to `end`: those of the record but for its first eight
+        // bytes have been written, and the page of these holds bytes of the record or of the one before it.
+        region.ready.fetch_max(end, Ordering::Release);
+        // SAFETY: `position` and the eight bytes from there on are below `ready`; nobody else stores (invariant 2).
+        unsafe { commit(self.place(), head) };
+        self.position = end;
+        Ok(true)
+    }
+
+    /// The address of the next record.
+    #[inline]
+    fn place(&self) -> *mut u8 {
+        // The position is inside the mapping or at its end.
+        self.region.base.as_ptr().wrapping_add(self.position)
     }
 
     /// Cuts the file to what was appended and accepts nothing more. Nobody may be preparing.
@@ -191,4 +249,17 @@ impl LogCursor {
         let file = &self.region.file;
         file.file.set_len(self.position as u64).map_err(|e| Error::io("truncate", &file.path, e))
     }
+}
+
+/// Stores the first bytes of a record at `place`, after everything that has been stored before.
+///
+/// # Safety
+/// The eight bytes at `place` lie in a mapping, below `ready`, and nobody else stores there.
+#[inline]
+unsafe fn commit(place: *mut u8, head: [u8; COMMIT_SIZE]) {
+    // A process dies between two of its instructions: their order is what counts, not the processor's.
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: the caller's word.
+    unsafe { place.cast::<u64>().write_unaligned(u64::from_ne_bytes(head)) };
+    compiler_fence(Ordering::SeqCst);
 }

@@ -4,6 +4,9 @@
 //! the file. That is the kernel's memory just as well: it survives the process. The file is prepared ahead, in
 //! windows of zeros, by the pool.
 //!
+//! A record that comes in parts is large. It goes to the file by one `write` for all parts, except for its header, which is
+//! stored last: there a copy and a page of zeros cost more than the call.
+//!
 //! One thread appends; syncers work beside it on any thread.
 //!
 //! # Invariants
@@ -19,8 +22,8 @@
 //! allocating blocks or committing the file system's journal. So preparing looks whether a sync came since the last
 //! window.
 
+use std::io::IoSlice;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +31,7 @@ use parking_lot::Mutex;
 
 use super::fork::generation;
 use super::log_region::{LogCursor, LogRegion, Use};
-use super::posix_file::SyncedFile;
+use super::posix_file::{self, SyncedFile};
 use super::{FileSyncer, Lane, WritableFile, pool, system_call};
 use crate::base::error::{Error, Result};
 
@@ -65,6 +68,7 @@ struct Shared {
 impl Shared {
     /// Where a window ends that begins at `ready`.
     fn window_end(&self, ready: usize) -> usize {
+        let ready = ready.next_multiple_of(FIRST_WINDOW);
         (ready + WINDOW).min(self.expected.max(ready + FIRST_WINDOW))
     }
 
@@ -149,15 +153,36 @@ impl MappedLog {
             if self.make_ready(self.cursor.end_with(data)) && self.cursor.append(data) {
                 return Ok(());
             }
-            self.close_preparation();
-            self.cursor.retire()?;
-            self.plain = Some(self.cursor.position() as u64);
+            self.give_up_mapping()?;
         }
+        self.append_plainly(&mut [IoSlice::new(data)], data.len())
+    }
+
+    /// From here on the log is written.
+    fn give_up_mapping(&mut self) -> Result<()> {
+        self.close_preparation();
+        self.cursor.retire()?;
+        self.plain = Some(self.cursor.position() as u64);
+        Ok(())
+    }
+
+    fn append_plainly(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> Result<()> {
         let SyncedFile { file, path, .. } = &*self.shared.region.file;
         let offset = self.plain.get_or_insert(0);
-        file.write_all_at(data, *offset).map_err(|e| Error::io("write", path, e))?;
-        *offset += data.len() as u64;
+        posix_file::write_parts_at(file, parts, *offset).map_err(|e| Error::io("write", path, e))?;
+        *offset += length as u64;
         Ok(())
+    }
+
+    /// Appends through the system, into space that nobody has prepared. `false`, and nothing done, where that is not
+    /// possible.
+    fn append_written(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> bool {
+        let closed = self.shared.preparation.lock();
+        let written = self.cursor.write(parts, length).unwrap_or(false);
+        drop(closed);
+        // Nothing is prepared behind it; a small record that follows sees to that.
+        self.low_water = usize::MAX;
+        written
     }
 
     /// Waits until the file is prepared up to `end`, or prepares it here and now.
@@ -198,6 +223,18 @@ impl WritableFile for MappedLog {
             self.look_ahead();
         }
         Ok(())
+    }
+
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        let length = parts.iter().map(|part| part.len()).sum();
+        if self.plain.is_none() {
+            let mut copies = parts.to_vec();
+            if self.append_written(&mut copies, length) {
+                return Ok(());
+            }
+            self.give_up_mapping()?;
+        }
+        self.append_plainly(parts, length)
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -276,7 +313,12 @@ mod tests {
             for step in 0..xorshift(&mut random) % 200 {
                 let size = xorshift(&mut random) as usize % sizes;
                 let record: Vec<u8> = (0..size).map(|_| xorshift(&mut random) as u8).collect();
-                log.append(&record).unwrap();
+                if xorshift(&mut random).is_multiple_of(3) {
+                    let pieces = record.chunks(xorshift(&mut random) as usize % 5000 + 3);
+                    log.append_parts(&mut pieces.map(IoSlice::new).collect::<Vec<_>>()).unwrap();
+                } else {
+                    log.append(&record).unwrap();
+                }
                 appended.extend_from_slice(&record);
                 if step % 50 == 7 {
                     log.sync().unwrap();
@@ -293,6 +335,30 @@ mod tests {
             assert!(fs::read(&path).unwrap() == appended, "round {round}");
             fs::remove_file(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn a_written_record_needs_no_preparation_and_leaves_whole_blocks() {
+        let Some(dir) = place() else { return };
+        let path = dir.path().join("log");
+        let mut log = create(&path, 8 << 20);
+        let record: Vec<u8> = (0..100_003_u32).map(|at| at as u8 | 1).collect();
+        let mut expected = Vec::new();
+        for number in 1..=20 {
+            let (head, tail) = record.split_at(number);
+            log.append_parts(&mut [IoSlice::new(head), IoSlice::new(&[]), IoSlice::new(tail)]).unwrap();
+            assert_eq!(log.shared.region.ready(), number * record.len(), "prepared for nothing");
+            expected.extend_from_slice(&record);
+        }
+        assert!(log.plain.is_none());
+        // What a killed process leaves: zeros up to the end of a block.
+        let left = fs::read(&path).unwrap();
+        assert!(left.starts_with(&expected) && left[expected.len()..].iter().all(|&byte| byte == 0));
+        assert_eq!(left.len() % (32 << 10), 0);
+        log.append(b"small ones go on").unwrap();
+        expected.extend_from_slice(b"small ones go on");
+        Box::new(log).close().unwrap();
+        assert!(fs::read(&path).unwrap() == expected);
     }
 
     #[test]
@@ -376,6 +442,14 @@ mod tests {
         assert!(error.is_out_of_space(), "{error}");
         assert!(appended.len() >= 500_000, "only {} bytes found room", appended.len());
         assert!(fs::read(&path).unwrap().starts_with(&appended));
+        log.close().unwrap();
+        // The same for records that are written.
+        fs::remove_file(&path).unwrap();
+        let mut log = env.create_log(&path, CreateOptions::default(), 4 << 20).unwrap();
+        let record = [9; 50_000];
+        let written = (0..100).take_while(|_| log.append_parts(&mut [IoSlice::new(&record)]).is_ok()).count();
+        assert!((9..=12).contains(&written), "{written} records");
+        assert!(fs::read(&path).unwrap()[..written * record.len()].iter().all(|&byte| byte == 9));
         log.close().unwrap();
         // No room for a first window: created all the same, and the first append fails or not by itself.
         fs::write(small.0.join("ballast"), vec![1; 8 << 10]).unwrap_or_default();

@@ -18,6 +18,7 @@ mod posix_file;
 mod shared_file;
 mod system_call;
 
+use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,14 @@ pub trait FileSyncer: Send + Sync {
 pub trait WritableFile: Send {
     /// Appends `data`. On an error an unknown prefix of it may have been written.
     fn append(&mut self, data: &[u8]) -> Result<()>;
+
+    /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all would. Called with
+    /// much data, which an implementation can spare a copy. What becomes of the slices themselves is left open.
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        let mut data = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        parts.iter().for_each(|part| data.extend_from_slice(part));
+        self.append(&data)
+    }
 
     /// Makes every appended byte durable.
     fn sync(&mut self) -> Result<()>;

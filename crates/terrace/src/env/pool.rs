@@ -4,8 +4,8 @@
 //!
 //! # Invariants
 //! 1. A flush is taken before any other job that waits.
-//! 2. At most `limit` jobs of the compaction lane run at once. If all threads are busy with them when a flush
-//!    arrives, one thread beyond `limit` is started for it, so no flush waits for a long compaction.
+//! 2. At most `limit` jobs of the compaction lane run at once. If all threads are busy when a flush arrives, one thread
+//!    beyond `limit` is started for it, so no flush waits for a long compaction.
 //! 3. Threads start when first needed and are detached: they never keep a process alive, and they are reused for
 //!    ever.
 //! 4. A panic in a job ends that job only.
@@ -50,19 +50,17 @@ struct State {
     limit: usize,
     threads: usize,
     idle: usize,
-    running_flushes: usize,
     running_others: usize,
 }
 
 impl State {
     fn may_start_thread(&self) -> bool {
-        let extra_for_flush = self.threads == self.limit && self.running_flushes == 0 && !self.flushes.is_empty();
+        let extra_for_flush = self.threads == self.limit && !self.flushes.is_empty();
         self.threads < self.limit || extra_for_flush
     }
 
     fn take(&mut self) -> Option<(Lane, Job)> {
         if let Some(job) = self.flushes.pop_front() {
-            self.running_flushes += 1;
             return Some((Lane::Flush, job));
         }
         if self.running_others >= self.limit {
@@ -84,7 +82,6 @@ impl Pool {
                 limit,
                 threads: 0,
                 idle: 0,
-                running_flushes: 0,
                 running_others: 0,
             }),
             work: Condvar::new(),
@@ -136,9 +133,8 @@ impl Pool {
             let _ = catch_unwind(AssertUnwindSafe(job));
             state = self.state.lock();
             state.idle += 1;
-            match lane {
-                Lane::Flush => state.running_flushes -= 1,
-                Lane::Compaction => state.running_others -= 1,
+            if lane == Lane::Compaction {
+                state.running_others -= 1;
             }
         }
     }

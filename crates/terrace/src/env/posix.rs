@@ -167,6 +167,7 @@ fn here_if_empty(dir: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -208,6 +209,20 @@ mod tests {
             file.will_need(100, 100);
         }
         assert_eq!(env.file_size(&path).unwrap(), 12);
+    }
+
+    #[test]
+    fn any_number_of_parts_is_one_append() {
+        let dir = tempfile::tempdir().unwrap();
+        let env = PosixEnv::shared();
+        let path = dir.path().join("000001.ldb");
+        let mut file = env.create(&path, CreateOptions::default()).unwrap();
+        let bytes: Vec<u8> = (0..30_000_u32).map(|at| (at / 7) as u8).collect();
+        file.append_parts(&mut bytes.chunks(7).map(IoSlice::new).collect::<Vec<_>>()).unwrap();
+        file.append_parts(&mut []).unwrap();
+        file.append_parts(&mut [IoSlice::new(&[]), IoSlice::new(b"end"), IoSlice::new(&[])]).unwrap();
+        file.close().unwrap();
+        assert!(fs::read(&path).unwrap() == [&bytes[..], b"end"].concat());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!    calls it clean.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -55,6 +55,36 @@ pub(super) fn create(path: &Path, options: CreateOptions) -> Result<File> {
         how.create(true).truncate(true);
     }
     open_regular(&mut how, "create", path)
+}
+
+/// What the system takes in one call.
+const MOST_PARTS: usize = 1024;
+
+/// Writes all of `parts` with as many calls of `write` as it takes; each answers how much it has written.
+pub(super) fn write_all_parts(
+    mut parts: &mut [IoSlice<'_>],
+    mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+) -> io::Result<()> {
+    // Empty parts at the front go, so that nothing written means that the system takes nothing.
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match write(&parts[..parts.len().min(MOST_PARTS)]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut parts, written),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `parts`, one behind the other, from `offset` on.
+pub(super) fn write_parts_at(file: &File, parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+    write_all_parts(parts, |parts| {
+        let written = rustix::io::pwritev(file, parts, offset)?;
+        offset += written as u64;
+        Ok(written)
+    })
 }
 
 /// A file read by `pread`.
@@ -136,6 +166,11 @@ impl WritableFile for PosixWritableFile {
     fn append(&mut self, data: &[u8]) -> Result<()> {
         // Handles short writes and EINTR.
         (&self.shared.file).write_all(data).map_err(|e| Error::io("write", &self.shared.path, e))
+    }
+
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        let SyncedFile { file, path, .. } = &*self.shared;
+        write_all_parts(parts, |parts| { file }.write_vectored(parts)).map_err(|e| Error::io("write", path, e))
     }
 
     fn sync(&mut self) -> Result<()> {

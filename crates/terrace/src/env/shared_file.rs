@@ -1,5 +1,6 @@
 //! Gives every file a syncer: one that cannot sync beside its appends is shared under a lock.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -40,6 +41,10 @@ struct Handle(Arc<Shared>);
 impl WritableFile for Handle {
     fn append(&mut self, data: &[u8]) -> Result<()> {
         self.0.with(|file| file.append(data))
+    }
+
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        self.0.with(|file| file.append_parts(parts))
     }
 
     fn sync(&mut self) -> Result<()> {

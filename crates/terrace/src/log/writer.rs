@@ -11,14 +11,20 @@
 //! 2. After an append or sync failed, every later append fails with the same error: what the file holds behind the
 //!    last good record is unknown, and a record behind it might never be read.
 
+use std::io::IoSlice;
+
 use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
-use crate::base::checksum;
+use crate::base::checksum::Checksum;
 use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
 use crate::env::WritableFile;
 
 /// What the scratch buffer may keep after a huge record.
 const SCRATCH_KEPT: usize = 1 << 20;
+
+/// A record of as many bytes is not collected in the buffer, but handed to the file piece by piece: what makes the
+/// system's work for it costs less than another copy.
+const UNCOPIED: usize = 32 << 10;
 
 /// Writes one log file.
 pub(crate) struct LogWriter {
@@ -44,8 +50,13 @@ impl LogWriter {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
+        let position = (self.offset % BLOCK_SIZE as u64) as usize;
+        let length = parts.iter().map(|part| part.len()).sum();
+        if length >= UNCOPIED && BLOCK_SIZE - position >= HEADER_SIZE {
+            return self.add_uncopied(position, length, parts);
+        }
         self.scratch.clear();
-        encode(&mut self.scratch, (self.offset % BLOCK_SIZE as u64) as usize, parts);
+        encode(&mut self.scratch, position, length, parts);
         if let Err(error) = self.file.append(&self.scratch) {
             return Err(self.fail(error));
         }
@@ -53,6 +64,31 @@ impl LogWriter {
         if self.scratch.capacity() > SCRATCH_KEPT {
             self.scratch = Vec::new();
         }
+        Ok(())
+    }
+
+    /// Appends one record from where its parts are. It begins `position` bytes into a block, where a header finds room.
+    fn add_uncopied(&mut self, position: usize, length: usize, parts: &[&[u8]]) -> Result<()> {
+        let mut headers = Vec::with_capacity(length / (BLOCK_SIZE - HEADER_SIZE) + 2);
+        let mut payload = Parts::new(parts);
+        let mut fragments = Fragments::new(position, length);
+        for (kind, length) in &mut fragments {
+            let mut crc = Checksum::of(&[kind]);
+            payload.take(length, |piece| crc.add(piece));
+            headers.push(header(crc, kind, length));
+        }
+        let filler = &[0; HEADER_SIZE][..fragments.filler()];
+        let mut slices = Vec::with_capacity(2 * headers.len() + parts.len() + 1);
+        let mut payload = Parts::new(parts);
+        for (header, (_, length)) in headers.iter().zip(Fragments::new(position, length)) {
+            slices.push(IoSlice::new(header));
+            payload.take(length, |piece| slices.push(IoSlice::new(piece)));
+        }
+        slices.push(IoSlice::new(filler));
+        if let Err(error) = self.file.append_parts(&mut slices) {
+            return Err(self.fail(error));
+        }
+        self.offset += (headers.len() * HEADER_SIZE + length + filler.len()) as u64;
         Ok(())
     }
 
@@ -80,45 +116,75 @@ impl LogWriter {
     }
 }
 
-/// Appends to `dst` the fragments of the record that consists of `parts` and begins `position` bytes into a block.
-fn encode(dst: &mut Vec<u8>, mut position: usize, parts: &[&[u8]]) {
+/// Appends to `dst` the fragments of the record that consists of `parts`, `length` bytes together, and begins
+/// `position` bytes into a block.
+fn encode(dst: &mut Vec<u8>, mut position: usize, length: usize, parts: &[&[u8]]) {
     if BLOCK_SIZE - position < HEADER_SIZE {
         dst.resize(dst.len() + BLOCK_SIZE - position, 0);
         position = 0;
     }
-    let mut left: usize = parts.iter().map(|part| part.len()).sum();
-    let mut parts = Parts { rest: parts, used: 0 };
-    let mut first = true;
-    loop {
-        let length = left.min(BLOCK_SIZE - position - HEADER_SIZE);
-        left -= length;
-        let kind = match (first, left == 0) {
+    let mut parts = Parts::new(parts);
+    let mut fragments = Fragments::new(position, length);
+    for (kind, length) in &mut fragments {
+        let start = dst.len();
+        dst.extend_from_slice(&[0, 0, 0, 0, 0, 0, kind]);
+        parts.take(length, |piece| dst.extend_from_slice(piece));
+        let header = header(Checksum::of(&dst[start + HEADER_SIZE - 1..]), kind, length);
+        dst[start..start + HEADER_SIZE].copy_from_slice(&header);
+    }
+    dst.resize(dst.len() + fragments.filler(), 0);
+}
+
+fn header(crc: Checksum, kind: u8, length: usize) -> [u8; HEADER_SIZE] {
+    let ([a, b, c, d], [e, f]) = (crc.masked().to_le_bytes(), (length as u16).to_le_bytes());
+    [a, b, c, d, e, f, kind]
+}
+
+/// The kinds and payload lengths of a record's fragments.
+struct Fragments {
+    /// Where in its block the next fragment begins, or what came last ended.
+    position: usize,
+    left: usize,
+    is_first: bool,
+    is_done: bool,
+}
+
+impl Fragments {
+    /// Of a record of `length` bytes that begins `position` bytes into a block, where a header finds room.
+    fn new(position: usize, length: usize) -> Self {
+        Fragments { position, left: length, is_first: true, is_done: false }
+    }
+
+    /// The zeros behind the last fragment, once that has come: where no header finds room in a block.
+    fn filler(&self) -> usize {
+        let unused = BLOCK_SIZE - self.position;
+        if unused < HEADER_SIZE { unused } else { 0 }
+    }
+}
+
+impl Iterator for Fragments {
+    type Item = (u8, usize);
+
+    fn next(&mut self) -> Option<(u8, usize)> {
+        if self.is_done {
+            return None;
+        }
+        if !self.is_first {
+            // The fragment before filled its block.
+            self.position = 0;
+        }
+        let length = self.left.min(BLOCK_SIZE - self.position - HEADER_SIZE);
+        self.left -= length;
+        self.position += HEADER_SIZE + length;
+        let kind = match (self.is_first, self.left == 0) {
             (true, true) => FULL,
             (true, false) => FIRST,
             (false, false) => MIDDLE,
             (false, true) => LAST,
         };
-        put_fragment(dst, kind, length, &mut parts);
-        position += HEADER_SIZE + length;
-        if left == 0 {
-            break;
-        }
-        // The fragment filled its block.
-        (first, position) = (false, 0);
+        (self.is_first, self.is_done) = (false, self.left == 0);
+        Some((kind, length))
     }
-    let unused = BLOCK_SIZE - position;
-    if unused < HEADER_SIZE {
-        dst.resize(dst.len() + unused, 0);
-    }
-}
-
-fn put_fragment(dst: &mut Vec<u8>, kind: u8, length: usize, parts: &mut Parts<'_>) {
-    let start = dst.len();
-    let encoded = (length as u16).to_le_bytes();
-    dst.extend_from_slice(&[0, 0, 0, 0, encoded[0], encoded[1], kind]);
-    parts.take(length, dst);
-    let crc = checksum::masked(&dst[start + HEADER_SIZE - 1..]);
-    dst[start..start + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// A payload in parts, being used up.
@@ -128,16 +194,22 @@ struct Parts<'a> {
     used: usize,
 }
 
-impl Parts<'_> {
-    fn take(&mut self, mut length: usize, dst: &mut Vec<u8>) {
+impl<'a> Parts<'a> {
+    fn new(parts: &'a [&'a [u8]]) -> Self {
+        Parts { rest: parts, used: 0 }
+    }
+
+    /// Gives the next `length` bytes to `user`, piece by piece.
+    #[inline]
+    fn take(&mut self, mut length: usize, mut user: impl FnMut(&'a [u8])) {
         while let Some((part, rest)) = self.rest.split_first() {
             let part = &part[self.used..];
             if part.len() > length {
-                dst.extend_from_slice(&part[..length]);
+                user(&part[..length]);
                 self.used += length;
                 return;
             }
-            dst.extend_from_slice(part);
+            user(part);
             length -= part.len();
             (self.rest, self.used) = (rest, 0);
         }
@@ -192,6 +264,26 @@ mod tests {
         // Room for a header alone takes an empty first fragment.
         let bytes = written(BLOCK_SIZE - HEADER_SIZE, &[b"abc"]);
         assert_eq!((header(&bytes), header(&bytes[HEADER_SIZE..])), ((0, FIRST), (3, LAST)));
+    }
+
+    #[test]
+    fn what_is_not_collected_reads_the_same() {
+        let payload: Vec<u8> = (0..200_000_u32).map(|at| (at / 3) as u8).collect();
+        for length in [UNCOPIED - 1, UNCOPIED, 2 * BLOCK_SIZE - 2 * HEADER_SIZE, 99_999, 200_000] {
+            for left in (0..20).chain([100, BLOCK_SIZE - 50, BLOCK_SIZE]) {
+                let offset = BLOCK_SIZE - left;
+                let (first, rest) = payload[..length].split_at(left.min(length));
+                let parts = [first, &[], &rest[..rest.len() / 2], &rest[rest.len() / 2..]];
+                let mut collected = Vec::new();
+                encode(&mut collected, offset % BLOCK_SIZE, length, &parts);
+                let env = MemEnv::new();
+                env.write("log", vec![0; offset]);
+                let mut writer = LogWriter::new(env.open_append(Path::new("log")).unwrap(), offset as u64);
+                writer.add_record_parts(&parts).unwrap();
+                assert_eq!(writer.offset(), env.file_size(Path::new("log")).unwrap());
+                assert!(env.read("log").unwrap()[offset..] == collected, "{length} bytes, {left} before a block's end");
+            }
+        }
     }
 
     struct Full {

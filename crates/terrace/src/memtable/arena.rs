@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use rustix::mm::{Advice, madvise};
 
 /// Chunks start on a cache line of their own.
 const CHUNK_ALIGNMENT: usize = 64;
@@ -25,6 +26,11 @@ const CHUNK_ALIGNMENT: usize = 64;
 /// Chunks are a sixteenth of the capacity, within these bounds.
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
+
+/// Chunks from this size on are populated.
+const POPULATED_FROM: usize = 64 << 10;
+/// Where pages are larger the system refuses to populate.
+const PAGE: usize = 4 << 10;
 
 /// No pool keeps more than this.
 const MAX_POOL: usize = 64 << 20;
@@ -45,7 +51,21 @@ impl Chunk {
         // SAFETY: the size is not zero: it is at least a chunk's or a rounded-up piece's.
         let start = unsafe { alloc::alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
+        if size >= POPULATED_FROM {
+            populate(start, size);
+        }
         Chunk { start, layout }
+    }
+}
+
+/// Has the system provide the pages of fresh memory at once, which costs less than one by one at the first touch.
+fn populate(start: NonNull<u8>, size: usize) {
+    let first = start.as_ptr().align_offset(PAGE);
+    let length = size.saturating_sub(first) / PAGE * PAGE;
+    if length > 0 {
+        // SAFETY: whole pages of an allocation that nobody else knows of. Whether it works makes no difference to what
+        // they hold.
+        let _ = unsafe { madvise(start.as_ptr().add(first).cast(), length, Advice::LinuxPopulateWrite) };
     }
 }
 
@@ -56,10 +76,12 @@ impl Drop for Chunk {
     }
 }
 
-/// Chunks of dropped arenas, as many as one full arena has. They go when the last arena and allocator have gone.
+/// Chunks of dropped arenas, as many bytes as one full arena has. They go when the last arena and allocator have gone.
 pub(super) struct ChunkPool {
     chunk_size: usize,
+    /// The bytes that are kept at most.
     limit: usize,
+    /// Those that were used last are at the end.
     chunks: Mutex<Vec<Chunk>>,
 }
 
@@ -67,21 +89,33 @@ impl ChunkPool {
     /// A pool for arenas that grow to about `capacity` bytes.
     pub(super) fn new(capacity: usize) -> Self {
         let chunk_size = (capacity / 16).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
-        let limit = capacity.min(MAX_POOL).div_ceil(chunk_size);
+        let limit = capacity.min(MAX_POOL).next_multiple_of(chunk_size);
         ChunkPool { chunk_size, limit, chunks: Mutex::new(Vec::new()) }
     }
 
-    fn take(&self) -> Chunk {
-        let recycled = self.chunks.lock().pop();
-        recycled.unwrap_or_else(|| Chunk::new(self.chunk_size))
+    /// A chunk of `size` bytes, or a quarter more.
+    fn take(&self, size: usize) -> Chunk {
+        let mut chunks = self.chunks.lock();
+        let fits = |chunk: &Chunk| (size..=size + size / 4).contains(&chunk.layout.size());
+        let recycled = chunks.iter().rposition(fits).map(|at| chunks.remove(at));
+        drop(chunks);
+        recycled.unwrap_or_else(|| Chunk::new(size))
     }
 
-    /// Keeps what fits of `chunks`. The rest is freed after the lock, and before the next arena asks.
+    /// Keeps `chunks`, first those for many pieces, and of those kept before what still fits. The rest is freed after the
+    /// lock.
     fn give(&self, mut chunks: Vec<Chunk>) {
-        chunks.retain(|chunk| chunk.layout.size() == self.chunk_size);
+        chunks.sort_by_key(|chunk| chunk.layout.size() == self.chunk_size);
         let mut kept = self.chunks.lock();
-        let room = self.limit.saturating_sub(kept.len()).min(chunks.len());
-        kept.extend(chunks.drain(..room));
+        kept.append(&mut chunks);
+        let mut room = self.limit;
+        let fitting = kept.iter().rev().take_while(|chunk| {
+            let fits = chunk.layout.size() <= room;
+            room -= chunk.layout.size().min(room);
+            fits
+        });
+        let surplus = kept.len() - fitting.count();
+        chunks.extend(kept.drain(..surplus));
     }
 }
 
@@ -160,9 +194,9 @@ impl Allocator {
     fn allocate_slow(&mut self, size: usize) -> NonNull<u8> {
         let chunk_size = self.arena.pool.chunk_size;
         if size > chunk_size / 4 {
-            return self.arena.add(Chunk::new(size));
+            return self.arena.add(self.arena.pool.take(size));
         }
-        let piece = self.arena.add(self.arena.pool.take());
+        let piece = self.arena.add(self.arena.pool.take(chunk_size));
         // SAFETY: the chunk has `chunk_size` bytes, and `size` is at most a quarter of it.
         self.next = unsafe { piece.add(size) };
         self.remaining = chunk_size - size;
@@ -209,5 +243,26 @@ mod tests {
         let (first, kept) = chunks_after(1);
         assert_eq!(kept, 1);
         assert_eq!(chunks_after(40), (first, 2));
+    }
+
+    #[test]
+    fn large_pieces_are_handed_on_too() {
+        let pool = Arc::new(ChunkPool::new(1 << 20));
+        let pieces_of = |size: usize| {
+            let mut allocator = Allocator::new(Arc::new(Arena::new(Arc::clone(&pool))), 8);
+            let mut pieces: Vec<_> = (0..20).map(|_| allocator.allocate(size)).collect();
+            drop(allocator);
+            pieces.sort();
+            pieces
+        };
+        let kept = || pool.chunks.lock().iter().map(|chunk| chunk.layout.size()).sum::<usize>();
+        let (first, second) = (pieces_of(100_000), pieces_of(90_000));
+        assert!(first.iter().filter(|piece| second.contains(piece)).count() >= 10, "those that the pool kept");
+        assert_eq!(kept(), 1_000_000);
+        // What is used now is kept in place of what was used earlier.
+        pieces_of(30_000);
+        assert!(
+            kept() <= 1 << 20 && pool.chunks.lock().iter().filter(|chunk| chunk.layout.size() == 30_000).count() == 20
+        );
     }
 }

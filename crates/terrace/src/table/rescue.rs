@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::base::checksum::RunningChecksum;
+use crate::base::checksum::Checksum;
 use crate::base::coding::get_varint32;
 use crate::base::error::Result;
 use crate::base::internal_key::{ParsedKey, TAG_SIZE};
@@ -126,13 +126,13 @@ impl Window<'_> {
 
     /// The size of the block that begins here, if there is one of at most `longest` bytes.
     fn block_size(&mut self, longest: usize) -> Result<Option<usize>> {
-        let mut checksum = RunningChecksum::default();
+        let mut checksum = Checksum::default();
         for size in 0..=longest {
             if !self.has(size + TRAILER_SIZE)? {
                 return Ok(None);
             }
             let Some(&[kind, a, b, c, d]) = self.rest().get(size..size + TRAILER_SIZE) else { return Ok(None) };
-            checksum.add(kind);
+            checksum.add(&[kind]);
             if checksum.masked() == u32::from_le_bytes([a, b, c, d]) && compression::is_known(kind) {
                 return Ok(Some(size));
             }
