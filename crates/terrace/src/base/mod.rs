@@ -8,4 +8,5 @@ pub(crate) mod comparator;
 pub(crate) mod error;
 pub(crate) mod internal_key;
 pub(crate) mod key_heads;
+pub(crate) mod prefetch;
 pub(crate) mod sabotage;

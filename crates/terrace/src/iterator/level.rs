@@ -88,6 +88,18 @@ impl LevelIter {
         }
     }
 
+    /// See [`TableIter::next_of_other_key`].
+    #[inline]
+    pub(crate) fn next_of_other_key(&mut self) -> Option<u64> {
+        self.table.as_mut()?.next_of_other_key()
+    }
+
+    /// See [`TableIter::follows_other_key`].
+    #[inline]
+    pub(crate) fn follows_other_key(&self) -> bool {
+        self.table.as_ref().is_some_and(TableIter::follows_other_key)
+    }
+
     #[inline]
     pub(crate) fn prev(&mut self) {
         if let Some(table) = &mut self.table {

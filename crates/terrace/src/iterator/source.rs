@@ -46,6 +46,26 @@ impl Source {
         each!(self, iter => iter.next());
     }
 
+    /// See [`TableIter::next_of_other_key`].
+    #[inline]
+    pub(crate) fn next_of_other_key(&mut self) -> Option<u64> {
+        match self {
+            Source::Memtable(_) => None,
+            Source::Table(iter) => iter.next_of_other_key(),
+            Source::Level(iter) => iter.next_of_other_key(),
+        }
+    }
+
+    /// See [`TableIter::follows_other_key`].
+    #[inline]
+    pub(crate) fn follows_other_key(&self) -> bool {
+        match self {
+            Source::Memtable(_) => false,
+            Source::Table(iter) => iter.follows_other_key(),
+            Source::Level(iter) => iter.follows_other_key(),
+        }
+    }
+
     #[inline]
     pub(crate) fn prev(&mut self) {
         each!(self, iter => iter.prev());

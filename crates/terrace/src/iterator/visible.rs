@@ -1,10 +1,13 @@
 //! What a user sees of internal entries: of each user key the newest version that a read at a sequence number may
 //! see, and nothing of deleted keys.
 //!
+//! One source in the bytewise order is walked without copies: where an entry and its neighbour are seen to have different
+//! user keys, a step is all there is to do, in either direction.
+//!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
 //! 2. Backward, the inner iterator stands just before all entries of the user key that is shown, which is therefore
-//!    kept here, key and value.
+//!    kept here, key and value. What can be shown where it stands is shown as if on the way forward.
 
 use std::cmp::Ordering;
 
@@ -91,6 +94,7 @@ impl Merged {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
+    /// Or backwards, over an entry that is the only one of its user key.
     Forward,
     Backward,
 }
@@ -224,6 +228,15 @@ impl VisibleIter {
         if !self.valid {
             return;
         }
+        if self.direction == Direction::Forward
+            && let Some(single) = self.single()
+            && let Some(tag) = single.next_of_other_key()
+        {
+            if !self.shows(tag) {
+                self.find_forward(false);
+            }
+            return;
+        }
         if self.direction == Direction::Backward {
             // The inner iterator stands before the entries of the key that is shown: step onto the first of them.
             self.direction = Direction::Forward;
@@ -238,6 +251,21 @@ impl VisibleIter {
         self.save_current_key();
         self.inner.next();
         self.find_forward(true);
+    }
+
+    /// The only source, if keys with other bytes are other keys.
+    #[inline]
+    fn single(&mut self) -> Option<&mut Source> {
+        match &mut self.inner {
+            Merged::Single(source) if self.keys.is_bytewise() => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether the entry with this tag is what a read sees of its user key, if it is the first that it may see.
+    #[inline]
+    fn shows(&self, tag: u64) -> bool {
+        internal_key::tag_sequence(tag) <= self.sequence && tag as u8 == EntryKind::Value as u8
     }
 
     fn save_current_key(&mut self) {
@@ -272,9 +300,12 @@ impl VisibleIter {
             return;
         }
         if self.direction == Direction::Forward {
+            if self.single().is_some_and(|single| single.follows_other_key()) {
+                self.inner.prev();
+                return self.find_backward();
+            }
             // Step before every entry of the key that is shown, newer ones that this read does not see included.
             self.save_current_key();
-            self.direction = Direction::Backward;
             loop {
                 self.inner.prev();
                 if !self.inner.valid()
@@ -290,6 +321,15 @@ impl VisibleIter {
     /// Finds the previous key to show. Backward, the versions of a key come oldest first, so the last one that may be
     /// seen counts, and only the first entry of another key ends the search.
     fn find_backward(&mut self) {
+        // The only version of its key can be shown where it stands.
+        if self.single().is_some_and(|single| single.follows_other_key())
+            && internal_key::split(self.inner.key()).is_some_and(|(_, tag)| self.shows(tag))
+        {
+            self.direction = Direction::Forward;
+            self.valid = true;
+            return;
+        }
+        self.direction = Direction::Backward;
         self.valid = false;
         let mut found = false;
         while self.inner.valid() {

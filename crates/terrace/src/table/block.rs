@@ -5,15 +5,13 @@
 //! file and offset makes an error of that.
 
 use std::cmp::Ordering;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering as Memory};
 
 use crate::base::coding::get_varint32;
 use crate::base::internal_key;
 use crate::base::key_heads::common_prefix;
+use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
-use super::entry_map::{Answer, EntryMap};
 use super::format::BlockData;
 use super::index::Index;
 use super::order::TableOrder;
@@ -30,17 +28,17 @@ const BAD_RESTART: Damage = "a restart point is no entry";
 /// allocator's share of all that.
 const OVERHEAD: usize = size_of::<Block>() + 64;
 
-/// A map costs as much as a few searches.
-const ASKED_OFTEN: u8 = 4;
-
-/// Entries for each restart point, at most, that a block's map has room for: LevelDB's default.
-const MAPPED_INTERVAL: usize = 16;
-
-/// Entries of a block are rarely smaller than this: a bound for maps of blocks with many restart points.
-const MAPPED_ENTRY: usize = 24;
-
 /// Restart points that a block keeps the heads of.
 const MAX_HEADS: usize = 6;
+
+/// About what a search goes through behind a restart point where entries are small: asked for at once.
+const SCANNED_BYTES: usize = 1536;
+
+/// Bytes at its beginning that are asked for before a block is walked through: the processor itself foresees the others.
+const FIRST_BYTES: usize = 256;
+
+/// The same at its end: restart points and a group of small entries, because it does not foresee steps backwards.
+const LAST_BYTES: usize = 2 << 10;
 
 /// The bytes of a block: entries, then the offsets of restart points, then their number.
 pub(crate) struct Block {
@@ -48,9 +46,6 @@ pub(crate) struct Block {
     /// Where the entries end and the restart points begin.
     entries_end: usize,
     restarts: usize,
-    /// Made when the block has been asked [`ASKED_OFTEN`] times; `None` if it cannot have one.
-    map: OnceLock<Option<EntryMap>>,
-    asked: AtomicU8,
     heads: Option<RestartHeads>,
 }
 
@@ -84,31 +79,36 @@ impl Entry {
     /// Decodes the entry at `offset`. Everything in it lies within `entries`.
     #[inline(always)]
     pub(super) fn decode(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
-        if let Some(&[shared, rest, value]) = entries.get(offset..).and_then(<[u8]>::first_chunk)
-            && (shared | rest | value) < 0x80
-        {
-            let start = offset + 3;
-            let (value_start, end) = (start + usize::from(rest), start + usize::from(rest) + usize::from(value));
-            if end > entries.len() {
-                return Err(BAD_ENTRY);
+        let (shared, rest, value, header) = match entries.get(offset..).and_then(<[u8]>::first_chunk) {
+            Some(&[shared, rest, value]) if (shared | rest | value) < 0x80 => {
+                (u32::from(shared), u32::from(rest), u32::from(value), 3)
             }
-            return Ok(Entry { offset, shared: usize::from(shared), rest: start, value: value_start, end });
-        }
-        Entry::decode_long(entries, offset)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn decode_long(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
-        let mut cursor = entries.get(offset..).ok_or(BAD_ENTRY)?;
-        let mut next = || get_varint32(&mut cursor).map(|value| value as usize).ok_or(BAD_ENTRY);
-        let (shared, rest_length, value_length) = (next()?, next()?, next()?);
-        if rest_length > cursor.len() || value_length > cursor.len() - rest_length {
+            _ => {
+                let lengths = Entry::decode_long(entries, offset);
+                (lengths as u32, (lengths >> 32) as u32, (lengths >> 64) as u32, (lengths >> 96) as u32)
+            }
+        };
+        let size = u64::from(header) + u64::from(rest) + u64::from(value);
+        if header == 0 || size > entries.len().saturating_sub(offset) as u64 {
             return Err(BAD_ENTRY);
         }
-        let rest = entries.len() - cursor.len();
-        let value = rest + rest_length;
-        Ok(Entry { offset, shared, rest, value, end: value + value_length })
+        let start = offset + header as usize;
+        let (value_start, end) = (start + rest as usize, start + rest as usize + value as usize);
+        Ok(Entry { offset, shared: shared as usize, rest: start, value: value_start, end })
+    }
+
+    /// The three lengths of the entry at `offset`, from the lowest bits up, and the bytes that they take; 0 if they do
+    /// not decode. All in one number, which stays in registers: entries that pass through memory in pieces cost more
+    /// than everything else about them.
+    #[cold]
+    #[inline(never)]
+    fn decode_long(entries: &[u8], offset: usize) -> u128 {
+        let Some(mut cursor) = entries.get(offset..) else { return 0 };
+        let all = cursor.len();
+        let mut next = || get_varint32(&mut cursor).map(u128::from);
+        let (Some(shared), Some(rest), Some(value)) = (next(), next(), next()) else { return 0 };
+        let header = (all - cursor.len()) as u128;
+        shared | rest << 32 | value << 64 | header << 96
     }
 
     /// Checks this entry against the length of the key before it.
@@ -146,7 +146,7 @@ impl Block {
             return Err("more restart points than bytes");
         }
         let entries_end = rest.len() - 4 * restarts;
-        let block = Block { data, entries_end, restarts, map: OnceLock::new(), asked: AtomicU8::new(0), heads: None };
+        let block = Block { data, entries_end, restarts, heads: None };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
         }
@@ -182,6 +182,20 @@ impl Block {
         self.restart(low).filter(|&restart| restart < offset).ok_or(BAD_RESTART)
     }
 
+    /// Asks for what a walk forward through the block begins with.
+    #[inline]
+    pub(super) fn prefetch_first(&self) {
+        let bytes = self.data.as_slice();
+        prefetch(bytes.get(..FIRST_BYTES).unwrap_or(bytes));
+    }
+
+    /// Asks for what a walk backward through the block begins with.
+    #[inline]
+    pub(super) fn prefetch_last(&self) {
+        let bytes = self.data.as_slice();
+        prefetch(bytes.get(bytes.len().saturating_sub(LAST_BYTES)..).unwrap_or_default());
+    }
+
     /// Takes the heads of the restart points, where all of them have one.
     pub(super) fn with_heads(mut self, order: &TableOrder, index: &Index) -> Self {
         self.heads = self.restart_heads(order, index);
@@ -203,54 +217,22 @@ impl Block {
         Some(heads)
     }
 
-    /// Entries of which there can be a map.
-    fn mapped_entries(&self) -> usize {
-        self.restarts.saturating_mul(MAPPED_INTERVAL).min(self.entries_end / MAPPED_ENTRY)
-    }
-
-    /// The map, if there is one by now.
+    /// The restart points between which a key with this head is sought: the first is not behind it, the second is.
     #[inline]
-    fn entry_map(&self, order: &TableOrder) -> Option<&EntryMap> {
-        match self.map.get() {
-            Some(map) => map.as_ref(),
-            None => {
-                self.ask(order);
-                None
-            }
-        }
+    fn restarts_around(&self, head: Option<u64>) -> (usize, usize) {
+        let (Some(known), Some(head)) = (&self.heads, head) else { return (0, self.restarts) };
+        let heads = &known.heads[..MAX_HEADS.min(self.restarts - 1)];
+        let (before, up_to) = heads.iter().fold((0, 0), |(before, up_to), &other| {
+            (before + usize::from(other < head), up_to + usize::from(other <= head))
+        });
+        (before, 1 + up_to)
     }
 
-    #[cold]
-    fn ask(&self, order: &TableOrder) {
-        if self.asked.fetch_add(1, Memory::Relaxed) == ASKED_OFTEN {
-            let fits = order.is_internal() && order.is_bytewise();
-            let map = if fits { EntryMap::new(self.entries(), self.mapped_entries()) } else { None };
-            // Should another thread have been here, its map is the same.
-            let _ = self.map.set(map);
-        }
-    }
-
-    /// The first entry whose key is at least `target`, if its user key is the same: a key of the table's order whose
-    /// head is `head`, if it has one, and the hash of whose user key is `hash`. A block that is asked often becomes
-    /// faster to ask.
-    pub(super) fn get(
-        &self,
-        order: &TableOrder,
-        target: &[u8],
-        head: Option<u64>,
-        hash: u64,
-    ) -> Result<Option<Found>, Damage> {
-        if let Some(map) = self.entry_map(order) {
-            let user_key = order.user_key(target);
-            match map.find(self.entries(), user_key, read_tag(&target[user_key.len()..]), hash)? {
-                Answer::Found(entry, tag) => {
-                    return Ok(Some(Found { entry, same_user_key: true, key: None, tag }));
-                }
-                Answer::Absent => return Ok(None),
-                Answer::Unknown => {}
-            }
-        }
-        Ok(self.find(order, target, head)?.filter(|found| found.same_user_key))
+    /// Asks for what a search goes through from `start` on.
+    #[inline]
+    fn prefetch_from(&self, start: usize) {
+        let entries = self.entries();
+        prefetch(entries.get(start..entries.len().min(start + SCANNED_BYTES)).unwrap_or_default());
     }
 
     /// The first entry whose key is at least `target`, a key of the table's order whose head is `head`, if it has one;
@@ -260,12 +242,7 @@ impl Block {
         if entries.is_empty() {
             return Ok(None);
         }
-        let (mut low, mut high) = (0, self.restarts);
-        if let (Some(known), Some(head)) = (&self.heads, head) {
-            let heads = &known.heads[..MAX_HEADS.min(self.restarts - 1)];
-            low = heads.iter().filter(|&&other| other < head).count();
-            high = 1 + heads.iter().filter(|&&other| other <= head).count();
-        }
+        let (mut low, mut high) = self.restarts_around(head);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let entry = Entry::decode(entries, self.restart(middle).ok_or(BAD_RESTART)?)?;
@@ -281,6 +258,7 @@ impl Block {
             Some(known) => known.offsets[low - 1] as usize,
             None => self.restart(low).ok_or(BAD_RESTART)?,
         };
+        self.prefetch_from(start);
         if order.is_bytewise() && target.len() >= order.tag_size() {
             scan_bytewise(entries, start, order, target)
         } else {
@@ -303,7 +281,7 @@ impl Block {
 
 impl Weighted for Block {
     fn weight(&self) -> usize {
-        self.data.owned_bytes() + OVERHEAD + EntryMap::size(self.mapped_entries())
+        self.data.owned_bytes() + OVERHEAD
     }
 }
 

@@ -4,11 +4,16 @@
 //! a whole restart group is decoded once and then gone through; the end of each key is fetched from the entries that
 //! hold it. That costs the space of the decoded entries and no more, however long the keys are.
 
-use std::hint::black_box;
 use std::sync::Arc;
+
+use crate::base::internal_key::TAG_SIZE;
+use crate::base::prefetch::prefetch;
 
 use super::block::{Block, Damage, Entry};
 use super::order::TableOrder;
+
+/// Bytes that are asked for ahead on the way back: a group of small entries. Large ones gain nothing.
+const MOST_AHEAD: usize = 4 << 10;
 
 /// Not within a decoded restart group.
 const NO_GROUP: usize = usize::MAX;
@@ -122,6 +127,52 @@ impl BlockIter {
         }
     }
 
+    /// Goes to the next entry, and answers its tag, if it is in this block and its user key has other bytes than this
+    /// one. Otherwise, and where it takes a closer look, nothing happens. Only for internal keys.
+    #[inline]
+    pub(super) fn next_of_other_key(&mut self) -> Option<u64> {
+        debug_assert_eq!(self.tag_size, TAG_SIZE);
+        if !self.valid {
+            return None;
+        }
+        let entries = self.block.as_ref()?.entries();
+        // What is damaged is reported by whoever takes the usual way next.
+        let entry = Entry::decode(entries, self.entry.end).ok()?;
+        entry.check(self.key.length, TAG_SIZE).ok()?;
+        if self.key.length == entry.key_length() {
+            let end = self.key.length - TAG_SIZE;
+            let mine = self.key.as_slice().get(entry.shared..end)?;
+            let rest = entries.get(entry.rest..entry.rest + mine.len())?;
+            // The first byte is as far as this gets but at restart points.
+            if mine.first() == rest.first() && mine == rest {
+                return None;
+            }
+        }
+        self.key.set(entry.shared, entries, entry.rest, entry.value);
+        self.entry = entry;
+        self.in_group = NO_GROUP;
+        self.key.as_slice().last_chunk().map(|tag| u64::from_le_bytes(*tag))
+    }
+
+    /// Whether the user key of the entry before is known to have other bytes than this one. Only for internal keys.
+    #[inline]
+    pub(super) fn follows_other_key(&self) -> bool {
+        debug_assert_eq!(self.tag_size, TAG_SIZE);
+        let Some(block) = &self.block else { return false };
+        if !self.valid || self.in_group == NO_GROUP || self.in_group == 0 {
+            return false;
+        }
+        let Some(before) = self.group.get(self.in_group - 1) else { return false };
+        if before.key_length() != self.key.length {
+            return true;
+        }
+        let shared = self.entry.shared;
+        if shared >= self.key.length - TAG_SIZE || shared < before.shared {
+            return false;
+        }
+        block.entries().get(before.rest + (shared - before.shared)) != self.key.as_slice().get(shared)
+    }
+
     /// Goes to the entry before. Nothing happens without a position.
     #[inline]
     pub(super) fn prev(&mut self) {
@@ -205,7 +256,10 @@ fn decode_group(
     group: &mut Vec<Entry>,
 ) -> Result<(), Damage> {
     group.clear();
-    touch(entries.get(start..end).unwrap_or_default());
+    // The processor does not foresee steps backwards. Decoding would find one line after another missing, because each
+    // entry says where the next one is; so the group before is on its way while this one is gone through.
+    let size = (end - start.min(end)).min(MOST_AHEAD);
+    prefetch(entries.get(start.saturating_sub(size)..start).unwrap_or_default());
     let (mut offset, mut key_length) = (start, 0);
     while offset < end {
         let entry = Entry::decode(entries, offset)?;
@@ -215,12 +269,6 @@ fn decode_group(
         offset = entry.end;
     }
     if offset == end { Ok(()) } else { Err("a restart point is no entry") }
-}
-
-/// Loads every cache line of `bytes`, all at once. Decoding would find them missing one after another, because each
-/// entry says where the next one is, and the processor does not foresee steps backwards.
-fn touch(bytes: &[u8]) {
-    black_box(bytes.iter().step_by(64).fold(0, |sum, byte| sum ^ byte));
 }
 
 /// Completes the key of `entry`, the last of `group`. Its first `known` bytes are in the buffer. The others are in the
@@ -314,5 +362,78 @@ impl KeyBuffer {
     /// Writes `source[from..to]` at `at`, where there is room, and nothing else.
     fn put_exact(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
         self.bytes[at..at + (to - from)].copy_from_slice(&source[from..to]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::coding::put_varint64;
+    use crate::base::internal_key::user_key;
+    use crate::table::format::BlockData;
+    use crate::table::tests::Random;
+
+    /// A short step leads where a long one does, and only to other user keys, whatever the bytes.
+    #[test]
+    fn short_steps_agree_with_long_ones() {
+        let mut taken = 0;
+        for seed in 1..=3000u64 {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut bytes = Vec::new();
+            let mut restarts = Vec::new();
+            let (mut key, entries): (Vec<u8>, _) = (Vec::new(), random.below(12));
+            for n in 0..entries {
+                let restart = n == 0 || random.below(4) == 0;
+                let shared = if restart { 0 } else { key.len().saturating_sub(random.below(12)) };
+                if restart {
+                    restarts.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                }
+                let size = if shared < 9 || random.below(2) == 0 {
+                    9 - shared.min(9) + random.below(4)
+                } else {
+                    key.len() - shared
+                };
+                let rest = random.bytes(size, 2);
+                let value = random.below(3) * random.below(100);
+                bytes.extend_from_slice(&[shared as u8, rest.len() as u8]);
+                put_varint64(&mut bytes, value as u64);
+                bytes.extend_from_slice(&rest);
+                bytes.extend(random.bytes(value, 256));
+                key.truncate(shared);
+                key.extend_from_slice(&rest);
+            }
+            let count = restarts.len() as u32 / 4;
+            bytes.extend(restarts.into_iter().chain(count.to_le_bytes()));
+            let block = Arc::new(Block::parse(BlockData::Owned(bytes.into())).expect("a block"));
+            let walk = || {
+                let mut iter = BlockIter::new(8);
+                iter.set_block(Some(Arc::clone(&block)));
+                iter.seek_to_first();
+                iter
+            };
+            let (mut long, mut short) = (walk(), walk());
+            while long.valid() {
+                let before = long.key().to_vec();
+                long.next();
+                match short.next_of_other_key() {
+                    Some(tag) => {
+                        taken += 1;
+                        assert_eq!(&tag.to_le_bytes()[..], &long.key()[long.key().len() - 8..], "seed {seed}");
+                        assert_ne!(user_key(&before), user_key(long.key()), "seed {seed}");
+                    }
+                    None => short.next(),
+                }
+                assert_eq!((short.valid(), short.key(), short.value()), (long.valid(), long.key(), long.value()));
+            }
+            assert_eq!(short.damage(), None, "seed {seed}");
+            short.seek_to_last();
+            while short.valid() {
+                let (other, behind) = (short.follows_other_key(), short.key().to_vec());
+                short.prev();
+                assert!(!other || short.valid() && user_key(&behind) != user_key(short.key()), "seed {seed}");
+                taken += usize::from(other);
+            }
+        }
+        assert!(taken > 10_000, "{taken} short steps");
     }
 }

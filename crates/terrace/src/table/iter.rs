@@ -89,6 +89,19 @@ impl TableIter {
         }
     }
 
+    /// Goes to the next entry, and answers its tag, if its user key is known to have other bytes than this one, and
+    /// nothing but a step within the block is to be done. Otherwise nothing happens. Only for internal keys.
+    #[inline]
+    pub(crate) fn next_of_other_key(&mut self) -> Option<u64> {
+        self.block.next_of_other_key()
+    }
+
+    /// Whether the user key of the entry before is known to have other bytes than this one. Only for internal keys.
+    #[inline]
+    pub(crate) fn follows_other_key(&self) -> bool {
+        self.block.follows_other_key()
+    }
+
     /// Goes to the entry before. Nothing happens if not valid.
     #[inline]
     pub(crate) fn prev(&mut self) {
@@ -107,6 +120,9 @@ impl TableIter {
                 return;
             }
             self.block.seek_to_first();
+            if let Some(next) = self.table.cached_block(self.at.wrapping_add(1)) {
+                next.prefetch_first();
+            }
         }
     }
 
@@ -116,6 +132,9 @@ impl TableIter {
                 return;
             }
             self.block.seek_to_last();
+            if let Some(next) = self.table.cached_block(self.at.wrapping_sub(1)) {
+                next.prefetch_last();
+            }
         }
     }
 

@@ -14,7 +14,6 @@ mod block_writer;
 mod buffer;
 mod compression;
 mod counters;
-mod entry_map;
 mod external_cache;
 mod filter_block;
 mod format;

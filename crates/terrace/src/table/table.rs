@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key;
 use crate::base::sabotage::sabotaged;
-use crate::cache::SlotArray;
+use crate::cache::{Cached, SlotArray};
 use crate::env::RandomAccessFile;
 use crate::filter::FilterPolicy;
 
@@ -149,8 +149,8 @@ impl Table {
         }
         let filtered = self.filter.is_some() || self.full_filter.is_some();
         let block = self.block(at, handle, fill_cache, filtered)?;
-        let found = block.get().get(&self.order, key, head, hash);
-        Ok(found.map_err(|damage| damaged(&self.name, handle, damage))?.map(|found| TableHit {
+        let found = block.get().find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?;
+        Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
             tag: found.tag,
             value: BlockSlice::new(block, found.entry.value..found.entry.end),
         }))
@@ -252,6 +252,12 @@ impl Table {
             Some(external) if block.owns_its_bytes() => external.keep(handle, block),
             _ => BlockRef::Owned(self.slots.insert(at, block)),
         })
+    }
+
+    /// Data block `at`, if it is in the cache.
+    #[inline]
+    pub(super) fn cached_block(&self, at: usize) -> Option<Cached<Block>> {
+        self.slots.get(at)
     }
 
     /// Whether the filters, if there are any, let a look-up of `key` into the block at `handle`.

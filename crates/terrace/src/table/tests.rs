@@ -63,17 +63,17 @@ impl WritableFile for Sink {
 }
 
 /// xorshift64*: the seed is all there is to it.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
     }
 
-    fn bytes(&mut self, length: usize, alphabet: usize) -> Vec<u8> {
+    pub(super) fn bytes(&mut self, length: usize, alphabet: usize) -> Vec<u8> {
         (0..length).map(|_| self.below(alphabet) as u8).collect()
     }
 }
@@ -454,7 +454,7 @@ fn random_blocks_do_not_panic() {
                 let length = random.below(20);
                 let target = random.bytes(length, 16);
                 iter.seek(&order, &target, None);
-                let _ = block.get(&order, &target, None, hash_key(order.user_key(&target)));
+                let _ = block.find(&order, &target, None);
                 (0..5).for_each(|_| if random.below(2) == 0 { iter.prev() } else { iter.next() });
             }
         }
