@@ -14,10 +14,11 @@ use terrace::{Db, WriteOptions};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::{History, Survived};
+use terrace_testkit::model::Change;
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::scale::scaled;
-use terrace_testkit::script::Script;
+use terrace_testkit::script::{Action, Script};
 use terrace_testkit::simfs::{Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
@@ -234,6 +235,52 @@ fn loads_survive_a_kill_and_then_a_power_cut() {
         }
     });
     report("loads_survive_a_kill_and_then_a_power_cut", &counts);
+}
+
+/// The recovery of a large log makes several tables. A power cut in between may leave tables that are newer than what is left
+/// of the log.
+#[test]
+fn a_log_of_several_memtables_survives_a_power_cut_in_its_recovery() {
+    let watchdog = Watchdog::new(Duration::from_secs(120), "a_log_of_several_memtables");
+    let path = Path::new("/data/db");
+    let mut states = 0;
+    campaign("a_log_of_several_memtables", scaled(6), |seed| {
+        let mut rng = Rng::new(seed);
+        let settings = OptionSet { mapped_log: seed.is_multiple_of(2), ..OptionSet::default() };
+        let fs = SimFs::new();
+        fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
+        let generous = OptionSet { write_buffer_size: 4 << 20, ..settings.clone() };
+        let mut driver = Driver::new(&fs, path, &generous, History::new());
+        let put = |n: usize| Change::Put(vec![b'k', rng.below(12) as u8], Rng::new(n as u64).bytes(9_000));
+        let actions = (0..30).map(put).map(|change| Action::Write(vec![change], false)).collect();
+        driver.play(&Script { name: "a large log".to_owned(), actions })?;
+        let killed = fs.power_loss(PowerLoss::PROCESS_ONLY);
+        let history = driver.finish()?;
+        killed.record();
+        let db = Db::open(path, settings.options(killed.env())).map_err(|error| error.to_string())?;
+        db.close().map_err(|error| error.to_string())?;
+        let recording = killed.take_recording();
+        let mut replay = recording.replay();
+        loop {
+            let at = replay.at();
+            for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(mix(seed ^ at as u64))] {
+                watchdog.feed(format!("a_log_of_several_memtables: seed {seed}, step {at}"));
+                states += 1;
+                let fs = replay.power_loss(loss);
+                let context =
+                    |error: String| format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at));
+                let db = Db::open(path, settings.options(fs.env())).map_err(|error| context(error.to_string()))?;
+                let found = read_all_ways(&db).map_err(context)?;
+                let required = if loss.loses_nothing() { history.writes().len() } else { 0 };
+                history.check(&found, required, history.writes().len()).map_err(context)?;
+                db.close().map_err(|error| context(error.to_string()))?;
+            }
+            if !replay.advance() {
+                return Ok(());
+            }
+        }
+    });
+    println!("a_log_of_several_memtables: {states} crash states, 0 lost");
 }
 
 /// A log may hold nothing but a durability mark, which was never synced. Later writes do not depend on it.

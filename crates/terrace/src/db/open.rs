@@ -74,7 +74,8 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let files = OwnFiles::list(env.as_ref(), dir)?;
     files.check_tables(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
-    let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order };
+    let in_tables = state.version.newest_sequence_in_tables().min(state.last_sequence);
+    let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order, in_tables };
     let recovered = replay.run(&logs, state.last_sequence)?;
 
     let leftovers = files.leftovers(&state, manifest_number);
@@ -329,7 +330,8 @@ impl DbCore {
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
         // What a process died over may not be durable: of the logs, and of the MANIFEST the record of a bulk load, which
         // stands in no log. A flush, if only of nothing, starts a fresh MANIFEST.
-        let in_doubt = recovered.must_be_left() || self.view.load().version.files().next().is_some();
+        let has_tables = self.view.load().version.files().next().is_some();
+        let in_doubt = recovered.must_be_left() || has_tables && !sabotaged("found-loads");
         let leaves = !continues && in_doubt && !sabotaged("found-logs-to-tables");
         if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
             // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.

@@ -12,12 +12,12 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::sabotage::sabotaged;
 use crate::env::FileSyncer;
+
+use super::locks::{Condvar, Mutex};
 
 struct UnsyncedLog {
     number: u64,

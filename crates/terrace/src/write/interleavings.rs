@@ -1,0 +1,228 @@
+//! Writers that wait together for the disk, under schedules at random and such that try few changes of thread at every
+//! place, with logs that are switched and flushed meanwhile and a sync that fails.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The log sync is the real one; what stands around
+//! it does what `db::commit` does, and the disk knows what is durable.
+
+use std::sync::Arc;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::{Runner, thread};
+use terrace_testkit::scale::scaled;
+
+use super::locks::{Condvar, Mutex};
+use super::log_sync::LogSync;
+use crate::base::error::{Error, Result};
+use crate::env::FileSyncer;
+
+/// A log on the disk. Sequence numbers stand for what was written under them.
+#[derive(Clone, Copy, Default)]
+struct LogFile {
+    /// The last sequence number of the log before.
+    before: u64,
+    appended: u64,
+    durable: u64,
+    named: bool,
+    /// A sync has failed: no later one writes what it left.
+    failed: bool,
+}
+
+#[derive(Default)]
+struct Contents {
+    logs: Vec<LogFile>,
+    in_tables: u64,
+    syncs: u32,
+    failing_sync: Option<u32>,
+}
+
+impl Contents {
+    /// Everything up to here survives a power cut.
+    fn durable(&self) -> u64 {
+        let mut durable = self.in_tables;
+        for log in &self.logs {
+            if log.before > durable || !log.named {
+                break;
+            }
+            durable = durable.max(log.durable);
+            if log.durable < log.appended && log.appended > self.in_tables {
+                break;
+            }
+        }
+        durable
+    }
+}
+
+type Disk = Arc<Mutex<Contents>>;
+
+struct Syncer {
+    disk: Disk,
+    log: usize,
+}
+
+impl FileSyncer for Syncer {
+    fn sync(&self) -> Result<()> {
+        let mut disk = self.disk.lock();
+        disk.syncs += 1;
+        let fails = disk.failing_sync == Some(disk.syncs);
+        let target = disk.logs[self.log].appended;
+        drop(disk);
+        thread::yield_now();
+        let mut disk = self.disk.lock();
+        if fails {
+            disk.logs[self.log].failed = true;
+            return Err(Error::io_message("the disk fails".to_owned()));
+        }
+        let in_tables = disk.in_tables;
+        for log in &disk.logs[..self.log] {
+            let whole = log.appended <= in_tables || log.durable == log.appended;
+            assert!(whole, "a later log became durable before an earlier one");
+        }
+        let log = &mut disk.logs[self.log];
+        if !log.failed {
+            log.durable = log.durable.max(target);
+        }
+        Ok(())
+    }
+}
+
+struct Commit {
+    last: u64,
+    suspect: bool,
+    /// Last sequence numbers of the memtables that wait for a flush.
+    immutables: Vec<u64>,
+    finished: bool,
+}
+
+/// Writes into the log for a memtable.
+const MEMTABLE: u64 = 2;
+
+struct Engine {
+    commit: Mutex<Commit>,
+    changed: Condvar,
+    visible: AtomicU64,
+    log_sync: LogSync,
+    disk: Disk,
+}
+
+impl Engine {
+    fn new(failing_sync: Option<u32>) -> Engine {
+        let commit = Commit { last: 0, suspect: false, immutables: Vec::new(), finished: false };
+        let contents = Contents { failing_sync, ..Contents::default() };
+        let engine = Engine {
+            commit: Mutex::new(commit),
+            changed: Condvar::default(),
+            visible: AtomicU64::new(0),
+            log_sync: LogSync::default(),
+            disk: Arc::new(Mutex::new(contents)),
+        };
+        engine.start_log(0);
+        engine
+    }
+
+    fn start_log(&self, last: u64) {
+        let mut disk = self.disk.lock();
+        let log = disk.logs.len();
+        disk.logs.push(LogFile { before: last, appended: last, durable: last, ..LogFile::default() });
+        drop(disk);
+        self.log_sync.start_log(log as u64, Arc::new(Syncer { disk: self.disk.clone(), log }));
+    }
+
+    fn switch(&self, commit: &mut Commit) {
+        commit.immutables.push(commit.last);
+        self.start_log(commit.last);
+        self.changed.notify_all();
+    }
+
+    fn write(&self, sync: bool) {
+        let mut commit = self.commit.lock();
+        if commit.suspect {
+            self.switch(&mut commit);
+            while !commit.immutables.is_empty() {
+                self.changed.wait(&mut commit);
+            }
+            // Another writer may have done it while this one waited; doing it twice is no harm.
+            commit.suspect = false;
+            self.log_sync.reset();
+        }
+        let first = self.disk.lock().logs.last().map_or(0, |log| log.before);
+        if commit.last - first >= MEMTABLE {
+            self.switch(&mut commit);
+        }
+        commit.last += 1;
+        let sequence = commit.last;
+        if let Some(log) = self.disk.lock().logs.last_mut() {
+            log.appended = sequence;
+        }
+        self.visible.store(sequence, Ordering::Release);
+        drop(commit);
+        if !sync {
+            return;
+        }
+        let sync_dir = || {
+            self.disk.lock().logs.iter_mut().for_each(|log| log.named = true);
+            Ok(())
+        };
+        match self.log_sync.wait(sequence, || self.visible.load(Ordering::Acquire), sync_dir) {
+            Ok(_) => {
+                let durable = self.disk.lock().durable();
+                assert!(durable >= sequence, "LOST: {sequence} was acknowledged, durable up to {durable}");
+            }
+            Err(_) => self.commit.lock().suspect = true,
+        }
+    }
+
+    /// Makes tables of memtables, oldest first, until all writers are done.
+    fn flush(&self) {
+        loop {
+            let mut commit = self.commit.lock();
+            while commit.immutables.is_empty() && !commit.finished {
+                self.changed.wait(&mut commit);
+            }
+            let Some(&last) = commit.immutables.first() else { return };
+            drop(commit);
+            let mut disk = self.disk.lock();
+            disk.in_tables = last;
+            let needed = disk.logs.iter().position(|log| log.before >= last).unwrap_or(disk.logs.len());
+            drop(disk);
+            self.log_sync.flushed(needed as u64, last);
+            self.commit.lock().immutables.remove(0);
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Writes of each writer, synced or not.
+const WRITERS: [&[bool]; 3] = [&[true, false, true], &[false, true], &[true, true]];
+
+fn explore(scheduler: impl Scheduler + 'static, failing_sync: Option<u32>) {
+    Runner::new(scheduler, shuttle::Config::new()).run(move || {
+        let engine = Arc::new(Engine::new(failing_sync));
+        let flusher = thread::spawn({
+            let engine = engine.clone();
+            move || engine.flush()
+        });
+        let writers = WRITERS.map(|writes| {
+            let engine = engine.clone();
+            thread::spawn(move || writes.iter().for_each(|&sync| engine.write(sync)))
+        });
+        writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+        engine.commit.lock().finished = true;
+        engine.changed.notify_all();
+        flusher.join().expect("no panic");
+        let last = engine.commit.lock().last;
+        assert_eq!(last, WRITERS.iter().map(|writes| writes.len() as u64).sum::<u64>());
+    });
+}
+
+/// A hundred thousand at ten times the size of `make test`.
+#[test]
+fn synced_writes_are_durable_under_every_schedule() {
+    let each = scaled(1_250) as usize;
+    let failures = [None, Some(1), Some(2), Some(3)];
+    for failing_sync in failures {
+        explore(RandomScheduler::new(each), failing_sync);
+        explore(PctScheduler::new(3, each), failing_sync);
+    }
+    println!("synced_writes_are_durable: {} schedules of group commit", each * failures.len() * 2);
+}
