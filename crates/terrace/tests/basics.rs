@@ -86,3 +86,59 @@ fn a_database_that_is_only_read_becomes_one_sorted_run() {
         assert_eq!(runs(&db), if settles { 1 } else { before });
     }
 }
+
+#[test]
+fn properties_and_sizes_tell_where_the_data_is() {
+    let env = std::sync::Arc::new(MemEnv::new());
+    let db = Db::open("/db", options().env(env)).expect("opens");
+    for n in 0..100u8 {
+        db.put([b'k', 0, n], vec![n; 1000]).expect("puts");
+    }
+    assert_eq!(db.approximate_sizes(&[(b"a", b"z")]).expect("sizes"), [0], "only in memory");
+    let property = |name: &str| db.property(&format!("leveldb.{name}"));
+    assert!(property("approximate-memory-usage").expect("a text").parse::<u64>().expect("a number") > 0);
+    db.compact_range(None, None).expect("compacts");
+    db.put([b'k', 0, 200], "later").expect("puts");
+    db.flush().expect("flushes");
+    let files: usize = (0..7)
+        .map(|level| property(&format!("num-files-at-level{level}")).expect("a level"))
+        .map(|files| files.parse::<usize>().expect("a number"))
+        .sum();
+    assert_eq!(files, db.files().len());
+    assert!(property("stats").expect("a text").contains("Compactions"));
+    let tables = property("sstables").expect("a text");
+    assert!(tables.contains("--- level 6 ---") && tables.contains("['k\\x00\\x00' @ 1 : 1 .. "), "{tables}");
+    for unknown in
+        ["num-files-at-level7", "num-files-at-level", "num-files-at-level+1", "num-files-at-levelx", "none", ""]
+    {
+        assert_eq!(property(unknown), None, "{unknown}");
+    }
+    assert_eq!(db.property("stats"), None);
+    let sizes = db.approximate_sizes(&[(b"a", b"z"), (b"x", b"z"), (b"z", b"a"), (b"k\x00\x32", b"z")]).expect("sizes");
+    assert!(sizes[0] > 0 && sizes[1..3] == [0, 0] && sizes[3] < sizes[0], "{sizes:?}");
+    assert!(db.verify().expect("verifies").is_clean());
+    db.clone().close().expect("closes");
+    assert!(db.approximate_sizes(&[(b"a", b"z")]).is_err());
+}
+
+#[test]
+fn destroying_takes_what_is_the_databases_own() {
+    let env = std::sync::Arc::new(MemEnv::new());
+    let options = || options().env(env.clone());
+    let fs: &dyn terrace::Env = env.as_ref();
+    let path = std::path::Path::new("/db");
+    terrace::destroy(path, &options()).expect("nothing is there");
+    let db = Db::open(path, options()).expect("opens");
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    let foreign = fs.create(&path.join("notes.txt"), terrace::CreateOptions { mode: 0o644, exclusive: true });
+    foreign.expect("creates").close().expect("closes");
+    terrace::destroy(path, &options()).expect("destroys");
+    assert_eq!(fs.list(path).expect("lists"), ["notes.txt"]);
+    terrace::destroy(path, &options()).expect("nothing of a database is there");
+    fs.remove(&path.join("notes.txt")).expect("removes");
+    Db::open(path, options()).expect("opens").close().expect("closes");
+    terrace::destroy(path, &options()).expect("destroys");
+    assert!(!fs.exists(path).expect("looks"));
+}

@@ -26,7 +26,7 @@ const MEMORY: u64 = 512 << 20;
 
 #[track_caller]
 fn expect_corruption(outcome: terrace::Result<Db>, file: &str) {
-    let error = outcome.err().expect("an error");
+    let error = outcome.expect_err("an error");
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
     assert!(error.to_string().contains(file), "{file} in: {error}");
 }

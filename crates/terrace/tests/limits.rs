@@ -9,8 +9,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use terrace::{Db, ErrorKind, Options, PosixEnv, ReadAccess, WriteBatch, WriteOptions};
+use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
+use terrace_testkit::ops::{Generator, Shape};
 use terrace_testkit::option_set::OptionSet;
+use terrace_testkit::rng::Rng;
+use terrace_testkit::runner::Runner;
+use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
@@ -43,48 +48,50 @@ fn assert_holds(db: &Db, acknowledged: usize) {
 #[test]
 fn a_full_disk_refuses_writes_goes_on_reading_and_heals() {
     let _watchdog = Watchdog::new(Duration::from_secs(120), "full disk");
-    for (capacity, sync) in [(30_000, true), (300_000, false), (300_000, true), (1_000_000, false)] {
-        for reuse_logs in [false, true] {
-            let fs = SimFs::new();
-            fs.set_capacity(Some(capacity));
-            let settings = OptionSet { reuse_logs, snappy: false, ..OptionSet::default() };
-            let db = Db::open(DB, settings.options(fs.env())).expect("open");
-            let acknowledged = fill(&db, 0, sync);
-            assert!(acknowledged > 5, "{acknowledged}");
-            assert_holds(&db, acknowledged);
-            // Full it stays: refusing again and again, reading all the same.
-            for _ in 0..20 {
-                assert!(db.put("more", vec![0; 100_000]).is_err());
-            }
-            assert_holds(&db, acknowledged);
-
-            // Freed space is enough; nobody reopens anything.
-            fs.set_capacity(Some(capacity * 4));
-            wait_until("writing again", || db.put("healed", "yes").is_ok());
-            let more = fill(&db, acknowledged, sync);
-            assert!(more > acknowledged + 5, "{more}");
-            assert_holds(&db, more);
-            let _ = db.close();
-
-            // A full disk can be opened, for reading at least.
-            fs.set_capacity(Some(0));
-            let db = Db::open(DB, settings.options(fs.env()).read_only(true)).expect("open read-only");
-            assert_holds(&db, more);
-            assert_eq!(db.put("a", "b").expect_err("read-only").kind(), ErrorKind::NotSupported);
-            db.close().expect("close");
-            let db = Db::open(DB, settings.options(fs.env())).expect("a full disk opens");
-            assert_holds(&db, more);
-            assert!(db.put("more", "x").is_err());
-            fs.set_capacity(None);
-            wait_until("writing after opening full", || db.put("more", "x").is_ok());
-            db.close().expect("close");
-
-            let db = Db::open(DB, settings.options(fs.env())).expect("open");
-            assert_holds(&db, more);
-            assert_eq!(db.get("healed").expect("get").as_deref(), Some(&b"yes"[..]));
-            assert_eq!(db.get("more").expect("get").as_deref(), Some(&b"x"[..]));
+    campaign("a_full_disk_refuses_writes_goes_on_reading_and_heals", scaled(10), |seed| {
+        let mut rng = Rng::new(seed);
+        let (capacity, sync) = *rng.pick(&[(30_000, true), (300_000, false), (300_000, true), (1_000_000, false)]);
+        let reuse_logs = rng.one_in(2);
+        let fs = SimFs::new();
+        fs.set_capacity(Some(capacity));
+        let settings = OptionSet { reuse_logs, snappy: false, ..OptionSet::default() };
+        let db = Db::open(DB, settings.options(fs.env())).expect("open");
+        let acknowledged = fill(&db, 0, sync);
+        assert!(acknowledged > 5, "{acknowledged}");
+        assert_holds(&db, acknowledged);
+        // Full it stays: refusing again and again, reading all the same.
+        for _ in 0..20 {
+            assert!(db.put("more", vec![0; 100_000]).is_err());
         }
-    }
+        assert_holds(&db, acknowledged);
+
+        // Freed space is enough; nobody reopens anything.
+        fs.set_capacity(Some(capacity * 4));
+        wait_until("writing again", || db.put("healed", "yes").is_ok());
+        let more = fill(&db, acknowledged, sync);
+        assert!(more > acknowledged + 5, "{more}");
+        assert_holds(&db, more);
+        let _ = db.close();
+
+        // A full disk can be opened, for reading at least.
+        fs.set_capacity(Some(0));
+        let db = Db::open(DB, settings.options(fs.env()).read_only(true)).expect("open read-only");
+        assert_holds(&db, more);
+        assert_eq!(db.put("a", "b").expect_err("read-only").kind(), ErrorKind::NotSupported);
+        db.close().expect("close");
+        let db = Db::open(DB, settings.options(fs.env())).expect("a full disk opens");
+        assert_holds(&db, more);
+        assert!(db.put("more", "x").is_err());
+        fs.set_capacity(None);
+        wait_until("writing after opening full", || db.put("more", "x").is_ok());
+        db.close().expect("close");
+
+        let db = Db::open(DB, settings.options(fs.env())).expect("open");
+        assert_holds(&db, more);
+        assert_eq!(db.get("healed").expect("get").as_deref(), Some(&b"yes"[..]));
+        assert_eq!(db.get("more").expect("get").as_deref(), Some(&b"x"[..]));
+        Ok(())
+    });
 }
 
 /// Asks until the answer is yes; a watchdog ends the wait otherwise.
@@ -179,23 +186,99 @@ fn sixteen_descriptors_are_enough() {
         }
         return;
     }
+    campaign(TEST, scaled(10), |_| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("db");
+        let db = Db::open(&path, options(ReadAccess::Mapped)).expect("open");
+        for table in 0..TABLES {
+            for n in 0..10 {
+                db.put(key(n * TABLES + table), vec![b'v'; 300]).expect("put");
+            }
+            db.flush().expect("flush");
+        }
+        db.close().expect("close");
+        let mut command = Command::new("sh");
+        let program = env::current_exe().expect("this program");
+        command.arg("-c").arg(format!("ulimit -n 16 && exec \"$0\" --exact {TEST} --test-threads=1")).arg(program);
+        assert_eq!(in_child(TEST, &mut command, &path), Some(true));
+        let db = Db::open(&path, options(ReadAccess::Mapped)).expect("open");
+        whole(&db).expect("read");
+        assert!(db.get("new2").expect("get").is_some());
+        db.close().map_err(|error| error.to_string())
+    });
+}
+
+/// Where so much data is written, overwritten, read and compacted, in a process that may have 64 MiB.
+#[test]
+fn sixty_four_mebibytes_are_enough() {
+    const TEST: &str = "sixty_four_mebibytes_are_enough";
+    const ENTRIES: usize = 25_000;
+    if let Some(path) = child(TEST) {
+        let db = Db::open(&path, Options::new().create_if_missing(true)).expect("open");
+        let value = |n: usize| Rng::new(n as u64).bytes(4_000);
+        for n in 0..ENTRIES {
+            db.put(key(n * 7919 % ENTRIES), value(n)).expect("put");
+        }
+        for n in (0..ENTRIES).step_by(9) {
+            assert_eq!(db.get(key(n * 7919 % ENTRIES)).expect("get"), Some(value(n)));
+        }
+        db.compact_range(None, None).expect("compact");
+        let read = db.iter().expect("read").try_fold(0, |count, entry| entry.map(|_| count + 1)).expect("read");
+        assert_eq!(read, ENTRIES);
+        db.close().expect("close");
+        return;
+    }
+    campaign(TEST, scaled(2), |_| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut command = Command::new("sh");
+        let program = env::current_exe().expect("this program");
+        command.arg("-c").arg(format!("ulimit -d 65536 && exec \"$0\" --exact {TEST} --test-threads=1")).arg(program);
+        assert_eq!(in_child(TEST, &mut command, &dir.path().join("db")), Some(true));
+        Ok(())
+    });
+}
+
+/// No decision depends on the wall clock: it may stand still, jump ahead by centuries and go back to the beginning.
+#[test]
+fn the_clock_may_jump() {
+    campaign("the_clock_may_jump", scaled(10), |seed| {
+        let mut rng = Rng::new(seed);
+        let fs = SimFs::new();
+        let settings = OptionSet::random(&mut rng);
+        let ops = Generator::new(rng.next_u64(), Shape::random(&mut rng)).ops(150);
+        let mut runner = Runner::open(Path::new(DB), fs.env(), settings)?;
+        for op in &ops {
+            fs.set_wall_clock(Duration::from_secs(*rng.pick(&[0, 1, 1_000_000_000, u64::from(u32::MAX) * 1000])));
+            runner.run(op).map_err(|error| format!("{op:?}: {error}"))?;
+        }
+        runner.check_all()?;
+        runner.close()
+    });
+}
+
+/// However often somebody tries: who has the database keeps it, in this process and in others.
+#[test]
+fn there_is_one_writer() {
+    const TEST: &str = "there_is_one_writer";
+    if let Some(path) = child(TEST) {
+        for options in [Options::new(), Options::new().read_only(true)] {
+            let error = Db::open(&path, options).expect_err("another process has it");
+            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        }
+        return;
+    }
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("db");
-    let db = Db::open(&path, options(ReadAccess::Mapped)).expect("open");
-    for table in 0..TABLES {
-        for n in 0..10 {
-            db.put(key(n * TABLES + table), vec![b'v'; 300]).expect("put");
-        }
-        db.flush().expect("flush");
-    }
-    db.close().expect("close");
-    let mut command = Command::new("sh");
-    let program = env::current_exe().expect("this program");
-    command.arg("-c").arg(format!("ulimit -n 16 && exec \"$0\" --exact {TEST} --test-threads=1")).arg(program);
-    assert_eq!(in_child(TEST, &mut command, &path), Some(true));
-    let db = Db::open(&path, options(ReadAccess::Mapped)).expect("open");
-    whole(&db).expect("read");
-    assert!(db.get("new2").expect("get").is_some());
+    campaign(TEST, scaled(10), |seed| {
+        let db = Db::open(&path, Options::new().create_if_missing(true)).map_err(|error| error.to_string())?;
+        let error = Db::open(&path, Options::new()).expect_err("this process has it");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        let mut command = Command::new(env::current_exe().expect("this program"));
+        command.args(["--exact", TEST, "--test-threads=1"]);
+        assert_eq!(in_child(TEST, &mut command, &path), Some(true));
+        db.put(seed.to_string(), "1").map_err(|error| error.to_string())?;
+        db.close().map_err(|error| error.to_string())
+    });
 }
 
 #[test]

@@ -69,6 +69,8 @@ struct State {
     log_kind: LogKind,
     serve_mapped: bool,
     locks: HashMap<PathBuf, Held>,
+    /// What the wall clock says; none for the system's.
+    wall_clock: Option<Duration>,
 }
 
 impl Default for SimFs {
@@ -96,6 +98,7 @@ impl SimFs {
             log_kind: LogKind::Plain,
             serve_mapped: false,
             locks: HashMap::new(),
+            wall_clock: None,
         };
         SimFs { shared: Arc::new(Shared { state: Mutex::new(state), system: PosixEnv::shared() }) }
     }
@@ -117,6 +120,11 @@ impl SimFs {
     /// Whether files opened for mapped reading really offer their bytes as memory. Default: no.
     pub fn set_serve_mapped(&self, mapped: bool) {
         self.state().serve_mapped = mapped;
+    }
+
+    /// Sets the wall clock, which stands still then.
+    pub fn set_wall_clock(&self, time: Duration) {
+        self.state().wall_clock = Some(time);
     }
 
     /// Starts recording; what was recorded before is forgotten.
@@ -428,7 +436,8 @@ impl Env for SimFs {
     }
 
     fn wall_clock(&self) -> Duration {
-        self.shared.system.wall_clock()
+        let set = self.state().wall_clock;
+        set.unwrap_or_else(|| self.shared.system.wall_clock())
     }
 
     fn sleep(&self, duration: Duration) {
