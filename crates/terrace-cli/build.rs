@@ -16,9 +16,9 @@ fn main() {
     if let Some(path) = watched.into_iter().find(|path| path.exists()) {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    let figures = newest_run(&results).map_or_else(Vec::new, |run| figures_of(&run));
+    let run = newest_run(&results).map_or(Value::Null, |run| needed(&run));
     let out = Path::new(&env::var("OUT_DIR").expect("set by Cargo")).join("measured.json");
-    fs::write(out, Value::from(figures).to_string()).expect("the build directory can be written");
+    fs::write(out, run.to_string()).expect("the build directory can be written");
 }
 
 /// The run of the suite that began last.
@@ -33,13 +33,16 @@ fn newest_run(results: &Path) -> Option<Value> {
     of_suite.max_by_key(|run| run["run"]["began"].as_str().map(str::to_owned))
 }
 
-fn figures_of(run: &Value) -> Vec<Value> {
+/// What `src/advise/measured.rs` reads of a run's `results.json`, in the same form.
+fn needed(run: &Value) -> Value {
     let figures = run["figures"].as_array().into_iter().flatten();
-    let taken = figures.filter_map(|figure| {
-        let rate = figure["ops_per_sec"]["middle"].as_f64()?;
-        let benchmark = figure["benchmark"].as_str()?;
-        let (section, setting, engine) = (&figure["section"], &figure["setting"], &figure["engine"]);
-        Some(json!({"section": section, "setting": setting, "engine": engine, "benchmark": benchmark, "rate": rate}))
+    let taken = figures.filter(|figure| figure["ops_per_sec"]["middle"].is_f64()).map(|figure| {
+        let names = ["section", "setting", "engine", "benchmark"];
+        let mut taken: serde_json::Map<_, _> =
+            names.map(|name| (name.to_owned(), figure[name].clone())).into_iter().collect();
+        taken.insert("ops_per_sec".to_owned(), json!({ "middle": figure["ops_per_sec"]["middle"] }));
+        Value::from(taken)
     });
-    taken.collect()
+    let about = json!({"suite": run["run"]["suite"], "began": run["run"]["began"], "num": run["run"]["num"]});
+    json!({"run": about, "figures": taken.collect::<Vec<_>>()})
 }

@@ -1,6 +1,16 @@
-//! What the lab's suite `configurations` measured, as far as it was there when the command was built.
+//! What the lab's suite `configurations` measured: in a run that is named, or else in the newest of `docs/results` when the
+//! command was built, if there was one.
+
+use std::fs;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Result};
+
+const SUITE: &str = "configurations";
+/// The file of a run's directory that has everything.
+const RESULTS: &str = "results.json";
 
 /// A setting of the suite that an advice rests on.
 #[derive(Clone, Copy, Debug)]
@@ -22,32 +32,74 @@ pub(super) struct Measured {
     times_the_defaults: f64,
 }
 
+/// `results.json`, as far as it is of use here.
+#[derive(Deserialize)]
+struct Run {
+    run: About,
+    figures: Vec<Figure>,
+}
+
+#[derive(Deserialize)]
+struct About {
+    suite: String,
+    /// When: `2026-11-21T10:00:00Z`.
+    began: String,
+    /// Entries.
+    num: u64,
+}
+
 #[derive(Deserialize)]
 struct Figure {
     section: String,
     setting: Option<String>,
     engine: String,
     benchmark: String,
-    rate: f64,
+    ops_per_sec: Option<Rate>,
 }
 
-/// All figures.
+#[derive(Deserialize)]
+struct Rate {
+    middle: f64,
+}
+
+/// All figures of a run, if there is one.
 pub(super) struct Figures {
-    all: Vec<Figure>,
+    run: Option<Run>,
 }
 
 impl Figures {
     /// Those that the command was built with.
     pub(super) fn built_in() -> Self {
-        Self::parse(include_str!(concat!(env!("OUT_DIR"), "/measured.json")))
+        let run = serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/measured.json")));
+        Figures { run: run.unwrap_or_default() }
     }
 
-    fn parse(text: &str) -> Self {
-        Figures { all: serde_json::from_str(text).unwrap_or_default() }
+    /// Those of a run, by its directory.
+    pub(super) fn of_run(directory: &Path) -> Result<Self> {
+        let path = directory.join(RESULTS);
+        let text = fs::read_to_string(&path).map_err(|e| Failure::io("read", &path, &e))?;
+        let run: Run = serde_json::from_str(&text)
+            .map_err(|e| Failure::other(format!("{}: no run of the lab: {e}", path.display())))?;
+        let About { suite, .. } = &run.run;
+        if suite != SUITE {
+            return Err(Failure::other(format!("{}: a run of the suite {suite}, not of {SUITE}", path.display())));
+        }
+        Ok(Figures { run: Some(run) })
+    }
+
+    /// Of which run they are.
+    pub(super) fn source(&self) -> Option<String> {
+        let About { suite, began, num } = &self.run.as_ref()?.run;
+        let day = began.split('T').next().unwrap_or_default();
+        Some(format!("the lab's suite {suite}, {num} entries, {day}"))
     }
 
     pub(super) fn are_missing(&self) -> bool {
-        self.all.is_empty()
+        self.all().next().is_none()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Figure> {
+        self.run.iter().flat_map(|run| &run.figures)
     }
 
     /// What the suite says about a setting.
@@ -57,7 +109,8 @@ impl Figures {
                 (figure.engine.as_str(), figure.section.as_str()) == (evidence.engine, evidence.section)
                     && (figure.setting.as_deref(), figure.benchmark.as_str()) == (Some(setting), benchmark)
             };
-            self.all.iter().find(fits).map(|figure| figure.rate).filter(|&rate| rate > 0.0)
+            let rate = self.all().find(fits)?.ops_per_sec.as_ref()?.middle;
+            (rate > 0.0).then_some(rate)
         };
         let of = |&benchmark: &&str| {
             let times = rate(evidence.setting, benchmark)? / rate("defaults", benchmark)?;
@@ -88,7 +141,7 @@ mod tests {
     fn a_setting_is_compared_with_the_defaults_of_its_section() {
         let figure = |section: &str, setting: &str, benchmark: &str, rate: f64| {
             format!(
-                r#"{{"section":"{section}","setting":"{setting}","engine":"terrace","benchmark":"{benchmark}","rate":{rate}}}"#
+                r#"{{"section":"{section}","setting":"{setting}","engine":"terrace","benchmark":"{benchmark}","ops_per_sec":{{"middle":{rate}}}}}"#
             )
         };
         let text = [
@@ -97,13 +150,15 @@ mod tests {
             figure("b", "x=1", "fillseq", 300.0),
             figure("b", "x=1", "readseq", 300.0),
         ];
-        let figures = Figures::parse(&format!("[{}]", text.join(",")));
+        let run = r#"{"suite":"configurations","began":"2026-11-21T10:00:00Z","num":5}"#;
+        let text = format!(r#"{{"run":{run},"figures":[{}]}}"#, text.join(","));
+        let figures = Figures { run: serde_json::from_str(&text).expect("a run") };
         let evidence =
             Evidence { engine: "terrace", section: "b", setting: "x=1", benchmarks: &["fillseq", "readseq", "none"] };
         let measured = figures.of(&evidence);
         assert_eq!(measured.len(), 1, "{measured:?}");
         assert_eq!(measured[0].times_the_defaults, 1.5);
         assert!(figures.of(&Evidence { section: "a", ..evidence }).is_empty());
-        assert!(Figures::parse("").are_missing());
+        assert!(!figures.are_missing() && Figures { run: None }.are_missing());
     }
 }

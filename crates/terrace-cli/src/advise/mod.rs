@@ -45,6 +45,9 @@ pub(crate) struct AdviseCommand {
     /// The kind of application that uses the database
     #[arg(long, value_name = "NAME")]
     workload: Option<PresetName>,
+    /// A run of the lab's suite `configurations`, for what it measured [default: the project's newest, if there was one]
+    #[arg(long, value_name = "DIR")]
+    lab_run: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -55,6 +58,7 @@ pub(crate) struct AdviseCommand {
 impl AdviseCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_database(&self.db)?;
+        let figures = self.lab_run.as_deref().map_or_else(|| Ok(Figures::built_in()), Figures::of_run)?;
         let db = self.open.open(&self.db)?;
         let survey = Survey::of(&self.db, &db)?;
         db.close()?;
@@ -64,7 +68,7 @@ impl AdviseCommand {
         };
         let report = Report {
             advice: advise(&survey, &in_use, self.workload),
-            figures: Figures::built_in(),
+            figures,
             workload: self.workload,
             survey,
             in_use,
@@ -95,7 +99,7 @@ impl Report {
             "preset": self.workload.map(PresetName::name),
             "advice": advice.collect::<Vec<_>>(),
             "unseen": self.unseen(),
-            "lab_figures": !self.figures.are_missing(),
+            "lab_figures": self.figures.source().filter(|_| !self.figures.are_missing()),
         }))
     }
 
@@ -121,10 +125,18 @@ impl Report {
         out.line("")?;
         out.line("Not seen:")?;
         self.unseen().iter().try_for_each(|unseen| paragraph(&format!("- {unseen}"), "  ", out))?;
-        if self.figures.are_missing() && !self.advice.is_empty() {
-            let missing = "This command was built without figures of the lab: its suite `configurations` measures every \
-                           setting and preset on this machine (`make bench-all`).";
-            paragraph(missing, "", out)?;
+        let rests_on = self.advice.iter().flat_map(|advice| &advice.evidence);
+        let is_measured = rests_on.into_iter().any(|evidence| !self.figures.of(evidence).is_empty());
+        match self.figures.source() {
+            _ if self.advice.is_empty() => {}
+            Some(source) if is_measured => paragraph(&format!("Measured by {source}."), "", out)?,
+            Some(source) => paragraph(&format!("Nothing of this was measured by {source}."), "", out)?,
+            None => {
+                let missing = "What the lab measured is not said: this command was built without a run of its suite \
+                               `configurations`. `lab run configurations --out DIR` makes one, and --lab-run DIR shows \
+                               it here.";
+                paragraph(missing, "", out)?;
+            }
         }
         Ok(())
     }

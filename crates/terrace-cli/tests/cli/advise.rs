@@ -149,3 +149,44 @@ fn presets_are_taken_where_options_are() {
     assert_eq!(change_of(&report, "write_buffer_size"), "to 16.00 MiB");
     assert_eq!(tool.run(&["put", "db", "--preset", "fast", "key", "value"]).status, 2);
 }
+
+/// A run of the lab with figures of one section; a setting has the rate 300, the defaults 200.
+fn lab_run(tool: &Tool, name: &str, suite: &str, section: &str, setting: &str, benchmark: &str) -> String {
+    let figure = |setting: &str, rate: f64| {
+        serde_json::json!({
+            "section": section, "cell": 0, "benchmark": benchmark, "setting": setting, "engine": "terrace",
+            "ops_per_sec": {"middle": rate, "min": rate, "max": rate, "spread": 0.0, "rounds": 1},
+        })
+    };
+    let run = serde_json::json!({
+        "run": {"schema": 1, "suite": suite, "began": "2026-11-21T10:00:00Z", "num": 1000},
+        "figures": [figure("defaults", 200.0), figure(setting, 300.0)],
+        "measurements": [],
+    });
+    std::fs::create_dir_all(tool.path(name)).expect("created");
+    std::fs::write(tool.path(name).join("results.json"), run.to_string()).expect("written");
+    name.to_owned()
+}
+
+#[test]
+fn what_the_lab_measured_is_said() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let advise = ["advise", "db", "--workload", "data-logging", "--lab-run"];
+    let with = |run: &str| tool.ok(&[&advise[..], &[run]].concat()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let run = lab_run(&tool, "run", "configurations", "data-logging", "preset data-logging", "fillrandom");
+    let text = with(&run);
+    assert!(text.contains("fillrandom runs at 1.50 times the defaults with preset data-logging on terrace"), "{text}");
+    assert!(text.contains("Measured by the lab's suite configurations, 1000 entries, 2026-11-21."), "{text}");
+    let report = tool.advice(&["db", "--workload", "data-logging", "--lab-run", &run]);
+    assert!(report["lab_figures"].as_str().is_some_and(|source| source.contains("1000 entries")), "{report}");
+
+    // A run that has nothing on it says so; so does one of another suite, or none at all.
+    let other = lab_run(&tool, "else", "configurations", "analytics", "none such", "readseq");
+    assert!(with(&other).contains("Nothing of this was measured by"), "{text}");
+    let wrong = lab_run(&tool, "wrong", "modern", "data-logging", "preset data-logging", "fillrandom");
+    tool.run(&[&advise[..], &[&wrong]].concat()).fails(2, "of the suite modern");
+    tool.run(&[&advise[..], &["nowhere"]].concat()).fails(2, "nowhere");
+    std::fs::write(tool.path("run").join("results.json"), "{\"run\":").expect("written");
+    tool.run(&[&advise[..], &["run"]].concat()).fails(2, "no run of the lab");
+}
