@@ -97,7 +97,8 @@ results: lab-peers dropin
 	$(LAB) run leveldb-2011 --reps 3 --time-limit 10 --budget 36 --out $$out $$resume $(BENCH) && \
 	mkdir -p $(RESULTS) && rm -rf $(RESULTS)/* && \
 	cp $$out/run.json $$out/measurements.jsonl $$out/results.csv $$out/results.json $$out/report.html $(RESULTS) && \
-	cp $$out/charts/summary.svg $(RESULTS) && mv $$out out/lab/results-$$(date -u +%Y%m%d-%H%M%S) && \
+	cp -r $$out/charts $(RESULTS) && mv $(RESULTS)/charts/summary.svg $(RESULTS) && \
+	sed -i 's,charts/summary.svg,summary.svg,' $(RESULTS)/report.html && mv $$out out/lab/results-$$(date -u +%Y%m%d-%H%M%S) && \
 	echo "$(RESULTS) is new: $$(du -sh $(RESULTS) | cut -f1)"
 
 perf: peers

@@ -11,6 +11,7 @@
 #include <leveldb/write_batch.h>
 
 #include "../common/driver.h"
+#include "../common/iterator_cursor.h"
 
 namespace {
 
@@ -19,7 +20,6 @@ void Check(const leveldb::Status& status) {
 }
 
 leveldb::Slice SliceOf(std::string_view text) { return leveldb::Slice(text.data(), text.size()); }
-std::string_view ViewOf(const leveldb::Slice& slice) { return std::string_view(slice.data(), slice.size()); }
 
 class LevelDb {
  public:
@@ -107,46 +107,9 @@ class LevelDb {
     leveldb::WriteBatch batch_;
   };
 
-  class Cursor {
+  class Cursor : public lab::IteratorCursor<leveldb::Iterator> {
    public:
-    Cursor(Session* session, uint64_t) : iterator_(session->db_.NewIterator(leveldb::ReadOptions())) {}
-
-    bool First() {
-      iterator_->SeekToFirst();
-      return Valid();
-    }
-
-    bool Last() {
-      iterator_->SeekToLast();
-      return Valid();
-    }
-
-    bool Seek(std::string_view key) {
-      iterator_->Seek(SliceOf(key));
-      return Valid();
-    }
-
-    bool Next() {
-      iterator_->Next();
-      return Valid();
-    }
-
-    bool Prev() {
-      iterator_->Prev();
-      return Valid();
-    }
-
-    std::string_view key() const { return ViewOf(iterator_->key()); }
-    std::string_view value() const { return ViewOf(iterator_->value()); }
-
-   private:
-    bool Valid() {
-      if (iterator_->Valid()) return true;
-      Check(iterator_->status());
-      return false;
-    }
-
-    std::unique_ptr<leveldb::Iterator> iterator_;
+    Cursor(Session* session, uint64_t) : IteratorCursor(session->db_.NewIterator(leveldb::ReadOptions())) {}
   };
 
   using Loader = lab::NoLoader<Session>;

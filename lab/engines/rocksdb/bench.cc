@@ -17,6 +17,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "../common/driver.h"
+#include "../common/iterator_cursor.h"
 
 namespace {
 
@@ -25,7 +26,6 @@ void Check(const rocksdb::Status& status) {
 }
 
 rocksdb::Slice SliceOf(std::string_view text) { return rocksdb::Slice(text.data(), text.size()); }
-std::string_view ViewOf(const rocksdb::Slice& slice) { return std::string_view(slice.data(), slice.size()); }
 
 class RocksDb {
  public:
@@ -119,46 +119,9 @@ class RocksDb {
     rocksdb::WriteBatch batch_;
   };
 
-  class Cursor {
+  class Cursor : public lab::IteratorCursor<rocksdb::Iterator> {
    public:
-    Cursor(Session* session, uint64_t) : iterator_(session->db_.NewIterator(session->read_options_)) {}
-
-    bool First() {
-      iterator_->SeekToFirst();
-      return Valid();
-    }
-
-    bool Last() {
-      iterator_->SeekToLast();
-      return Valid();
-    }
-
-    bool Seek(std::string_view key) {
-      iterator_->Seek(SliceOf(key));
-      return Valid();
-    }
-
-    bool Next() {
-      iterator_->Next();
-      return Valid();
-    }
-
-    bool Prev() {
-      iterator_->Prev();
-      return Valid();
-    }
-
-    std::string_view key() const { return ViewOf(iterator_->key()); }
-    std::string_view value() const { return ViewOf(iterator_->value()); }
-
-   private:
-    bool Valid() {
-      if (iterator_->Valid()) return true;
-      Check(iterator_->status());
-      return false;
-    }
-
-    std::unique_ptr<rocksdb::Iterator> iterator_;
+    Cursor(Session* session, uint64_t) : IteratorCursor(session->db_.NewIterator(session->read_options_)) {}
   };
 
   class Loader {

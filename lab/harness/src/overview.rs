@@ -115,7 +115,13 @@ pub fn rate(rate: f64) -> String {
     if rate < 100.0 {
         return format!("{rate:.2}");
     }
-    let digits = format!("{rate:.0}");
+    thousands(rate)
+}
+
+/// A whole number with its digits in groups.
+#[must_use]
+pub fn thousands(number: f64) -> String {
+    let digits = format!("{number:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {

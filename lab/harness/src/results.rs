@@ -54,7 +54,7 @@ pub fn write(run: &Run, measurements: &Measurements, dir: &Path) -> Result<(), S
     }
     let results = Results { run, figures: all, measurements: measurements.iter().collect() };
     let path = dir.join(RESULTS);
-    let mut bytes = serde_json::to_vec_pretty(&results).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut bytes = serde_json::to_vec(&results).map_err(|e| format!("{}: {e}", path.display()))?;
     bytes.push(b'\n');
     write_whole(&path, &bytes)
 }

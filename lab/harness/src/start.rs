@@ -237,9 +237,11 @@ fn described(
 ) -> Run {
     let mut notes = suite.notes.clone();
     if form.short {
-        notes.push(format!("The short form of the suite: {} entries, {} rounds.", form.num, form.rounds));
+        let entries = overview::thousands(form.num as f64);
+        notes.push(format!("The short form of the suite: {entries} entries, rounds: {}.", form.rounds));
     } else if form.num != suite.num {
-        notes.push(format!("{} entries; the suite as its source has it has {}.", form.num, suite.num));
+        let (entries, all) = (overview::thousands(form.num as f64), overview::thousands(suite.num as f64));
+        notes.push(format!("{entries} entries; the suite as its source has it has {all}."));
     }
     if !arguments.sections.is_empty() {
         notes.push(format!("Only a part of the suite: {}.", arguments.sections.join(", ")));

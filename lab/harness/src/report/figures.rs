@@ -107,6 +107,9 @@ pub(crate) fn now(
                     if let Some(base) = base.filter(|base| *base > 0.0) {
                         text = format!("{text} · {}", number::ratio(figures.rate.middle / base));
                     }
+                    if !figures.remarks.is_empty() {
+                        text.push_str(" *");
+                    }
                     let value = bars::Value::Figure { value: figures.rate.middle, range: range(figures), text };
                     (value, tip(&pen.title, &cell.cell.unit, figures))
                 }
@@ -117,7 +120,13 @@ pub(crate) fn now(
             bars::Bar { pen, value, tip }
         })
         .collect();
-    bars::draw(&bars, heading, &cell.cell.unit, width)
+    let figures = || cell.outcomes.iter().filter_map(Outcome::figures);
+    let unit = &cell.cell.unit;
+    let note = match figures().any(|figures| !figures.remarks.is_empty()) {
+        true => format!("{unit} · * cut short, or with another remark"),
+        false => unit.clone(),
+    };
+    bars::draw(&bars, heading, &note, width)
 }
 
 /// What the source published for a cell; none if it did not.
