@@ -1,19 +1,32 @@
 //! Hints to the processor: what it is about to need. Each costs an instruction for a line of memory, and waits for nothing.
 #![allow(unsafe_code)]
 
+use std::ptr;
+
 /// What the processor loads at once.
 const LINE: usize = 64;
 
 /// Asks for `bytes`.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
+    ask(bytes.as_ptr(), bytes.len());
+}
+
+/// Asks for `value` itself, without what it points to.
+#[inline]
+pub(crate) fn prefetch_value<T>(value: &T) {
+    ask(ptr::from_ref(value).cast(), size_of::<T>());
+}
+
+#[inline]
+fn ask(start: *const u8, length: usize) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..bytes.len()).step_by(LINE) {
+    for at in (0..length).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: every x86-64 processor has the instruction. It has no effect that a program could see, whatever the
         // address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, LINE);
+    let _ = (start, length, LINE);
 }

@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+/// What a look into any slot does for itself; before many looks, once for all of them. Nothing that is evicted meanwhile
+/// is freed.
+pub(crate) use crossbeam_epoch::pin;
 pub(crate) use slot::Cached;
 
 use admission::Admission;
@@ -110,6 +113,11 @@ impl<V: Weighted> SlotArray<V> {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<Cached<V>> {
         self.slots.get(index)
+    }
+
+    /// Asks the processor for slot `index`, without what it holds.
+    pub(crate) fn prefetch(&self, index: usize) {
+        self.slots.prefetch(index);
     }
 
     /// Puts `value` into slot `index`, if the cache [lets it in](admission), evicting others for it, and returns what

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::base::prefetch::prefetch_value;
+
 use super::slot::{Cached, Slot};
 
 pub(super) struct Slots<V: Send + Sync + 'static> {
@@ -45,6 +47,12 @@ impl<V: Send + Sync + 'static> Slots<V> {
             slot.used.store(true, Ordering::Relaxed);
         }
         Some(value)
+    }
+
+    pub(super) fn prefetch(&self, index: usize) {
+        if let Some(slot) = self.slots.get(index) {
+            prefetch_value(slot);
+        }
     }
 
     /// The value of a slot, without a mark.

@@ -11,6 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
 use crate::table::BlockSlice;
 use crate::version::file_meta::FileMeta;
+use crate::version::version::Lookup;
 
 use super::core::{DbCore, View};
 use super::options::ReadOptions;
@@ -18,6 +19,9 @@ use super::pinned::PinnedValue;
 
 /// Values shorter than this are copied out of a memtable rather than pinned there.
 const PIN_FROM: usize = 4096;
+/// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under way, and few enough that
+/// what was asked for is still there when its turn comes.
+const AT_ONCE: usize = 16;
 /// Of this many reads one is counted for merges that reads ask for.
 const SEEK_SAMPLE: i64 = 16;
 
@@ -82,15 +86,17 @@ impl DbCore {
         sequence: SequenceNumber,
         options: &ReadOptions,
     ) -> Result<Option<Found<'v>>> {
-        let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
-        for (memtable, table) in memtables.enumerate() {
-            if let Some((tag, value)) = table.get(key, sequence) {
-                let is_value = EntryKind::from_byte(tag as u8) == Some(EntryKind::Value);
-                return Ok(is_value.then_some(Found::Memtable { value, memtable }));
-            }
+        if let Some(found) = find_in_memtables(view, key, sequence) {
+            return Ok(found);
         }
         let seek_key = SeekKey::new(key, sequence);
         let lookup = view.version.get(&self.tables, &self.order, seek_key.as_slice(), !options.skip_cache)?;
+        self.found(lookup)
+    }
+
+    /// What a look-up in tables found.
+    #[inline]
+    fn found(self: &Arc<Self>, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
         if self.options.seek_compaction && sampled() {
             self.sample_read(lookup.wasted.map(|(_, file)| file));
         }
@@ -150,11 +156,29 @@ impl DbCore {
         self.check_open()?;
         let view = self.view.load_full();
         let sequence = self.read_sequence(options)?;
-        let get = |key: &K| {
-            let found = self.find(&view, key.as_ref(), sequence, options)?;
-            Ok(found.map(|found| found.as_slice().to_vec()))
-        };
-        keys.iter().map(get).collect()
+        let value = |found: Option<Found<'_>>| found.map(|found| found.as_slice().to_vec());
+        let mut values = Vec::with_capacity(keys.len());
+        // Keys that no memtable knows, and their places in `values`.
+        let mut left = Vec::with_capacity(AT_ONCE.min(keys.len()));
+        for group in keys.chunks(AT_ONCE) {
+            for key in group.iter().map(AsRef::as_ref) {
+                let found = find_in_memtables(&view, key, sequence);
+                if found.is_none() {
+                    left.push((SeekKey::new(key, sequence), values.len()));
+                }
+                values.push(value(found.flatten()));
+            }
+            let (seek_keys, mut places) = (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
+            view.version.get_many(&self.tables, &self.order, seek_keys, !options.skip_cache, |lookup| {
+                let found = value(self.found(lookup)?);
+                if let Some(at) = places.next() {
+                    values[at] = found;
+                }
+                Ok(())
+            })?;
+            left.clear();
+        }
+        Ok(values)
     }
 
     pub(super) fn get_pinned(self: &Arc<Self>, key: &[u8], options: &ReadOptions) -> Result<Option<PinnedValue>> {
@@ -174,6 +198,17 @@ impl DbCore {
             }
         })
     }
+}
+
+/// What the memtables say about `key`: `None` if they do not know it.
+#[inline]
+fn find_in_memtables<'v>(view: &'v View, key: &[u8], sequence: SequenceNumber) -> Option<Option<Found<'v>>> {
+    let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
+    memtables.enumerate().find_map(|(memtable, table)| {
+        let (tag, value) = table.get(key, sequence)?;
+        let is_value = EntryKind::from_byte(tag as u8) == Some(EntryKind::Value);
+        Some(is_value.then_some(Found::Memtable { value, memtable }))
+    })
 }
 
 /// True once in [`SEEK_SAMPLE`] calls of a thread.

@@ -228,6 +228,13 @@ impl Block {
         (before, 1 + up_to)
     }
 
+    /// Asks for what a search for a key with this head goes through, if that is known.
+    pub(super) fn prefetch_near(&self, head: Option<u64>) {
+        let Some(known) = &self.heads else { return };
+        let start = self.restarts_around(head).0.checked_sub(1).map_or(0, |at| known.offsets[at] as usize);
+        self.prefetch_from(start);
+    }
+
     /// Asks for what a search goes through from `start` on.
     #[inline]
     fn prefetch_from(&self, start: usize) {

@@ -12,6 +12,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::base::prefetch::prefetch;
+
 use super::format::BlockData;
 
 /// The name of the block in the metaindex.
@@ -93,6 +95,12 @@ impl FullFilter {
         // A filter without this line cannot speak for it.
         let Some(line) = self.data.as_slice().get(start..start + LINE) else { return true };
         bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1)
+    }
+
+    /// Asks the processor for what an answer about this hash takes.
+    pub(super) fn prefetch(&self, hash: u64) {
+        let start = line_of(hash, self.lines) * LINE;
+        prefetch(self.data.as_slice().get(start..start + LINE).unwrap_or_default());
     }
 
     pub(super) fn owned_bytes(&self) -> usize {

@@ -23,7 +23,7 @@ const MAX_EXPANSION_FLOOR: usize = 1 << 20;
 
 /// Where a key belongs.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The number of the block.
     pub(super) at: usize,
     /// The head of the key, if it begins as all separators do.

@@ -39,6 +39,7 @@ pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::ReadTotals;
 pub(crate) use format::BlockHandle;
 pub(crate) use full_filter::hash_key;
+pub(crate) use index::Place;
 pub(crate) use iter::TableIter;
 pub(crate) use order::TableOrder;
 pub(crate) use properties::TableProperties;

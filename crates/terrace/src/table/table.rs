@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key;
+use crate::base::prefetch::{prefetch, prefetch_value};
 use crate::base::sabotage::sabotaged;
 use crate::cache::{Cached, SlotArray};
 use crate::env::RandomAccessFile;
@@ -33,6 +34,9 @@ use super::iter::TableIter;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 use super::table_builder::COMPARATOR_NAME;
+
+/// Bytes of a block in a file that are asked for ahead, at most.
+const MOST_AHEAD: usize = 4 << 10;
 
 /// How tables are read.
 #[derive(Clone)]
@@ -133,13 +137,25 @@ impl Table {
     /// of internal keys, and `hash` what [`hash_key`](super::hash_key) makes of its user key. Without `fill_cache` a
     /// block that had to be loaded is not kept.
     pub(crate) fn get(&self, key: &[u8], hash: u64, fill_cache: bool) -> Result<Option<TableHit>> {
-        if let Some(filter) = &self.full_filter
-            && !filter.may_match(hash)
-        {
+        self.get_at(key, self.place(key, hash), fill_cache)
+    }
+
+    /// Where a look-up of `key`, with the `hash` of its user key, has to go, unless the filter spares it that.
+    #[inline]
+    pub(crate) fn place(&self, key: &[u8], hash: u64) -> Option<Place> {
+        if self.full_filter.as_ref().is_some_and(|filter| !filter.may_match(hash)) {
+            return None;
+        }
+        Some(self.index.search(&self.order, key))
+    }
+
+    /// [`get`](Table::get), where the [`place`](Table::place) of the key is known.
+    #[inline]
+    pub(crate) fn get_at(&self, key: &[u8], place: Option<Place>, fill_cache: bool) -> Result<Option<TableHit>> {
+        let Some(Place { at, head }) = place else {
             self.counters.count(Outcome::Spared);
             return Ok(None);
-        }
-        let Place { at, head } = self.index.search(&self.order, key);
+        };
         let Some(handle) = self.index.handle(at) else { return Ok(None) };
         if let Some(filter) = &self.filter
             && !filter.key_may_match(handle.offset, self.order.user_key(key))
@@ -154,6 +170,38 @@ impl Table {
             tag: found.tag,
             value: BlockSlice::new(block, found.entry.value..found.entry.end),
         }))
+    }
+
+    /// Asks for what [`place`](Table::place) takes.
+    pub(crate) fn prefetch_filter(&self, hash: u64) {
+        if let Some(filter) = &self.full_filter {
+            filter.prefetch(hash);
+        }
+    }
+
+    /// Asks for what [`prefetch_block`](Table::prefetch_block) takes.
+    pub(crate) fn prefetch_slot(&self, place: Place) {
+        self.slots.prefetch(place.at);
+    }
+
+    /// Asks for what tells where in the block at `place` things are; for its bytes in the file, if it is not in the cache
+    /// and they are mapped.
+    pub(crate) fn prefetch_block(&self, place: Place) {
+        if let Some(block) = self.slots.get(place.at) {
+            return prefetch_value::<Block>(&block);
+        }
+        if let (Some(handle), Some(file)) = (self.index.handle(place.at), self.file.mapped()) {
+            let start = usize::try_from(handle.offset).unwrap_or(usize::MAX);
+            let size = usize::try_from(handle.size).map_or(MOST_AHEAD, |size| size.min(MOST_AHEAD));
+            prefetch(file.get(start..start.saturating_add(size)).unwrap_or_default());
+        }
+    }
+
+    /// Asks for the entries around `place`, if their block is in the cache.
+    pub(crate) fn prefetch_entries(&self, place: Place) {
+        if let Some(block) = self.slots.get(place.at) {
+            block.prefetch_near(place.head);
+        }
     }
 
     /// Whether an entry of `user_key` may be here. Reads no block; always true without a filter, except for a key

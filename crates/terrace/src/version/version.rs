@@ -13,19 +13,57 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber, split, tag_sequence, user_key};
 use crate::base::sabotage::sabotaged;
-use crate::table::{TableHit, hash_key};
+use crate::cache::pin;
+use crate::table::{Place, Table, TableHit, hash_key};
 
 use super::NUM_LEVELS;
 use super::edit::VersionEdit;
 use super::file_meta::{FileMeta, ObsoleteFiles};
 use super::level::Level;
-use super::table_set::TableSet;
+use super::table_set::{TableRef, TableSet};
 
 /// What a look-up found, and the file that was searched in vain on the way, if there was one.
 pub(crate) struct Lookup<'a> {
     pub(crate) hit: Option<TableHit>,
     /// The first file that was searched without success before another one had to be: a candidate for merging.
     pub(crate) wasted: Option<(usize, &'a Arc<FileMeta>)>,
+}
+
+/// A look-up under way: the files that were searched in vain so far.
+#[derive(Default)]
+struct Search<'a> {
+    first: Option<(usize, &'a Arc<FileMeta>)>,
+    wasted: Option<(usize, &'a Arc<FileMeta>)>,
+}
+
+impl<'a> Search<'a> {
+    /// Takes note of what the next file answered; if that is an entry, the look-up is over.
+    #[inline]
+    fn take(&mut self, level: usize, file: &'a Arc<FileMeta>, hit: Option<TableHit>) -> Option<Lookup<'a>> {
+        self.wasted = self.wasted.or(self.first);
+        if hit.is_some() {
+            return Some(Lookup { hit, wasted: self.wasted });
+        }
+        self.first = self.first.or(Some((level, file)));
+        None
+    }
+
+    #[inline]
+    fn in_vain(self) -> Lookup<'a> {
+        Lookup { hit: None, wasted: self.wasted }
+    }
+}
+
+/// One table that one of several look-ups may have to go to.
+struct Step<'a, 'k> {
+    /// Which look-up.
+    number: usize,
+    key: &'k [u8],
+    hash: u64,
+    level: usize,
+    file: &'a Arc<FileMeta>,
+    table: Result<Arc<Table>>,
+    place: Option<Place>,
 }
 
 /// An immutable set of table files.
@@ -44,25 +82,80 @@ impl Version {
         key: &[u8],
         fill_cache: bool,
     ) -> Result<Lookup<'_>> {
+        let hash = hash_key(user_key(key));
+        let mut search = Search::default();
+        for (level, file) in self.candidates(order, key) {
+            if let Some(lookup) = search.take(level, file, tables.table(file)?.get(key, hash, fill_cache)?) {
+                return Ok(lookup);
+            }
+        }
+        Ok(search.in_vain())
+    }
+
+    /// [`get`](Version::get) for several keys; `found` is told what was found for each, in their order. One look-up
+    /// waits for filter, slot, block and entries one after the other; here all of them wait for each of these at once.
+    pub(crate) fn get_many<'a, 'k>(
+        &'a self,
+        tables: &TableSet,
+        order: &InternalOrder,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+        fill_cache: bool,
+        mut found: impl FnMut(Lookup<'a>) -> Result<()>,
+    ) -> Result<()> {
+        // Every look into the cache below needs this, and it costs less in one piece.
+        let _pin = pin();
+        let mut steps = Vec::with_capacity(2 * keys.size_hint().0);
+        for (number, key) in keys.clone().enumerate() {
+            let hash = hash_key(user_key(key));
+            for (level, file) in self.candidates(order, key) {
+                // A table that cannot be opened is an error only if the look-up comes as far as there.
+                let table = tables.table(file).map(TableRef::into_arc);
+                if let Ok(table) = &table {
+                    table.prefetch_filter(hash);
+                }
+                steps.push(Step { number, key, hash, level, file, table, place: None });
+            }
+        }
+        for step in &mut steps {
+            let Ok(table) = &step.table else { continue };
+            step.place = table.place(step.key, step.hash);
+            if let Some(place) = step.place {
+                table.prefetch_slot(place);
+            }
+        }
+        let places = || steps.iter().filter_map(|step| Some((step.table.as_ref().ok()?, step.place?)));
+        places().for_each(|(table, place)| table.prefetch_block(place));
+        places().for_each(|(table, place)| table.prefetch_entries(place));
+        let mut steps = steps.into_iter().peekable();
+        for number in 0..keys.count() {
+            let (mut search, mut lookup) = (Search::default(), None);
+            while let Some(step) = steps.next_if(|step| step.number == number) {
+                if lookup.is_none() {
+                    let hit = step.table?.get_at(step.key, step.place, fill_cache)?;
+                    lookup = search.take(step.level, step.file, hit);
+                }
+            }
+            found(lookup.unwrap_or_else(|| search.in_vain()))?;
+        }
+        Ok(())
+    }
+
+    /// The files that may hold the user key of `key`, newest first, with their levels.
+    #[inline]
+    fn candidates<'a, 'k>(
+        &'a self,
+        order: &'k InternalOrder,
+        key: &'k [u8],
+    ) -> impl Iterator<Item = (usize, &'a Arc<FileMeta>)> + use<'a, 'k> {
         let wanted = user_key(key);
-        let hash = hash_key(wanted);
-        let level_0 = self.levels[0].iter().filter(|file| covers(&order.keys, file, wanted)).map(|file| (0, file));
-        let deeper = (1..NUM_LEVELS).filter_map(|level| {
+        let level_0 = self.levels[0].iter().filter(move |file| covers(&order.keys, file, wanted)).map(|file| (0, file));
+        let deeper = (1..NUM_LEVELS).filter_map(move |level| {
             let files = &self.levels[level];
             let file = files.get(files.find(order, key))?;
             let covered = order.keys.compare(file.smallest_user_key(), wanted) != KeyOrdering::Greater;
             covered.then_some((level, file))
         });
-        let mut first = None;
-        let mut wasted = None;
-        for (level, file) in level_0.chain(deeper) {
-            wasted = wasted.or(first);
-            if let Some(hit) = tables.table(file)?.get(key, hash, fill_cache)? {
-                return Ok(Lookup { hit: Some(hit), wasted });
-            }
-            first = first.or(Some((level, file)));
-        }
-        Ok(Lookup { hit: None, wasted })
+        level_0.chain(deeper)
     }
 
     fn file_at(&self, level: usize, number: u64) -> Option<&Arc<FileMeta>> {
