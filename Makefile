@@ -94,7 +94,7 @@ bench-all: lab-peers dropin
 RESULTS := docs/results/leveldb-2011
 results: lab-peers dropin
 	@out=out/lab/results; resume=; [ ! -e $$out/run.json ] || resume=--resume; \
-	$(LAB) run leveldb-2011 --reps 3 --time-limit 10 --budget 36 --out $$out $$resume $(BENCH) && \
+	$(LAB) run leveldb-2011 --reps 3 --time-limit 10 --budget 38 --out $$out $$resume $(BENCH) && \
 	mkdir -p $(RESULTS) && rm -rf $(RESULTS)/* && \
 	cp $$out/run.json $$out/measurements.jsonl $$out/results.csv $$out/results.json $$out/report.html $(RESULTS) && \
 	cp -r $$out/charts $(RESULTS) && mv $(RESULTS)/charts/summary.svg $(RESULTS) && \

@@ -207,8 +207,11 @@ impl<'a> Session<'a> {
             database: &database,
             log: &self.log(&id),
         };
+        let began = Instant::now();
         let (cells, interrupted) = attempt.run(&|benchmark| progress.doing(benchmark))?;
         remove(&database)?;
+        let measured: f64 = cells.iter().filter_map(|cell| cell.result.as_ref()).map(|result| result.seconds).sum();
+        self.pace.took_beside(began.elapsed().as_secs_f64() - measured);
         let troubles = cells.iter().filter(|cell| cell.status > Status::Truncated).count();
         for cell in cells {
             let section = self.plan.sections[cell.section].id.clone();
