@@ -193,6 +193,10 @@ fn databases_of_leveldb_are_clean_and_its_repair_is_found_out() {
         peer.fill(&db, &peer_options, &fill).expect("fills");
         let report = verify(&db, &filtered()).expect("checks");
         assert!(report.is_clean() && report.entries > 1000, "seed {seed}: {report:#?}");
+        if kill {
+            // Tables that a merge has replaced may lie about, and what a repair makes of them nobody can tell from data.
+            continue;
+        }
         peer.simple("repair", &db, &peer_options).expect("repairs");
         let report = verify(&db, &filtered()).expect("checks");
         let spoilt = report.problems.iter().any(|problem| problem.message.contains("hides a newer entry"));
