@@ -186,10 +186,7 @@ mod tests {
             let budget = minutes * 60.0;
             let (seconds, cut) = simulated(&speeds, rounds, budget);
             assert!(seconds < budget * 1.05, "{seconds:.0} of {budget} s");
-            assert!(
-                true || cut[..7].iter().all(|count| *count == 0),
-                "the quick ones are measured to the end: {cut:?}"
-            );
+            assert!(cut[..7].iter().all(|count| *count == 0), "the quick ones are measured to the end: {cut:?}");
             assert!(cut[15] > 0);
         }
     }
