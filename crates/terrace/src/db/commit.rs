@@ -18,7 +18,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::plan::LEVEL_0_TRIGGER;
-use crate::env::{CreateOptions, Env, FileSyncer, with_syncer};
+use crate::env::{CreateOptions, Env, FileSyncer, Lane, with_syncer};
 use crate::log::LogWriter;
 use crate::memtable::MemTableWriter;
 use crate::version::filename;
@@ -118,6 +118,9 @@ impl DbCore {
         let last = commit.last_sequence;
         self.visible.store(last, Ordering::Release);
         self.counters.record_write(bytes as u64);
+        if let Some(preparation) = commit.memtable.preparation() {
+            self.env.schedule(Lane::Flush, Box::new(preparation));
+        }
         Ok(last)
     }
 

@@ -15,7 +15,7 @@ use std::alloc::{self, Layout};
 use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rustix::mm::{Advice, madvise};
@@ -29,6 +29,8 @@ const MAX_CHUNK: usize = 1 << 20;
 
 /// Chunks from this size on are populated.
 const POPULATED_FROM: usize = 64 << 10;
+/// Chunks of this size on are worth a job of a background thread.
+const PREPARED_FROM: usize = 1 << 20;
 /// Where pages are larger the system refuses to populate.
 const PAGE: usize = 4 << 10;
 
@@ -83,6 +85,8 @@ pub(super) struct ChunkPool {
     limit: usize,
     /// Those that were used last are at the end.
     chunks: Mutex<Vec<Chunk>>,
+    /// Whether fresh chunks are in use, so that the next one will have to be fresh, too.
+    is_wanting: AtomicBool,
 }
 
 impl ChunkPool {
@@ -90,7 +94,22 @@ impl ChunkPool {
     pub(super) fn new(capacity: usize) -> Self {
         let chunk_size = (capacity / 16).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
         let limit = capacity.min(MAX_POOL).next_multiple_of(chunk_size);
-        ChunkPool { chunk_size, limit, chunks: Mutex::new(Vec::new()) }
+        ChunkPool { chunk_size, limit, chunks: Mutex::new(Vec::new()), is_wanting: AtomicBool::new(false) }
+    }
+
+    /// Whether somebody should call [`prepare`](Self::prepare). Says so once for each chunk.
+    #[inline]
+    pub(super) fn is_wanting(&self) -> bool {
+        self.is_wanting.load(Ordering::Relaxed) && self.is_wanting.swap(false, Ordering::Relaxed)
+    }
+
+    /// Gets the next chunk from the system, unless there is one. On any thread: the system takes its time.
+    pub(super) fn prepare(&self) {
+        let is_one = |chunk: &Chunk| chunk.layout.size() == self.chunk_size;
+        if !self.chunks.lock().iter().any(is_one) {
+            let chunk = Chunk::new(self.chunk_size);
+            self.chunks.lock().push(chunk);
+        }
     }
 
     /// A chunk of `size` bytes, or a quarter more.
@@ -98,6 +117,9 @@ impl ChunkPool {
         let mut chunks = self.chunks.lock();
         let fits = |chunk: &Chunk| (size..=size + size / 4).contains(&chunk.layout.size());
         let recycled = chunks.iter().rposition(fits).map(|at| chunks.remove(at));
+        if size >= PREPARED_FROM && size == self.chunk_size && chunks.is_empty() {
+            self.is_wanting.store(true, Ordering::Relaxed);
+        }
         drop(chunks);
         recycled.unwrap_or_else(|| Chunk::new(size))
     }
@@ -243,6 +265,27 @@ mod tests {
         let (first, kept) = chunks_after(1);
         assert_eq!(kept, 1);
         assert_eq!(chunks_after(40), (first, 2));
+    }
+
+    #[test]
+    fn the_next_chunk_is_asked_for_until_there_are_old_ones() {
+        let pool = Arc::new(ChunkPool::new(32 << 20));
+        let mut allocator = Allocator::new(Arc::new(Arena::new(Arc::clone(&pool))), 8);
+        assert!(!pool.is_wanting());
+        for _ in 0..3 {
+            allocator.allocate(MAX_CHUNK / 4);
+            assert!(pool.is_wanting() && !pool.is_wanting());
+            pool.prepare();
+            pool.prepare();
+            assert_eq!(pool.chunks.lock().len(), 1);
+            (1..4).for_each(|_| _ = allocator.allocate(MAX_CHUNK / 4));
+            assert!(!pool.is_wanting(), "in the middle of a chunk");
+        }
+        drop(allocator);
+        assert_eq!(pool.chunks.lock().len(), 4);
+        let mut allocator = Allocator::new(Arc::new(Arena::new(Arc::clone(&pool))), 8);
+        allocator.allocate(8);
+        assert!(!pool.is_wanting());
     }
 
     #[test]

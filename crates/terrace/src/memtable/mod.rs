@@ -104,6 +104,16 @@ impl MemTableWriter {
         MemTable::with_pool(tree.order.clone(), Arc::clone(tree.arena().pool()))
     }
 
+    /// What should be done soon, on any other thread, so that the table finds the memory it will need next.
+    #[inline]
+    pub(crate) fn preparation(&self) -> Option<impl FnOnce() + Send + use<>> {
+        let pool = self.table.tree.arena().pool();
+        pool.is_wanting().then(|| {
+            let pool = Arc::clone(pool);
+            move || pool.prepare()
+        })
+    }
+
     /// Adds an entry. Key and value are each shorter than 4 GiB: a batch that holds them has been checked for that.
     pub(crate) fn insert(&mut self, sequence: SequenceNumber, kind: EntryKind, user_key: &[u8], value: &[u8]) {
         self.writer.insert(user_key, pack_tag(sequence, kind), value);
