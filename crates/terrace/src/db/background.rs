@@ -48,9 +48,7 @@ impl DbCore {
         if state.closing || self.options.read_only || state.error.is_some() {
             return;
         }
-        // Two at once: one waits for the disk while the other computes. Beside a merge the cores are busy without.
-        let flushes = if state.compactions == 0 { self.options.background_threads.min(FLUSHES_AT_ONCE) } else { 1 };
-        while state.flushing < state.immutables.len().min(flushes) {
+        while state.flushing < state.immutables.len().min(self.flushes_at_once(state)) {
             state.flushing += 1;
             let core = self.clone();
             self.env.schedule(Lane::Flush, Box::new(move || core.flush_job()));
@@ -66,6 +64,12 @@ impl DbCore {
             let core = self.clone();
             self.env.schedule(Lane::Compaction, Box::new(move || core.compaction_job(plan, version, id)));
         }
+    }
+
+    /// Two: one waits for the disk while the other computes. Beside a merge the cores are busy without, and the merge
+    /// may be waiting for the thread.
+    fn flushes_at_once(&self, state: &State) -> usize {
+        if state.compactions == 0 { self.options.background_threads.min(FLUSHES_AT_ONCE) } else { 1 }
     }
 
     fn flush_job(self: Arc<Self>) {
@@ -95,7 +99,7 @@ impl DbCore {
     fn next_flush(&self) -> Option<(Arc<Immutable>, u64)> {
         let mut state = self.state.lock();
         // After a failure only who asks has it tried again: see `retry`.
-        let stops = state.closing || state.error.is_some();
+        let stops = state.closing || state.error.is_some() || state.flushing > self.flushes_at_once(&state);
         let next = if stops { None } else { state.take_flush() };
         if next.is_none() {
             state.flushing -= 1;

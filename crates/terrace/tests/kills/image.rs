@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// Which file system.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +25,20 @@ const SHUT_DOWN: libc::c_ulong = 0x8004_587d;
 /// Nothing is written out, not even the journal.
 const WITHOUT_FLUSHING: u32 = 2;
 
+/// Held by whoever starts a process, and by whoever has a file of an image open: between fork and exec a new process has
+/// every open file of this one, and a file system with an open file is too busy to be unmounted.
+static FORKS: Mutex<()> = Mutex::new(());
+
+pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Child> {
+    // It returns when the process runs its own program.
+    let _held = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    match output {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    match spawn(&mut command).and_then(Child::wait_with_output) {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
         Err(error) => Err(format!("{program}: {error}")),
@@ -74,6 +86,7 @@ impl Image {
 
     /// From now on nothing reaches the disk.
     pub(crate) fn cut_power(&mut self) -> Result<(), String> {
+        let _held = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
         let root = File::open(&self.mounted).map_err(|error| error.to_string())?;
         let how = WITHOUT_FLUSHING;
         // SAFETY: the request reads one u32 through the pointer, which is there.

@@ -9,6 +9,8 @@ use terrace::{Db, Options, WriteBatch, WriteOptions};
 use terrace_testkit::rng::mix;
 use terrace_testkit::workload::{Digest, Operation, Workload};
 
+use crate::image::spawn;
+
 const PATH: &str = "TERRACE_KILLS_DB";
 const SEED: &str = "TERRACE_KILLS_SEED";
 
@@ -109,7 +111,8 @@ fn examine(path: &Path, seed: u64) -> terrace::Result<Found> {
 
 /// Has another process open the database, read all of it and close it.
 pub(crate) fn look(test: &str, path: &Path, seed: u64) -> Result<Found, String> {
-    let output = command(test, path, seed).env(LOOK, "1").output().map_err(|error| error.to_string())?;
+    let looking = spawn(command(test, path, seed).env(LOOK, "1"));
+    let output = looking.and_then(Child::wait_with_output).map_err(|error| error.to_string())?;
     let numbers: Vec<_> = output.stderr.chunks(9).filter_map(|message| message[1..].first_chunk::<8>()).collect();
     match numbers.as_slice() {
         [operations, count, hash] if output.status.success() => {
@@ -146,7 +149,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts one that writes to `path`; `test` is the test that called.
     pub(crate) fn start(test: &str, path: &Path, seed: u64) -> Worker {
-        let child = command(test, path, seed).spawn().expect("a process");
+        let child = spawn(&mut command(test, path, seed)).expect("a process");
         Worker { child, known: Acknowledged::default(), failed: false }
     }
 
