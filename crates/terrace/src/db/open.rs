@@ -74,8 +74,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let files = OwnFiles::list(env.as_ref(), dir)?;
     files.check_tables(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
-    let in_tables = state.version.newest_sequence_in_tables().min(state.last_sequence);
-    let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order, in_tables };
+    let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order };
     let recovered = replay.run(&logs, state.last_sequence)?;
 
     let leftovers = files.leftovers(&state, manifest_number);

@@ -9,8 +9,9 @@
 //! 1. In the modes [`RecoveryMode::Prefix`] and [`RecoveryMode::Strict`] the outcome is a prefix of the history.
 //! 2. A batch is applied as a whole, after all of it has been checked.
 //! 3. Nothing in the directory is changed.
-//! 4. What tables hold is not applied again. An interrupted recovery may have made tables of the first part of a log, and
-//!    then its end been lost: the rest, in a memtable, would hide newer versions in those tables.
+//! 4. A log belongs to one memtable as a whole, however large: memtables become tables one by one, and the MANIFEST can leave
+//!    behind whole logs only. Were the first part of a log a table and the rest lost in a power cut, the next recovery would
+//!    put older versions above newer ones.
 
 use std::path::Path;
 
@@ -112,8 +113,6 @@ pub(super) struct Replay<'a> {
     pub(super) dir: &'a Path,
     pub(super) options: &'a Options,
     pub(super) order: &'a InternalOrder,
-    /// Everything up to this sequence number is in tables.
-    pub(super) in_tables: SequenceNumber,
 }
 
 /// What is known while logs are being replayed.
@@ -180,12 +179,9 @@ impl Replay<'_> {
         progress.end_of_batches = 0;
         // What a gap may hide shows in the sequence numbers behind it.
         let mut reader = LogReader::new(handle, path.display().to_string()).tolerating_gaps();
-        if let Some(last) = progress.memtables.last_mut()
-            && !last.writer.table().is_empty()
-        {
-            last.logs.push(log);
-        } else {
-            self.start_memtable(log, progress);
+        match progress.memtables.last_mut().filter(|last| !self.is_full(last)) {
+            Some(last) => last.logs.push(log),
+            None => self.start_memtable(log, progress),
         }
         loop {
             let item = reader.next()?;
@@ -213,6 +209,10 @@ impl Replay<'_> {
                 }
             }
         }
+    }
+
+    fn is_full(&self, memtable: &RecoveredMemtable) -> bool {
+        memtable.writer.table().memory_usage() >= self.options.write_buffer_size
     }
 
     fn start_memtable(&self, log: u64, progress: &mut Progress) {
@@ -253,14 +253,7 @@ impl Replay<'_> {
         let last = batch.last_sequence();
         progress.last_sequence = progress.last_sequence.max(last);
         progress.next = Some(Expected::Exactly(last + 1));
-        if last <= self.in_tables && !sabotaged("batches-in-tables") {
-            return Ok(());
-        }
-        let full = progress
-            .memtables
-            .last()
-            .is_none_or(|last| last.writer.table().memory_usage() >= self.options.write_buffer_size);
-        if full {
+        if sabotaged("logs-as-a-whole") && progress.memtables.last().is_some_and(|last| self.is_full(last)) {
             self.start_memtable(log, progress);
         }
         let Some(memtable) = progress.memtables.last_mut() else { return Ok(()) };

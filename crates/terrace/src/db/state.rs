@@ -15,7 +15,7 @@ use crate::memtable::MemTable;
 /// A full memtable and the logs that hold the same entries, until it is a table.
 pub(super) struct Immutable {
     pub(super) memtable: Arc<MemTable>,
-    /// One log, or, recovered, several; oldest first. A log too large for one memtable is only the last one's.
+    /// One log, or, recovered, several; oldest first. No log is another memtable's too.
     pub(super) logs: Vec<u64>,
     pub(super) last_sequence: SequenceNumber,
     /// Kept open for syncs and for the trim of a clean close.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{InternalOrder, SequenceNumber, split, tag_sequence, user_key};
+use crate::base::internal_key::{InternalOrder, user_key};
 use crate::base::sabotage::sabotaged;
 use crate::cache::pin;
 use crate::table::{Place, Table, TableHit, hash_key};
@@ -220,13 +220,6 @@ impl Version {
 
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
         self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
-    }
-
-    /// The newest sequence number among the first and last keys of all tables. Memtables become tables in the order of
-    /// their sequence numbers, so everything up to it is in tables.
-    pub(crate) fn newest_sequence_in_tables(&self) -> SequenceNumber {
-        let ends = self.files().flat_map(|(_, file)| [&file.smallest, &file.largest]);
-        ends.filter_map(|key| split(key)).map(|(_, tag)| tag_sequence(tag)).max().unwrap_or(0)
     }
 
     /// About where in the database's files an internal key lies: the bytes before it.
