@@ -243,7 +243,7 @@ fn a_log_larger_than_the_buffer_survives_a_power_cut_in_its_recovery() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "a_log_larger_than_the_buffer");
     let path = Path::new("/data/db");
     let mut states = 0;
-    campaign("a_log_larger_than_the_buffer", scaled(6), |seed| {
+    campaign("a_log_larger_than_the_buffer", scaled(60), |seed| {
         let mut rng = Rng::new(seed);
         let settings = OptionSet { mapped_log: seed.is_multiple_of(2), ..OptionSet::default() };
         let fs = SimFs::new();
