@@ -336,3 +336,23 @@ fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
     );
     assert!(peak < MEMORY, "{peak} bytes of memory");
 }
+
+/// The newest entry of a table need not be its first or last.
+#[test]
+fn an_earlier_log_hides_nothing_newer() {
+    let (dir, settings) = (Path::new(DIR), OptionSet::default());
+    let fs = SimFs::new();
+    let logs = || fs.names(dir).into_iter().filter(|name| kind(name) == "log").max().map(|name| dir.join(name));
+    let db = Db::open(dir, settings.options(fs.env())).expect("open");
+    for key in ["a", "b", "c", "b"] {
+        db.put(key, "earlier").expect("put");
+    }
+    let earlier = fs.contents(&logs().expect("a log")).expect("its contents");
+    db.put("b", "later").expect("put");
+    db.flush().expect("flush");
+    db.close().expect("close");
+    fs.set_contents(&logs().expect("a log"), &earlier);
+    let db = Db::open(dir, settings.options(fs.env())).expect("open");
+    assert_eq!(db.get("b").expect("get").as_deref(), Some(&b"later"[..]));
+    assert_eq!(read_all_ways(&db).expect("what every way of reading finds").len(), 3);
+}

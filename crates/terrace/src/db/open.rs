@@ -74,7 +74,9 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let files = OwnFiles::list(env.as_ref(), dir)?;
     files.check_tables(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
-    let replay = Replay { env: env.as_ref(), dir, options: &options, order: &order };
+    let tables = table_set(dir, &options, &order);
+    let replay =
+        Replay { env: env.as_ref(), dir, options: &options, order: &order, version: &state.version, tables: &tables };
     let recovered = replay.run(&logs, state.last_sequence)?;
 
     let leftovers = files.leftovers(&state, manifest_number);
@@ -86,7 +88,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     if !sabotaged("skip-found-numbers") {
         files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
     }
-    let parts = Parts { dir: dir.to_owned(), options, order, versions, graveyard, logger, lock };
+    let parts = Parts { dir: dir.to_owned(), options, order, tables, versions, graveyard, logger, lock };
     let core = parts.assemble(&recovered);
     core.announce(&recovered);
     if !core.options.read_only {
@@ -239,26 +241,30 @@ struct Parts {
     dir: PathBuf,
     options: Options,
     order: InternalOrder,
+    tables: TableSet,
     versions: VersionSet,
     graveyard: Arc<ObsoleteFiles>,
     logger: Arc<dyn Logger>,
     lock: Box<dyn FileLock>,
 }
 
+fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
+    let cache = options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
+    let settings = TableReadSettings {
+        order: TableOrder::internal(order.keys.clone()),
+        filter_policy: options.filter_policy.clone(),
+        cache,
+        counters: Arc::default(),
+    };
+    let capacity = options.max_open_files - 10;
+    TableSet::new(options.env.clone(), dir.to_owned(), options.read_access, settings, capacity)
+}
+
 impl Parts {
     /// The database, with everything recovered to be read, and nothing running.
     fn assemble(self, recovered: &Recovered) -> Arc<DbCore> {
-        let Parts { dir, options, order, versions, graveyard, logger, lock } = self;
+        let Parts { dir, options, order, tables, versions, graveyard, logger, lock } = self;
         let env = options.env.clone();
-        let cache = options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
-        let table_settings = TableReadSettings {
-            order: TableOrder::internal(order.keys.clone()),
-            filter_policy: options.filter_policy.clone(),
-            cache: cache.clone(),
-            counters: Arc::default(),
-        };
-        let capacity = options.max_open_files - 10;
-        let tables = TableSet::new(env.clone(), dir.clone(), options.read_access, table_settings, capacity);
         let (_, memtable) = MemTable::new(order.clone(), 0);
         let write_limit = match options.background_write_rate {
             0 => None,
@@ -274,7 +280,7 @@ impl Parts {
             env,
             dir,
             order,
-            cache,
+            cache: tables.read_settings().cache.clone(),
             tables: Arc::new(tables),
             numbers: versions.numbers().clone(),
             graveyard,

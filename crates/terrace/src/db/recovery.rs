@@ -12,6 +12,7 @@
 //! 4. A log belongs to one memtable as a whole, however large: memtables become tables one by one, and the MANIFEST can leave
 //!    behind whole logs only. Were the first part of a log a table and the rest lost in a power cut, the next recovery would
 //!    put older versions above newer ones.
+//! 5. What is in tables is not applied again: an earlier log in the place of a later one would hide newer versions.
 
 use std::path::Path;
 
@@ -22,6 +23,8 @@ use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::version::filename;
+use crate::version::table_set::TableSet;
+use crate::version::version::Version;
 use crate::write::batch::{BatchView, Operation};
 
 use super::options::{Options, RecoveryMode};
@@ -113,10 +116,16 @@ pub(super) struct Replay<'a> {
     pub(super) dir: &'a Path,
     pub(super) options: &'a Options,
     pub(super) order: &'a InternalOrder,
+    pub(super) version: &'a Version,
+    pub(super) tables: &'a TableSet,
 }
 
 /// What is known while logs are being replayed.
 struct Progress {
+    /// The last sequence number that the MANIFEST records.
+    flushed: SequenceNumber,
+    /// The newest sequence number in tables, once that was asked.
+    in_tables: Option<SequenceNumber>,
     memtables: Vec<RecoveredMemtable>,
     last_sequence: SequenceNumber,
     /// What must come next; anything after damage that is salvaged.
@@ -136,6 +145,8 @@ impl Replay<'_> {
     /// Replays `logs`, oldest first. `flushed`: the last sequence number that the MANIFEST records.
     pub(super) fn run(&self, logs: &[u64], flushed: SequenceNumber) -> Result<Recovered> {
         let mut progress = Progress {
+            flushed,
+            in_tables: None,
             memtables: Vec::new(),
             last_sequence: flushed,
             next: Some(Expected::AtMost(flushed + 1)),
@@ -253,6 +264,9 @@ impl Replay<'_> {
         let last = batch.last_sequence();
         progress.last_sequence = progress.last_sequence.max(last);
         progress.next = Some(Expected::Exactly(last + 1));
+        if self.is_in_tables(&batch, progress) && !sabotaged("batches-in-tables") {
+            return Ok(());
+        }
         if sabotaged("logs-as-a-whole") && progress.memtables.last().is_some_and(|last| self.is_full(last)) {
             self.start_memtable(log, progress);
         }
@@ -266,6 +280,14 @@ impl Replay<'_> {
         }
         memtable.last_sequence = progress.last_sequence;
         Ok(())
+    }
+
+    /// Whether tables hold the batch. A batch is never divided between a table and a later log.
+    fn is_in_tables(&self, batch: &BatchView<'_>, progress: &mut Progress) -> bool {
+        // A MANIFEST of Terrace's ends where the logs begin. LevelDB records what it had handed out by then.
+        batch.sequence <= progress.flushed
+            && batch.sequence
+                <= *progress.in_tables.get_or_insert_with(|| self.version.newest_sequence_in_tables(self.tables))
     }
 
     /// Meets something that is not as it should be.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{InternalOrder, user_key};
+use crate::base::internal_key::{InternalOrder, SequenceNumber, split, tag_sequence, user_key};
 use crate::base::sabotage::sabotaged;
 use crate::cache::pin;
 use crate::table::{Place, Table, TableHit, hash_key};
@@ -21,6 +21,9 @@ use super::edit::VersionEdit;
 use super::file_meta::{FileMeta, ObsoleteFiles};
 use super::level::Level;
 use super::table_set::{TableRef, TableSet};
+
+/// How many tables, the latest first, are looked into for the newest sequence number.
+const LOOKED_INTO: usize = 64;
 
 /// What a look-up found, and the file that was searched in vain on the way, if there was one.
 pub(crate) struct Lookup<'a> {
@@ -220,6 +223,22 @@ impl Version {
 
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
         self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
+    }
+
+    /// The newest sequence number that is known to be in a table: of all tables those of the first and last keys count, of
+    /// the latest, where Terrace has written them, all.
+    pub(crate) fn newest_sequence_in_tables(&self, tables: &TableSet) -> SequenceNumber {
+        let ends = self.files().flat_map(|(_, file)| [&file.smallest, &file.largest]);
+        let at_ends = ends.filter_map(|key| split(key)).map(|(_, tag)| tag_sequence(tag)).max().unwrap_or(0);
+        // The newest entry is in the last flush's table or in what has been made of it since.
+        let mut latest: Vec<_> = self.files().map(|(_, file)| file).collect();
+        latest.sort_unstable_by_key(|file| std::cmp::Reverse(file.number));
+        let looked_into = latest.into_iter().take(LOOKED_INTO);
+        looked_into.fold(at_ends, |newest, file| match tables.table(file) {
+            Ok(table) => newest.max(table.properties().map_or(0, |properties| properties.largest_sequence)),
+            // Who reads the table will be told.
+            Err(_) => newest,
+        })
     }
 
     /// About where in the database's files an internal key lies: the bytes before it.
