@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use terrace::inspect::{self, Effect, FileKind, LogItem, ManifestItem, TableItem};
-use terrace::{BloomFilterPolicy, Db, ErrorKind, Options, WriteBatch, WriteOptions};
+use terrace::{
+    BloomFilterPolicy, Compression, CreateOptions, Db, ErrorKind, Options, PosixEnv, WriteBatch, WriteOptions,
+};
 use terrace_testkit::rng::Rng;
 
 /// A database with one table, and a log with a batch, a durability mark and another batch.
@@ -216,4 +218,97 @@ fn damage_is_shown_and_nothing_panics() {
             }
         }
     }
+}
+
+/// Breaks off after each number of pieces, until all are shown.
+fn breaks_off_anywhere(mut inspect: impl FnMut(&mut dyn FnMut() -> ControlFlow<()>)) {
+    for limit in 1.. {
+        let mut seen = 0;
+        inspect(&mut || {
+            seen += 1;
+            if seen == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(seen <= limit, "{seen} pieces were shown instead of {limit}");
+        if seen < limit {
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_inspection_ends_where_it_is_told_to() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options::new().create_if_missing(true).block_size(1 << 10).compression(Compression::None);
+    let db = Db::open(dir.path(), options.clone()).expect("opens");
+    (0..40).for_each(|i| db.put(format!("key{i}"), [i; 50]).expect("put"));
+    db.flush().expect("flushed");
+    (0..9).for_each(|i| db.put_with(format!("key{i}"), "", WriteOptions { sync: i % 3 == 0 }).expect("put"));
+    db.close().expect("closed");
+    let damage = |path: &Path, places: &[usize]| {
+        let mut bytes = fs::read(path).expect("readable");
+        places.iter().for_each(|&at| bytes[at] ^= 1);
+        fs::write(path, bytes).expect("written");
+    };
+    breaks_off_anywhere(|step| {
+        inspect::table(&table(dir.path()), &options, &mut |_| step()).expect("a table");
+    });
+    // Damage in a data block, in the filter, in the metaindex and in the index, by what the table itself says.
+    let sound = inspect::table(&table(dir.path()), &options, &mut |_| ControlFlow::Continue(())).expect("a table");
+    let (index, metaindex) = (sound.index.offset as usize, sound.metaindex.offset as usize);
+    let filter = sound.meta_blocks[0].1.offset as usize;
+    for places in [&[5][..], &[filter], &[metaindex], &[index], &[5, filter], &[5, metaindex, index]] {
+        damage(&table(dir.path()), places);
+        let mut damages = Vec::new();
+        breaks_off_anywhere(|step| {
+            damages.clear();
+            let summary = inspect::table(&table(dir.path()), &options, &mut |item| {
+                if let TableItem::Damage(damage) = item {
+                    damages.push(damage.offset);
+                }
+                step()
+            });
+            assert_eq!(summary.expect("a table").damages, damages.len() as u64);
+        });
+        // Without the index no block is found.
+        let expected =
+            if places.contains(&index) { places.len() - usize::from(places.contains(&5)) } else { places.len() };
+        assert_eq!(damages.len(), expected, "{places:?}: {damages:?}");
+        damage(&table(dir.path()), places);
+    }
+    for path in [log(dir.path()), manifest(dir.path())] {
+        for place in [None, Some(15)] {
+            damage(&path, place.as_slice());
+            breaks_off_anywhere(|step| {
+                match path.extension() {
+                    Some(_) => inspect::log(&path, &options, &mut |_| step()).map(drop),
+                    None => inspect::manifest(&path, &options, &mut |_| step()).map(drop),
+                }
+                .expect("readable");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_table_of_plain_keys_has_no_internal_ones() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (env, path, options) = (PosixEnv::shared(), dir.path().join("plain.ldb"), Options::new());
+    let file = env.create(&path, CreateOptions::default()).expect("created");
+    let mut builder = terrace::abi::PlainTableBuilder::new(file, &options);
+    // The second ends as a tag does: a letter, 7 as a sequence number, and the kind of a value.
+    for key in [&b"apple"[..], b"b\x01\x07\0\0\0\0\0\0", b"c\x09\x07\0\0\0\0\0\0"] {
+        builder.add(key, b"value").expect("added");
+    }
+    builder.finish().expect("finished");
+    let (mut damages, mut entries) = (Vec::new(), Vec::new());
+    let summary = inspect::table(&path, &options, &mut |item| {
+        match item {
+            TableItem::Damage(damage) => damages.push(damage.message),
+            TableItem::Entry(entry) => entries.push((entry.key.to_vec(), entry.sequence)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!((summary.expect("a table").damages, entries), (2, vec![(b"b".to_vec(), 7)]));
+    assert!(damages[0].contains("no internal key: apple") && damages[1].contains("no internal key: c"), "{damages:?}");
 }

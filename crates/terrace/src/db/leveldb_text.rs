@@ -58,3 +58,34 @@ pub(super) fn edit(edit: &VersionEdit) -> String {
     text.push_str("\n}\n");
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::internal_key::{EntryKind, encode};
+    use crate::version::edit::NewFile;
+
+    #[test]
+    fn edits_read_as_in_leveldb() {
+        assert_eq!(edit(&VersionEdit::default()), "VersionEdit {\n}\n");
+        let file = NewFile {
+            level: 2,
+            number: 8,
+            size: 99,
+            smallest: encode(b"a\n", 5, EntryKind::Value),
+            largest: b"nonsense".to_vec(),
+        };
+        let full = VersionEdit {
+            comparator: Some("order".to_owned()),
+            log_number: Some(3),
+            last_sequence: Some(70),
+            compact_pointers: vec![(1, encode(b"p", 6, EntryKind::Deletion))],
+            deleted_files: vec![(1, 7), (0, 9)],
+            new_files: vec![file],
+            ..VersionEdit::default()
+        };
+        let expected = "VersionEdit {\n  Comparator: order\n  LogNumber: 3\n  LastSeq: 70\n  CompactPointer: 1 'p' @ 6 : 0\
+                        \n  RemoveFile: 0 9\n  RemoveFile: 1 7\n  AddFile: 2 8 99 'a\\x0a' @ 5 : 1 .. (bad)nonsense\n}\n";
+        assert_eq!(edit(&full), expected);
+    }
+}

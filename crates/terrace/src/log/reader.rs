@@ -340,7 +340,7 @@ impl LogReader {
         self.block[at..].iter().take(HEADER_SIZE).all(|&byte| byte == 0)
     }
 
-    /// What stands at `at`, where the block has at least a header's length left.
+    /// What stands at `at`, a place in the block or its end.
     fn look(&self, at: usize) -> Look {
         let bytes = &self.block[at..];
         let &[c0, c1, c2, c3, l0, l1, kind, ..] = bytes else { return Look::TooLong };
@@ -356,7 +356,7 @@ impl LogReader {
     /// length is not, and what looks like a record inside the payload is none. Neither the end of the file nor zeros
     /// say that: a wrong length leads there as easily.
     fn begins_record(&self, at: usize) -> bool {
-        self.block.len() - at >= HEADER_SIZE && matches!(self.look(at), Look::Good { .. })
+        matches!(self.look(at), Look::Good { .. })
     }
 
     /// The first place from `from` on in this block where a known kind of fragment with a good checksum begins.

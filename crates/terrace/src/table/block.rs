@@ -103,7 +103,7 @@ impl Entry {
     #[cold]
     #[inline(never)]
     fn decode_long(entries: &[u8], offset: usize) -> u128 {
-        let Some(mut cursor) = entries.get(offset..) else { return 0 };
+        let mut cursor = entries.get(offset..).unwrap_or_default();
         let all = cursor.len();
         let mut next = || get_varint32(&mut cursor).map(u128::from);
         let (Some(shared), Some(rest), Some(value)) = (next(), next(), next()) else { return 0 };
@@ -361,4 +361,68 @@ fn scan(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]) -> Resu
 #[inline]
 fn read_tag(bytes: &[u8]) -> u64 {
     bytes.first_chunk::<8>().map_or(0, |tag| u64::from_le_bytes(*tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::coding::{put_u32, put_varint32};
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, encode};
+
+    /// A block of entries as they are: how much they share, the rest of the key, the value.
+    fn block(entries: &[(u32, &[u8], &[u8])], restarts: &[u32]) -> Result<Block, Damage> {
+        let mut bytes = Vec::new();
+        for (shared, rest, value) in entries {
+            for length in [*shared, rest.len() as u32, value.len() as u32] {
+                put_varint32(&mut bytes, length);
+            }
+            bytes.extend_from_slice(rest);
+            bytes.extend_from_slice(value);
+        }
+        restarts.iter().for_each(|&restart| put_u32(&mut bytes, restart));
+        put_u32(&mut bytes, restarts.len() as u32);
+        Block::parse(BlockData::Owned(bytes.into()))
+    }
+
+    fn key(user: &str) -> Vec<u8> {
+        encode(user.as_bytes(), 7, EntryKind::Value)
+    }
+
+    fn find(block: &Block, user: &str) -> Result<Option<(Vec<u8>, bool)>, Damage> {
+        let found = block.find(&TableOrder::internal(KeyOrder::default()), &key(user), None)?;
+        let value = |found: &Found| block.entries()[found.entry.value..found.entry.end].to_vec();
+        Ok(found.map(|found| (value(&found), found.same_user_key)))
+    }
+
+    #[test]
+    fn keys_that_share_into_a_tag_are_put_together() {
+        // The second key is the first one's eight letters and one byte more: a user key of one letter, and a tag. It
+        // is out of order, and the search goes on behind it.
+        let block = block(&[(0, &key("abcdefgh"), b"1"), (8, b"x", b"2"), (0, &key("b"), b"3")], &[0]).expect("frames");
+        assert_eq!(find(&block, "abcdefgh"), Ok(Some((b"1".to_vec(), true))));
+        assert_eq!(find(&block, "abcdefghi"), Ok(Some((b"3".to_vec(), false))));
+        assert_eq!(find(&block, "b"), Ok(Some((b"3".to_vec(), true))));
+        assert_eq!(find(&block, "c"), Ok(None));
+    }
+
+    #[test]
+    fn contradictions_are_damage() {
+        assert_eq!(block(&[], &[]).and_then(|block| find(&block, "a")), Ok(None));
+        assert_eq!(block(&[(0, b"abc", b"")], &[]).err(), Some("the first entry is no restart point"));
+        assert_eq!(block(&[(0, b"abc", b"")], &[1]).err(), Some("the first entry is no restart point"));
+        assert_eq!(Block::parse(BlockData::Owned(vec![0; 3].into())).err(), Some("too short for a block"));
+        assert_eq!(Block::parse(BlockData::Owned(vec![9; 8].into())).err(), Some("more restart points than bytes"));
+        let damage = |entries: &[(u32, &[u8], &[u8])], restarts: &[u32]| {
+            find(&block(entries, restarts).expect("frames"), "k").expect_err("damage")
+        };
+        assert_eq!(damage(&[(0, b"short", b"")], &[0]), SHORT_KEY);
+        assert_eq!(damage(&[(1, &key("a"), b"")], &[0]), BAD_SHARING);
+        assert_eq!(damage(&[(0, &key("a"), b""), (20, &key("a"), b"")], &[0]), BAD_SHARING);
+        // A restart point behind the entries, and some within an entry.
+        assert_eq!(damage(&[(0, &key("a"), b"")], &[0, 300]), BAD_RESTART);
+        assert_eq!(damage(&[(0, &key("a"), b""), (0, &key("b"), b"")], &[0, 5]), BAD_SHARING);
+        assert_eq!(damage(&[(0, &key("a"), b""), (0, &key("b"), b"")], &[0, 11]), SHORT_KEY);
+        assert_eq!(damage(&[(0, &key("a"), b""), (0, &key("b"), b"")], &[0, 23]), BAD_ENTRY);
+    }
 }

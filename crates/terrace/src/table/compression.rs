@@ -73,10 +73,9 @@ fn snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
         return Err("its snappy header claims more than can be");
     }
     let mut output = Buffer::with_length(length)?;
-    match snap::raw::Decoder::new().decompress(compressed, output.as_mut_slice()) {
-        Ok(written) if written == length => Ok(output),
-        _ => Err(DAMAGED),
-    }
+    let written = snap::raw::Decoder::new().decompress(compressed, output.as_mut_slice()).map_err(|_| DAMAGED)?;
+    output.truncate(written);
+    Ok(output)
 }
 
 fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {

@@ -127,9 +127,8 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
     if !handle.fits_before(file.size()) {
         return Err(bad(&format!("its {} bytes do not lie within the file", handle.size)));
     }
-    let (Ok(start), Ok(size)) = (usize::try_from(handle.offset), usize::try_from(handle.size)) else {
-        return Err(bad("too large for this machine"));
-    };
+    let to_usize = |number: u64| usize::try_from(number).map_err(|_| bad("too large for this machine"));
+    let (start, size) = (to_usize(handle.offset)?, to_usize(handle.size)?);
     if let Some(mapped) = file.mapped() {
         let bytes = mapped.get(start..start + size + TRAILER_SIZE).ok_or_else(|| bad("outside of the mapping"))?;
         let (contents, kind) = verify(bytes).map_err(bad)?;
@@ -150,11 +149,11 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
 
 /// Checks block and trailer; gives the block and how it is compressed.
 fn verify(bytes: &[u8]) -> std::result::Result<(&[u8], u8), &'static str> {
-    let Some((checked, stored)) = bytes.split_last_chunk::<4>() else { return Err("no trailer") };
-    if checksum::masked(checked) != u32::from_le_bytes(*stored) && !sabotaged("block-checksum") {
+    let (contents, &[kind, a, b, c, d]) = bytes.split_last_chunk::<TRAILER_SIZE>().ok_or("no trailer")?;
+    let checked = &bytes[..=contents.len()];
+    if checksum::masked(checked) != u32::from_le_bytes([a, b, c, d]) && !sabotaged("block-checksum") {
         return Err("checksum mismatch");
     }
-    let Some((&kind, contents)) = checked.split_last() else { return Err("no trailer") };
     Ok((contents, kind))
 }
 
@@ -188,6 +187,40 @@ mod tests {
         assert_eq!(bytes.len(), 48);
         assert_eq!(bytes[..5], [0xac, 2, 8, 0xb9, 2]);
         assert_eq!(bytes[40..], [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb]);
+    }
+
+    /// A file that has become shorter than it was when it was opened.
+    struct Shrunk(Vec<u8>);
+
+    impl RandomAccessFile for Shrunk {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            let rest = self.0.get(offset as usize..).unwrap_or_default();
+            let length = rest.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&rest[..length]);
+            Ok(length)
+        }
+
+        fn size(&self) -> u64 {
+            1000
+        }
+    }
+
+    #[test]
+    fn blocks_of_a_file_that_shrinks_are_damaged() {
+        let contents = b"sixteen letters.";
+        let sound = [&contents[..], &trailer(contents, compression::RAW)].concat();
+        let read = |bytes: &[u8], size| {
+            let file: Arc<dyn RandomAccessFile> = Arc::new(Shrunk(bytes.to_vec()));
+            let handle = BlockHandle { offset: 0, size };
+            read_block(&file, handle, "t.ldb").map(|data| data.as_slice().to_vec()).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&sound, 16), Ok(contents.to_vec()));
+        let error = read(&sound[..20], 16).expect_err("too short");
+        assert!(error.contains("t.ldb: 20 bytes at offset 0 instead of 21"), "{error}");
+        let error = read(&sound, 996).expect_err("too long");
+        assert!(error.contains("do not lie within the file"), "{error}");
+        let footer = Footer::read(&Shrunk(vec![0; 990]), "t.ldb").expect_err("too short").to_string();
+        assert!(footer.contains("t.ldb: 38 bytes at offset 952 instead of 48"), "{footer}");
     }
 
     #[test]

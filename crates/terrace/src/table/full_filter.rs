@@ -92,9 +92,9 @@ impl FullFilter {
     #[inline]
     pub(super) fn may_match(&self, hash: u64) -> bool {
         let start = line_of(hash, self.lines) * LINE;
+        let line = self.data.as_slice().get(start..start + LINE);
         // A filter without this line cannot speak for it.
-        let Some(line) = self.data.as_slice().get(start..start + LINE) else { return true };
-        bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1)
+        line.is_none_or(|line| bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1))
     }
 
     /// Asks the processor for what an answer about this hash takes.

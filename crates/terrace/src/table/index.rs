@@ -143,3 +143,32 @@ impl Index {
         start.zip(end).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::table::block_builder::BlockBuilder;
+    use crate::table::format::BlockData;
+
+    /// An index of separators with `length` bytes before the last two, all in one group that shares them.
+    fn decode(length: usize, separators: u16) -> Result<Index, Damage> {
+        let mut builder = BlockBuilder::new(usize::MAX);
+        let mut handle = Vec::new();
+        BlockHandle { offset: 0, size: 10 }.encode(&mut handle);
+        for number in 0..separators {
+            builder.add(&[&vec![b'x'; length][..], &number.to_be_bytes()].concat(), &handle);
+        }
+        let block = Block::parse(BlockData::Owned(builder.finish().to_vec().into()))?;
+        Index::decode(Arc::new(block), &TableOrder::user(KeyOrder::default()), 100)
+    }
+
+    #[test]
+    fn few_bytes_do_not_stand_for_many_keys() {
+        // Up to the floor, and up to so many times the block's size, an index may expand.
+        assert_eq!(decode(1000, 1000).map(|index| index.len()), Ok(1000));
+        assert_eq!(decode(MAX_EXPANSION_FLOOR, 20).map(|index| index.len()), Ok(20));
+        assert_eq!(decode(50_000, 40).err(), Some("its keys are out of proportion"));
+        assert_eq!(decode(1000, 2000).err(), Some("its keys are out of proportion"));
+    }
+}

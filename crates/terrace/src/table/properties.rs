@@ -48,7 +48,7 @@ impl TableProperties {
         self.entries += 1;
         self.raw_key_bytes += key.len() as u64;
         self.raw_value_bytes += value.len() as u64;
-        if internal && let Some((_, tag)) = split(key) {
+        if let Some((_, tag)) = internal.then(|| split(key)).flatten() {
             self.raw_key_bytes -= TAG_SIZE as u64;
             self.deletions += u64::from(tag as u8 == 0);
             self.smallest_sequence = self.smallest_sequence.min(tag_sequence(tag));
@@ -102,6 +102,11 @@ mod tests {
         properties.count(&encode(b"bb", 7, EntryKind::Deletion), b"", true);
         assert_eq!((properties.entries, properties.deletions), (2, 1));
         assert_eq!((properties.raw_key_bytes, properties.raw_value_bytes), (3, 5));
+        assert_eq!((properties.smallest_sequence, properties.largest_sequence), (7, 900));
+        // A key without a tag is all the user's.
+        properties.count(b"plain key", b"v", false);
+        assert_eq!((properties.entries, properties.deletions), (3, 1));
+        assert_eq!((properties.raw_key_bytes, properties.raw_value_bytes), (12, 6));
         assert_eq!((properties.smallest_sequence, properties.largest_sequence), (7, 900));
         let mut block = properties.encode();
         assert_eq!(TableProperties::decode(&block), Some(properties));

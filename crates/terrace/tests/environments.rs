@@ -1,0 +1,212 @@
+//! The file system in memory answers as the real one does, to everything that the engine may ask and to what goes wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use terrace::{CreateOptions, Env, ErrorKind, FileLock, LockMode, MemEnv, PosixEnv, ReadAccess, Result};
+
+const REUSE: CreateOptions = CreateOptions { mode: 0o644, exclusive: false };
+
+/// Runs `script` on a directory of either file system.
+fn on_both(script: impl Fn(&dyn Env, &Path)) {
+    let dir = tempfile::tempdir().expect("a directory");
+    script(PosixEnv::shared().as_ref(), dir.path());
+    let env = MemEnv::new();
+    env.create_dir(Path::new("/home"), 0o755).expect("creates");
+    script(&env, Path::new("/home"));
+}
+
+fn put(env: &dyn Env, path: &Path, data: &[u8]) -> Result<()> {
+    let mut file = env.create(path, REUSE)?;
+    file.append(data)?;
+    file.sync()?;
+    file.close()
+}
+
+fn read(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
+    let file = env.open_random(path, ReadAccess::Pread)?;
+    let mut bytes = vec![0; file.size() as usize];
+    let count = file.read_at(0, &mut bytes)?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+/// An operation's outcome: its error's kind, with the system's number where the two systems agree on one.
+#[track_caller]
+fn fails<T>(outcome: Result<T>, kind: ErrorKind, code: Option<i32>) {
+    let error = outcome.err().expect("an error");
+    assert_eq!(error.kind(), kind, "{error}");
+    if code.is_some() {
+        assert_eq!(error.raw_os_error(), code, "{error}");
+    }
+}
+
+const ENOENT: Option<i32> = Some(2);
+const EEXIST: Option<i32> = Some(17);
+const ENOTDIR: Option<i32> = Some(20);
+const EISDIR: Option<i32> = Some(21);
+const EINVAL: Option<i32> = Some(22);
+const ENOTEMPTY: Option<i32> = Some(39);
+
+#[test]
+fn files_come_change_and_go() {
+    on_both(|env, dir| {
+        let (file, missing, below) = (dir.join("file"), dir.join("missing"), dir.join("file/below"));
+        put(env, &file, b"one").expect("puts");
+        put(env, &file, b"four").expect("truncates and puts");
+        assert_eq!(read(env, &file).expect("reads"), b"four");
+        fails(env.create(&file, CreateOptions::default()), ErrorKind::Io, EEXIST);
+        fails(env.create(dir, CreateOptions::default()), ErrorKind::Io, EEXIST);
+        fails(env.create(dir, REUSE), ErrorKind::Io, EISDIR);
+        fails(put(env, &below, b"x"), ErrorKind::Io, ENOTDIR);
+        fails(put(env, &missing.join("x"), b"x"), ErrorKind::NotFound, ENOENT);
+        fails(env.open_append(&missing), ErrorKind::NotFound, ENOENT);
+        fails(env.open_random(&missing, ReadAccess::Mapped), ErrorKind::NotFound, ENOENT);
+        fails(env.open_random(dir, ReadAccess::Mapped), ErrorKind::Io, None);
+        fails(env.file_size(&missing), ErrorKind::NotFound, ENOENT);
+        fails(env.remove(&missing), ErrorKind::NotFound, ENOENT);
+        fails(env.remove(dir), ErrorKind::Io, EISDIR);
+        let mut more = env.open_append(&file).expect("opens");
+        more.append(b"teen").expect("appends");
+        more.close().expect("closes");
+        assert_eq!((read(env, &file).expect("reads"), env.file_size(&file).expect("stats")), (b"fourteen".to_vec(), 8));
+        // Removed, it lives on for those who hold it.
+        let held = env.open_random(&file, ReadAccess::Mapped).expect("opens");
+        env.remove(&file).expect("removes");
+        let mut buffer = [0; 10];
+        assert_eq!((held.read_at(4, &mut buffer).expect("reads"), &buffer[..4]), (4, &b"teen"[..]));
+        assert_eq!(held.read_at(100, &mut buffer).expect("reads"), 0);
+        assert!(!env.exists(&file).expect("looks"));
+    });
+}
+
+#[test]
+fn directories_come_and_go() {
+    on_both(|env, dir| {
+        let (file, deep) = (dir.join("file"), dir.join("a/b"));
+        put(env, &file, b"x").expect("puts");
+        env.create_dir(&deep, 0o755).expect("creates");
+        env.create_dir(&deep, 0o755).expect("is there");
+        assert!(env.exists(&deep).expect("looks") && env.exists(Path::new("/")).expect("looks"));
+        fails(env.create_dir(&file, 0o755), ErrorKind::Io, ENOTDIR);
+        fails(env.create_dir(&file.join("below"), 0o755), ErrorKind::Io, ENOTDIR);
+        fails(env.list(&file), ErrorKind::Io, ENOTDIR);
+        fails(env.list(&dir.join("none")), ErrorKind::NotFound, ENOENT);
+        let mut names = env.list(dir).expect("lists");
+        names.sort();
+        assert_eq!(names, ["a", "file"]);
+        env.sync_dir(&deep).expect("syncs");
+        fails(env.sync_dir(&dir.join("none")), ErrorKind::NotFound, ENOENT);
+        fails(env.remove_dir(&file), ErrorKind::Io, ENOTDIR);
+        fails(env.remove_dir(&dir.join("none")), ErrorKind::NotFound, ENOENT);
+        fails(env.remove_dir(&dir.join("a")), ErrorKind::Io, ENOTEMPTY);
+        env.remove_dir(&deep).expect("removes");
+        env.remove_dir(&dir.join("a")).expect("removes");
+        assert_eq!(env.list(dir).expect("lists"), ["file"]);
+    });
+}
+
+#[test]
+fn names_change_as_one_step() {
+    on_both(|env, dir| {
+        let path = |name: &str| -> PathBuf { dir.join(name) };
+        put(env, &path("one"), b"1").expect("puts");
+        put(env, &path("two"), b"2").expect("puts");
+        env.create_dir(&path("d/e"), 0o755).expect("creates");
+        put(env, &path("d/e/f"), b"f").expect("puts");
+        env.create_dir(&path("empty"), 0o755).expect("creates");
+        let rename = |from: &str, to: &str| env.rename(&path(from), &path(to));
+        fails(rename("none", "one"), ErrorKind::NotFound, ENOENT);
+        fails(rename("one", "none/one"), ErrorKind::NotFound, ENOENT);
+        fails(rename("one", "two/one"), ErrorKind::Io, ENOTDIR);
+        fails(rename("one", "d"), ErrorKind::Io, EISDIR);
+        fails(rename("d", "one"), ErrorKind::Io, ENOTDIR);
+        fails(rename("d", "d/e/g"), ErrorKind::Io, EINVAL);
+        fails(rename("empty", "d"), ErrorKind::Io, ENOTEMPTY);
+        rename("one", "one").expect("nothing to do");
+        rename("one", "two").expect("replaces");
+        assert_eq!(read(env, &path("two")).expect("reads"), b"1");
+        rename("d", "empty").expect("replaces an empty directory");
+        assert_eq!(read(env, &path("empty/e/f")).expect("reads"), b"f");
+        let mut names = env.list(dir).expect("lists");
+        names.sort();
+        assert_eq!(names, ["empty", "two"]);
+    });
+}
+
+#[test]
+fn locks_exclude_writers_and_not_readers() {
+    on_both(|env, dir| {
+        let (path, missing) = (dir.join("LOCK"), dir.join("none/LOCK"));
+        let lock = |mode| env.lock(&path, mode);
+        // Where nobody has ever locked, readers need no lock, and none is made for them.
+        let nothing = lock(LockMode::Shared).expect("nothing to lock");
+        assert!(!env.exists(&path).expect("looks"));
+        drop(nothing);
+        drop(env.lock(&missing, LockMode::Shared).expect("nothing to lock"));
+        fails(env.lock(&missing, LockMode::Exclusive), ErrorKind::NotFound, ENOENT);
+        fails(env.lock(dir, LockMode::Exclusive), ErrorKind::Io, None);
+        fails(env.lock(dir, LockMode::Shared), ErrorKind::Io, None);
+        let writer = lock(LockMode::Exclusive).expect("creates and locks");
+        assert!(env.exists(&path).expect("looks"));
+        for mode in [LockMode::Exclusive, LockMode::Shared] {
+            fails(lock(mode), ErrorKind::Busy, None);
+        }
+        drop(writer);
+        let readers: Vec<Box<dyn FileLock>> = (0..3).map(|_| lock(LockMode::Shared).expect("locks")).collect();
+        fails(lock(LockMode::Exclusive), ErrorKind::Busy, None);
+        drop(readers);
+        // A lock belongs to the file: removed and made anew, the name is free.
+        let old = lock(LockMode::Exclusive).expect("locks");
+        env.remove(&path).expect("removes");
+        let new = lock(LockMode::Exclusive).expect("another file");
+        drop(old);
+        fails(lock(LockMode::Exclusive), ErrorKind::Busy, None);
+        drop(new);
+        drop(lock(LockMode::Exclusive).expect("free again"));
+    });
+}
+
+#[test]
+fn the_root_of_memory_stays() {
+    let env = MemEnv::new();
+    let root = Path::new("/");
+    assert!(env.exists(root).expect("looks") && env.exists(Path::new("")).expect("looks"));
+    fails(env.remove_dir(root), ErrorKind::Io, Some(16));
+    fails(env.remove(root), ErrorKind::Io, EISDIR);
+    fails(env.create(root, REUSE), ErrorKind::Io, EISDIR);
+    env.write("/a/b", b"1".to_vec());
+    env.write("/a/b", b"22".to_vec());
+    assert_eq!((env.read("/a/b"), env.read("/a"), env.read("/c")), (Some(b"22".to_vec()), None, None));
+    assert_eq!(env.list(root).expect("lists"), ["a"]);
+    for taken in ["/a", "/a/b/c"] {
+        let other = env.clone();
+        let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| other.write(taken, Vec::new())));
+        assert!(written.is_err(), "{taken} belongs to something else");
+    }
+}
+
+#[test]
+fn the_system_is_asked_for_what_it_refuses() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let env: Arc<dyn Env> = PosixEnv::shared();
+    let long = dir.path().join("x".repeat(300));
+    for outcome in [
+        env.exists(&long).map(drop),
+        env.list(&long).map(drop),
+        env.create_dir(&long, 0o755),
+        env.lock(&long, LockMode::Exclusive).map(drop),
+        env.lock(&long, LockMode::Shared).map(drop),
+        env.open_random(&long, ReadAccess::Mapped).map(drop),
+        env.remove(&long),
+        env.file_size(&long).map(drop),
+        env.sync_dir(&long),
+    ] {
+        fails(outcome, ErrorKind::Io, Some(36));
+    }
+    // Names that are not text belong to nobody's database.
+    use std::os::unix::ffi::OsStrExt as _;
+    fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe")), "").expect("writes");
+    assert!(env.list(dir.path()).expect("lists").is_empty());
+}
