@@ -69,17 +69,18 @@ impl<V: Weighted> Queues<V> {
     ) {
         // Readers can mark slots faster than they are passed over: after one whole round, marks count no longer.
         let mut second_chances = self.main.len();
-        while self.places() > 0 && self.used.saturating_add(weight) > capacity {
-            if self.probation.is_empty() {
-                self.shrink_main(&mut second_chances, evicted);
+        while self.used.saturating_add(weight) > capacity {
+            if let Some(place) = self.probation.pop_front() {
+                self.leave_probation(place, admission, evicted);
+            } else if let Some(place) = self.main.pop_front() {
+                self.leave_main(place, &mut second_chances, evicted);
             } else {
-                self.shrink_probation(admission, evicted);
+                return;
             }
         }
     }
 
-    fn shrink_probation(&mut self, admission: &Admission, evicted: &mut Vec<Arc<V>>) {
-        let Some(place) = self.probation.pop_front() else { return };
+    fn leave_probation(&mut self, place: Place<V>, admission: &Admission, evicted: &mut Vec<Arc<V>>) {
         let index = place.index();
         if place.slots.is_retired() {
             self.retired -= 1;
@@ -92,8 +93,7 @@ impl<V: Weighted> Queues<V> {
         }
     }
 
-    fn shrink_main(&mut self, second_chances: &mut usize, evicted: &mut Vec<Arc<V>>) {
-        let Some(place) = self.main.pop_front() else { return };
+    fn leave_main(&mut self, place: Place<V>, second_chances: &mut usize, evicted: &mut Vec<Arc<V>>) {
         let index = place.index();
         if place.slots.is_retired() {
             self.retired -= 1;

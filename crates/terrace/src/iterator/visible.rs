@@ -36,13 +36,11 @@ macro_rules! each {
 }
 
 impl Merged {
-    pub(crate) fn new(mut sources: Vec<Source>, order: &InternalOrder) -> Self {
-        if sources.len() == 1
-            && let Some(source) = sources.pop()
-        {
-            return Merged::Single(source);
+    pub(crate) fn new(sources: Vec<Source>, order: &InternalOrder) -> Self {
+        match <[Source; 1]>::try_from(sources) {
+            Ok([source]) => Merged::Single(source),
+            Err(sources) => Merged::Many(MergingIter::new(sources, order.clone())),
         }
-        Merged::Many(MergingIter::new(sources, order.clone()))
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::base::internal_key::{InternalOrder, MAX_SEQUENCE, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
@@ -110,7 +110,7 @@ pub(crate) fn read_manifest(
     state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;
     state.log_number = log_number.ok_or_else(|| missing("log number"))?;
     // Numbers are handed out from here upwards for as long as the database lives.
-    if state.next_file_number > u64::MAX / 2 || state.last_sequence > crate::base::internal_key::MAX_SEQUENCE {
+    if state.next_file_number > u64::MAX / 2 || state.last_sequence > MAX_SEQUENCE {
         return Err(Error::corruption(format!("{place}: file or sequence numbers are exhausted")));
     }
     state.version = Version::default().apply(&folded.into_edit(), order, graveyard).map_err(|e| e.context(&place))?;
@@ -151,5 +151,120 @@ impl FoldedFiles {
 
     fn into_edit(self) -> VersionEdit {
         VersionEdit { new_files: self.files.into_values().collect(), ..VersionEdit::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, encode};
+    use crate::env::{CreateOptions, MemEnv};
+    use crate::log::LogWriter;
+    use crate::version::edit::NewFile;
+
+    fn table(level: usize, number: u64, smallest: &str, largest: &str) -> NewFile {
+        let key = |text: &str| encode(text.as_bytes(), 5, EntryKind::Value);
+        NewFile { level, number, size: 100, smallest: key(smallest), largest: key(largest) }
+    }
+
+    fn adding(new_files: Vec<NewFile>) -> VersionEdit {
+        VersionEdit { new_files, ..VersionEdit::default() }
+    }
+
+    fn removing(level: usize, number: u64) -> VersionEdit {
+        VersionEdit { deleted_files: vec![(level, number)], ..VersionEdit::default() }
+    }
+
+    /// The edit that a fresh database begins with.
+    fn first() -> VersionEdit {
+        VersionEdit {
+            comparator: Some("leveldb.BytewiseComparator".to_owned()),
+            log_number: Some(3),
+            next_file_number: Some(10),
+            last_sequence: Some(7),
+            ..VersionEdit::default()
+        }
+    }
+
+    /// What becomes of a MANIFEST of these edits, with `change` done to its bytes.
+    fn read(edits: &[VersionEdit], change: impl FnOnce(&mut Vec<u8>)) -> Result<ManifestState> {
+        let (env, path) = (MemEnv::new(), Path::new("/MANIFEST-000001"));
+        let mut writer = LogWriter::new(env.create(path, CreateOptions::default())?, 0);
+        edits.iter().try_for_each(|edit| writer.add_record(&edit.encode()))?;
+        writer.close()?;
+        let mut bytes = env.read(path).unwrap_or_default();
+        change(&mut bytes);
+        env.write(path, bytes);
+        read_manifest(&env, Path::new("/"), 1, &InternalOrder::new(KeyOrder::default()), &Arc::default())
+    }
+
+    #[test]
+    fn edits_follow_from_one_another() {
+        let moved = VersionEdit { new_files: vec![table(2, 5, "a", "c")], ..removing(1, 5) };
+        let previous = VersionEdit { previous_log_number: Some(2), log_number: Some(4), ..VersionEdit::default() };
+        let state =
+            read(&[first(), adding(vec![table(1, 5, "a", "c"), table(1, 6, "d", "d")]), moved, previous], |_| ());
+        let state = state.expect("reads");
+        let files: Vec<_> = state.version.files().map(|(level, file)| (level, file.number)).collect();
+        assert_eq!((files, state.edits, state.torn.is_none()), (vec![(1, 6), (2, 5)], 4, true));
+        assert_eq!((state.next_file_number, state.last_sequence, state.log_number), (10, 7, 4));
+        // LevelDB could once write to two logs. The number 0 means none.
+        let needed: Vec<_> = (0..6).filter(|&log| state.needs_log(log)).collect();
+        assert_eq!(needed, [2, 4, 5]);
+        assert!(!read(&[first()], |_| ()).expect("reads").needs_log(0));
+    }
+
+    #[test]
+    fn contradictions_are_corruptions_that_name_the_file() {
+        let refused = |edits: &[VersionEdit], what: &str| {
+            let edits = [&[first()], edits].concat();
+            let error = read(&edits, |_| ()).err().unwrap_or_else(|| panic!("accepted, although {what}"));
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert!(error.message().contains("/MANIFEST-000001") && error.message().contains(what), "{error}");
+        };
+        refused(&[removing(1, 5)], "removes table 000005, which is not at level 1");
+        refused(&[adding(vec![table(1, 5, "a", "b")]), removing(2, 5)], "which is not at level 2");
+        refused(&[adding(vec![table(1, 5, "a", "b"), table(1, 5, "c", "d")])], "adds table 000005 twice");
+        refused(&[adding(vec![table(3, 5, "b", "a")])], "table 000005 at level 3 ends before it begins");
+        refused(&[adding(vec![table(3, 5, "a", "c"), table(3, 6, "c", "d")])], "000005 and 000006 at level 3 overlap");
+        let exhausted = "file or sequence numbers are exhausted";
+        refused(&[VersionEdit { next_file_number: Some(u64::MAX), ..VersionEdit::default() }], exhausted);
+        refused(&[VersionEdit { last_sequence: Some(MAX_SEQUENCE + 1), ..VersionEdit::default() }], exhausted);
+        let unknown = read(&[VersionEdit::default()], |_| ()).err().expect("refused");
+        assert!(unknown.message().contains("records no next file number"), "{unknown}");
+        let foreign = VersionEdit { comparator: Some("reverse".to_owned()), ..VersionEdit::default() };
+        let foreign = read(&[first(), foreign], |_| ()).err().expect("refused");
+        assert!(foreign.kind() == ErrorKind::InvalidArgument && foreign.message().contains("reverse"), "{foreign}");
+    }
+
+    #[test]
+    fn only_the_last_record_may_be_bad() {
+        let edits = [first(), adding(vec![table(1, 5, "a", "c")]), adding(vec![table(1, 6, "d", "d")])];
+        let first_end = first().encode().len() + 7;
+        for damage in [
+            |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 3),
+            |bytes: &mut Vec<u8>| {
+                let last = bytes.len() - 1;
+                bytes[last] ^= 1;
+            },
+        ] {
+            let state = read(&edits, damage).expect("reads");
+            let torn = state.torn.expect("says so");
+            assert!(torn.contains("/MANIFEST-000001") && state.edits == 2, "{torn}");
+        }
+        let error = read(&edits, |bytes| bytes[first_end + 10] ^= 1).err().expect("refused");
+        assert!(error.kind() == ErrorKind::Corruption && error.message().contains("checksum"), "{error}");
+    }
+
+    #[test]
+    fn an_edit_that_breaks_the_version_is_refused() {
+        let order = InternalOrder::new(KeyOrder::default());
+        let refused = |edit: &VersionEdit, what: &str| {
+            let error = Version::default().apply(edit, &order, &Arc::default()).expect_err("refused");
+            assert!(error.message().contains(what), "{error}");
+        };
+        refused(&removing(4, 9), "removes table 000009, which is not at level 4");
+        refused(&adding(vec![table(0, 5, "a", "c"), table(0, 5, "d", "e")]), "000005 and 000005 at level 0 overlap");
     }
 }

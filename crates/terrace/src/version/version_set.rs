@@ -167,11 +167,8 @@ impl VersionSet {
     }
 
     fn write(&mut self, edit: &VersionEdit) -> Result<()> {
-        let full = self.writer.as_ref().is_some_and(|writer| writer.offset() >= self.settings.max_manifest_size);
-        if self.writer.is_none() || full {
-            return self.roll(edit);
-        }
-        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let has_room = |writer: &&mut LogWriter| writer.offset() < self.settings.max_manifest_size;
+        let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edit) };
         let sync = |writer: &mut LogWriter| if sabotaged("manifest-sync") { Ok(()) } else { writer.sync() };
         let written = writer.add_record(&edit.encode()).and_then(|()| sync(writer));
         if let Err(error) = written {

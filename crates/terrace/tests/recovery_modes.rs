@@ -1,0 +1,151 @@
+//! What an open makes of damage, by the mode it is asked for; and sequence numbers that run out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use terrace::{BulkLoadOptions, Db, ErrorKind, Options, RecoveryMode, WriteBatch, WriteOptions};
+
+const MAX_SEQUENCE: u64 = (1 << 56) - 1;
+
+fn options(mode: RecoveryMode) -> Options {
+    Options::new().create_if_missing(true).recovery_mode(mode)
+}
+
+/// A database with a table of `a`, and `b`, `c` and `d` in a log.
+fn database(dir: &Path) {
+    let db = Db::open(dir, options(RecoveryMode::Prefix)).expect("creates");
+    db.put("a", "1").expect("puts");
+    db.flush().expect("flushes");
+    for key in ["b", "c", "d"] {
+        db.put(key, "1").expect("puts");
+    }
+    db.close().expect("closes");
+}
+
+fn keys(db: &Db) -> String {
+    db.iter().expect("iterates").map(|entry| String::from_utf8(entry.expect("reads").0).expect("text")).collect()
+}
+
+fn path(dir: &Path, what: &str) -> PathBuf {
+    let mut paths: Vec<_> = fs::read_dir(dir).expect("lists").map(|entry| entry.expect("lists").path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(what)));
+    paths.sort();
+    paths.pop().expect("such a file")
+}
+
+/// What an open in each mode finds: the keys, or words of its refusal.
+#[track_caller]
+fn outcomes(damage: impl Fn(&Path), expected: [(Options, &str); 4]) {
+    for (options, expected) in expected {
+        let dir = tempfile::tempdir().expect("a directory");
+        database(dir.path());
+        damage(dir.path());
+        match Db::open(dir.path(), options) {
+            Ok(db) => {
+                assert_eq!(keys(&db), expected);
+                db.put("z", "1").expect("puts");
+                db.close().expect("closes");
+                let db = Db::open(dir.path(), self::options(RecoveryMode::Strict)).expect("opens again");
+                assert_eq!(keys(&db), format!("{expected}z"));
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+                assert!(error.message().contains(expected), "{expected:?} in {error}");
+            }
+        }
+    }
+}
+
+fn every_mode(expected: [&str; 3]) -> [(Options, &str); 4] {
+    let [prefix, strict, salvage] = expected;
+    let strictly = options(RecoveryMode::Strict);
+    // Paranoid checks make a strict open of one that asks for nothing else.
+    let paranoid = options(RecoveryMode::Prefix).paranoid_checks(true);
+    [
+        (options(RecoveryMode::Prefix), prefix),
+        (strictly, strict),
+        (paranoid, strict),
+        (options(RecoveryMode::Salvage).paranoid_checks(true), salvage),
+    ]
+}
+
+#[test]
+fn a_torn_manifest() {
+    let tear = |dir: &Path| {
+        let manifest = path(dir, "MANIFEST");
+        let bytes = fs::read(&manifest).expect("reads");
+        fs::write(&manifest, [&bytes[..], &[1, 2, 3]].concat()).expect("writes");
+    };
+    outcomes(tear, every_mode(["abcd", "torn at offset", "abcd"]));
+}
+
+#[test]
+fn a_missing_log() {
+    let lose = |dir: &Path| fs::remove_file(path(dir, ".log")).expect("removes");
+    outcomes(lose, every_mode(["missing, and the MANIFEST needs it", "missing, and the MANIFEST needs it", "a"]));
+}
+
+#[test]
+fn a_damaged_log() {
+    let damage = |dir: &Path| {
+        let log = path(dir, ".log");
+        let mut bytes = fs::read(&log).expect("reads");
+        // The key of the second record of three: they are of one size.
+        let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
+        bytes[at] ^= 1;
+        fs::write(&log, bytes).expect("writes");
+    };
+    outcomes(damage, every_mode(["ab", "checksum mismatch", "abd"]));
+}
+
+#[test]
+fn a_missing_table() {
+    let lose = |dir: &Path| fs::remove_file(path(dir, ".ldb")).expect("removes");
+    outcomes(lose, every_mode(["tables that the MANIFEST names are missing"; 3]));
+}
+
+/// A whole record of a log.
+fn record(payload: &[u8]) -> Vec<u8> {
+    const FULL: u8 = 1;
+    let covered = [&[FULL], payload].concat();
+    let checksum = crc32c::crc32c(&covered).rotate_right(15).wrapping_add(0xa282_ead8);
+    [&checksum.to_le_bytes()[..], &(payload.len() as u16).to_le_bytes(), &covered].concat()
+}
+
+#[test]
+fn sequence_numbers_run_out_with_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let log = path(dir.path(), ".log");
+    let mut batch = WriteBatch::new();
+    batch.put("late", "1");
+    let mut bytes = batch.as_bytes().to_vec();
+    bytes[..8].copy_from_slice(&(MAX_SEQUENCE - 1).to_le_bytes());
+    fs::write(&log, [fs::read(&log).expect("reads"), record(&bytes)].concat()).expect("writes");
+    let refused = Db::open(dir.path(), options(RecoveryMode::Strict)).expect_err("a hole");
+    assert!(refused.message().contains("does not follow the one before"), "{refused}");
+
+    let db = Db::open(dir.path(), options(RecoveryMode::Salvage)).expect("opens");
+    assert_eq!(keys(&db), "abcdlate");
+    let snapshot = db.snapshot();
+    db.put_with("last", "1", WriteOptions::sync()).expect("one is left");
+    for outcome in [
+        db.put("more", "1"),
+        db.delete("a"),
+        db.write(&batch, WriteOptions::sync()),
+        db.bulk_load(BulkLoadOptions::new()).and_then(|mut load| {
+            load.put("k", "v")?;
+            load.finish().map(drop)
+        }),
+    ] {
+        let error = outcome.expect_err("none is left");
+        assert!(error.kind() == ErrorKind::NotSupported && error.message().contains("exhausted"), "{error}");
+    }
+    assert_eq!(keys(&db), "abcdlastlate");
+    drop(snapshot);
+    db.flush().expect("flushes");
+    db.compact_range(None, None).expect("compacts");
+    db.close().expect("closes");
+    let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
+    assert_eq!(keys(&db), "abcdlastlate");
+}
