@@ -27,6 +27,7 @@ use crate::version::edit::VersionEdit;
 use crate::version::filename;
 use crate::version::version::Version;
 
+use super::commit::LEVEL_0_COMFORTABLE;
 use super::core::{DbCore, View};
 use super::events::Event;
 use super::state::{Immutable, State};
@@ -53,8 +54,7 @@ impl DbCore {
             let core = self.clone();
             self.env.schedule(Lane::Flush, Box::new(move || core.flush_job()));
         }
-        let most = self.options.background_threads.saturating_sub(1).max(1);
-        while state.manual == 0 && state.compactions < most {
+        while state.manual == 0 && state.compactions < self.merges_at_once(state) {
             let version = self.view.load().version.clone();
             let settings = self.plan_settings(state.is_quiet);
             let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
@@ -64,6 +64,17 @@ impl DbCore {
             let core = self.clone();
             self.env.schedule(Lane::Compaction, Box::new(move || core.compaction_job(plan, version, id)));
         }
+    }
+
+    /// How many merges may run at once. One thread is left to flushes and one core to whoever uses the database, unless
+    /// merging is what everybody waits for: writers who are slowed down for its sake while nobody reads, or somebody who
+    /// asked to be told when it is done.
+    fn merges_at_once(&self, state: &State) -> usize {
+        let threads = self.options.background_threads;
+        let slows_writers = self.view.load().version.levels[0].len() > LEVEL_0_COMFORTABLE;
+        let has_readers = self.quiet.has_read_since(state.switched_at[0]);
+        let is_awaited = state.awaited > 0 || (slows_writers && !has_readers);
+        if is_awaited { threads } else { threads.saturating_sub(1).max(1) }
     }
 
     /// Two: one waits for the disk while the other computes. Beside a merge the cores are busy without, and the merge
@@ -481,12 +492,15 @@ impl DbCore {
         self.check_writable()?;
         let mut state = self.state.lock();
         self.retry(&mut state)?;
+        state.awaited += 1;
         self.schedule(&mut state);
-        while !(state.is_idle() && state.immutables.is_empty()) {
-            self.check_background(&state)?;
+        let mut result = self.check_background(&state);
+        while result.is_ok() && !(state.is_idle() && state.immutables.is_empty()) {
             self.changed.wait(&mut state);
+            result = self.check_background(&state);
         }
-        self.check_background(&state)
+        state.awaited -= 1;
+        result
     }
 
     /// Stops background work, closes the files and releases the lock. Further calls do nothing.

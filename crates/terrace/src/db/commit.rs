@@ -48,7 +48,7 @@ const IMMUTABLES_BYTES: usize = 32 << 20;
 const MAX_IMMUTABLES: usize = 8;
 
 /// Files in level 0 at which writers begin to slow down, and at which they go at half the speed of merging.
-const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;
+pub(super) const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
 
 impl DbCore {
@@ -242,6 +242,7 @@ impl DbCore {
         let mut state = self.state.lock();
         state.immutables.push_back(Arc::new(immutable));
         state.log_number = number;
+        state.switched_at = [state.switched_at[1], commit.last_sequence];
         state.is_quiet = false;
         let replaced = self.swap_view(&mut state, |view| View {
             memtable,

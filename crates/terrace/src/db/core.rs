@@ -95,6 +95,11 @@ impl Quiet {
         }
         self.samples.fetch_add(1, Ordering::Relaxed) == QUIET_AFTER
     }
+
+    /// Whether a sampled read has seen a later write than this one.
+    pub(super) fn has_read_since(&self, sequence: SequenceNumber) -> bool {
+        self.last_sequence.load(Ordering::Relaxed) > sequence
+    }
 }
 
 impl DbCore {

@@ -61,6 +61,8 @@ pub(super) struct State {
     pub(super) immutables: VecDeque<Arc<Immutable>>,
     /// The log of the memtable being written.
     pub(super) log_number: u64,
+    /// The last sequence numbers of the two memtables before the present one, older first.
+    pub(super) switched_at: [SequenceNumber; 2],
     /// Logs in which recovery met damage with something valid behind it: kept under `lost/` when they are replaced.
     pub(super) damaged_logs: BTreeSet<u64>,
     /// Flush jobs, running and scheduled.
@@ -72,6 +74,8 @@ pub(super) struct State {
     pub(super) manual: usize,
     pub(super) reservations: Vec<Reservation>,
     pub(super) next_reservation: u64,
+    /// Who waits until no background work is due.
+    pub(super) awaited: usize,
     pub(super) purging: bool,
     /// Whether the memtable of a quiet database is about to be flushed.
     pub(super) settling: bool,

@@ -11,12 +11,22 @@ pub(super) use self::explored::{Condvar, Mutex};
 mod explored {
     use std::ops::{Deref, DerefMut};
 
-    use shuttle::sync;
+    use std::time::Duration;
+
+    use shuttle::{sync, thread};
 
     #[derive(Default)]
     pub(in crate::write) struct Mutex<T>(sync::Mutex<T>);
 
-    pub(in crate::write) struct MutexGuard<'a, T>(Option<sync::MutexGuard<'a, T>>);
+    pub(in crate::write) struct MutexGuard<'a, T>(Option<sync::MutexGuard<'a, T>>, &'a sync::Mutex<T>);
+
+    pub(in crate::write) struct TimedOut;
+
+    impl TimedOut {
+        pub(in crate::write) fn timed_out(&self) -> bool {
+            true
+        }
+    }
 
     impl<T> Mutex<T> {
         pub(in crate::write) fn new(value: T) -> Self {
@@ -24,7 +34,7 @@ mod explored {
         }
 
         pub(in crate::write) fn lock(&self) -> MutexGuard<'_, T> {
-            MutexGuard(Some(self.0.lock().expect("no panic")))
+            MutexGuard(Some(self.0.lock().expect("no panic")), &self.0)
         }
     }
 
@@ -49,6 +59,14 @@ mod explored {
         pub(in crate::write) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
             let held = guard.0.take().expect("held");
             guard.0 = Some(self.0.wait(held).expect("no panic"));
+        }
+
+        /// Time may always be up: what schedules decide is who comes first.
+        pub(in crate::write) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _: Duration) -> TimedOut {
+            drop(guard.0.take());
+            thread::yield_now();
+            guard.0 = Some(guard.1.lock().expect("no panic"));
+            TimedOut
         }
 
         pub(in crate::write) fn notify_all(&self) {

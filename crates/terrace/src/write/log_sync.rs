@@ -1,7 +1,11 @@
 //! One sync for many writers.
 //!
 //! Writers append to the log under the commit lock and wait here, outside it, until the log is durable up to their
-//! sequence number. The first who finds nobody syncing syncs for everybody who has appended by then.
+//! sequence number. Who finds nobody syncing syncs for everybody who has appended by then.
+//!
+//! Writers that were released together tend to come back together. So the next sync waits for as many as the last one
+//! met, and the last of them to arrive does it; where they do not come, it waits a moment only, and then does without
+//! waiting for a while. Otherwise the first to come back would sync for itself alone, and the others would wait twice.
 //!
 //! # Invariants
 //! 1. `synced` only grows, and everything up to it is durable: in a log whose name is durable, or in a table.
@@ -11,6 +15,7 @@
 //!    which the engine calls once the data has reached tables instead.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
@@ -18,6 +23,11 @@ use crate::base::sabotage::sabotaged;
 use crate::env::FileSyncer;
 
 use super::locks::{Condvar, Mutex};
+
+/// How long a sync waits for those whom the last one met: about what it takes itself on a fast disk.
+const PATIENCE: Duration = Duration::from_micros(100);
+/// When they did not come `n` times in a row the next 2^n syncs wait for nobody; `n` ends here.
+const MOST_DISAPPOINTMENTS: u32 = 10;
 
 struct UnsyncedLog {
     number: u64,
@@ -31,8 +41,43 @@ struct State {
     synced: SequenceNumber,
     syncing: bool,
     failed: Option<Error>,
+    /// The sequence numbers that callers wait for. No more than there are threads.
+    awaited: Vec<SequenceNumber>,
+    company: Company,
+    /// Whether one of the callers who wait for company looks at the time. The others need not.
+    is_timed: bool,
     /// Oldest first; the last one is being written.
     logs: Vec<UnsyncedLog>,
+}
+
+/// How many callers a sync should serve.
+#[derive(Default)]
+struct Company {
+    /// How many waited when the last sync ended.
+    met: usize,
+    /// How often in a row fewer came.
+    disappointments: u32,
+    /// For how many syncs nobody is waited for.
+    alone: u32,
+}
+
+impl Company {
+    /// Whether a sync should begin, with `waiting` callers to serve.
+    fn is_complete(&self, waiting: usize) -> bool {
+        self.alone > 0 || waiting >= self.met
+    }
+
+    /// Takes note of a sync that begins with `waiting` callers.
+    fn begin(&mut self, waiting: usize) {
+        if self.alone > 0 {
+            self.alone -= 1;
+        } else if waiting >= self.met {
+            self.disappointments = 0;
+        } else {
+            self.disappointments = (self.disappointments + 1).min(MOST_DISAPPOINTMENTS);
+            self.alone = 1 << self.disappointments;
+        }
+    }
 }
 
 /// See the [module](self).
@@ -54,6 +99,7 @@ impl LogSync {
         let mut state = self.state.lock();
         state.logs.retain(|log| log.number >= number);
         state.synced = state.synced.max(sequence);
+        state.awaited.retain(|&awaited| awaited > sequence);
     }
 
     /// Forgets a failure, because no log that could have been hurt is in use any more.
@@ -75,19 +121,37 @@ impl LogSync {
             return Ok(None);
         }
         let mut state = self.state.lock();
+        if state.synced < sequence {
+            state.awaited.push(sequence);
+        }
+        let mut has_patience = true;
         loop {
             if let Some(error) = &state.failed {
-                return Err(error.clone());
+                let error = error.clone();
+                state.awaited.retain(|&awaited| awaited != sequence);
+                return Err(error);
             }
             if state.synced >= sequence {
                 return Ok(None);
             }
-            if !state.syncing {
+            if !state.syncing && (!has_patience || state.company.is_complete(state.awaited.len())) {
                 break;
             }
-            self.done.wait(&mut state);
+            if state.syncing || state.is_timed {
+                self.done.wait(&mut state);
+                continue;
+            }
+            state.is_timed = true;
+            has_patience = !self.done.wait_for(&mut state, PATIENCE).timed_out();
+            state.is_timed = false;
+            if state.synced >= sequence || state.failed.is_some() {
+                // This one goes, without a sync at whose end the others would be called.
+                self.done.notify_all();
+            }
         }
         state.syncing = true;
+        let waiting = state.awaited.len();
+        state.company.begin(waiting);
         // Before the list of logs: whatever was appended by now is in one of them.
         let target = appended();
         let unnamed = state.logs.iter().any(|log| !log.named);
@@ -103,9 +167,11 @@ impl LogSync {
 
         let mut state = self.state.lock();
         state.syncing = false;
+        state.company.met = state.awaited.len();
         let answer = match result {
             Ok(()) => {
                 state.synced = state.synced.max(target);
+                state.awaited.retain(|&awaited| awaited > target);
                 let newest = logs.last().map_or(0, |(number, _)| *number);
                 state.logs.retain(|log| log.number >= newest);
                 for log in state.logs.iter_mut().filter(|log| log.number == newest) {
@@ -116,11 +182,41 @@ impl LogSync {
             Err(error) => {
                 let error = error.context("syncing the write-ahead log");
                 state.failed = (!sabotaged("failed-sync")).then(|| error.clone());
+                state.awaited.retain(|&awaited| awaited != sequence);
                 Err(error)
             }
         };
         drop(state);
         self.done.notify_all();
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_come_is_waited_for_less_and_less() {
+        let mut company = Company { met: 3, ..Company::default() };
+        assert!(!company.is_complete(2) && company.is_complete(3));
+        for disappointments in 1..4 {
+            company.begin(1);
+            for _ in 0..1 << disappointments {
+                assert!(company.is_complete(1));
+                company.begin(1);
+            }
+            assert!(!company.is_complete(1));
+        }
+        company.begin(3);
+        company.begin(2);
+        assert_eq!(company.alone, 2, "once they came, all is forgiven");
+    }
+
+    #[test]
+    fn a_writer_alone_waits_for_nobody() {
+        let company = Company::default();
+        assert!(company.is_complete(1));
+        assert!(Company { met: 1, ..company }.is_complete(1));
     }
 }
