@@ -72,7 +72,10 @@ impl Company {
         if self.alone > 0 {
             self.alone -= 1;
         } else if waiting >= self.met {
-            self.disappointments = 0;
+            // Where nobody was expected nobody has come.
+            if self.met > 1 {
+                self.disappointments = 0;
+            }
         } else {
             self.disappointments = (self.disappointments + 1).min(MOST_DISAPPOINTMENTS);
             self.alone = 1 << self.disappointments;
@@ -208,6 +211,12 @@ mod tests {
             }
             assert!(!company.is_complete(1));
         }
+        company.met = 1;
+        company.begin(1);
+        company.met = 3;
+        company.begin(2);
+        assert_eq!(company.alone, 16, "who was alone met nobody who could have made up for it");
+        company.alone = 0;
         company.begin(3);
         company.begin(2);
         assert_eq!(company.alone, 2, "once they came, all is forgiven");
