@@ -17,10 +17,11 @@ struct shim_bytes {
 };
 
 // How something went: a code of LevelDB's Status, and unless it is 0 a message from malloc, for the receiver to free.
+// It comes back in two registers, which matters to short calls.
 struct shim_outcome {
   int code;
+  uint32_t length;
   char* message;
-  size_t length;
 };
 
 // Takes bytes that an answer consists of.

@@ -10,8 +10,7 @@ namespace leveldb {
 
 namespace {
 
-// Length of the message and code.
-constexpr size_t kHeader = 5;
+constexpr size_t kHeader = StatusAccess::kHeader;
 
 uint32_t MessageLength(const char* state) {
   uint32_t length;
@@ -76,29 +75,19 @@ Slice StatusAccess::Message(const Status& status) {
   return Slice(status.state_ + kHeader, MessageLength(status.state_));
 }
 
-Status StatusAccess::Absent() {
-  // A length of 0, and the code.
-  char* state = new char[kHeader]();
-  state[4] = static_cast<char>(Status::kNotFound);
-  Status status;
-  status.state_ = state;
-  return status;
-}
-
-Status TakeFailure(const shim_outcome& outcome) {
-  if (StatusAccess::IsAbsence(outcome)) return StatusAccess::Absent();
+Status TakeFailure(shim_outcome outcome) {
   Status status = StatusAccess::Make(outcome.code, Slice(outcome.message, outcome.length));
   std::free(outcome.message);
   return status;
 }
 
 shim_outcome Give(const Status& status) noexcept {
-  if (status.ok()) return {0, nullptr, 0};
+  if (status.ok()) return {0, 0, nullptr};
   const Slice message = StatusAccess::Message(status);
   char* copy = static_cast<char*>(std::malloc(message.size() + 1));
-  if (copy == nullptr) return {StatusAccess::Code(status), nullptr, 0};
+  if (copy == nullptr) return {StatusAccess::Code(status), 0, nullptr};
   std::memcpy(copy, message.data(), message.size());
-  return {StatusAccess::Code(status), copy, message.size()};
+  return {StatusAccess::Code(status), static_cast<uint32_t>(message.size()), copy};
 }
 
 void AssignTo(void* string, const char* data, size_t size) noexcept {

@@ -15,6 +15,9 @@ class Iterator;
 
 // Makes and reads Status by its code, which is private.
 struct StatusAccess {
+  // What a status points to begins with the length of its message and its code.
+  static constexpr size_t kHeader = 5;
+
   static Status Make(int code, const Slice& message) {
     return Status(static_cast<Status::Code>(code), message, Slice());
   }
@@ -23,16 +26,26 @@ struct StatusAccess {
   static bool IsAbsence(const shim_outcome& outcome) {
     return outcome.code == Status::kNotFound && outcome.message == nullptr;
   }
-  static Status Absent();
+  static Status Absent() {
+    // A length of 0, and the code.
+    char* state = new char[kHeader]();
+    state[kHeader - 1] = static_cast<char>(Status::kNotFound);
+    Status status;
+    status.state_ = state;
+    return status;
+  }
   // The message alone.
   static Slice Message(const Status& status);
 };
 
 // A failure as a status; frees its message.
-Status TakeFailure(const shim_outcome& outcome);
+Status TakeFailure(shim_outcome outcome);
 
 // The outcome as a status.
-inline Status Take(const shim_outcome& outcome) { return outcome.code == 0 ? Status() : TakeFailure(outcome); }
+inline Status Take(shim_outcome outcome) {
+  if (outcome.code == 0) return Status();
+  return StatusAccess::IsAbsence(outcome) ? StatusAccess::Absent() : TakeFailure(outcome);
+}
 
 // The status as an outcome for the engine.
 shim_outcome Give(const Status& status) noexcept;

@@ -1,7 +1,7 @@
 //! Iterators: over a database or over a table of plain keys.
 
 use terrace::Cursor;
-use terrace::abi::PlainTableIter;
+use terrace::abi::{PlainTableIter, next_with, prev_with};
 
 use super::outcome::{Bytes, Outcome};
 use crate::guard::export;
@@ -25,6 +25,28 @@ pub struct Position {
     valid: u8,
 }
 
+impl Position {
+    /// At no entry.
+    const NOWHERE: Position = Position { key: Bytes::NONE, value: Bytes::NONE, valid: 0 };
+
+    /// Field by field, since whole positions that are put together elsewhere and moved here make the processor wait.
+    #[inline]
+    fn show(&mut self, key: &[u8], value: &[u8]) {
+        self.key = Bytes::of(key);
+        self.value = Bytes::of(value);
+    }
+
+    /// Whether there is an entry, which was shown then.
+    #[inline]
+    fn settle(&mut self, there_is_one: bool) {
+        if there_is_one {
+            self.valid = 1;
+        } else {
+            *self = Position::NOWHERE;
+        }
+    }
+}
+
 macro_rules! each {
     ($cursor:expr, $inner:ident => $body:expr) => {
         match $cursor {
@@ -38,15 +60,42 @@ macro_rules! each {
 macro_rules! moved {
     ($cursor:ident, $position:ident, $inner:ident => $body:expr) => {
         each!(&mut *$cursor, $inner => {
+            let position = &mut *$position;
             // Should this panic, the cursor is nowhere.
-            (*$position).valid = 0;
+            position.valid = 0;
             $body;
-            $position.write(match $inner.entry() {
-                Some((key, value)) => Position { key: Bytes::of(key), value: Bytes::of(value), valid: 1 },
-                None => Position { key: Bytes::of(&[]), value: Bytes::of(&[]), valid: 0 },
-            });
+            let shown = $inner.entry().map(|(key, value)| position.show(key, value));
+            position.settle(shown.is_some());
         })
     };
+}
+
+/// Moves a cursor by a step.
+macro_rules! stepped {
+    ($cursor:ident, $position:ident, $with:ident, $in_table:ident) => {{
+        let position = &mut *$position;
+        // Should this panic, the cursor is nowhere.
+        position.valid = 0;
+        let moved = match &mut *$cursor {
+            ShimCursor::Database(cursor) => $with(cursor, |key, value| position.show(key, value)),
+            ShimCursor::Table(iter) => $in_table(iter, position),
+        };
+        position.settle(moved);
+    }};
+}
+
+// Apart from the steps of databases, which are short.
+
+#[inline(never)]
+fn next_in_table(iter: &mut PlainTableIter, position: &mut Position) -> bool {
+    iter.next();
+    iter.entry().map(|(key, value)| position.show(key, value)).is_some()
+}
+
+#[inline(never)]
+fn prev_in_table(iter: &mut PlainTableIter, position: &mut Position) -> bool {
+    iter.prev();
+    iter.entry().map(|(key, value)| position.show(key, value)).is_some()
 }
 
 export! {
@@ -72,12 +121,12 @@ export! {
 
     /// Goes to the next entry.
     fn shim_cursor_next(cursor: *mut ShimCursor, position: *mut Position) {
-        moved!(cursor, position, inner => inner.next())
+        stepped!(cursor, position, next_with, next_in_table)
     }
 
     /// Goes to the previous entry.
     fn shim_cursor_prev(cursor: *mut ShimCursor, position: *mut Position) {
-        moved!(cursor, position, inner => inner.prev())
+        stepped!(cursor, position, prev_with, prev_in_table)
     }
 
     /// Why there is no entry, if not for want of entries.

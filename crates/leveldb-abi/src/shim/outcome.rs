@@ -18,6 +18,10 @@ pub struct Bytes {
 }
 
 impl Bytes {
+    /// No bytes, for callers who want a pointer all the same.
+    pub(super) const NONE: Bytes = Bytes { data: ptr::dangling(), size: 0 };
+
+    #[inline]
     pub(super) fn of(bytes: &[u8]) -> Self {
         Bytes { data: bytes.as_ptr().cast(), size: bytes.len() }
     }
@@ -36,13 +40,13 @@ impl Bytes {
 /// `shim_put`: takes bytes that an answer consists of.
 pub type Put = unsafe extern "C" fn(target: *mut c_void, data: *const c_char, size: usize);
 
-/// `shim_outcome`: a code of LevelDB's `Status` and, unless it is 0, a message from `malloc`.
+/// `shim_outcome`: a code of LevelDB's `Status` and, unless it is 0, a message from `malloc`. Two registers hold it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Outcome {
     code: c_int,
+    length: u32,
     message: *mut c_char,
-    length: usize,
 }
 
 impl Nothing for Outcome {
@@ -54,19 +58,21 @@ impl Nothing for Outcome {
 impl Outcome {
     #[inline]
     fn done() -> Self {
-        Outcome { code: 0, message: ptr::null_mut(), length: 0 }
+        Outcome { code: 0, length: 0, message: ptr::null_mut() }
     }
 
     /// `NotFound` without words: no key, rather than no file.
     #[inline]
     pub(super) fn absent() -> Self {
-        Outcome { code: 1, message: ptr::null_mut(), length: 0 }
+        Outcome { code: 1, length: 0, message: ptr::null_mut() }
     }
 
     #[cold]
     fn failure(error: &Error) -> Self {
         let message = error.message().as_bytes();
-        Outcome { code: status::code(error), message: malloc_copy(message), length: message.len() }
+        // LevelDB's own lengths of messages have 32 bits.
+        let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+        Outcome { code: status::code(error), length, message: malloc_copy(message) }
     }
 
     /// The outcome of `work`. A panic passes through, to the guard of the exported function.
@@ -94,7 +100,7 @@ impl Outcome {
         }
         // SAFETY: guaranteed by the caller.
         let message = unsafe {
-            let message = String::from_utf8_lossy(bytes(self.message, self.length)).into_owned();
+            let message = String::from_utf8_lossy(bytes(self.message, self.length as usize)).into_owned();
             libc::free(self.message.cast());
             message
         };

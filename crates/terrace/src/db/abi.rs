@@ -1,5 +1,6 @@
-//! What the drop-in `libleveldb` needs of the engine beyond the public API: LevelDB's tables of plain keys, and two
-//! operations without a copy. Made for that library alone; it changes without notice.
+//! What the drop-in `libleveldb` needs of the engine beyond the public API: LevelDB's tables of plain keys, two
+//! operations without a copy, and steps that say where they lead. Made for that library alone; it changes without
+//! notice.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use crate::env::{RandomAccessFile, WritableFile};
 use crate::table::{BlockCache, Table, TableBuilder, TableIter, TableOrder, TableReadSettings, TableSettings};
 use crate::write::batch::BatchView;
 
+use super::cursor::Cursor;
 use super::handle::Db;
 use super::inspect::manifest_text;
 pub use super::leveldb_text::escape;
@@ -30,6 +32,19 @@ pub fn write(db: &Db, batch: &[u8], options: WriteOptions) -> Result<u64> {
     let batch = BatchView::parse_unnumbered(batch)?;
     let last = db.core().write_view(batch, options)?;
     Ok((last + 1).saturating_sub(u64::from(batch.count)))
+}
+
+/// Moves a cursor to the next entry and shows its key and value; false if there is none. An entry that the cursor passes
+/// over may be shown before. What was shown last lies there until the cursor moves or is dropped.
+#[inline]
+pub fn next_with(cursor: &mut Cursor, show: impl FnMut(&[u8], &[u8])) -> bool {
+    cursor.next_with(show)
+}
+
+/// Moves a cursor to the previous entry and shows its key and value as [`next_with`] does.
+#[inline]
+pub fn prev_with(cursor: &mut Cursor, show: impl FnMut(&[u8], &[u8])) -> bool {
+    cursor.prev_with(show)
 }
 
 /// Shows the MANIFEST at `path` as LevelDB's `DumpFile` does, piece by piece.

@@ -88,10 +88,22 @@ impl Cursor {
         self.iter.next();
     }
 
+    /// See [`super::abi::next_with`].
+    #[inline]
+    pub(super) fn next_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
+        self.iter.next_with(show)
+    }
+
     /// Moves to the previous entry.
     #[inline]
     pub fn prev(&mut self) {
         self.iter.prev();
+    }
+
+    /// See [`super::abi::prev_with`].
+    #[inline]
+    pub(super) fn prev_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
+        self.iter.prev_with(show)
     }
 
     /// Why the cursor is invalid: `Ok` if it is only off an end.

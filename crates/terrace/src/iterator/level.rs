@@ -88,16 +88,16 @@ impl LevelIter {
         }
     }
 
-    /// See [`TableIter::next_of_other_key`].
+    /// [`table`](Self::table), for steps within it.
     #[inline]
-    pub(crate) fn next_of_other_key(&mut self) -> Option<u64> {
-        self.table.as_mut()?.next_of_other_key()
+    pub(crate) fn table_mut(&mut self) -> Option<&mut TableIter> {
+        self.table.as_mut()
     }
 
-    /// See [`TableIter::follows_other_key`].
+    /// The iterator over the table being read.
     #[inline]
-    pub(crate) fn follows_other_key(&self) -> bool {
-        self.table.as_ref().is_some_and(TableIter::follows_other_key)
+    pub(crate) fn table(&self) -> Option<&TableIter> {
+        self.table.as_ref()
     }
 
     #[inline]

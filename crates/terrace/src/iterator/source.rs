@@ -46,24 +46,32 @@ impl Source {
         each!(self, iter => iter.next());
     }
 
-    /// See [`TableIter::next_of_other_key`].
+    /// [`TableIter::next_of_other_key`], and what `look` makes of the table's iterator then.
     #[inline]
-    pub(crate) fn next_of_other_key(&mut self) -> Option<u64> {
+    pub(crate) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<(u64, R)> {
+        let table = match self {
+            Source::Memtable(_) => return None,
+            Source::Table(iter) => iter,
+            Source::Level(iter) => iter.table_mut()?,
+        };
+        let tag = table.next_of_other_key()?;
+        Some((tag, look(table)))
+    }
+
+    /// The iterator over the table that the entry is in.
+    #[inline]
+    pub(crate) fn table(&self) -> Option<&TableIter> {
         match self {
             Source::Memtable(_) => None,
-            Source::Table(iter) => iter.next_of_other_key(),
-            Source::Level(iter) => iter.next_of_other_key(),
+            Source::Table(iter) => Some(iter),
+            Source::Level(iter) => iter.table(),
         }
     }
 
     /// See [`TableIter::follows_other_key`].
     #[inline]
     pub(crate) fn follows_other_key(&self) -> bool {
-        match self {
-            Source::Memtable(_) => false,
-            Source::Table(iter) => iter.follows_other_key(),
-            Source::Level(iter) => iter.follows_other_key(),
-        }
+        self.table().is_some_and(TableIter::follows_other_key)
     }
 
     #[inline]

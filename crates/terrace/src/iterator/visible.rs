@@ -16,6 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{
     self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
 };
+use crate::table::TableIter;
 
 use super::merging::MergingIter;
 use super::source::Source;
@@ -226,15 +227,40 @@ impl VisibleIter {
         if !self.valid {
             return;
         }
-        if self.direction == Direction::Forward
-            && let Some(single) = self.single()
-            && let Some(tag) = single.next_of_other_key()
-        {
-            if !self.shows(tag) {
-                self.find_forward(false);
-            }
-            return;
+        match self.short_step(|_| ()) {
+            Some((tag, ())) if self.shows(tag) => {}
+            Some(_) => self.find_forward(false),
+            None => self.long_step(),
         }
+    }
+
+    /// [`next`](Self::next), and shows key and value of the entry that is there then. False if there is none. Most steps
+    /// are within a block, whose iterator is at hand; asking for the entry from here again would cost as much as the step.
+    #[inline]
+    pub(crate) fn next_with(&mut self, mut show: impl FnMut(&[u8], &[u8])) -> bool {
+        if !self.valid {
+            return false;
+        }
+        match self.short_step(|table| show(user_key(table.key()), table.value())) {
+            Some((tag, ())) if self.shows(tag) => return true,
+            Some(_) => self.find_forward(false),
+            None => self.long_step(),
+        }
+        self.entry().map(|(key, value)| show(key, value)).is_some()
+    }
+
+    /// A step on from an entry that is shown, where it leads to another user key of the same block; answers the tag there
+    /// and what `look` makes of the table's iterator. Otherwise nothing happens.
+    #[inline]
+    fn short_step<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<(u64, R)> {
+        match self.direction {
+            Direction::Forward => self.single()?.next_of_other_key(look),
+            Direction::Backward => None,
+        }
+    }
+
+    /// Every other step on from an entry that is shown.
+    fn long_step(&mut self) {
         if self.direction == Direction::Backward {
             // The inner iterator stands before the entries of the key that is shown: step onto the first of them.
             self.direction = Direction::Forward;
@@ -297,11 +323,47 @@ impl VisibleIter {
         if !self.valid {
             return;
         }
+        match self.short_step_back(|_| ()) {
+            Some(Some((tag, ()))) if self.shows(tag) => {}
+            Some(_) => self.find_backward(),
+            None => self.long_step_back(),
+        }
+    }
+
+    /// [`prev`](Self::prev), and shows key and value as [`next_with`](Self::next_with) does.
+    #[inline]
+    pub(crate) fn prev_with(&mut self, mut show: impl FnMut(&[u8], &[u8])) -> bool {
+        if !self.valid {
+            return false;
+        }
+        match self.short_step_back(|table| show(user_key(table.key()), table.value())) {
+            Some(Some((tag, ()))) if self.shows(tag) => return true,
+            Some(_) => self.find_backward(),
+            None => self.long_step_back(),
+        }
+        self.entry().map(|(key, value)| show(key, value)).is_some()
+    }
+
+    /// A step back from an entry that is shown where it stands, if the one before is of another user key. Nothing happens
+    /// otherwise. Answers the tag there and what `look` makes of the table's iterator if that entry, too, follows another
+    /// user key in its block, and so can be shown where it stands.
+    #[inline]
+    fn short_step_back<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+        if self.direction == Direction::Backward {
+            return None;
+        }
+        let single = self.single()?;
+        if !single.follows_other_key() {
+            return None;
+        }
+        single.prev();
+        let table = single.table().filter(|table| table.follows_other_key());
+        Some(table.and_then(|table| Some((internal_key::split(table.key())?.1, look(table)))))
+    }
+
+    /// Every other step back from an entry that is shown.
+    fn long_step_back(&mut self) {
         if self.direction == Direction::Forward {
-            if self.single().is_some_and(|single| single.follows_other_key()) {
-                self.inner.prev();
-                return self.find_backward();
-            }
             // Step before every entry of the key that is shown, newer ones that this read does not see included.
             self.save_current_key();
             loop {
