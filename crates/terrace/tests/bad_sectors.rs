@@ -9,7 +9,7 @@ use std::{io, ops::ControlFlow};
 
 use terrace::{
     Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, Lane, LockMode, MemEnv, Options,
-    RandomAccessFile, ReadAccess, Result, WritableFile, WriteOptions, destroy, inspect, repair, verify,
+    RandomAccessFile, ReadAccess, ReadOptions, Result, WritableFile, WriteOptions, destroy, inspect, repair, verify,
 };
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -399,6 +399,19 @@ fn reads_tell_of_bad_sectors_and_go_on_elsewhere() {
     }
     assert!(right > 10 * refused && refused > 0, "{right} right, {refused} refused");
     assert!(db.iter().expect("iterates").any(|entry| entry.is_err()), "a scan tells, too");
+    let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+    let mut lost = 0;
+    for key in model.keys() {
+        cursor.seek_for_prev(key);
+        match cursor.status() {
+            Ok(()) => assert_eq!(cursor.key(), key),
+            Err(error) => {
+                assert!(error.kind() == ErrorKind::Io && !cursor.valid(), "{error}");
+                lost += 1;
+            }
+        }
+    }
+    assert!(lost > 0 && model.len() > 10 * lost, "{lost}");
     assert!(disk.heal(FOR_EVER));
     assert!(contents_of(&db) == model, "nothing of it is kept");
 }

@@ -206,3 +206,26 @@ fn a_search_through_hostile_bytes_ends() {
     fs::write(table(dir.path()), [0, 16].repeat(30_000)).expect("writes");
     assert!(repaired(dir.path(), &options()).is_empty());
 }
+
+#[test]
+fn logs_larger_than_memory_become_several_tables() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), options()).expect("creates");
+    let value = |n: usize| vec![n as u8; 100_000];
+    db.put("a", "1").expect("puts");
+    // All versions of one key stay in one table, however large.
+    (0..30).for_each(|n| db.put("k", value(n)).expect("puts"));
+    db.put("z", "1").expect("puts");
+    db.close().expect("closes");
+    fs::remove_file(dir.path().join("CURRENT")).expect("removes");
+    for buffer in [64 << 10, 16 << 20] {
+        let options = options().write_buffer_size(buffer).max_file_size(1 << 20);
+        let report = repair(dir.path(), &options).expect("repairs");
+        assert!(verify(dir.path(), &options).expect("checks").is_clean(), "{report:#?}");
+        let db = Db::open(dir.path(), options.read_only(true)).expect("opens");
+        assert_eq!(db.iter().expect("iterates").count(), 3);
+        assert!(db.get("k").expect("gets") == Some(value(29)));
+        drop(db);
+        fs::remove_file(dir.path().join("CURRENT")).expect("removes");
+    }
+}

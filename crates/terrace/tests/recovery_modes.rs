@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use terrace::{BulkLoadOptions, Db, ErrorKind, Options, RecoveryMode, WriteBatch, WriteOptions};
+use terrace::{
+    BulkLoadOptions, Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch, WriteOptions, repair,
+    verify,
+};
 
 const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
@@ -110,6 +114,71 @@ fn record(payload: &[u8]) -> Vec<u8> {
     let covered = [&[FULL], payload].concat();
     let checksum = crc32c::crc32c(&covered).rotate_right(15).wrapping_add(0xa282_ead8);
     [&checksum.to_le_bytes()[..], &(payload.len() as u16).to_le_bytes(), &covered].concat()
+}
+
+#[test]
+fn a_mark_of_more_than_there_is() {
+    // A durability mark is an empty batch, numbered behind what is durable.
+    let mark = |dir: &Path| {
+        let log = path(dir, ".log");
+        let batch = [&9_u64.to_le_bytes()[..], &[0; 4]].concat();
+        fs::write(&log, [fs::read(&log).expect("reads"), record(&batch)].concat()).expect("writes");
+    };
+    let lost = "writes up to sequence number 8 were synced, only those up to 4 can be read";
+    outcomes(mark, every_mode([lost, lost, "abcd"]));
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    mark(dir.path());
+    let report = verify(dir.path(), &Options::new()).expect("checks");
+    let told = "writes up to sequence number 8 were synced, the last one is 4";
+    assert!(report.problems.iter().any(|problem| problem.message.contains(told)), "{report:#?}");
+    let report = repair(dir.path(), &Options::new()).expect("repairs");
+    assert!(report.problems.iter().any(|problem| problem.message.contains(told)), "{report:#?}");
+    assert!(verify(dir.path(), &Options::new()).expect("checks").is_clean());
+    assert_eq!(keys(&Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens")), "abcd");
+}
+
+/// What a listener was told.
+#[derive(Default)]
+struct Told(Mutex<Vec<Event>>);
+
+impl EventListener for Told {
+    fn on_event(&self, event: &Event) {
+        self.0.lock().expect("sound").push(event.clone());
+    }
+}
+
+#[test]
+fn a_listener_is_told_of_damage_and_of_work() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let log = path(dir.path(), ".log");
+    let mut bytes = fs::read(&log).expect("reads");
+    let at = bytes.iter().position(|&byte| byte == b'c').expect("its key");
+    bytes[at] ^= 1;
+    fs::write(&log, bytes).expect("writes");
+    let told = Arc::new(Told::default());
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix).listener(Some(told.clone()))).expect("opens");
+    for key in ["a", "z"] {
+        db.put(key, "2").expect("puts");
+    }
+    db.flush().expect("flushes");
+    db.compact_range(None, None).expect("compacts");
+    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+    load.put("load", "1").expect("puts");
+    load.finish().expect("finishes");
+    db.close().expect("closes");
+    let told = std::mem::take(&mut *told.0.lock().expect("sound"));
+    let name = log.file_name().expect("a name").to_string_lossy().into_owned();
+    let is_damage = |event: &Event| {
+        matches!(event, Event::RecoveryDamage { file, message, kept_as: Some(kept) }
+            if *file == name && message.contains("checksum mismatch") && *kept == format!("lost/{name}"))
+    };
+    assert!(told.iter().any(is_damage), "{told:#?}");
+    assert!(dir.path().join("lost").join(&name).is_file());
+    assert!(told.iter().any(|event| matches!(event, Event::FlushFinished { table: Some(_), bytes: 1.., .. })));
+    assert!(told.iter().any(|event| matches!(event, Event::CompactionFinished { files_read: 1.., .. })), "{told:#?}");
+    assert!(told.iter().any(|event| matches!(event, Event::LoadFinished { tables: 1, entries: 1, .. })), "{told:#?}");
 }
 
 #[test]

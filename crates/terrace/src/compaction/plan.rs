@@ -382,3 +382,6 @@ impl Planner<'_> {
         level
     }
 }
+
+#[cfg(test)]
+mod tests;

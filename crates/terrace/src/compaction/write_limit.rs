@@ -96,7 +96,24 @@ impl WritableFile for LimitedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::MemEnv;
+    use crate::env::{CreateOptions, MemEnv};
+
+    #[test]
+    fn whoever_writes_too_fast_waits() {
+        let env = MemEnv::new();
+        let limit = Arc::new(WriteLimit::new(Arc::new(env.clone()), 1 << 20));
+        let file = env.create("/file".as_ref(), CreateOptions::default()).expect("creates");
+        let mut file = WriteLimit::over(Some(&limit), file);
+        file.append(b"a little").expect("appends");
+        assert_eq!(limit.waited_micros(), 0, "within what may be written at once");
+        // A fifth of a second's worth, half of which may be written at once, however late it is.
+        file.append(&vec![b'.'; (1 << 20) / 5]).expect("appends");
+        file.sync().expect("syncs");
+        file.close().expect("closes");
+        let waited = limit.waited_micros();
+        assert!((99_000..=200_100).contains(&waited), "{waited}");
+        assert_eq!(env.file_size("/file".as_ref()).expect("stats"), 8 + (1 << 20) / 5);
+    }
 
     #[test]
     fn what_was_written_too_fast_is_owed() {

@@ -1,0 +1,183 @@
+//! Which merge is chosen, from versions made up for it.
+
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::base::internal_key::{EntryKind, InternalOrder, encode};
+use crate::version::edit::{NewFile, VersionEdit};
+use crate::version::file_meta::Contents;
+
+const MB: u64 = 1 << 20;
+
+/// Level, number, megabytes, first and last key.
+type File = (usize, u64, u64, &'static str, &'static str);
+
+fn version(files: &[File]) -> Version {
+    let key = |text: &str| encode(text.as_bytes(), 9, EntryKind::Value);
+    let file = |&(level, number, size, from, to): &File| NewFile {
+        level,
+        number,
+        size: size * MB,
+        smallest: key(from),
+        largest: key(to),
+    };
+    let edit = VersionEdit { new_files: files.iter().map(file).collect(), ..VersionEdit::default() };
+    let order = InternalOrder::new(KeyOrder::default());
+    Version::default().apply(&edit, &order, &Arc::default()).expect("a version")
+}
+
+fn settings(is_quiet: bool) -> PlanSettings {
+    PlanSettings { keys: KeyOrder::default(), max_file_size: 2 * MB, oldest_snapshot: 100, is_quiet }
+}
+
+fn reservation(files: &[u64], output_level: usize, from: &str, to: &str) -> Reservation {
+    Reservation { id: 1, files: files.to_vec(), output_level, from: from.into(), to: to.into() }
+}
+
+/// What a plan is about: levels, the numbers of its inputs, and whether it only moves a file.
+type Chosen = (Reason, usize, usize, Vec<u64>, Vec<u64>, bool);
+
+fn chosen(plan: Option<Plan>) -> Option<Chosen> {
+    let numbers = |files: &[Arc<FileMeta>]| files.iter().map(|file| file.number).collect();
+    let shown = |plan: Plan| {
+        let [upper, lower] = &plan.inputs;
+        (plan.reason, plan.level, plan.output_level, numbers(upper), numbers(lower), plan.is_move)
+    };
+    plan.map(shown)
+}
+
+fn pick(version: &Version, is_quiet: bool, busy: &[Reservation]) -> Option<Chosen> {
+    chosen(Planner { version, settings: &settings(is_quiet), busy }.pick())
+}
+
+fn file(version: &Version, number: u64) -> &Arc<FileMeta> {
+    version.files().find(|(_, file)| file.number == number).expect("a file").1
+}
+
+#[test]
+fn level_0_is_merged_when_it_has_four_files() {
+    assert_eq!(pick(&version(&[]), false, &[]), None);
+    let mut files = vec![(0, 7, 1, "a", "m"), (0, 8, 1, "c", "d"), (0, 9, 1, "x", "z"), (1, 5, 1, "l", "p")];
+    assert_eq!(pick(&version(&files), false, &[]), None);
+    files.push((0, 10, 1, "k", "n"));
+    // The oldest, with all that it shares keys with, directly or through others.
+    let expected = (Reason::Size, 0, 1, vec![10, 8, 7], vec![5], false);
+    assert_eq!(pick(&version(&files), false, &[]), Some(expected));
+    let busy = [reservation(&[7, 5], 1, "a", "p")];
+    assert_eq!(pick(&version(&files), false, &busy), None, "three of the four are left, too few");
+}
+
+#[test]
+fn a_full_level_moves_down_where_that_is_cheapest() {
+    let mut files = vec![(1, 5, 6, "a", "c"), (1, 6, 6, "e", "g"), (2, 7, 9, "a", "c")];
+    // Nothing is in the way of the second: it moves.
+    assert_eq!(pick(&version(&files), false, &[]), Some((Reason::Size, 1, 2, vec![6], vec![], true)));
+    // It would come to lie over too much.
+    files.push((3, 8, 21, "f", "f"));
+    assert_eq!(pick(&version(&files), false, &[]), Some((Reason::Size, 1, 2, vec![6], vec![], false)));
+    // Another merge writes its range into the level below; a range beside it is in nobody's way.
+    let over = [reservation(&[99], 2, "f", "k")];
+    assert_eq!(pick(&version(&files), false, &over), Some((Reason::Size, 1, 2, vec![5], vec![7], false)));
+    for (from, to) in [("h", "k"), ("b", "d")] {
+        let beside = [reservation(&[99], 2, from, to)];
+        assert_eq!(pick(&version(&files), false, &beside).expect("a plan").3, [6], "{from} to {to}");
+    }
+    let elsewhere = [reservation(&[99], 3, "f", "k")];
+    assert_eq!(pick(&version(&files), false, &elsewhere).expect("a plan").3, [6]);
+    let both = [reservation(&[99], 2, "a", "z")];
+    assert_eq!(pick(&version(&files), false, &both), None);
+}
+
+#[test]
+fn more_of_the_upper_level_comes_along_where_it_costs_little() {
+    let planner = |version: &Version| {
+        let settings = settings(false);
+        chosen(Planner { version, settings: &settings, busy: &[] }.manual(1, false, Some(b"a"), Some(b"b")))
+    };
+    let along = version(&[(1, 5, 1, "a", "b"), (1, 6, 1, "c", "d"), (2, 7, 1, "a", "d")]);
+    assert_eq!(planner(&along), Some((Reason::Manual, 1, 2, vec![5, 6], vec![7], false)));
+    // Not where it would read fifty megabytes, nor where it takes in more of the lower level.
+    let large = version(&[(1, 5, 1, "a", "b"), (1, 6, 50, "c", "d"), (2, 7, 1, "a", "d")]);
+    assert_eq!(planner(&large), Some((Reason::Manual, 1, 2, vec![5], vec![7], false)));
+    let wide = version(&[(1, 5, 1, "a", "b"), (1, 6, 1, "c", "f"), (2, 7, 1, "a", "d"), (2, 8, 1, "e", "g")]);
+    assert_eq!(planner(&wide), Some((Reason::Manual, 1, 2, vec![5], vec![7], false)));
+}
+
+#[test]
+fn a_manual_merge_ends_at_the_bottom() {
+    let deep = version(&[(6, 5, 1, "a", "b"), (6, 6, 60, "c", "d"), (6, 7, 1, "e", "f")]);
+    let settings = settings(false);
+    let planner = Planner { version: &deep, settings: &settings, busy: &[] };
+    assert_eq!(chosen(planner.manual(6, false, None, None)), None);
+    // In bites.
+    assert_eq!(chosen(planner.manual(6, true, None, None)), Some((Reason::Manual, 6, 6, vec![5, 6], vec![], false)));
+    assert_eq!(chosen(planner.manual(6, true, Some(b"x"), None)), None);
+}
+
+#[test]
+fn reads_in_vain_have_a_file_merged_while_nothing_is_written() {
+    let version = version(&[(2, 5, 1, "a", "c"), (6, 6, 1, "a", "c"), (6, 7, 1, "x", "z")]);
+    assert_eq!(pick(&version, true, &[]).expect("one run is the aim").0, Reason::Quiet);
+    file(&version, 6).seeks_left.store(0, Ordering::Relaxed);
+    assert_eq!(pick(&version, true, &[]).expect("nothing is below the bottom").0, Reason::Quiet);
+    file(&version, 5).seeks_left.store(-1, Ordering::Relaxed);
+    assert_eq!(pick(&version, true, &[]), Some((Reason::Seeks, 2, 3, vec![5], vec![], true)));
+    assert_eq!(pick(&version, false, &[]), None);
+    assert_eq!(pick(&version, true, &[reservation(&[99], 4, "x", "z")]), None);
+}
+
+#[test]
+fn quiet_levels_become_one_run_where_it_pays() {
+    let cheap = version(&[(0, 5, 1, "a", "m"), (1, 6, 4, "b", "c")]);
+    assert_eq!(pick(&cheap, true, &[]), Some((Reason::Quiet, 0, 1, vec![5], vec![6], false)));
+    let dear = version(&[(0, 5, 1, "a", "m"), (1, 6, 5, "b", "c")]);
+    assert_eq!(pick(&dear, true, &[]), None);
+    let deeper = version(&[(1, 6, 1, "b", "c"), (2, 7, 5, "a", "d"), (2, 8, 1, "x", "z"), (3, 9, 4, "x", "y")]);
+    assert_eq!(pick(&deeper, true, &[]), Some((Reason::Quiet, 2, 3, vec![7], vec![], true)));
+    assert_eq!(pick(&deeper, false, &[]), None);
+}
+
+#[test]
+fn tombstones_that_nobody_needs_go() {
+    let version = version(&[(0, 4, 1, "p", "q"), (3, 5, 1, "a", "c"), (5, 6, 1, "b", "b"), (6, 7, 1, "x", "z")]);
+    let learn = |number, deletions, largest_sequence| {
+        file(&version, number).learn(Contents { entries: 10, deletions, largest_sequence });
+    };
+    learn(4, 0, 50);
+    learn(5, 4, 50);
+    learn(6, 0, 50);
+    learn(7, 10, 101);
+    assert_eq!(pick(&version, false, &[]), None, "too few, none, or visible in a snapshot");
+    learn(5, 5, 100);
+    // Something is hidden deeper: on the way down to it.
+    assert_eq!(pick(&version, false, &[]), Some((Reason::Tombstones, 3, 4, vec![5], vec![], true)));
+    learn(5, 0, 100);
+    learn(7, 10, 100);
+    // Nothing is: rewritten in place.
+    assert_eq!(pick(&version, false, &[]), Some((Reason::Tombstones, 6, 6, vec![7], vec![], false)));
+    learn(7, 0, 100);
+    learn(4, 10, 100);
+    assert_eq!(pick(&version, false, &[]), Some((Reason::Tombstones, 0, 1, vec![4], vec![], false)));
+    assert_eq!(pick(&version, false, &[reservation(&[99], 5, "f", "g")]), None);
+}
+
+#[test]
+fn a_new_table_goes_as_deep_as_nothing_is_in_its_way() {
+    let settings = settings(false);
+    let level = |files: &[File], busy: &[Reservation], deepest| {
+        Planner { version: &version(files), settings: &settings, busy }.level_for(b"d", b"f", deepest)
+    };
+    assert_eq!(level(&[], &[], DEEPEST_FLUSH_LEVEL), 2);
+    assert_eq!(level(&[], &[], NUM_LEVELS - 1), 6);
+    assert_eq!(level(&[(0, 5, 1, "a", "e")], &[], 2), 0);
+    assert_eq!(level(&[(0, 5, 1, "a", "c"), (1, 6, 1, "g", "h"), (2, 7, 1, "f", "f")], &[], 2), 1);
+    // Not over more than ten tables' worth.
+    assert_eq!(level(&[(2, 7, 20, "f", "f")], &[], 2), 1);
+    assert_eq!(level(&[(2, 7, 21, "f", "f")], &[], 2), 0);
+    for (output_level, from, to, expected) in
+        [(1, "f", "g", 0), (1, "a", "d", 0), (1, "g", "h", 2), (1, "a", "c", 2), (2, "e", "e", 1)]
+    {
+        let busy = [reservation(&[99], output_level, from, to)];
+        assert_eq!(level(&[], &busy, 2), expected, "{output_level}, {from} to {to}");
+    }
+}
