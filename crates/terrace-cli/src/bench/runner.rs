@@ -401,12 +401,15 @@ impl Share<'_> {
             let mut cursor = self.db.cursor(&options)?;
             cursor.seek(target);
             work.found += u64::from(cursor.valid() && cursor.key() == target);
-            for _ in 0..SEEK_STEPS {
+            for step in 1..=SEEK_STEPS {
                 if !cursor.valid() {
                     break;
                 }
                 work.bytes += (cursor.key().len() + cursor.value().len()) as u64;
-                cursor.next();
+                // Nobody looks at what comes after the last, in the other programs of the lab either.
+                if step < SEEK_STEPS {
+                    cursor.next();
+                }
             }
             cursor.status()?;
             work.end(1);
