@@ -128,11 +128,15 @@ impl std::fmt::Debug for Cursor {
 /// Everything in a view, newest first. A level of one sorted run is one source.
 fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
     let memtables = std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
-    let mut sources: Vec<_> = memtables.map(|table| Source::Memtable(table.iter())).collect();
-    for file in view.version.levels[0].iter() {
+    let (level_0, deeper) = (&view.version.levels[0], &view.version.levels[1..]);
+    let deeper = deeper.iter().filter(|files| !files.is_empty());
+    // No more room than it takes: sources are large, and allocators keep small pieces at hand.
+    let mut sources = Vec::with_capacity(memtables.clone().count() + level_0.len() + deeper.clone().count());
+    sources.extend(memtables.map(|table| Source::Memtable(table.iter())));
+    for file in level_0.iter() {
         sources.push(Source::Table(core.tables.table(file)?.into_arc().iter(fill_cache)));
     }
-    for files in view.version.levels[1..].iter().filter(|files| !files.is_empty()) {
+    for files in deeper {
         let run = LevelIter::new(files.clone(), core.tables.clone(), core.order.clone(), fill_cache);
         sources.push(Source::Level(run));
     }

@@ -212,6 +212,7 @@ impl VisibleIter {
     fn seek_inner(&mut self, key: &[u8], sequence: SequenceNumber) {
         let mut target = std::mem::take(&mut self.saved_key);
         target.clear();
+        target.reserve(key.len() + internal_key::TAG_SIZE);
         internal_key::append(&mut target, key, sequence, KIND_FOR_SEEK);
         self.inner.seek(&target);
         self.saved_key = target;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 
+use super::block::Block;
 use super::block_iter::BlockIter;
 use super::external_cache::HeldBlock;
 use super::index::Place;
@@ -120,9 +121,7 @@ impl TableIter {
                 return;
             }
             self.block.seek_to_first();
-            if let Some(next) = self.table.cached_block(self.at.wrapping_add(1)) {
-                next.prefetch_first();
-            }
+            self.ask_ahead(self.at.wrapping_add(1), Block::prefetch_first);
         }
     }
 
@@ -132,9 +131,15 @@ impl TableIter {
                 return;
             }
             self.block.seek_to_last();
-            if let Some(next) = self.table.cached_block(self.at.wrapping_sub(1)) {
-                next.prefetch_last();
-            }
+            self.ask_ahead(self.at.wrapping_sub(1), Block::prefetch_last);
+        }
+    }
+
+    /// Asks for block `at`, which is next: for what a walk through it begins with, or for what it is loaded from.
+    fn ask_ahead(&self, at: usize, ask_for: impl FnOnce(&Block)) {
+        match self.table.cached_block(at) {
+            Some(next) => ask_for(&next),
+            None => self.table.prefetch_stored(at),
         }
     }
 

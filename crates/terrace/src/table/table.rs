@@ -190,7 +190,12 @@ impl Table {
         if let Some(block) = self.slots.get(place.at) {
             return prefetch_value::<Block>(&block);
         }
-        if let (Some(handle), Some(file)) = (self.index.handle(place.at), self.file.mapped()) {
+        self.prefetch_stored(place.at);
+    }
+
+    /// Asks for the bytes in the file of data block `at`, if they are mapped.
+    pub(super) fn prefetch_stored(&self, at: usize) {
+        if let (Some(handle), Some(file)) = (self.index.handle(at), self.file.mapped()) {
             let start = usize::try_from(handle.offset).unwrap_or(usize::MAX);
             let size = usize::try_from(handle.size).map_or(MOST_AHEAD, |size| size.min(MOST_AHEAD));
             prefetch(file.get(start..start.saturating_add(size)).unwrap_or_default());
