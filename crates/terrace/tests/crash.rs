@@ -395,6 +395,7 @@ fn several_writers_survive_a_crash_at_every_step() {
         let mut replay = recording.replay();
         loop {
             let at = replay.at();
+            watchdog.feed(format!("several_writers: seed {seed}, step {at}"));
             let random = PowerLoss::random(rng.next_u64());
             for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, random] {
                 states.set(states.get() + 1);
