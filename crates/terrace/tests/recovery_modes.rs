@@ -181,6 +181,25 @@ fn a_listener_is_told_of_damage_and_of_work() {
     assert!(told.iter().any(|event| matches!(event, Event::LoadFinished { tables: 1, entries: 1, .. })), "{told:#?}");
 }
 
+/// Who opens the database after an interrupted recovery, LevelDB above all, reads the log from its beginning.
+#[test]
+fn nothing_of_a_large_log_is_in_a_table_before_all_of_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("creates");
+    for number in 0..30u8 {
+        db.put([number], vec![number; 9_000]).expect("puts");
+    }
+    db.close().expect("closes");
+    let told = Arc::new(Told::default());
+    let small = options(RecoveryMode::Prefix).write_buffer_size(64 << 10).listener(Some(told.clone()));
+    let db = Db::open(dir.path(), small).expect("opens");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    let told = std::mem::take(&mut *told.0.lock().expect("sound"));
+    let tables = told.iter().filter(|event| matches!(event, Event::FlushFinished { table: Some(_), .. }));
+    assert_eq!(tables.count(), 1, "{told:#?}");
+}
+
 #[test]
 fn sequence_numbers_run_out_with_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
