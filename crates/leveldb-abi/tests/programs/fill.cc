@@ -40,6 +40,11 @@ int main(int argc, char** argv) {
     batch.Delete(std::string("\0'quoted'\n", 10));
     Check(db->Write(sync, &batch));
     Check(db->Put(WriteOptions(), "last", "one"));
+    // The batch filled its memtable, and its log may be gone. This one is less than a memtable holds: it stays in a log.
+    WriteBatch smaller;
+    smaller.Put("large", std::string(40000, '\xfd'));
+    smaller.Delete(std::string("\0'quoted again'\n", 16));
+    Check(db->Write(WriteOptions(), &smaller));
     delete db;
   }
 }
