@@ -64,6 +64,12 @@ fn an_environment_that_fails_now_and_then_loses_nothing() {
     assert_eq!(transcript(&compiled("failing_env.cc", &[]), Some(&ours(libraries))), "survived\n");
 }
 
+/// Whether it is no table that a close broke off: LevelDB leaves such behind, and the two have other words for them.
+fn is_finished(file: &Path) -> bool {
+    const MAGIC: [u8; 8] = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
+    file.extension() != Some(OsStr::new("ldb")) || fs::read(file).unwrap().ends_with(&MAGIC)
+}
+
 #[test]
 fn files_are_dumped_as_the_same_text() {
     let Some(libraries) = libraries() else { return };
@@ -73,6 +79,7 @@ fn files_are_dumped_as_the_same_text() {
         printed(&fill, writer.as_deref(), &[dir.path()]);
         let mut files: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
+        files.retain(|file| is_finished(file));
         let files: Vec<&Path> = files.iter().map(|file| file.as_path()).collect();
         let theirs = printed(&dump, None, &files);
         assert!(theirs.contains("AddFile: ") && theirs.contains("  del '") && theirs.contains(" : val => '"));
