@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::env::pace;
 use crate::write::batch::WriteBatch;
 
 use super::bulk::{self, BulkLoad, BulkLoadOptions, IngestOptions, LoadReport};
@@ -57,6 +58,7 @@ impl Db {
     }
 
     pub(super) fn core(&self) -> &Arc<DbCore> {
+        pace::before_call();
         &self.handle.core
     }
 

@@ -12,6 +12,7 @@ mod log_region;
 mod mapped_log;
 mod mapped_table;
 mod memory;
+pub(crate) mod pace;
 mod pool;
 mod posix;
 mod posix_file;

@@ -21,7 +21,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
 
 use super::fork::generation;
-use super::{Job, Lane};
+use super::{Job, Lane, pace};
 
 static SHARED: LazyLock<ArcSwap<Pool>> = LazyLock::new(|| ArcSwap::new(Pool::new(1)));
 
@@ -90,6 +90,7 @@ impl Pool {
 
     /// Queues `job`. If the system refuses to start a first thread, the job waits until a later call can start one.
     pub(super) fn schedule(self: &Arc<Self>, lane: Lane, job: Job) {
+        pace::work_is_scheduled();
         let mut state = self.state.lock();
         match lane {
             Lane::Flush => state.flushes.push_back(job),
@@ -129,6 +130,7 @@ impl Pool {
             };
             state.idle -= 1;
             drop(state);
+            pace::before_work();
             // What the job shared is its owner's to judge; the pool shares nothing with it.
             let _ = catch_unwind(AssertUnwindSafe(job));
             state = self.state.lock();
