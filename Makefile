@@ -48,7 +48,7 @@ lint:
 
 test: peers lint
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked --no-fail-fast
-	RUSTFLAGS="--cfg loom" $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
+	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(FULL) $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize
 

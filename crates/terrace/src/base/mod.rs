@@ -8,5 +8,6 @@ pub(crate) mod comparator;
 pub(crate) mod error;
 pub(crate) mod internal_key;
 pub(crate) mod key_heads;
+pub(crate) mod locks;
 pub(crate) mod prefetch;
 pub(crate) mod sabotage;

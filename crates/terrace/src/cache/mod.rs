@@ -22,7 +22,7 @@ mod slots;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::base::locks::Mutex;
 
 /// What a look into any slot does for itself; before many looks, once for all of them. Nothing that is evicted meanwhile
 /// is freed.
@@ -323,3 +323,6 @@ mod tests {
         assert_eq!(cache.used(), 0);
     }
 }
+
+#[cfg(all(test, loom))]
+mod interleavings;

@@ -125,4 +125,10 @@ impl<V: Weighted> Queues<V> {
     pub(super) fn places(&self) -> usize {
         self.probation.len() + self.main.len()
     }
+
+    /// Places of arrays that are still in use.
+    #[cfg(all(test, loom))]
+    pub(super) fn live_places(&self) -> usize {
+        self.places() - self.retired
+    }
 }

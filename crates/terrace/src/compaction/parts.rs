@@ -12,10 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
+use crate::base::locks::{Condvar, Mutex};
 use crate::env::Lane;
 
 use super::job::{CompactionJob, UserRange};

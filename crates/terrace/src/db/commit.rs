@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
+use crate::base::locks::{Mutex, MutexGuard};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::plan::LEVEL_0_TRIGGER;
 use crate::env::{CreateOptions, Env, FileSyncer, Lane, with_syncer};

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::Ordering;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
+use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::output::OutputSettings;
 use crate::compaction::plan::PlanSettings;

@@ -24,6 +24,8 @@ pub mod fuzzing;
 mod handle;
 mod info_log;
 pub mod inspect;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod level_check;
 mod leveldb_text;
 mod live_check;

@@ -12,14 +12,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::Ordering;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::InternalOrder;
+use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::write_limit::WriteLimit;
 use crate::env::{Env, FileLock, LockMode, Logger, WritableFile};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::base::internal_key::SequenceNumber;
+use crate::base::locks::Mutex;
 
 use super::core::DbCore;
 

@@ -4,10 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::base::error::Error;
 use crate::base::internal_key::SequenceNumber;
+use crate::base::locks::Mutex;
 use crate::compaction::plan::Reservation;
 use crate::log::LogWriter;
 use crate::memtable::MemTable;

@@ -5,6 +5,8 @@
 //! The contract stands at [`Env`].
 
 mod clock;
+#[cfg(all(test, loom))]
+pub(crate) mod explored;
 mod filesystem;
 mod fork;
 mod lock;

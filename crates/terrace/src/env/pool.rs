@@ -15,10 +15,10 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
-use std::thread;
 
 use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex};
+
+use crate::base::locks::{Condvar, Mutex, thread};
 
 use super::fork::generation;
 use super::{Job, Lane, pace};
@@ -73,7 +73,7 @@ impl State {
 }
 
 impl Pool {
-    fn new(limit: usize) -> Arc<Pool> {
+    pub(super) fn new(limit: usize) -> Arc<Pool> {
         Arc::new(Pool {
             generation: generation(),
             state: Mutex::new(State {
@@ -217,3 +217,6 @@ mod tests {
         releases.iter().for_each(|release| release.send(()).unwrap());
     }
 }
+
+#[cfg(all(test, loom))]
+mod interleavings;

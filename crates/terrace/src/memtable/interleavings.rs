@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use loom::thread;
 
-use super::atomics::is_writer;
+use super::atomics::{in_model, is_writer};
 use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, head_of};
 use super::record::{Bound, Record};
 use crate::base::internal_key::InternalOrder;
@@ -63,7 +63,7 @@ fn explore(write: fn(&'static Node), full: &'static [&'static str], reads: &[(&'
     for &(key, answers) in reads {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
-        builder.check(move || {
+        let model = move || {
             let node = leaf(full, Prefix { skip: 0, confined: true }, None);
             let thread = thread::spawn(move || {
                 is_writer();
@@ -72,7 +72,8 @@ fn explore(write: fn(&'static Node), full: &'static [&'static str], reads: &[(&'
             let found = find(node, key).unwrap_or("nothing");
             assert!(answers.contains(&found), "{found} for {key}");
             thread.join().expect("the writer");
-        });
+        };
+        in_model(|| builder.check(model));
     }
 }
 

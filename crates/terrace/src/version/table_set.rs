@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::Guard;
-use parking_lot::Mutex;
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::locks::Mutex;
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::table::{ReadTotals, Table, TableReadSettings};
 

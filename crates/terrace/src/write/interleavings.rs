@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
-use shuttle::sync::atomic::{AtomicU64, Ordering};
-use shuttle::{Runner, thread};
+use shuttle::sync::atomic::Ordering;
+use shuttle::thread;
 use terrace_testkit::scale::scaled;
 
-use super::locks::{Condvar, Mutex};
 use super::log_sync::LogSync;
 use crate::base::error::{Error, Result};
+use crate::base::locks::{AtomicU64, Condvar, Mutex, explore};
 use crate::env::FileSyncer;
 
 /// A log on the disk. Sequence numbers stand for what was written under them.
@@ -192,37 +191,49 @@ impl Engine {
     }
 }
 
-/// Writes of each writer, synced or not.
-const WRITERS: [&[bool]; 3] = [&[true, false, true], &[false, true], &[true, true]];
-
-fn explore(scheduler: impl Scheduler + 'static, failing_sync: Option<u32>) {
-    Runner::new(scheduler, shuttle::Config::new()).run(move || {
-        let engine = Arc::new(Engine::new(failing_sync));
-        let flusher = thread::spawn({
-            let engine = engine.clone();
-            move || engine.flush()
-        });
-        let writers = WRITERS.map(|writes| {
-            let engine = engine.clone();
-            thread::spawn(move || writes.iter().for_each(|&sync| engine.write(sync)))
-        });
-        writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
-        engine.commit.lock().finished = true;
-        engine.changed.notify_all();
-        flusher.join().expect("no panic");
-        let last = engine.commit.lock().last;
-        assert_eq!(last, WRITERS.iter().map(|writes| writes.len() as u64).sum::<u64>());
+/// Writes of three writers, synced or not, with the sync of that number failing.
+fn write(writers: [&'static [bool]; 3], failing_sync: Option<u32>) {
+    let engine = Arc::new(Engine::new(failing_sync));
+    let flusher = thread::spawn({
+        let engine = engine.clone();
+        move || engine.flush()
     });
+    let threads = writers.map(|writes| {
+        let engine = engine.clone();
+        thread::spawn(move || writes.iter().for_each(|&sync| engine.write(sync)))
+    });
+    threads.into_iter().for_each(|writer| writer.join().expect("no panic"));
+    engine.commit.lock().finished = true;
+    engine.changed.notify_all();
+    flusher.join().expect("no panic");
+    let last = engine.commit.lock().last;
+    assert_eq!(last, writers.iter().map(|writes| writes.len() as u64).sum::<u64>());
 }
 
-/// A hundred thousand at ten times the size of `make test`.
+const SOME_SYNCED: [&[bool]; 3] = [&[true, false, true], &[false, true], &[true, true]];
+/// All of them come back at once: those whom a sync has met are waited for.
+const ALL_SYNCED: [&[bool]; 3] = [&[true, true, true], &[true, true, true], &[true, true]];
+
 #[test]
 fn synced_writes_are_durable_under_every_schedule() {
-    let each = scaled(1_250) as usize;
-    let failures = [None, Some(1), Some(2), Some(3)];
+    let count = scaled(10_000);
+    explore(count, || write(SOME_SYNCED, None));
+    println!("synced_writes_are_durable: {count} schedules of group commit");
+}
+
+#[test]
+fn a_failed_sync_is_never_acknowledged_under_every_schedule() {
+    let failures = [1, 2, 3];
+    let each = scaled(10_000).div_ceil(failures.len() as u64);
     for failing_sync in failures {
-        explore(RandomScheduler::new(each), failing_sync);
-        explore(PctScheduler::new(3, each), failing_sync);
+        explore(each, move || write(SOME_SYNCED, Some(failing_sync)));
     }
-    println!("synced_writes_are_durable: {} schedules of group commit", each * failures.len() * 2);
+    println!("a_failed_sync_is_never_acknowledged: {} schedules of group commit", each * failures.len() as u64);
+}
+
+#[test]
+fn who_waits_for_company_is_served_under_every_schedule() {
+    let count = scaled(10_000);
+    explore(count, || write(ALL_SYNCED, None));
+    println!("who_waits_for_company_is_served: {count} schedules of group commit");
 }

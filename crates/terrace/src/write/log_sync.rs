@@ -19,10 +19,9 @@ use std::time::Duration;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
+use crate::base::locks::{Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
 use crate::env::FileSyncer;
-
-use super::locks::{Condvar, Mutex};
 
 /// How long a sync waits for those whom the last one met: about what it takes itself on a fast disk.
 const PATIENCE: Duration = Duration::from_micros(100);

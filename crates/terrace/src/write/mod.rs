@@ -1,7 +1,6 @@
 //! What a write is, and how writes become durable together.
 
 pub(crate) mod batch;
-mod locks;
 pub(crate) mod log_sync;
 pub(crate) mod throttle;
 

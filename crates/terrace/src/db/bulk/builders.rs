@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::base::error::{Error, Result};
+use crate::base::locks::{Condvar, Mutex};
 use crate::compaction::output::{OutputSettings, complete_table, seal};
 use crate::db::core::DbCore;
 use crate::env::{CreateOptions, Lane, WritableFile};

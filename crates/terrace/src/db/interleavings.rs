@@ -1,0 +1,256 @@
+//! A whole database under schedules: readers and snapshots beside writes, flushes and merges; callers who wait for the
+//! queue of full memtables, with flushes that fail; a close beside all of them.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The database is the real one, over files in
+//! memory and with the real pool of background threads. Others run at every lock, at every use of the live view, and at
+//! every use of the visible sequence number.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use shuttle::thread;
+use terrace_testkit::scale::scaled;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::MAX_SEQUENCE;
+use crate::base::locks::{Mutex, explore};
+use crate::env::explored::ExploredEnv;
+use crate::write::batch::WriteBatch;
+
+use super::core::DbCore;
+use super::handle::Db;
+use super::options::{Options, ReadOptions, WriteOptions};
+
+const DIR: &str = "/db";
+
+/// Two memtables may wait for a flush with the largest of buffers.
+const QUEUE: usize = 2;
+
+struct NoLogger;
+
+impl crate::env::Logger for NoLogger {
+    fn log(&self, _: &str) {}
+}
+
+fn open(env: &Arc<ExploredEnv>) -> Db {
+    let options = Options::new()
+        .create_if_missing(true)
+        .env(env.clone())
+        .logger(Some(Arc::new(NoLogger)))
+        .write_buffer_size(32 << 20)
+        .block_cache_size(64 << 10);
+    Db::open(DIR, options).expect("opens")
+}
+
+fn number(value: &[u8]) -> u64 {
+    std::str::from_utf8(value).expect("text").parse().expect("a number")
+}
+
+const SYNCED: WriteOptions = WriteOptions { sync: true };
+
+/// Both keys always have the same value, and values ascend.
+fn write_pairs(db: &Db, last: u64) {
+    for value in 1..=last {
+        let mut batch = WriteBatch::new();
+        batch.put("left", value.to_string());
+        batch.put("right", value.to_string());
+        let options = if value == last { SYNCED } else { WriteOptions::new() };
+        db.write(&batch, options).expect("writes");
+        if value.is_multiple_of(2) {
+            db.flush().expect("flushes");
+        }
+    }
+}
+
+fn pair(values: &[Option<Vec<u8>>]) -> (u64, u64) {
+    let value = |at: usize| values[at].as_deref().map_or(0, number);
+    (value(0), value(1))
+}
+
+/// What is seen never goes back, and a snapshot stays what it was.
+fn read_pairs(db: &Db) {
+    let get = |key: &str, options: &ReadOptions| db.get_with(key, options).expect("reads").as_deref().map_or(0, number);
+    let both = |options: &ReadOptions| {
+        let (left, right) = pair(&db.multi_get(&["left", "right"], options).expect("reads"));
+        assert_eq!(left, right, "half a batch");
+        left
+    };
+    let now = ReadOptions::new();
+    let first = both(&now);
+    let snapshot = db.snapshot();
+    let then = ReadOptions::new().snapshot(&snapshot);
+    let kept = get("left", &then);
+    assert!(kept >= first, "a snapshot has {kept}, after {first}");
+    drop((snapshot, then));
+    let next = both(&now);
+    assert!(next >= kept, "{next} after {kept}");
+    let snapshot = db.snapshot();
+    let then = ReadOptions::new().snapshot(&snapshot);
+    let kept = get("right", &then);
+    assert!(kept >= next, "a snapshot has {kept}, after {next}");
+    let entries: Vec<_> = db.iter().expect("reads").map(|entry| number(&entry.expect("reads").1)).collect();
+    assert!(entries.iter().all(|&value| value == entries[0] && value >= kept), "{entries:?} after {kept}");
+    assert_eq!(both(&then), kept, "a snapshot changed");
+}
+
+#[test]
+fn readers_see_whole_batches_under_every_schedule() {
+    const LAST: u64 = 4;
+    let count = scaled(10_000);
+    explore(count, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        let start = |work: fn(&Db)| {
+            let db = db.clone();
+            thread::spawn(move || work(&db))
+        };
+        let threads = [
+            start(|db| write_pairs(db, LAST)),
+            start(read_pairs),
+            start(read_pairs),
+            start(|db| db.compact_range(None, None).expect("merges")),
+        ];
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
+        db.close().expect("closes");
+    });
+    println!("readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and merges");
+}
+
+/// Whether `key` is in a memtable that is being written or waits.
+fn is_in_memory(core: &DbCore, key: &str) -> bool {
+    let view = core.view.load_full();
+    std::iter::once(&view.memtable)
+        .chain(&view.immutables)
+        .any(|table| table.get(key.as_bytes(), MAX_SEQUENCE).is_some())
+}
+
+fn check_queue(core: &DbCore) {
+    let waiting = core.state.lock().immutables.len();
+    assert!(waiting <= QUEUE, "{waiting} memtables wait");
+}
+
+const KEYS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Puts a key of the caller's own, and one that all of them have. Answers when.
+fn put_both(db: &Db, key: &'static str) -> (u64, &'static str) {
+    let mut batch = WriteBatch::new();
+    batch.put(key, "value");
+    batch.put("all", key);
+    (db.core().write(&batch, WriteOptions::new()).expect("writes"), key)
+}
+
+/// Every caller gets an answer, a flush that answered has done its work, and a failure is over once a later flush was
+/// asked for. Tables rank as their memtables did.
+fn flush_in_turn(failing: Range<i32>) {
+    let env = ExploredEnv::new();
+    let db = open(&env);
+    // Two tables that go below level 0; those that follow have versions of the same key and stay there.
+    for _ in 0..2 {
+        put_both(&db, "before");
+        db.flush().expect("flushes");
+    }
+    let must_succeed = failing.is_empty();
+    env.fail_tables(failing);
+    let last = Arc::new(Mutex::new((0, "")));
+    let threads = KEYS.map(|key| {
+        let (db, last) = (db.clone(), last.clone());
+        thread::spawn(move || {
+            let written = put_both(&db, key);
+            let mut last = last.lock();
+            *last = written.max(*last);
+            drop(last);
+            let flushed = db.flush();
+            check_queue(db.core());
+            if flushed.is_ok() {
+                assert!(!is_in_memory(db.core(), key), "{key} was flushed, yet no table has it");
+            }
+            flushed.is_err()
+        })
+    });
+    let failed = threads.into_iter().map(|thread| thread.join().expect("no panic")).filter(|&failed| failed).count();
+    assert!(!must_succeed || failed == 0, "a flush failed that nothing kept from it");
+    env.fail_tables(0..0);
+    db.flush().expect("flushes once the disk is well");
+    db.wait_idle().expect("comes to rest");
+    for key in KEYS {
+        assert!(!is_in_memory(db.core(), key));
+        assert!(db.get(key).expect("reads").is_some(), "{key} is lost");
+    }
+    let (_, newest) = *last.lock();
+    assert_eq!(db.get("all").expect("reads").as_deref(), Some(newest.as_bytes()), "an older version hides a newer one");
+    let state = db.core().state.lock();
+    assert!(state.is_idle() && state.immutables.is_empty() && state.reservations.is_empty());
+    drop(state);
+    db.close().expect("closes");
+}
+
+#[test]
+fn who_waits_for_a_flush_is_woken_under_every_schedule() {
+    let failing = [0..0, 0..2, 0..1, 1..2];
+    let each = scaled(10_000).div_ceil(failing.len() as u64);
+    let count = each * failing.len() as u64;
+    for failing in failing {
+        explore(each, move || flush_in_turn(failing.clone()));
+    }
+    println!("who_waits_for_a_flush_is_woken: {count} schedules of full memtables, flushes that fail");
+}
+
+/// The error of a call that came too late. No other may happen.
+fn too_late(error: &Error) {
+    let message = error.to_string();
+    assert!(message.contains("closed"), "{message}");
+}
+
+#[test]
+fn a_close_loses_nothing_under_every_schedule() {
+    let count = scaled(10_000);
+    explore(count, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        let acknowledged = Arc::new(Mutex::new(Vec::new()));
+        let writers = [0, 1].map(|writer| {
+            let (db, acknowledged) = (db.clone(), acknowledged.clone());
+            thread::spawn(move || {
+                for (at, options) in [(0, WriteOptions::new()), (1, SYNCED)] {
+                    let key = format!("{writer}{at}");
+                    match db.put_with(&key, "value", options) {
+                        Ok(()) => acknowledged.lock().push(key),
+                        Err(error) => too_late(&error),
+                    }
+                }
+            })
+        });
+        let flusher = thread::spawn({
+            let db = db.clone();
+            move || db.flush().err().iter().for_each(too_late)
+        });
+        let reader = thread::spawn({
+            let (db, acknowledged) = (db.clone(), acknowledged.clone());
+            move || {
+                let keys = acknowledged.lock().clone();
+                let found = db.iter().and_then(|entries| entries.collect::<Result<Vec<_>>>());
+                match found {
+                    Ok(found) => {
+                        assert!(found.len() >= keys.len(), "{keys:?} were acknowledged, a reader finds {found:?}")
+                    }
+                    Err(error) => too_late(&error),
+                }
+            }
+        });
+        let core = db.core().clone();
+        db.close().expect("closes");
+        let written = core.visible_sequence();
+        writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+        [flusher, reader].into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(core.visible_sequence(), written, "a write after the close");
+        assert!(core.state.lock().is_idle(), "background work after the close");
+        drop(core);
+        let db = open(&env);
+        for key in acknowledged.lock().iter() {
+            assert!(db.get(key).expect("reads").is_some(), "LOST: {key}");
+        }
+        db.close().expect("closes");
+    });
+    println!("a_close_loses_nothing: {count} schedules of a close beside writers, a flush and a reader");
+}
