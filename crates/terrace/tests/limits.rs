@@ -229,7 +229,7 @@ fn sixty_four_mebibytes_are_enough() {
         db.close().expect("close");
         return;
     }
-    campaign(TEST, scaled(2), |_| {
+    campaign(TEST, scaled(10), |_| {
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("sh");
         let program = env::current_exe().expect("this program");
