@@ -167,26 +167,32 @@ fn a_failed_sync_is_never_acknowledged() {
 /// LevelDB's fault: after one failed append, 60 of 60 later synced puts were acknowledged and gone.
 #[test]
 fn a_failed_append_does_not_swallow_later_writes() {
-    for fault in [Fault::Short, Fault::NoSpace, Fault::Io, Fault::Late] {
-        for after in [0, 1, 5] {
-            let settings = OptionSet::default();
-            let fs = file_system(&settings);
-            let mut driver = Driver::new(&fs, Path::new(PATH), &settings, History::new()).tolerant();
-            driver.play(&Script { name: "open".to_owned(), actions: vec![] }).expect("open");
-            let kinds = vec![OpKind::Append];
-            fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(after, fault, false) }));
-            let put = |n: u8| terrace_testkit::model::Change::Put(vec![b'k', n], vec![n; 3000]);
-            let actions = (0..60).map(|n| Action::Write(vec![put(n)], true)).collect();
-            driver.play_on(&Script { name: "sixty".to_owned(), actions }).expect("tolerant");
-            let acknowledged = driver.history().writes().iter().filter(|w| w.acknowledged.is_some()).count();
-            assert_eq!(fs.injected(), 1);
-            let at = fs.steps();
-            let cut = fs.power_loss(PowerLoss::STRICT);
-            let history = driver.finish().expect("tolerant");
-            after_check(&cut, &settings, &history, at);
-            println!("a_failed_append: {fault:?} after {after}: {acknowledged} of 60 acknowledged, all there");
+    // In logs that are left behind meanwhile, and in one that takes everything: no flush saves what it would lose.
+    for write_buffer_size in [64 << 10, 1 << 20] {
+        let settings = OptionSet { write_buffer_size, ..OptionSet::default() };
+        for fault in [Fault::Short, Fault::NoSpace, Fault::Io, Fault::Late] {
+            [0, 1, 5].into_iter().for_each(|after| sixty_puts(&settings, fault, after));
         }
     }
+}
+
+/// Sixty synced puts, of which the append of one, `after` so many, fails; then the power fails.
+fn sixty_puts(settings: &OptionSet, fault: Fault, after: u64) {
+    let fs = file_system(settings);
+    let mut driver = Driver::new(&fs, Path::new(PATH), settings, History::new()).tolerant();
+    driver.play(&Script { name: "open".to_owned(), actions: vec![] }).expect("open");
+    let kinds = vec![OpKind::Append];
+    fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(after, fault, false) }));
+    let put = |n: u8| terrace_testkit::model::Change::Put(vec![b'k', n], vec![n; 3000]);
+    let actions = (0..60).map(|n| Action::Write(vec![put(n)], true)).collect();
+    driver.play_on(&Script { name: "sixty".to_owned(), actions }).expect("tolerant");
+    let acknowledged = driver.history().writes().iter().filter(|w| w.acknowledged.is_some()).count();
+    assert_eq!(fs.injected(), 1);
+    let at = fs.steps();
+    let cut = fs.power_loss(PowerLoss::STRICT);
+    let history = driver.finish().expect("tolerant");
+    after_check(&cut, settings, &history, at);
+    println!("a_failed_append: {fault:?} after {after}: {acknowledged} of 60 acknowledged, all there");
 }
 
 fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
