@@ -42,7 +42,7 @@ impl Progress {
     /// Looks at what is there after `ended`: a prefix of at least `required` operations.
     fn check(&mut self, test: &str, path: &Path, ended: &Acknowledged, required: u64) -> Result<(), String> {
         let Found { operations: there, count, hash } = worker::look(test, path, self.seed)?;
-        let possible = ended.all.max(self.written) + 1;
+        let possible = ended.there.max(self.written) + 1;
         if there < required || there > possible {
             return Err(format!("LOST: {there} operations are there, {required} must be, {possible} can be"));
         }

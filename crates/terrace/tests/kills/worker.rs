@@ -31,6 +31,9 @@ pub(crate) struct Acknowledged {
     pub(crate) opened: bool,
     pub(crate) all: u64,
     pub(crate) synced: u64,
+    /// So many were there when it last said anything: at its open also what a worker before it wrote and could not
+    /// acknowledge any more. One more may be there.
+    pub(crate) there: u64,
 }
 
 impl Acknowledged {
@@ -39,6 +42,7 @@ impl Acknowledged {
             opened: self.opened || other.opened,
             all: self.all.max(other.all),
             synced: self.synced.max(other.synced),
+            there: self.there.max(other.there),
         }
     }
 }
@@ -163,6 +167,7 @@ impl Worker {
             Err(error) => return Err(error.to_string()),
         }
         let number = u64::from_le_bytes(message[1..].try_into().expect("eight bytes"));
+        self.known.there = self.known.there.max(number);
         match message[0] {
             OPENING => {}
             OPENED => self.known.opened = true,
