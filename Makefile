@@ -15,7 +15,7 @@ help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
 	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (ten minutes)"
-	@echo "make pace    all tests with background work that comes early, late, or now and then late (half an hour)"
+	@echo "make pace    all tests with background work that comes early, late, or now and then late"
 	@echo "make crash   the full campaign of docs/reliability.md: out/crash.txt (10 to 25 minutes)"
 	@echo "make soak    rounds of the same with new seeds, HOURS=1 by default: out/soak.txt"
 	@echo "make tsan, make coverage, make audit   data races; lines and branches that tests run; dependencies"

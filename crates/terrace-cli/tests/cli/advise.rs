@@ -91,7 +91,7 @@ fn due_merges_are_seen() {
     peer.fill(&tool.path("db"), &options, &fill).expect("LevelDB fills it");
     tool.ok(&["compact", "db"]);
     assert!(!settings(&tool.advice(&["db"])).contains(&"terrace compact"));
-    // LevelDB's repair leaves every table at level 0, and these are some nine.
+    // LevelDB's repair leaves every table at level 0, and these are enough for a merge to be due.
     peer.simple("repair", &tool.path("db"), &options).expect("LevelDB repairs it");
     let report = tool.advice(&["db"]);
     assert!(settings(&report).contains(&"terrace compact"), "{report}");
