@@ -81,7 +81,7 @@ impl CompactionJob {
                     writer.cut()?;
                     grandparents.restart();
                 }
-                writer.add(key, merged.value())?;
+                writer.add_stored(key, merged.value(), || merged.lone_block())?;
                 last_written.clear();
                 last_written.extend_from_slice(entry.user_key);
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::base::error::Result;
 use crate::base::sabotage::sabotaged;
 use crate::env::{CreateOptions, Env, WritableFile};
-use crate::table::{TableBuilder, TableSettings};
+use crate::table::{StoredBlock, TableBuilder, TableSettings};
 use crate::version::edit::NewFile;
 use crate::version::file_meta::Contents;
 use crate::version::filename;
@@ -82,17 +82,33 @@ impl OutputWriter {
     /// Adds an entry to the present table, starting one if there is none.
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let open = match &mut self.open {
-            Some(open) => open,
-            none => none.insert(self.settings.start()?),
-        };
-        open.builder.add(key, value)
+        self.open()?.builder.add(key, value)
+    }
+
+    /// [`add`](Self::add) of an entry of another table; see [`TableBuilder::add_stored`].
+    #[inline]
+    pub(crate) fn add_stored<'a>(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        lone_block: impl FnOnce() -> Option<StoredBlock<'a>>,
+    ) -> Result<()> {
+        self.open()?.builder.add_stored(key, value, lone_block)
     }
 
     /// The bytes of the present table so far; 0 if there is none.
     #[inline]
     pub(crate) fn present_size(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.builder.file_size())
+    }
+
+    /// The present table.
+    #[inline]
+    fn open(&mut self) -> Result<&mut Open> {
+        Ok(match &mut self.open {
+            Some(open) => open,
+            none => none.insert(self.settings.start()?),
+        })
     }
 
     /// Completes the present table, if there is one.

@@ -48,8 +48,9 @@ impl MergingIter {
         }
     }
 
+    /// The source that the present entry is from.
     #[inline]
-    fn current(&self) -> Option<&Source> {
+    pub(super) fn current(&self) -> Option<&Source> {
         if self.error.is_some() {
             return None;
         }

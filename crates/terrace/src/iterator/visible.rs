@@ -16,7 +16,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{
     self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
 };
-use crate::table::TableIter;
+use crate::table::{StoredBlock, TableIter};
 
 use super::merging::MergingIter;
 use super::source::Source;
@@ -84,6 +84,15 @@ impl Merged {
     #[inline]
     fn entry(&self) -> (&[u8], &[u8]) {
         each!(self, iter => iter.entry())
+    }
+
+    /// See [`TableIter::lone_block`].
+    pub(crate) fn lone_block(&self) -> Option<StoredBlock<'_>> {
+        let source = match self {
+            Merged::Single(source) => source,
+            Merged::Many(merging) => merging.current()?,
+        };
+        source.table()?.lone_block()
     }
 
     pub(crate) fn status(&self) -> Result<()> {

@@ -280,6 +280,11 @@ impl Block {
         self.data.owned_bytes() > 0
     }
 
+    /// Whether `entry`, which is of this block, is all that is in it.
+    pub(super) fn is_all(&self, entry: &Entry) -> bool {
+        entry.offset == 0 && entry.end == self.entries_end && self.restarts == 1
+    }
+
     /// Bytes of the block, uncompressed.
     pub(super) fn size(&self) -> usize {
         self.data.as_slice().len()

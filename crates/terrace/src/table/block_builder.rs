@@ -74,6 +74,12 @@ impl BlockBuilder {
         self.since_restart += 1;
     }
 
+    /// Takes note of a key that is in a block by itself, between the one before and the one that begins here.
+    pub(super) fn pass(&mut self, key: &[u8]) {
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+    }
+
     /// Completes the block and gives its bytes, valid until [`reset`](BlockBuilder::reset).
     pub(super) fn finish(&mut self) -> &[u8] {
         for &restart in &self.restarts {

@@ -82,6 +82,11 @@ impl BlockIter {
         }
     }
 
+    /// Whether there is an entry here, and no other in the block.
+    pub(super) fn is_alone(&self) -> bool {
+        self.valid && self.block.as_ref().is_some_and(|block| block.is_all(&self.entry))
+    }
+
     pub(super) fn seek_to_first(&mut self) {
         self.damage = None;
         self.key.clear();

@@ -4,7 +4,7 @@ use crate::base::error::Result;
 use crate::env::WritableFile;
 
 use super::compression::{Compression, RAW, SNAPPY};
-use super::format::{BlockHandle, FOOTER_SIZE, Footer, TRAILER_SIZE, trailer};
+use super::format::{BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, trailer};
 
 /// Bytes that are collected before the file is written to.
 const BUFFER_SIZE: usize = 128 << 10;
@@ -73,19 +73,38 @@ impl BlockWriter {
         }
     }
 
+    /// Whether blocks are compressed here in the way that `stored` is.
+    pub(super) fn takes(&self, stored: &StoredBlock<'_>) -> bool {
+        self.compression == Compression::Snappy && stored.kind() == SNAPPY
+    }
+
+    /// Writes a block of another file as it is there, checksum and all.
+    pub(super) fn copy(&mut self, stored: &StoredBlock<'_>) -> Result<BlockHandle> {
+        let bytes = stored.bytes();
+        self.put(bytes)?;
+        let handle = BlockHandle { offset: self.offset, size: (bytes.len() - TRAILER_SIZE) as u64 };
+        self.offset += bytes.len() as u64;
+        Ok(handle)
+    }
+
     /// Writes a block as it is.
     pub(super) fn write_raw(&mut self, contents: &[u8]) -> Result<BlockHandle> {
         let trailer = trailer(contents, RAW);
-        if contents.len() < BUFFER_SIZE / 2 {
-            self.reserve(contents.len() + TRAILER_SIZE)?;
-            self.buffer[self.filled..self.filled + contents.len()].copy_from_slice(contents);
-            self.filled += contents.len();
-        } else {
-            self.flush()?;
-            self.append(contents)?;
-            self.reserve(TRAILER_SIZE)?;
-        }
+        self.put(contents)?;
         Ok(self.end_block(contents.len(), trailer))
+    }
+
+    /// Puts bytes behind the others, large ones straight into the file, and leaves room for a trailer.
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() < BUFFER_SIZE / 2 {
+            self.reserve(bytes.len() + TRAILER_SIZE)?;
+            self.buffer[self.filled..self.filled + bytes.len()].copy_from_slice(bytes);
+            self.filled += bytes.len();
+            return Ok(());
+        }
+        self.flush()?;
+        self.append(bytes)?;
+        self.reserve(TRAILER_SIZE)
     }
 
     /// Writes the footer and everything collected, and gives the file back.

@@ -7,13 +7,14 @@
 use std::cell::RefCell;
 
 /// Buffers of this many bytes are kept; smaller ones are cheap to get, and larger ones are too much to hold back.
-const KEPT_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=64 << 10;
+const KEPT_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=256 << 10;
 /// Sizes are rounded up to a multiple of this, so that a buffer suits the next block too.
 const GRANULE: usize = 128;
-/// Buffers that a thread keeps.
-const KEPT: usize = 8;
+/// Buffers that a thread keeps, and the bytes that all of them may have together.
+const MOST_KEPT: usize = 8;
+const MOST_BYTES_KEPT: usize = 512 << 10;
 
-thread_local!(static FREE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) });
+thread_local!(static KEPT: RefCell<Kept> = const { RefCell::new(Kept { buffers: Vec::new(), bytes: 0 }) });
 
 /// Bytes on the heap: the first `length` of a buffer.
 pub(super) struct Buffer {
@@ -70,26 +71,42 @@ impl Drop for Buffer {
     }
 }
 
+/// What a thread keeps, the oldest first.
+struct Kept {
+    buffers: Vec<Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn remove(&mut self, at: usize) -> Box<[u8]> {
+        let buffer = self.buffers.remove(at);
+        self.bytes -= buffer.len();
+        buffer
+    }
+}
+
 /// A kept buffer that suits `length` without much waste.
 fn take(length: usize) -> Option<Box<[u8]>> {
     let suits = |size: usize| (length..=length + length / 8).contains(&size);
-    let take = |free: &RefCell<Vec<Box<[u8]>>>| {
-        let mut free = free.try_borrow_mut().ok()?;
-        let at = free.iter().rposition(|bytes| suits(bytes.len()))?;
-        Some(free.swap_remove(at))
+    let take = |kept: &RefCell<Kept>| {
+        let mut kept = kept.try_borrow_mut().ok()?;
+        let at = kept.buffers.iter().rposition(|bytes| suits(bytes.len()))?;
+        Some(kept.remove(at))
     };
     // A thread that is ending has none.
-    FREE.try_with(take).ok().flatten()
+    KEPT.try_with(take).ok().flatten()
 }
 
-/// Keeps a buffer, or frees the one that was kept longest for it.
+/// Keeps a buffer, in the place of others if need be. Where the thread is ending it is freed.
 fn give(bytes: Box<[u8]>) {
-    // The replaced buffer is freed outside of the borrow, and all are where the thread has ended.
-    let _ = FREE.try_with(|free| {
-        let mut free = free.try_borrow_mut().ok()?;
-        let replaced = (free.len() == KEPT).then(|| free.remove(0));
-        free.push(bytes);
-        replaced
+    let _ = KEPT.try_with(|kept| {
+        let mut kept = kept.try_borrow_mut().ok()?;
+        while kept.buffers.len() == MOST_KEPT || kept.bytes + bytes.len() > MOST_BYTES_KEPT {
+            kept.remove(0);
+        }
+        kept.bytes += bytes.len();
+        kept.buffers.push(bytes);
+        Some(())
     });
 }
 
@@ -117,11 +134,21 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_said() {
         std::thread::spawn(|| {
-            let buffers: Vec<_> = (0..3 * KEPT).map(|_| Buffer::with_length(2000).expect("memory")).collect();
-            drop(buffers);
-            drop(Buffer::with_length(KEPT_SIZES.end() + 1));
-            drop(Buffer::with_length(10));
-            FREE.with(|free| assert_eq!(free.borrow().len(), KEPT));
+            let kept_after = |count: usize, length: usize| {
+                let buffers: Vec<_> = (0..count).map(|_| Buffer::with_length(length).expect("memory")).collect();
+                drop(buffers);
+                KEPT.with(|kept| {
+                    let kept = kept.borrow();
+                    assert_eq!(kept.bytes, kept.buffers.iter().map(|buffer| buffer.len()).sum::<usize>());
+                    kept.buffers.len()
+                })
+            };
+            assert_eq!(kept_after(3 * MOST_KEPT, 2000), MOST_KEPT);
+            assert_eq!(kept_after(1, KEPT_SIZES.end() + 1), MOST_KEPT);
+            assert_eq!(kept_after(1, 10), MOST_KEPT);
+            assert_eq!(kept_after(5, 200 << 10), 2);
+            assert_eq!(kept_after(5, 256 << 10), 2);
+            assert_eq!(kept_after(3 * MOST_KEPT, 2000), MOST_KEPT);
         })
         .join()
         .expect("holds");

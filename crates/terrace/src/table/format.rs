@@ -147,6 +147,34 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
     compression::decompress(kind, contents).map(BlockData::Owned).map_err(bad)
 }
 
+/// A block as it stands in a mapped file, compressed and with its trailer, whose checksum was verified.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredBlock<'a> {
+    bytes: &'a [u8],
+    kind: u8,
+}
+
+impl<'a> StoredBlock<'a> {
+    /// The block at `handle`; `None` where the file is not mapped or the block is damaged.
+    pub(super) fn read(file: &'a dyn RandomAccessFile, handle: BlockHandle) -> Option<Self> {
+        let start = usize::try_from(handle.offset).ok()?;
+        let end = start.checked_add(usize::try_from(handle.size).ok()?)?.checked_add(TRAILER_SIZE)?;
+        let bytes = file.mapped()?.get(start..end)?;
+        let (_, kind) = verify(bytes).ok()?;
+        Some(StoredBlock { bytes, kind })
+    }
+
+    /// Block and trailer.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The identifier of its compression.
+    pub(super) fn kind(&self) -> u8 {
+        self.kind
+    }
+}
+
 /// Checks block and trailer; gives the block and how it is compressed.
 fn verify(bytes: &[u8]) -> std::result::Result<(&[u8], u8), &'static str> {
     let (contents, &[kind, a, b, c, d]) = bytes.split_last_chunk::<TRAILER_SIZE>().ok_or("no trailer")?;
@@ -221,6 +249,42 @@ mod tests {
         assert!(error.contains("do not lie within the file"), "{error}");
         let footer = Footer::read(&Shrunk(vec![0; 990]), "t.ldb").expect_err("too short").to_string();
         assert!(footer.contains("t.ldb: 38 bytes at offset 952 instead of 48"), "{footer}");
+    }
+
+    struct Mapped(Vec<u8>);
+
+    impl RandomAccessFile for Mapped {
+        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+            Err(Error::io_message("is mapped"))
+        }
+
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn mapped(&self) -> Option<&[u8]> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn stored_blocks_are_sound_or_none() {
+        let block = [b"no block", &trailer(b"no block", compression::SNAPPY)[..]].concat();
+        let file = [b"before", &block[..], b"behind"].concat();
+        let handle = BlockHandle { offset: 6, size: 8 };
+        let read = |bytes: &[u8], handle| {
+            let file = Mapped(bytes.to_vec());
+            StoredBlock::read(&file, handle).map(|stored| (stored.bytes().to_vec(), stored.kind()))
+        };
+        assert_eq!(read(&file, handle), Some((block, compression::SNAPPY)));
+        assert_eq!(read(&file, BlockHandle { size: 7, ..handle }), None);
+        assert_eq!(read(&file, BlockHandle { size: u64::MAX - 7, ..handle }), None);
+        assert_eq!(read(&file[..18], handle), None);
+        for bit in 6 * 8..19 * 8 {
+            let mut damaged = file.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&damaged, handle), None, "bit {bit}");
+        }
     }
 
     #[test]

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
+use crate::base::sabotage::sabotaged;
 
 use super::block::Block;
 use super::block_iter::BlockIter;
 use super::external_cache::HeldBlock;
+use super::format::StoredBlock;
 use super::index::Place;
 use super::table::Table;
 
@@ -47,6 +49,14 @@ impl TableIter {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         self.block.value()
+    }
+
+    /// The block here as the file has it, if the file is mapped and the entry here is all that is in the block.
+    pub(crate) fn lone_block(&self) -> Option<StoredBlock<'_>> {
+        if !self.block.is_alone() && !sabotaged("lone-blocks") {
+            return None;
+        }
+        self.table.stored_block(self.at)
     }
 
     /// Why the iterator became invalid, if not for want of entries.

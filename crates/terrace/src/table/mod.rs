@@ -37,7 +37,7 @@ pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock}
 pub(crate) use anatomy::TableAnatomy;
 pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::ReadTotals;
-pub(crate) use format::BlockHandle;
+pub(crate) use format::{BlockHandle, StoredBlock};
 pub(crate) use full_filter::hash_key;
 pub(crate) use index::Place;
 pub(crate) use iter::TableIter;

@@ -27,7 +27,7 @@ use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
 use super::external_cache::ExternalBlocks;
 use super::filter_block::{FILTER_PREFIX, FilterBlockReader};
-use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
+use super::format::{BlockHandle, FOOTER_SIZE, Footer, StoredBlock, read_block};
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
 use super::iter::TableIter;
@@ -311,6 +311,11 @@ impl Table {
     #[inline]
     pub(super) fn cached_block(&self, at: usize) -> Option<Cached<Block>> {
         self.slots.get(at)
+    }
+
+    /// Data block `at` as the file has it, verified now: what is in the cache may have been for long.
+    pub(super) fn stored_block(&self, at: usize) -> Option<StoredBlock<'_>> {
+        StoredBlock::read(self.file.as_ref(), self.index.handle(at)?)
     }
 
     /// Whether the filters, if there are any, let a look-up of `key` into the block at `handle`.

@@ -17,7 +17,7 @@ use super::block_builder::BlockBuilder;
 use super::block_writer::BlockWriter;
 use super::compression::Compression;
 use super::filter_block::{FILTER_PREFIX, FilterBlockBuilder};
-use super::format::{BlockHandle, Footer};
+use super::format::{BlockHandle, Footer, StoredBlock};
 use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
@@ -111,6 +111,42 @@ impl TableBuilder {
 
     /// Adds an entry. Its key is greater than every key before it.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let common = self.admit(key, value)?;
+        self.data.add_sharing(common, key, value);
+        if self.data.size() >= self.settings.block_size {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// [`add`](Self::add) of an entry of another table. `lone_block` is asked for the block that it is alone in, if it
+    /// is large enough to be alone in a block here as well: then that is copied, and nothing is compressed again.
+    #[inline]
+    pub(crate) fn add_stored<'a>(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        lone_block: impl FnOnce() -> Option<StoredBlock<'a>>,
+    ) -> Result<()> {
+        if value.len() < self.settings.block_size || !self.data.is_empty() {
+            return self.add(key, value);
+        }
+        match lone_block() {
+            Some(stored) if self.writer.takes(&stored) => self.copy(key, value, &stored),
+            _ => self.add(key, value),
+        }
+    }
+
+    fn copy(&mut self, key: &[u8], value: &[u8], stored: &StoredBlock<'_>) -> Result<()> {
+        self.admit(key, value)?;
+        self.data.pass(key);
+        let written = self.writer.copy(stored);
+        self.block_ended(written)
+    }
+
+    /// Does everything for an entry but put it into a block. Answers how much of its key the last one begins with.
+    #[inline]
+    fn admit(&mut self, key: &[u8], value: &[u8]) -> Result<usize> {
         self.check_alive()?;
         let common = common_prefix(self.data.last_key(), key);
         self.check_entry(key, value, common)?;
@@ -130,11 +166,7 @@ impl TableBuilder {
             self.smallest.extend_from_slice(key);
         }
         self.properties.count(key, value, self.settings.order.is_internal());
-        self.data.add_sharing(common, key, value);
-        if self.data.size() >= self.settings.block_size {
-            self.end_block()?;
-        }
-        Ok(())
+        Ok(common)
     }
 
     /// Ends the current block and hands everything to the file, so that the next entry is in a block of its own.
@@ -206,6 +238,10 @@ impl TableBuilder {
         }
         let written = self.writer.write(self.data.finish());
         self.data.reset();
+        self.block_ended(written)
+    }
+
+    fn block_ended(&mut self, written: Result<BlockHandle>) -> Result<()> {
         match written {
             Ok(handle) => self.pending = Some(handle),
             Err(error) => return self.sticky(Err(error)),

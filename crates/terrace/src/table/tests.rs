@@ -208,6 +208,71 @@ fn everything_comes_back_under_every_setting() {
     }
 }
 
+/// What a merge of `table` alone writes, and how many of its blocks could be copied.
+fn rewritten(table: &Arc<Table>, settings: &TableSettings) -> (Vec<u8>, usize) {
+    let sink = Sink::default();
+    let mut builder = TableBuilder::new(Box::new(sink.clone()), settings);
+    let mut iter = table.iter(false);
+    let mut lone = 0;
+    iter.seek_to_first();
+    while iter.valid() {
+        lone += usize::from(iter.lone_block().is_some());
+        builder.add_stored(iter.key(), iter.value(), || iter.lone_block()).expect("adds");
+        iter.next();
+    }
+    iter.status().expect("reads");
+    builder.finish().expect("finishes");
+    let bytes = sink.bytes.lock().expect("not poisoned").clone();
+    (bytes, lone)
+}
+
+#[test]
+fn a_table_is_the_same_whether_blocks_are_copied_or_written_anew() {
+    let mut lone = 0;
+    for seed in 1..=200u64 {
+        let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95));
+        let source = random_settings(&mut random);
+        let settings = TableSettings { order: source.order.clone(), ..random_settings(&mut random) };
+        let mut entries = random_entries(&mut random, &source.order);
+        for (_, value) in &mut entries {
+            if random.below(3) == 0 {
+                let letter = b'a' + random.below(26) as u8;
+                value.resize(value.len() + random.below(9000), letter);
+            }
+        }
+        let mapped = random.below(4) > 0;
+        let table = open(build(&source, &entries).0, mapped, &source, 0).expect("opens");
+        let (bytes, copied) = rewritten(&table, &settings);
+        assert!(bytes == build(&settings, &entries).0, "seed {seed}");
+        assert!(mapped || copied == 0, "seed {seed}");
+        lone += copied;
+    }
+    assert!(lone > 10_000, "only {lone} blocks could be copied");
+}
+
+#[test]
+fn only_an_entry_without_company_has_a_block_to_itself() {
+    let settings = settings(TableOrder::internal(KeyOrder::default()));
+    let large = vec![b'v'; 5000];
+    let values = [&large[..], b"small", &large, &large, &large[..10]];
+    let entries: Vec<_> =
+        (1..).zip(values).map(|(n, value)| (encode(&[n], 7, EntryKind::Value), value.to_vec())).collect();
+    let (bytes, _) = build(&settings, &entries);
+    for mapped in [true, false] {
+        let table = open(bytes.clone(), mapped, &settings, 0).expect("opens");
+        let mut iter = table.iter(false);
+        assert!(iter.lone_block().is_none());
+        iter.seek_to_first();
+        let mut alone = Vec::new();
+        while iter.valid() {
+            alone.push(iter.lone_block().is_some());
+            iter.next();
+        }
+        assert_eq!(alone, if mapped { [true, false, false, true, true] } else { [false; 5] });
+        assert!(iter.lone_block().is_none());
+    }
+}
+
 fn check_scans(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], seed: u64) {
     let mut iter = table.iter(true);
     iter.seek_to_first();
