@@ -2,18 +2,23 @@
 //!
 //! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so that after the
 //! winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art of Computer Programming* 3,
-//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, and only ties look at keys.
+//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, and only ties look at keys. Sources are
+//! seldom of one size: where the same one wins again, the best of the others, its *rival*, is remembered, and until that
+//! one is reached nothing is compared but two numbers.
 //!
 //! # Invariants
 //! 1. The current source is the one with the least key (forward) or the greatest (backward) among the valid ones.
 //! 2. Forward, every other source stands at its first key after the current one; backward, at its last before it.
-//! 3. An error of any source makes the whole invalid: an answer that misses a source could be wrong.
+//! 3. While there is a rival, the key of every other source begins with it or with what is beyond it, and the current
+//!    key with what is not: no other source has an entry of the current user key at or beyond where it stands.
+//! 4. An error of any source makes the whole invalid: an answer that misses a source could be wrong.
 
 use std::cmp::Ordering;
 
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{InternalOrder, user_key};
+use crate::base::internal_key::{self, InternalOrder, user_key};
 use crate::base::sabotage::sabotaged;
+use crate::table::TableIter;
 
 use super::source::Source;
 
@@ -32,6 +37,8 @@ pub(crate) struct MergingIter {
     heads: Vec<u128>,
     /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n + i`.
     tree: Vec<u32>,
+    /// In bytewise order only.
+    rival: Option<u128>,
     error: Option<Error>,
 }
 
@@ -44,6 +51,7 @@ impl MergingIter {
             direction: Direction::Forward,
             heads: vec![0; count],
             tree: vec![0; count.max(1)],
+            rival: None,
             error: None,
         }
     }
@@ -122,11 +130,56 @@ impl MergingIter {
         let winner = self.tree[0] as usize;
         advance(&mut self.sources[winner]);
         self.refresh(winner);
-        self.replay(winner);
+        if !self.sources[winner].valid() || !self.leads(winner) {
+            self.settle(winner);
+        }
+    }
+
+    /// Goes to the next entry if it is in the same table block, of another user key, and the entry here is the only one
+    /// of its own from here on. Answers its tag and what `look` makes of the table's iterator if all this can be said of
+    /// the next entry as well; nothing, if it takes a closer look. `None`: nothing happened.
+    #[inline]
+    pub(super) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+        if self.direction != Direction::Forward || self.rival.is_none() {
+            return None;
+        }
+        let winner = self.tree[0] as usize;
+        let table = self.sources[winner].table_mut()?;
+        let tag = table.next_of_other_key()?;
+        self.heads[winner] = head(user_key(table.key()));
+        if !self.leads(winner) {
+            self.settle(winner);
+            return Some(None);
+        }
+        Some(self.sources[winner].table().map(|table| (tag, look(table))))
+    }
+
+    /// Goes to the entry before, where the entry here [is the only one of its user key](Self::is_alone). Answers as
+    /// [`next_of_other_key`](Self::next_of_other_key) does.
+    #[inline]
+    pub(super) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+        if !self.is_alone() {
+            return None;
+        }
+        self.step(Source::prev);
+        if !self.is_alone() {
+            return Some(None);
+        }
+        let table = self.current()?.table()?;
+        Some(internal_key::split(table.key()).map(|(_, tag)| (tag, look(table))))
+    }
+
+    /// Whether the entry here, reached backwards as the first of its user key, is known to be the only one.
+    #[inline]
+    pub(super) fn is_alone(&self) -> bool {
+        self.direction == Direction::Backward
+            && self.rival.is_some()
+            && self.current().is_some_and(Source::follows_other_key)
     }
 
     fn reposition(&mut self, direction: Direction, mut seek: impl FnMut(&mut Source)) {
         self.direction = direction;
+        self.rival = None;
         self.error = None;
         for index in 0..self.sources.len() {
             seek(&mut self.sources[index]);
@@ -166,6 +219,7 @@ impl MergingIter {
         let winner = self.tree[0] as usize;
         let key = self.key().to_vec();
         self.direction = direction;
+        self.rival = None;
         for index in (0..self.sources.len()).filter(|&index| index != winner) {
             place(&mut self.sources[index], &self.order, &key);
             self.refresh(index);
@@ -206,6 +260,45 @@ impl MergingIter {
             Direction::Forward => ordering == Ordering::Less,
             Direction::Backward => ordering == Ordering::Greater,
         }
+    }
+
+    /// Whether source `index`, the last winner, is still before its rival.
+    #[inline]
+    fn leads(&self, index: usize) -> bool {
+        self.rival.is_some_and(|rival| match self.direction {
+            Direction::Forward => self.heads[index] < rival,
+            Direction::Backward => self.heads[index] > rival,
+        })
+    }
+
+    /// Finds the next winner after source `index`, the last one, and its rival if it is the same.
+    #[inline]
+    fn settle(&mut self, index: usize) {
+        self.replay(index);
+        self.rival = None;
+        let winner = self.tree[0] as usize;
+        if self.order.keys.is_bytewise() && self.sources[winner].valid() {
+            self.rival = Some(self.nearest_head(winner));
+            if !self.leads(winner) && !sabotaged("rival-is-beyond") {
+                self.rival = None;
+            }
+        }
+    }
+
+    /// What the key of the best source but the winner, `index`, begins with: that one has lost to nobody else.
+    #[inline]
+    fn nearest_head(&self, index: usize) -> u128 {
+        let mut node = (self.sources.len() + index) / 2;
+        let forward = self.direction == Direction::Forward;
+        let mut nearest = if forward { u128::MAX } else { 0 };
+        while node > 0 {
+            let other = self.tree[node] as usize;
+            if self.sources[other].valid() {
+                nearest = if forward { nearest.min(self.heads[other]) } else { nearest.max(self.heads[other]) };
+            }
+            node /= 2;
+        }
+        nearest
     }
 
     /// Plays the path of source `index`, the last winner, from its leaf to the root.

@@ -49,13 +49,19 @@ impl Source {
     /// [`TableIter::next_of_other_key`], and what `look` makes of the table's iterator then.
     #[inline]
     pub(crate) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<(u64, R)> {
-        let table = match self {
-            Source::Memtable(_) => return None,
-            Source::Table(iter) => iter,
-            Source::Level(iter) => iter.table_mut()?,
-        };
+        let table = self.table_mut()?;
         let tag = table.next_of_other_key()?;
         Some((tag, look(table)))
+    }
+
+    /// [`table`](Self::table), for steps within its block.
+    #[inline]
+    pub(super) fn table_mut(&mut self) -> Option<&mut TableIter> {
+        match self {
+            Source::Memtable(_) => None,
+            Source::Table(iter) => Some(iter),
+            Source::Level(iter) => iter.table_mut(),
+        }
     }
 
     /// The iterator over the table that the entry is in.

@@ -1,8 +1,8 @@
 //! What a user sees of internal entries: of each user key the newest version that a read at a sequence number may
 //! see, and nothing of deleted keys.
 //!
-//! One source in the bytewise order is walked without copies: where an entry and its neighbour are seen to have different
-//! user keys, a step is all there is to do, in either direction.
+//! In the bytewise order sources are walked without copies where that can be: where an entry and its neighbour are seen to
+//! have different user keys, and no other source comes in between, a step is all there is to do, in either direction.
 //!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
@@ -84,6 +84,40 @@ impl Merged {
     #[inline]
     fn entry(&self) -> (&[u8], &[u8]) {
         each!(self, iter => iter.entry())
+    }
+
+    /// See [`MergingIter::next_of_other_key`]. In the bytewise order only.
+    #[inline]
+    fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+        match self {
+            Merged::Single(source) => source.next_of_other_key(look).map(Some),
+            Merged::Many(merging) => merging.next_of_other_key(look),
+        }
+    }
+
+    /// See [`MergingIter::prev_of_other_key`]. In the bytewise order only.
+    #[inline]
+    fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+        match self {
+            Merged::Single(source) => {
+                if !source.follows_other_key() {
+                    return None;
+                }
+                source.prev();
+                let table = source.table().filter(|table| table.follows_other_key());
+                Some(table.and_then(|table| Some((internal_key::split(table.key())?.1, look(table)))))
+            }
+            Merged::Many(merging) => merging.prev_of_other_key(look),
+        }
+    }
+
+    /// See [`MergingIter::is_alone`]. In the bytewise order only.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        match self {
+            Merged::Single(source) => source.follows_other_key(),
+            Merged::Many(merging) => merging.is_alone(),
+        }
     }
 
     /// See [`TableIter::lone_block`].
@@ -238,7 +272,7 @@ impl VisibleIter {
             return;
         }
         match self.short_step(|_| ()) {
-            Some((tag, ())) if self.shows(tag) => {}
+            Some(Some((tag, ()))) if self.shows(tag) => {}
             Some(_) => self.find_forward(false),
             None => self.long_step(),
         }
@@ -252,21 +286,22 @@ impl VisibleIter {
             return false;
         }
         match self.short_step(|table| show(user_key(table.key()), table.value())) {
-            Some((tag, ())) if self.shows(tag) => return true,
+            Some(Some((tag, ()))) if self.shows(tag) => return true,
             Some(_) => self.find_forward(false),
             None => self.long_step(),
         }
         self.entry().map(|(key, value)| show(key, value)).is_some()
     }
 
-    /// A step on from an entry that is shown, where it leads to another user key of the same block; answers the tag there
-    /// and what `look` makes of the table's iterator. Otherwise nothing happens.
+    /// A step on from an entry that is shown, if that is known to be the only one of its user key. Nothing happens
+    /// otherwise. Answers the tag of the entry there and what `look` makes of the table's iterator if that entry is the
+    /// first of its user key.
     #[inline]
-    fn short_step<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<(u64, R)> {
-        match self.direction {
-            Direction::Forward => self.single()?.next_of_other_key(look),
-            Direction::Backward => None,
+    fn short_step<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+        if self.direction == Direction::Backward || !self.keys.is_bytewise() {
+            return None;
         }
+        self.inner.next_of_other_key(look)
     }
 
     /// Every other step on from an entry that is shown.
@@ -285,15 +320,6 @@ impl VisibleIter {
         self.save_current_key();
         self.inner.next();
         self.find_forward(true);
-    }
-
-    /// The only source, if keys with other bytes are other keys.
-    #[inline]
-    fn single(&mut self) -> Option<&mut Source> {
-        match &mut self.inner {
-            Merged::Single(source) if self.keys.is_bytewise() => Some(source),
-            _ => None,
-        }
     }
 
     /// Whether the entry with this tag is what a read sees of its user key, if it is the first that it may see.
@@ -355,20 +381,14 @@ impl VisibleIter {
     }
 
     /// A step back from an entry that is shown where it stands, if the one before is of another user key. Nothing happens
-    /// otherwise. Answers the tag there and what `look` makes of the table's iterator if that entry, too, follows another
-    /// user key in its block, and so can be shown where it stands.
+    /// otherwise. Answers the tag there and what `look` makes of the table's iterator if that entry, too, is the only one
+    /// of its user key, and so can be shown where it stands.
     #[inline]
     fn short_step_back<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if self.direction == Direction::Backward {
+        if self.direction == Direction::Backward || !self.keys.is_bytewise() {
             return None;
         }
-        let single = self.single()?;
-        if !single.follows_other_key() {
-            return None;
-        }
-        single.prev();
-        let table = single.table().filter(|table| table.follows_other_key());
-        Some(table.and_then(|table| Some((internal_key::split(table.key())?.1, look(table)))))
+        self.inner.prev_of_other_key(look)
     }
 
     /// Every other step back from an entry that is shown.
@@ -392,7 +412,8 @@ impl VisibleIter {
     /// seen counts, and only the first entry of another key ends the search.
     fn find_backward(&mut self) {
         // The only version of its key can be shown where it stands.
-        if self.single().is_some_and(|single| single.follows_other_key())
+        if self.keys.is_bytewise()
+            && self.inner.is_alone()
             && internal_key::split(self.inner.key()).is_some_and(|(_, tag)| self.shows(tag))
         {
             self.direction = Direction::Forward;
