@@ -103,7 +103,7 @@ impl CompactionJob {
                 }
             } else if !files.is_empty() {
                 let run = Level::from(files.clone());
-                let run = LevelIter::new(run, self.tables.clone(), self.order.clone(), false);
+                let run = LevelIter::new(run, self.tables.clone(), self.order.clone(), false).read_once();
                 sources.push(Source::Level(run));
             }
         }

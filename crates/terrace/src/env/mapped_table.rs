@@ -12,7 +12,7 @@
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 use super::RandomAccessFile;
 use crate::base::error::Result;
@@ -81,5 +81,11 @@ impl RandomAccessFile for MappedTable {
         if length > 0 {
             let _ = self.memory.advise_range(Advice::WillNeed, start, length);
         }
+    }
+
+    fn not_needed(&self) {
+        // SAFETY: the mapping is shared and for reading only, so that its pages have nothing that the file has not:
+        // whoever reads them again, or is at it, finds the same bytes.
+        let _ = unsafe { self.memory.unchecked_advise(UncheckedAdvice::DontNeed) };
     }
 }

@@ -96,6 +96,10 @@ pub trait RandomAccessFile: Send + Sync {
     fn will_need(&self, offset: u64, length: usize) {
         let _ = (offset, length);
     }
+
+    /// Says that nothing of the file will be read soon, so that memory which the process has only for speed can go. A
+    /// hint.
+    fn not_needed(&self) {}
 }
 
 /// Makes what was appended to a file durable, while its owner goes on appending.

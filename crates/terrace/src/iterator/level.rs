@@ -14,6 +14,8 @@ pub(crate) struct LevelIter {
     tables: Arc<TableSet>,
     order: InternalOrder,
     fill_cache: bool,
+    /// Whether a table that has been read will not be read again soon.
+    once: bool,
     /// The table being read; `files.len()` before the start.
     index: usize,
     table: Option<TableIter>,
@@ -29,7 +31,12 @@ impl LevelIter {
     ) -> Self {
         let files = files.into();
         let index = files.len();
-        LevelIter { files, tables, order, fill_cache, index, table: None, error: None }
+        LevelIter { files, tables, order, fill_cache, once: false, index, table: None, error: None }
+    }
+
+    /// For a merge, after which its inputs are gone: what it keeps of tables that it is done with would only take memory.
+    pub(crate) fn read_once(self) -> Self {
+        LevelIter { once: true, ..self }
     }
 
     #[inline]
@@ -117,7 +124,9 @@ impl LevelIter {
             return;
         }
         self.index = index;
-        self.table = None;
+        if let Some(read) = self.table.take().filter(|_| self.once) {
+            read.table().not_needed();
+        }
         let Some(file) = self.files.get(index) else { return };
         match self.tables.table(file) {
             Ok(table) => self.table = Some(table.into_arc().iter(self.fill_cache)),

@@ -51,6 +51,11 @@ impl TableIter {
         self.block.value()
     }
 
+    /// The table.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// The block here as the file has it, if the file is mapped and the entry here is all that is in the block.
     pub(crate) fn lone_block(&self) -> Option<StoredBlock<'_>> {
         if !self.block.is_alone() && !sabotaged("lone-blocks") {

@@ -232,6 +232,11 @@ impl Table {
         self.index.handle(at).unwrap_or(self.footer.metaindex).offset
     }
 
+    /// Says that the table will not be read soon.
+    pub(crate) fn not_needed(&self) {
+        self.file.not_needed();
+    }
+
     /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not kept.
     pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool) -> TableIter {
         TableIter::new(Arc::clone(self), fill_cache)
