@@ -57,6 +57,9 @@ const LARGEST_PAGE: usize = 64 << 10;
 /// By how much the file grows, without being prepared, for records that are written: a multiple of the log's block size.
 const WRITTEN_STEP: usize = 1 << 20;
 
+/// How much is given back at once.
+const GIVEN_BACK_STEP: usize = 1 << 20;
+
 /// A shared, writable mapping of the first `length` bytes a file has or may come to have.
 pub(super) struct LogRegion {
     base: NonNull<u8>,
@@ -64,6 +67,8 @@ pub(super) struct LogRegion {
     ready: AtomicUsize,
     /// The length of the file. Only who prepares changes it.
     extent: AtomicUsize,
+    /// The pages below have been given back. Only who prepares changes it.
+    given_back: AtomicUsize,
     pub(super) file: Arc<SyncedFile>,
 }
 
@@ -86,6 +91,12 @@ impl LogRegion {
     #[inline]
     pub(super) fn ready(&self) -> usize {
         self.ready.load(Ordering::Acquire)
+    }
+
+    /// Where the mapping lies.
+    #[cfg(test)]
+    pub(super) fn address(&self) -> usize {
+        self.base.as_ptr().addr()
     }
 
     /// Lengthens what may be stored to, to `end` or to nothing more than it is on an error. One thread at a time.
@@ -125,6 +136,22 @@ impl LogRegion {
         Ok(())
     }
 
+    /// Gives back pages below `end`, which is not beyond `ready` and below which nothing is stored any more, now and then
+    /// some. They stay with the system until they are on the disk or the file is gone, but do not count as the process's
+    /// any longer: a log is as large as its memtable. One thread at a time.
+    pub(super) fn give_back(&self, end: usize) {
+        let start = self.given_back.load(Ordering::Relaxed);
+        let end = end / GIVEN_BACK_STEP * GIVEN_BACK_STEP;
+        if start >= end {
+            return;
+        }
+        debug_assert!(end <= self.length);
+        // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a shared mapping are the
+        // file's, so doing without them loses no byte of them, and whoever stores there all the same gets them again.
+        let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
+        self.given_back.store(end, Ordering::Relaxed);
+    }
+
     /// Makes pages present and writable. A fault that would kill a storing process is an error here.
     fn populate(&self, start: usize, end: usize) -> io::Result<()> {
         if start >= end {
@@ -159,7 +186,8 @@ impl LogCursor {
             mmap(ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file.file, 0)?
         };
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let region = LogRegion { base, length, ready: AtomicUsize::new(0), extent: AtomicUsize::new(0), file };
+        let zero = || AtomicUsize::new(0);
+        let region = LogRegion { base, length, ready: zero(), extent: zero(), given_back: zero(), file };
         Ok(LogCursor { region: Arc::new(region), position: 0 })
     }
 

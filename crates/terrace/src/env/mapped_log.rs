@@ -87,6 +87,8 @@ impl Shared {
         }
         // If it fails, the writer tries again when it needs the space, and is told.
         let _ = self.prepare(self.window_end(ready));
+        // The writer asked when it had come that far.
+        self.region.give_back(ready.saturating_sub(WINDOW));
     }
 }
 
@@ -335,6 +337,43 @@ mod tests {
             assert!(fs::read(&path).unwrap() == appended, "round {round}");
             fs::remove_file(&path).unwrap();
         }
+    }
+
+    /// Bytes of the mapping at `base` that the process has in memory.
+    fn resident(base: usize) -> Option<usize> {
+        let maps = fs::read_to_string("/proc/self/smaps").ok()?;
+        let mapping = maps.split_once(&format!("\n{base:x}-"))?.1;
+        let size = mapping.split_once("\nRss:")?.1.split_once(" kB")?.0;
+        Some(size.trim().parse::<usize>().ok()? << 10)
+    }
+
+    #[test]
+    fn what_is_given_back_takes_no_memory_and_loses_no_byte() {
+        let Some(dir) = place() else { return };
+        let path = dir.path().join("log");
+        let mut log = create(&path, 8 << 20);
+        let record: Vec<u8> = (0..10_007_u32).map(|at| at as u8 | 1).collect();
+        let mut expected = Vec::new();
+        while expected.len() < 5 << 20 {
+            log.append(&record).unwrap();
+            expected.extend_from_slice(&record);
+        }
+        let region = &log.shared.region;
+        // Nobody prepares beside this.
+        let closed = log.shared.preparation.lock();
+        let Some(before) = resident(region.address()) else {
+            println!("SKIPPED: /proc/self/smaps does not tell");
+            return;
+        };
+        region.give_back(log.cursor.position());
+        let after = resident(region.address()).unwrap();
+        drop(closed);
+        assert!(after <= before && after < 2 << 20, "{before} bytes, then {after}");
+        assert!(fs::read(&path).unwrap().starts_with(&expected));
+        log.append(&record).unwrap();
+        expected.extend_from_slice(&record);
+        Box::new(log).close().unwrap();
+        assert!(fs::read(&path).unwrap() == expected);
     }
 
     #[test]
