@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::libraries::{CRATE, Libraries, compiled, libraries, succeeded};
+use crate::libraries::{CRATE, Libraries, compiled, libraries, skip, succeeded};
 
 /// What `LD_LIBRARY_PATH` is for our library.
 fn ours(libraries: &Libraries) -> PathBuf {
@@ -56,6 +56,22 @@ fn a_cxx_program_prints_the_same() {
 #[test]
 fn options_and_components_mean_the_same() {
     compare_transcripts("semantics.cc");
+}
+
+/// Programs are looked for faults of their own in this way.
+#[test]
+fn a_program_runs_under_valgrind_without_a_complaint() {
+    let Some(libraries) = libraries() else { return };
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return skip("there is no valgrind");
+    }
+    let (program, library) = (compiled("transcript.c", &[]), ours(libraries));
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Command::new("valgrind");
+    run.args(["-q", "--error-exitcode=9"]);
+    run.arg(&program).arg(dir.path()).env("LD_LIBRARY_PATH", &library);
+    let printed = String::from_utf8_lossy(&succeeded(run).stdout).into_owned();
+    assert_same(&transcript(&program, Some(&library)), &printed);
 }
 
 #[test]
