@@ -28,13 +28,21 @@ enum Direction {
     Backward,
 }
 
+/// What of a source decides most comparisons.
+#[derive(Clone, Copy, Default)]
+struct Standing {
+    /// Whether it has an entry. The exhausted come last.
+    valid: bool,
+    /// How its key begins, in the bytewise order; 0 in others.
+    head: u128,
+}
+
 /// An iterator over the union of its sources. Equal internal keys come in the order of the sources.
 pub(crate) struct MergingIter {
     sources: Vec<Source>,
     order: InternalOrder,
     direction: Direction,
-    /// The key of each source begins with this. Meaningful in bytewise order only.
-    heads: Vec<u128>,
+    standings: Vec<Standing>,
     /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n + i`.
     tree: Vec<u32>,
     /// In bytewise order only.
@@ -49,7 +57,7 @@ impl MergingIter {
             sources,
             order,
             direction: Direction::Forward,
-            heads: vec![0; count],
+            standings: vec![Standing::default(); count],
             tree: vec![0; count.max(1)],
             rival: None,
             error: None,
@@ -130,7 +138,7 @@ impl MergingIter {
         let winner = self.tree[0] as usize;
         advance(&mut self.sources[winner]);
         self.refresh(winner);
-        if !self.sources[winner].valid() || !self.leads(winner) {
+        if !self.leads(winner) {
             self.settle(winner);
         }
     }
@@ -146,7 +154,7 @@ impl MergingIter {
         let winner = self.tree[0] as usize;
         let table = self.sources[winner].table_mut()?;
         let tag = table.next_of_other_key()?;
-        self.heads[winner] = head(user_key(table.key()));
+        self.standings[winner].head = head(user_key(table.key()));
         if !self.leads(winner) {
             self.settle(winner);
             return Some(None);
@@ -232,11 +240,11 @@ impl MergingIter {
     #[inline]
     fn refresh(&mut self, index: usize) {
         let source = &self.sources[index];
-        if source.valid() {
-            if self.order.keys.is_bytewise() {
-                self.heads[index] = head(user_key(source.key()));
-            }
-        } else if !sabotaged("source-errors")
+        let valid = source.valid();
+        let head = if valid && self.order.keys.is_bytewise() { head(user_key(source.key())) } else { 0 };
+        self.standings[index] = Standing { valid, head };
+        if !valid
+            && !sabotaged("source-errors")
             && let Err(error) = source.status()
         {
             self.error = Some(error);
@@ -246,16 +254,15 @@ impl MergingIter {
     /// Whether source `a` comes before source `b` in the present direction. Exhausted sources come last.
     #[inline]
     fn before(&self, a: u32, b: u32) -> bool {
-        let (first, second) = (&self.sources[a as usize], &self.sources[b as usize]);
-        match (first.valid(), second.valid()) {
-            (true, true) => {}
-            (first_valid, second_valid) => return first_valid && !second_valid,
+        let (first, second) = (self.standings[a as usize], self.standings[b as usize]);
+        if !(first.valid && second.valid) {
+            return first.valid && !second.valid;
         }
-        let by_head = match self.order.keys.is_bytewise() {
-            true => self.heads[a as usize].cmp(&self.heads[b as usize]),
-            false => Ordering::Equal,
-        };
-        let ordering = by_head.then_with(|| self.order.compare(first.key(), second.key())).then_with(|| a.cmp(&b));
+        if first.head != second.head {
+            return (first.head < second.head) == (self.direction == Direction::Forward);
+        }
+        let (first, second) = (&self.sources[a as usize], &self.sources[b as usize]);
+        let ordering = self.order.compare(first.key(), second.key()).then_with(|| a.cmp(&b));
         match self.direction {
             Direction::Forward => ordering == Ordering::Less,
             Direction::Backward => ordering == Ordering::Greater,
@@ -265,9 +272,10 @@ impl MergingIter {
     /// Whether source `index`, the last winner, is still before its rival.
     #[inline]
     fn leads(&self, index: usize) -> bool {
+        let Standing { valid, head } = self.standings[index];
         self.rival.is_some_and(|rival| match self.direction {
-            Direction::Forward => self.heads[index] < rival,
-            Direction::Backward => self.heads[index] > rival,
+            Direction::Forward => valid && head < rival,
+            Direction::Backward => valid && head > rival,
         })
     }
 
@@ -277,7 +285,7 @@ impl MergingIter {
         self.replay(index);
         self.rival = None;
         let winner = self.tree[0] as usize;
-        if self.order.keys.is_bytewise() && self.sources[winner].valid() {
+        if self.order.keys.is_bytewise() && self.standings[winner].valid {
             self.rival = Some(self.nearest_head(winner));
             if !self.leads(winner) && !sabotaged("rival-is-beyond") {
                 self.rival = None;
@@ -292,9 +300,9 @@ impl MergingIter {
         let forward = self.direction == Direction::Forward;
         let mut nearest = if forward { u128::MAX } else { 0 };
         while node > 0 {
-            let other = self.tree[node] as usize;
-            if self.sources[other].valid() {
-                nearest = if forward { nearest.min(self.heads[other]) } else { nearest.max(self.heads[other]) };
+            let other = self.standings[self.tree[node] as usize];
+            if other.valid {
+                nearest = if forward { nearest.min(other.head) } else { nearest.max(other.head) };
             }
             node /= 2;
         }
