@@ -162,15 +162,15 @@ impl MergingIter {
         Some(self.sources[winner].table().map(|table| (tag, look(table))))
     }
 
-    /// Goes to the entry before, where the entry here [is the only one of its user key](Self::is_alone). Answers as
+    /// Goes to the entry before, where the entry here [is the only one of its user key](Self::is_only_version). Answers as
     /// [`next_of_other_key`](Self::next_of_other_key) does.
     #[inline]
     pub(super) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if !self.is_alone() {
+        if !self.is_only_version() {
             return None;
         }
         self.step(Source::prev);
-        if !self.is_alone() {
+        if !self.is_only_version() {
             return Some(None);
         }
         let table = self.current()?.table()?;
@@ -179,7 +179,7 @@ impl MergingIter {
 
     /// Whether the entry here, reached backwards as the first of its user key, is known to be the only one.
     #[inline]
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn is_only_version(&self) -> bool {
         self.direction == Direction::Backward
             && self.rival.is_some()
             && self.current().is_some_and(Source::follows_other_key)

@@ -111,12 +111,12 @@ impl Merged {
         }
     }
 
-    /// See [`MergingIter::is_alone`]. In the bytewise order only.
+    /// See [`MergingIter::is_only_version`]. In the bytewise order only.
     #[inline]
-    fn is_alone(&self) -> bool {
+    fn is_only_version(&self) -> bool {
         match self {
             Merged::Single(source) => source.follows_other_key(),
-            Merged::Many(merging) => merging.is_alone(),
+            Merged::Many(merging) => merging.is_only_version(),
         }
     }
 
@@ -413,7 +413,7 @@ impl VisibleIter {
     fn find_backward(&mut self) {
         // The only version of its key can be shown where it stands.
         if self.keys.is_bytewise()
-            && self.inner.is_alone()
+            && self.inner.is_only_version()
             && internal_key::split(self.inner.key()).is_some_and(|(_, tag)| self.shows(tag))
         {
             self.direction = Direction::Forward;

@@ -130,12 +130,11 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
     let to_usize = |number: u64| usize::try_from(number).map_err(|_| bad("too large for this machine"));
     let (start, size) = (to_usize(handle.offset)?, to_usize(handle.size)?);
     if let Some(mapped) = file.mapped() {
-        let bytes = mapped.get(start..start + size + TRAILER_SIZE).ok_or_else(|| bad("outside of the mapping"))?;
-        let (contents, kind) = verify(bytes).map_err(bad)?;
-        if kind == compression::RAW {
+        let stored = StoredBlock::new(mapped, handle).map_err(bad)?;
+        if stored.kind == compression::RAW {
             return Ok(BlockData::Mapped { file: Arc::clone(file), range: start..start + size });
         }
-        return compression::decompress(kind, contents).map(BlockData::Owned).map_err(bad);
+        return compression::decompress(stored.kind, stored.contents).map(BlockData::Owned).map_err(bad);
     }
     let mut buffer = Buffer::with_length(size + TRAILER_SIZE).map_err(bad)?;
     read_exact(file.as_ref(), handle.offset, buffer.as_mut_slice(), name)?;
@@ -148,20 +147,22 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
 }
 
 /// A block as it stands in a mapped file, compressed and with its trailer, whose checksum was verified.
-#[derive(Clone, Copy)]
 pub(crate) struct StoredBlock<'a> {
+    /// Block and trailer.
     bytes: &'a [u8],
+    contents: &'a [u8],
     kind: u8,
 }
 
 impl<'a> StoredBlock<'a> {
-    /// The block at `handle`; `None` where the file is not mapped or the block is damaged.
-    pub(super) fn read(file: &'a dyn RandomAccessFile, handle: BlockHandle) -> Option<Self> {
-        let start = usize::try_from(handle.offset).ok()?;
-        let end = start.checked_add(usize::try_from(handle.size).ok()?)?.checked_add(TRAILER_SIZE)?;
-        let bytes = file.mapped()?.get(start..end)?;
-        let (_, kind) = verify(bytes).ok()?;
-        Some(StoredBlock { bytes, kind })
+    /// The block at `handle` in the bytes of a file.
+    pub(super) fn new(mapped: &'a [u8], handle: BlockHandle) -> std::result::Result<Self, &'static str> {
+        let within = |number: u64| usize::try_from(number).ok();
+        let (start, size) = (within(handle.offset), within(handle.size));
+        let end = start.zip(size).and_then(|(start, size)| start.checked_add(size)?.checked_add(TRAILER_SIZE));
+        let bytes = start.zip(end).and_then(|(start, end)| mapped.get(start..end)).ok_or("outside of the mapping")?;
+        let (contents, kind) = verify(bytes)?;
+        Ok(StoredBlock { bytes, contents, kind })
     }
 
     /// Block and trailer.
@@ -251,30 +252,13 @@ mod tests {
         assert!(footer.contains("t.ldb: 38 bytes at offset 952 instead of 48"), "{footer}");
     }
 
-    struct Mapped(Vec<u8>);
-
-    impl RandomAccessFile for Mapped {
-        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
-            Err(Error::io_message("is mapped"))
-        }
-
-        fn size(&self) -> u64 {
-            self.0.len() as u64
-        }
-
-        fn mapped(&self) -> Option<&[u8]> {
-            Some(&self.0)
-        }
-    }
-
     #[test]
-    fn stored_blocks_are_sound_or_none() {
+    fn stored_blocks_are_sound_or_refused() {
         let block = [b"no block", &trailer(b"no block", compression::SNAPPY)[..]].concat();
         let file = [b"before", &block[..], b"behind"].concat();
         let handle = BlockHandle { offset: 6, size: 8 };
         let read = |bytes: &[u8], handle| {
-            let file = Mapped(bytes.to_vec());
-            StoredBlock::read(&file, handle).map(|stored| (stored.bytes().to_vec(), stored.kind()))
+            StoredBlock::new(bytes, handle).ok().map(|stored| (stored.bytes().to_vec(), stored.kind()))
         };
         assert_eq!(read(&file, handle), Some((block, compression::SNAPPY)));
         assert_eq!(read(&file, BlockHandle { size: 7, ..handle }), None);

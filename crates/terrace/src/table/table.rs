@@ -318,9 +318,9 @@ impl Table {
         self.slots.get(at)
     }
 
-    /// Data block `at` as the file has it, verified now: what is in the cache may have been for long.
+    /// Data block `at` as the file has it, if that is mapped; verified now: what is in the cache may have been for long.
     pub(super) fn stored_block(&self, at: usize) -> Option<StoredBlock<'_>> {
-        StoredBlock::read(self.file.as_ref(), self.index.handle(at)?)
+        StoredBlock::new(self.file.mapped()?, self.index.handle(at)?).ok()
     }
 
     /// Whether the filters, if there are any, let a look-up of `key` into the block at `handle`.
