@@ -39,7 +39,9 @@ void Report(const char* name, int operations, std::chrono::steady_clock::time_po
 
 void Open(const std::string& path, unsigned long long memory) {
   for (const char* end : {"", "-wal", "-shm"}) std::remove((path + end).c_str());
-  Check(sqlite3_open(path.c_str(), &db) == SQLITE_OK);
+  // Without the mutex that each call would take, five of them for a step of a scan: the lab asks for this, too.
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  Check(sqlite3_open_v2(path.c_str(), &db, flags, nullptr) == SQLITE_OK);
   Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
   Run("PRAGMA wal_autocheckpoint = 1024; PRAGMA cache_size = -" + std::to_string(memory / 1024));
   Run("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID");
