@@ -169,11 +169,20 @@ impl MergingIter {
         if !self.is_only_version() {
             return None;
         }
-        self.step(Source::prev);
-        if !self.is_only_version() {
+        let winner = self.tree[0] as usize;
+        let table = self.sources[winner].table_mut()?;
+        // Within the block, as the entry that follows another one knows.
+        table.prev();
+        let follows_other_key = table.follows_other_key();
+        self.refresh(winner);
+        if !self.leads(winner) {
+            self.settle(winner);
             return Some(None);
         }
-        let table = self.current()?.table()?;
+        if !follows_other_key {
+            return Some(None);
+        }
+        let table = self.sources[winner].table()?;
         Some(internal_key::split(table.key()).map(|(_, tag)| (tag, look(table))))
     }
 

@@ -54,6 +54,18 @@ impl Source {
         Some((tag, look(table)))
     }
 
+    /// Goes to the entry before, and answers what [`TableIter::follows_other_key`] and `look` make of the table's iterator
+    /// there, if the entry here follows another key. Otherwise nothing happens.
+    #[inline]
+    pub(crate) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<R>> {
+        let table = self.table_mut()?;
+        if !table.follows_other_key() {
+            return None;
+        }
+        table.prev();
+        Some(table.follows_other_key().then(|| look(table)))
+    }
+
     /// [`table`](Self::table), for steps within its block.
     #[inline]
     pub(super) fn table_mut(&mut self) -> Option<&mut TableIter> {

@@ -100,12 +100,8 @@ impl Merged {
     fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
         match self {
             Merged::Single(source) => {
-                if !source.follows_other_key() {
-                    return None;
-                }
-                source.prev();
-                let table = source.table().filter(|table| table.follows_other_key());
-                Some(table.and_then(|table| Some((internal_key::split(table.key())?.1, look(table)))))
+                let seen = |table: &TableIter| Some((internal_key::split(table.key())?.1, look(table)));
+                source.prev_of_other_key(seen).map(Option::flatten)
             }
             Merged::Many(merging) => merging.prev_of_other_key(look),
         }

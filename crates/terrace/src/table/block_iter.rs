@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::base::internal_key::TAG_SIZE;
 use crate::base::prefetch::prefetch;
+use crate::base::sabotage::sabotaged;
 
 use super::block::{Block, Damage, Entry};
 use super::order::TableOrder;
@@ -29,6 +30,8 @@ pub(super) struct BlockIter {
     group: Vec<Entry>,
     /// Which of these entries this one is, or follows; `NO_GROUP` after a step forward.
     in_group: usize,
+    /// After a step back: whether the user key of the entry before is known to have other bytes than this one.
+    follows_other_key: bool,
     damage: Option<Damage>,
 }
 
@@ -42,6 +45,7 @@ impl BlockIter {
             key: KeyBuffer::new(),
             group: Vec::new(),
             in_group: NO_GROUP,
+            follows_other_key: false,
             damage: None,
         }
     }
@@ -155,27 +159,16 @@ impl BlockIter {
         }
         self.key.set(entry.shared, entries, entry.rest, entry.value);
         self.entry = entry;
-        self.in_group = NO_GROUP;
+        self.leave_group();
         self.key.as_slice().last_chunk().map(|tag| u64::from_le_bytes(*tag))
     }
 
-    /// Whether the user key of the entry before is known to have other bytes than this one. Only for internal keys.
+    /// Whether the entry before is in this block, and its user key is known to have other bytes than this one. Only for
+    /// internal keys.
     #[inline]
     pub(super) fn follows_other_key(&self) -> bool {
         debug_assert_eq!(self.tag_size, TAG_SIZE);
-        let Some(block) = &self.block else { return false };
-        if !self.valid || self.in_group == NO_GROUP || self.in_group == 0 {
-            return false;
-        }
-        let Some(before) = self.group.get(self.in_group - 1) else { return false };
-        if before.key_length() != self.key.length {
-            return true;
-        }
-        let shared = self.entry.shared;
-        if shared >= self.key.length - TAG_SIZE || shared < before.shared {
-            return false;
-        }
-        block.entries().get(before.rest + (shared - before.shared)) != self.key.as_slice().get(shared)
+        self.follows_other_key
     }
 
     /// Goes to the entry before. Nothing happens without a position.
@@ -189,7 +182,7 @@ impl BlockIter {
     /// Goes to the entry at `offset`; the buffer holds the key before it.
     #[inline]
     fn step_to(&mut self, offset: usize) {
-        self.in_group = NO_GROUP;
+        self.leave_group();
         let entries = self.block.as_ref().map_or(&[][..], |block| block.entries());
         if offset >= entries.len() {
             return self.invalidate();
@@ -237,12 +230,46 @@ impl BlockIter {
         self.entry = entry;
         self.in_group = index;
         self.valid = true;
+        // The group before is wanted next, and says already now which key comes before. Its damage is found again, and
+        // reported, when that is gone to.
+        if index == 0 && entry.offset > 0 {
+            let start = block.restart_before(entry.offset);
+            let decoded =
+                start.and_then(|start| decode_group(entries, start, entry.offset, self.tag_size, &mut self.group));
+            self.in_group = if decoded.is_ok() { self.group.len() } else { NO_GROUP };
+        }
+        self.follows_other_key = self.tag_size == TAG_SIZE && self.differs_from_before(entries);
         Ok(())
+    }
+
+    /// Whether what the entry before, in the group, has of its own user key is not what the key here has there.
+    #[inline]
+    fn differs_from_before(&self, entries: &[u8]) -> bool {
+        let before = self.in_group.checked_sub(1).and_then(|before| self.group.get(before));
+        let Some(before) = before else { return false };
+        if before.key_length() != self.key.length {
+            return true;
+        }
+        // What this entry shares is the same; where the one before shares more, its first bytes are not at hand.
+        let from = self.entry.shared.max(before.shared);
+        let Some(mine) = self.key.as_slice().get(from..self.key.length - TAG_SIZE) else { return false };
+        let theirs = before.rest + (from - before.shared);
+        match entries.get(theirs..theirs + mine.len()) {
+            // The first byte is as far as this gets but at restart points.
+            Some(theirs) => mine.first() != theirs.first() || mine != theirs || sabotaged("before-is-other"),
+            None => false,
+        }
+    }
+
+    #[inline]
+    fn leave_group(&mut self) {
+        self.in_group = NO_GROUP;
+        self.follows_other_key = false;
     }
 
     fn invalidate(&mut self) {
         self.valid = false;
-        self.in_group = NO_GROUP;
+        self.leave_group();
     }
 
     #[cold]
