@@ -99,7 +99,7 @@ impl CompactionJob {
             let level = if side == 0 { self.plan.level } else { self.plan.output_level };
             if level == 0 {
                 for file in files {
-                    sources.push(Source::Table(self.tables.table(file)?.into_arc().iter(false)));
+                    sources.push(Source::Table(self.tables.table(file)?.into_arc().iter(false).read_once()));
                 }
             } else if !files.is_empty() {
                 let run = Level::from(files.clone());

@@ -83,9 +83,13 @@ impl RandomAccessFile for MappedTable {
         }
     }
 
-    fn not_needed(&self) {
-        // SAFETY: the mapping is shared and for reading only, so that its pages have nothing that the file has not:
-        // whoever reads them again, or is at it, finds the same bytes.
-        let _ = unsafe { self.memory.unchecked_advise(UncheckedAdvice::DontNeed) };
+    fn not_needed(&self, offset: u64, length: u64) {
+        let clipped = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(self.memory.len());
+        let (start, end) = (clipped(offset), clipped(offset.saturating_add(length)));
+        if start < end {
+            // SAFETY: the mapping is shared and for reading only, so that its pages have nothing that the file has not:
+            // whoever reads them again, or is at it, finds the same bytes.
+            let _ = unsafe { self.memory.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
+        }
     }
 }

@@ -97,9 +97,11 @@ pub trait RandomAccessFile: Send + Sync {
         let _ = (offset, length);
     }
 
-    /// Says that nothing of the file will be read soon, so that memory which the process has only for speed can go. A
-    /// hint.
-    fn not_needed(&self) {}
+    /// Says that `length` bytes from `offset` will not be read soon, so that memory which the process has for them only for
+    /// speed can go. A hint.
+    fn not_needed(&self, offset: u64, length: u64) {
+        let _ = (offset, length);
+    }
 }
 
 /// Makes what was appended to a file durable, while its owner goes on appending.

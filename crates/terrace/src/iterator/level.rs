@@ -14,7 +14,7 @@ pub(crate) struct LevelIter {
     tables: Arc<TableSet>,
     order: InternalOrder,
     fill_cache: bool,
-    /// Whether a table that has been read will not be read again soon.
+    /// See [`TableIter::read_once`].
     once: bool,
     /// The table being read; `files.len()` before the start.
     index: usize,
@@ -34,7 +34,7 @@ impl LevelIter {
         LevelIter { files, tables, order, fill_cache, once: false, index, table: None, error: None }
     }
 
-    /// For a merge, after which its inputs are gone: what it keeps of tables that it is done with would only take memory.
+    /// See [`TableIter::read_once`].
     pub(crate) fn read_once(self) -> Self {
         LevelIter { once: true, ..self }
     }
@@ -124,12 +124,15 @@ impl LevelIter {
             return;
         }
         self.index = index;
-        if let Some(read) = self.table.take().filter(|_| self.once) {
-            read.table().not_needed();
+        if let Some(mut read) = self.table.take() {
+            read.give_back();
         }
         let Some(file) = self.files.get(index) else { return };
         match self.tables.table(file) {
-            Ok(table) => self.table = Some(table.into_arc().iter(self.fill_cache)),
+            Ok(table) => {
+                let table = table.into_arc().iter(self.fill_cache);
+                self.table = Some(if self.once { table.read_once() } else { table });
+            }
             Err(error) => self.error = Some(error),
         }
     }

@@ -15,10 +15,15 @@ use super::format::StoredBlock;
 use super::index::Place;
 use super::table::Table;
 
+/// Bytes behind a walk that reads a table once and for all, after which it gives them back.
+const BEHIND: u64 = 256 << 10;
+
 /// A position in a table, or none. It keeps its table open and the current block in memory.
 pub(crate) struct TableIter {
     table: Arc<Table>,
     fill_cache: bool,
+    /// How much of the file's beginning has been given back, if nobody reads the table after this walk.
+    given_back: Option<u64>,
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
@@ -30,7 +35,25 @@ pub(crate) struct TableIter {
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> Self {
         let block = BlockIter::new(table.order().tag_size());
-        TableIter { table, fill_cache, at: usize::MAX, block, hold: None, failure: None }
+        TableIter { table, fill_cache, given_back: None, at: usize::MAX, block, hold: None, failure: None }
+    }
+
+    /// For a walk forward after which the table is gone: the memory that the process has for what lies behind it would
+    /// only be missing elsewhere.
+    pub(crate) fn read_once(self) -> Self {
+        TableIter { given_back: Some(0), ..self }
+    }
+
+    /// Says that the walk is over.
+    pub(crate) fn give_back(&mut self) {
+        self.give_back_before(self.table.file_size());
+    }
+
+    fn give_back_before(&mut self, offset: u64) {
+        if let Some(given_back) = &mut self.given_back {
+            self.table.not_needed(*given_back..offset);
+            *given_back = offset;
+        }
     }
 
     /// Whether there is an entry here.
@@ -49,11 +72,6 @@ impl TableIter {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         self.block.value()
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
     }
 
     /// The block here as the file has it, if the file is mapped and the entry here is all that is in the block.
@@ -173,7 +191,13 @@ impl TableIter {
         if at == self.at && self.block.has_block() {
             return true;
         }
-        let block = self.table.index().handle(at).map(|handle| self.table.block(at, handle, self.fill_cache, false));
+        let handle = self.table.index().handle(at);
+        if let (Some(given_back), Some(handle)) = (self.given_back, handle)
+            && handle.offset >= given_back.saturating_add(BEHIND)
+        {
+            self.give_back_before(handle.offset);
+        }
+        let block = handle.map(|handle| self.table.block(at, handle, self.fill_cache, false));
         let (block, hold) = match block {
             Some(Ok(block)) => {
                 let (block, hold) = block.into_owned();

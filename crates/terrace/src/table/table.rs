@@ -10,6 +10,7 @@
 //! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is read without it, and
 //!    [`Table::for_each_meta_block`] reports it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
@@ -232,9 +233,9 @@ impl Table {
         self.index.handle(at).unwrap_or(self.footer.metaindex).offset
     }
 
-    /// Says that the table will not be read soon.
-    pub(crate) fn not_needed(&self) {
-        self.file.not_needed();
+    /// Says that the bytes of the file in `range` will not be read soon.
+    pub(super) fn not_needed(&self, range: Range<u64>) {
+        self.file.not_needed(range.start, range.end.saturating_sub(range.start));
     }
 
     /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not kept.

@@ -17,6 +17,8 @@ use crate::filter::{BloomFilterPolicy, FilterPolicy};
 struct MemoryFile {
     bytes: Vec<u8>,
     mapped: bool,
+    /// What was said not to be needed: offset and length.
+    not_needed: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 
 impl RandomAccessFile for MemoryFile {
@@ -33,6 +35,10 @@ impl RandomAccessFile for MemoryFile {
 
     fn mapped(&self) -> Option<&[u8]> {
         self.mapped.then_some(&self.bytes[..])
+    }
+
+    fn not_needed(&self, offset: u64, length: u64) {
+        self.not_needed.lock().expect("not poisoned").push((offset, length));
     }
 }
 
@@ -104,13 +110,17 @@ fn build(settings: &TableSettings, entries: &[(Vec<u8>, Vec<u8>)]) -> (Vec<u8>, 
 }
 
 fn open(bytes: Vec<u8>, mapped: bool, settings: &TableSettings, cache: usize) -> Result<Arc<Table>> {
+    open_file(MemoryFile { bytes, mapped, not_needed: Arc::default() }, settings, cache)
+}
+
+fn open_file(file: MemoryFile, settings: &TableSettings, cache: usize) -> Result<Arc<Table>> {
     let read = TableReadSettings {
         order: settings.order.clone(),
         filter_policy: settings.filter_policy.clone(),
         cache: BlockCache::new(cache),
         counters: Arc::default(),
     };
-    Table::open(Arc::new(MemoryFile { bytes, mapped }), "t.ldb".to_owned(), read).map(Arc::new)
+    Table::open(Arc::new(file), "t.ldb".to_owned(), read).map(Arc::new)
 }
 
 fn get(table: &Table, key: &[u8], fill_cache: bool) -> Result<Option<TableHit>> {
@@ -429,6 +439,44 @@ fn read_damaged(bytes: Vec<u8>, mapped: bool, settings: &TableSettings, truth: &
 }
 
 #[test]
+fn who_reads_once_gives_back_what_lies_behind_and_nothing_else() {
+    let order = TableOrder::internal(KeyOrder::default());
+    let settings = TableSettings { compression: Compression::None, ..settings(order) };
+    let entries: Vec<_> = (0..1000u32)
+        .map(|n| (encode(format!("{n:08}").as_bytes(), 7, EntryKind::Value), vec![n as u8; 1000]))
+        .collect();
+    let (bytes, _) = build(&settings, &entries);
+    let size = bytes.len() as u64;
+    let not_needed = Arc::<Mutex<Vec<(u64, u64)>>>::default();
+    let table =
+        open_file(MemoryFile { bytes, mapped: true, not_needed: not_needed.clone() }, &settings, 0).expect("opens");
+    for once in [false, true] {
+        let mut iter = table.iter(false);
+        if once {
+            iter = iter.read_once();
+        }
+        iter.seek_to_first();
+        for (n, (key, value)) in entries.iter().enumerate() {
+            assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]), "{n}");
+            let back: u64 = not_needed.lock().expect("not poisoned").iter().map(|(_, length)| length).sum();
+            // The entry here, and those before it, of a thousand bytes and some each.
+            let here = n as u64 * 1000;
+            assert!(back <= here + here / 20, "{back} bytes given back at {here}");
+            assert!(!once || back + (300 << 10) >= here, "{back} bytes given back at {here}");
+            iter.next();
+        }
+        assert!(!iter.valid() && iter.status().is_ok());
+        iter.give_back();
+        let mut said = not_needed.lock().expect("not poisoned");
+        // One piece behind the other, up to the end.
+        let end = said.iter().try_fold(0, |end, &(offset, length)| (offset == end).then_some(end + length));
+        assert_eq!(end, Some(if once { size } else { 0 }));
+        assert!(said.len() == if once { 4 } else { 0 }, "{said:?}");
+        said.clear();
+    }
+}
+
+#[test]
 fn every_flipped_byte_is_harmless_or_noticed() {
     for compression in [Compression::None, Compression::Snappy] {
         let (bytes, settings, truth) = small_table(compression);
@@ -599,7 +647,8 @@ fn counters_tell_what_reads_did() {
         cache: BlockCache::new(1 << 20),
         counters: Arc::clone(&counters),
     };
-    let table = Table::open(Arc::new(MemoryFile { bytes, mapped: true }), "t.ldb".to_owned(), read).expect("opens");
+    let file = MemoryFile { bytes, mapped: true, not_needed: Arc::default() };
+    let table = Table::open(Arc::new(file), "t.ldb".to_owned(), read).expect("opens");
     for _ in 0..2 {
         for key in truth.keys() {
             assert!(get(&table, key, true).expect("reads").is_some());
