@@ -88,6 +88,40 @@ fn a_database_that_is_only_read_becomes_one_sorted_run() {
 }
 
 #[test]
+fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for writes_beside in [1, 10] {
+        let options = Options::new().create_if_missing(true).write_buffer_size(512 << 10);
+        let db = Db::open(dir.path().join(writes_beside.to_string()), options).expect("opens");
+        let key = |n: u32| format!("key{:06}", n * 7919 % 20_000);
+        for n in 0..20_000 {
+            db.put(key(n), [7; 100]).expect("puts");
+        }
+        db.compact_range(None, None).expect("compacts");
+        for n in 0..10_000 {
+            db.put(key(n), [8; 100]).expect("puts");
+        }
+        db.flush().expect("flushes");
+        db.wait_idle().expect("settles");
+        let levels = |db: &Db| db.stats().levels.iter().filter(|level| level.files > 0).count();
+        let before = levels(&db);
+        let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+        // The values are small: the memtable is not full before the end.
+        for n in 0..5_000 {
+            cursor.seek(key(n));
+            assert!(cursor.valid());
+            for n in 0..if n % 10 == 0 { writes_beside } else { 0 } {
+                db.put(key(n), []).expect("puts");
+            }
+        }
+        drop(cursor);
+        db.wait_idle().expect("settles");
+        assert!(before > 1);
+        assert_eq!(levels(&db), if writes_beside == 1 { 1 } else { before }, "{writes_beside} writes for ten scans");
+    }
+}
+
+#[test]
 fn properties_and_sizes_tell_where_the_data_is() {
     let env = std::sync::Arc::new(MemEnv::new());
     let db = Db::open("/db", options().env(env)).expect("opens");

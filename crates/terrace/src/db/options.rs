@@ -189,8 +189,8 @@ impl Options {
         file_mode: u32 = |v| v;
         /// Permission bits of a new database directory, before the umask. Default: 0o755.
         dir_mode: u32 = |v| v;
-        /// While there are reads and no writes, merge tables that many reads had to look through in vain, and merge
-        /// towards one sorted run. Default: true.
+        /// Merge tables that many reads had to look through in vain, and merge towards one sorted run while there are
+        /// reads and no writes, or eight scans or more for each write. Default: true.
         seek_compaction: bool = |v| v;
     }
 

@@ -13,7 +13,7 @@ use crate::table::BlockSlice;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::Lookup;
 
-use super::core::{DbCore, View};
+use super::core::{DbCore, READ_SAMPLE, View};
 use super::options::ReadOptions;
 use super::pinned::PinnedValue;
 
@@ -22,8 +22,6 @@ const PIN_FROM: usize = 4096;
 /// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under way, and few enough that
 /// what was asked for is still there when its turn comes.
 const AT_ONCE: usize = 16;
-/// Of this many reads one is counted for merges that reads ask for.
-const SEEK_SAMPLE: i64 = 16;
 
 /// Where a value was found.
 enum Found<'v> {
@@ -113,6 +111,19 @@ impl DbCore {
     pub(super) fn sample_seek(self: &Arc<Self>) {
         if self.options.seek_compaction && sampled() {
             self.sample_read(None);
+            if self.quiet.sample_seek(self.visible_sequence()) {
+                self.merge_for_scans();
+            }
+        }
+    }
+
+    /// As in a quiet database, but for the memtable, which is being written.
+    #[cold]
+    fn merge_for_scans(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        if !state.is_quiet {
+            state.is_quiet = true;
+            self.schedule(&mut state);
         }
     }
 
@@ -120,7 +131,8 @@ impl DbCore {
     #[cold]
     fn sample_read(self: &Arc<Self>, wasted: Option<&Arc<FileMeta>>) {
         let exhausted = |file: &Arc<FileMeta>| {
-            (1..=SEEK_SAMPLE).contains(&file.seeks_left.fetch_sub(SEEK_SAMPLE, Ordering::Relaxed))
+            let sample = READ_SAMPLE as i64;
+            (1..=sample).contains(&file.seeks_left.fetch_sub(sample, Ordering::Relaxed))
         };
         let turns_quiet = self.quiet.sample(self.visible_sequence());
         if turns_quiet || wasted.is_some_and(exhausted) {
@@ -211,11 +223,11 @@ fn find_in_memtables<'v>(view: &'v View, key: &[u8], sequence: SequenceNumber) -
     })
 }
 
-/// True once in [`SEEK_SAMPLE`] calls of a thread.
+/// True once in [`READ_SAMPLE`] calls of a thread.
 fn sampled() -> bool {
-    thread_local!(static CALLS: Cell<i64> = const { Cell::new(0) });
+    thread_local!(static CALLS: Cell<u64> = const { Cell::new(0) });
     CALLS.with(|calls| {
         calls.set(calls.get().wrapping_add(1));
-        calls.get() % SEEK_SAMPLE == 0
+        calls.get() % READ_SAMPLE == 0
     })
 }
