@@ -35,8 +35,14 @@ use super::posix_file::{self, SyncedFile};
 use super::{FileSyncer, Lane, WritableFile, pool, system_call};
 use crate::base::error::{Error, Result};
 
-/// How much is prepared at once: 1,800 records of 140 bytes, a third of a millisecond at full speed.
-const WINDOW: usize = 256 << 10;
+/// How much is prepared at once: as much again as the log has, within these bounds. The writer has to wake a thread for
+/// each window, and that is its slowest record but for those that wait.
+const LEAST_WINDOW: usize = 256 << 10;
+const LARGEST_WINDOW: usize = 1 << 20;
+
+/// So much of the prepared space is left when the next window is asked for: 1,800 records of 140 bytes, half a millisecond at
+/// full speed.
+const RESERVE: usize = LEAST_WINDOW;
 
 /// The first window, which the creator waits for, and what sizes are rounded to: a multiple of every page size and of
 /// the log's block size.
@@ -69,7 +75,7 @@ impl Shared {
     /// Where a window ends that begins at `ready`.
     fn window_end(&self, ready: usize) -> usize {
         let ready = ready.next_multiple_of(FIRST_WINDOW);
-        (ready + WINDOW).min(self.expected.max(ready + FIRST_WINDOW))
+        (ready + ready.clamp(LEAST_WINDOW, LARGEST_WINDOW)).min(self.expected.max(ready + FIRST_WINDOW))
     }
 
     /// Prepares up to `end`. The caller holds `preparation`.
@@ -88,7 +94,7 @@ impl Shared {
         // If it fails, the writer tries again when it needs the space, and is told.
         let _ = self.prepare(self.window_end(ready));
         // The writer asked when it had come that far.
-        self.region.give_back(ready.saturating_sub(WINDOW));
+        self.region.give_back(ready.saturating_sub(RESERVE));
     }
 }
 
@@ -105,7 +111,7 @@ impl MappedLog {
     pub(super) fn new(file: &Arc<SyncedFile>, expected_size: u64) -> Option<MappedLog> {
         let expected = usize::try_from(expected_size).ok()?.max(1).checked_next_multiple_of(FIRST_WINDOW)?;
         // Somewhat more than expected still finds room; beyond that the log is written.
-        let length = expected.checked_add(expected / 4)?.checked_add(WINDOW)?;
+        let length = expected.checked_add(expected / 4)?.checked_add(LEAST_WINDOW)?;
         let cursor = LogCursor::new(file.clone(), length).ok()?;
         let region = cursor.region().clone();
         if region.prepare(FIRST_WINDOW, Use::Unknown).is_err() {
@@ -125,7 +131,7 @@ impl MappedLog {
     }
 
     fn set_low_water(&mut self, ready: usize) {
-        self.low_water = if ready < self.shared.expected { ready - WINDOW.min(ready / 2) } else { usize::MAX };
+        self.low_water = if ready < self.shared.expected { ready - RESERVE.min(ready / 2) } else { usize::MAX };
     }
 
     /// Asks the pool for the next window, unless it has come by now.
