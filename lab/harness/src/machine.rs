@@ -75,10 +75,11 @@ fn file_system(dir: &Path) -> Option<String> {
     best.map(|(_, text)| text)
 }
 
-/// Uses some memory once, half a gibibyte at most. On a virtual machine the first use of a page is slow, and would be
-/// charged to the engine that runs first.
+/// Uses memory, half a gibibyte at most, and gives it back. A virtual machine may hand free memory to its host within
+/// seconds (free page reporting) and get it again at the first use only, at up to a millisecond for each piece: that would
+/// be charged to whichever program needs memory first.
 pub fn touch_memory(bytes: u64) {
-    let mut memory = vec![0_u8; bytes.min(512 << 20) as usize];
+    let mut memory = vec![0_u8; bytes.min(512 << 20).min(available_memory() / 4) as usize];
     for page in memory.chunks_mut(4096) {
         page[0] = 1;
     }

@@ -18,8 +18,6 @@ use crate::arguments::RunArguments;
 
 /// The first seed, if no other is asked for: LevelDB's db_bench begins with it.
 const SEED: u64 = 301;
-/// Bytes of memory that are used once before a run, for each entry.
-const TOUCHED: u64 = 512;
 /// Sections that are scaled to the machine use at most this much of the memory that is available.
 const MEMORY_SHARE: f64 = 0.5;
 
@@ -57,7 +55,6 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
         Some((run, measurements)) => (continued(run, &suite, &form, &plan, &ready)?, measurements),
         None => (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new()),
     };
-    machine::touch_memory(form.num.saturating_mul(TOUCHED));
     let mut session = Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
     session.budget = budget(&suite, arguments, &form).map(|minutes| minutes * 60.0);
     session.grace = arguments.grace;

@@ -42,8 +42,8 @@ pub struct Manifest {
     pub script: Option<String>,
     /// Why it cannot be had.
     pub missing: Option<String>,
-    /// Why an asynchronous write promises less than to have reached the operating system: for all variants, or by
-    /// name.
+    /// Why an asynchronous write promises less than to have reached the operating system, and to be what a crash of the
+    /// machine costs at most: for all variants, or by name.
     weaker: Weaker,
 }
 

@@ -96,8 +96,9 @@ pub struct Engine {
     pub settings: String,
     /// What it does not promise or cannot do.
     pub limits: Vec<String>,
-    /// Why an asynchronous write promises less than to have reached the operating system. Such an engine is shown, and
-    /// marked, and does not count as the best of the rest where something is written.
+    /// Why an asynchronous write promises less than to have reached the operating system, and that a crash of the machine
+    /// costs the last writes and no more. Such an engine is shown, and marked, and does not count as the best of the rest
+    /// where something is written.
     #[serde(default)]
     pub weaker: Option<String>,
     /// Why it was not run at all.

@@ -11,9 +11,14 @@ use std::time::Duration;
 
 use super::limits::Limits;
 use crate::engine::Ready;
+use crate::machine;
 use crate::process::{self, End};
 use crate::run::{Debt, DriverResult, Interval, Status};
 use crate::suite::{Group, Role, Step};
+
+/// Bytes of memory for each entry that are at hand when a program begins: what a database takes, with its log and what the
+/// system keeps of it.
+const TOUCHED: u64 = 512;
 
 /// The self-test has its own number of entries; the flag only has to be valid.
 pub(super) const SELF_TEST_ENTRIES: u64 = 5000;
@@ -147,6 +152,7 @@ impl Attempt<'_> {
             .arg(format!("--seed={}", self.seed))
             .arg(format!("--db={}", self.database.display()))
             .arg("--json");
+        machine::touch_memory(self.num.saturating_mul(TOUCHED));
         process::run(command, &benchmarks, &limits, self.log, &mut |place| doing(place))
     }
 
