@@ -46,7 +46,7 @@ pub(crate) enum Reason {
     Tombstones,
     /// Reads kept looking into this file in vain.
     Seeks,
-    /// There are reads and no writes: fewer runs make them faster.
+    /// There are reads and no writes, or scans and few: fewer runs make them faster.
     Quiet,
 }
 
@@ -58,7 +58,7 @@ impl Reason {
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
             Reason::Seeks => "reads looked there in vain",
-            Reason::Quiet => "reads and no writes",
+            Reason::Quiet => "reads and few writes, if any",
         }
     }
 }
@@ -70,8 +70,8 @@ pub(crate) struct PlanSettings {
     pub(crate) max_file_size: u64,
     /// The smallest sequence number that somebody may read at besides the present; the last one if nobody does.
     pub(crate) oldest_snapshot: u64,
-    /// Whether there are reads and no writes.
-    pub(crate) is_quiet: bool,
+    /// There are reads and no writes, or scans and few: the bytes that merging may rewrite for those since the last write.
+    pub(crate) quiet_rewrite: Option<u64>,
 }
 
 /// What a merge in progress holds.
@@ -226,10 +226,10 @@ impl Planner<'_> {
         })
     }
 
-    /// A file in which reads looked in vain. Only while nothing is written: under writes it is merged soon anyway, and
+    /// A file in which reads looked in vain. Only while little is written: under writes it is merged soon anyway, and
     /// doing it earlier as well would more than double what is written.
     fn pick_seeks(&self) -> Option<Plan> {
-        if !self.settings.is_quiet || !self.busy.is_empty() {
+        if self.settings.quiet_rewrite.is_none() || !self.busy.is_empty() {
             return None;
         }
         let exhausted = |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
@@ -239,11 +239,11 @@ impl Planner<'_> {
 
     /// A step towards one sorted run.
     fn pick_quiet(&self) -> Option<Plan> {
-        if !self.settings.is_quiet || !self.busy.is_empty() {
-            return None;
-        }
+        let rewrite = self.settings.quiet_rewrite.filter(|_| self.busy.is_empty())?;
         let keys = &self.settings.keys;
-        let pays = |bytes: u64, below: u64| bytes * QUIET_REWRITE >= below;
+        // Once the reads have been worth all of it, all of it becomes one run, even for a little at the top.
+        let all = rewrite >= self.version.bytes();
+        let pays = |bytes: u64, below: u64| all || bytes * QUIET_REWRITE >= below;
         let level_0 = &self.version.levels[0];
         if let Some((from, to)) = key_range(keys, level_0.iter()) {
             let below = total_size(&self.version.overlapping(keys, 1, Some(&from), Some(&to)));

@@ -13,7 +13,7 @@ use crate::table::BlockSlice;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::Lookup;
 
-use super::core::{DbCore, READ_SAMPLE, View};
+use super::core::{DbCore, READ_SAMPLE, Read, View};
 use super::options::ReadOptions;
 use super::pinned::PinnedValue;
 
@@ -96,7 +96,7 @@ impl DbCore {
     #[inline]
     fn found(self: &Arc<Self>, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
         if self.options.seek_compaction && sampled() {
-            self.sample_read(lookup.wasted.map(|(_, file)| file));
+            self.sample_read(Read::Lookup, lookup.wasted.map(|(_, file)| file));
         }
         let Some(hit) = lookup.hit else { return Ok(None) };
         match EntryKind::from_byte(hit.tag as u8) {
@@ -110,7 +110,7 @@ impl DbCore {
     #[inline]
     pub(super) fn sample_seek(self: &Arc<Self>) {
         if self.options.seek_compaction && sampled() {
-            self.sample_read(None);
+            self.sample_read(Read::Seek, None);
             if self.quiet.sample_seek(self.visible_sequence()) {
                 self.merge_for_scans();
             }
@@ -129,17 +129,18 @@ impl DbCore {
 
     /// Takes note of a sampled read, and of the file that it looked into in vain, if there was one.
     #[cold]
-    fn sample_read(self: &Arc<Self>, wasted: Option<&Arc<FileMeta>>) {
+    fn sample_read(self: &Arc<Self>, kind: Read, wasted: Option<&Arc<FileMeta>>) {
         let exhausted = |file: &Arc<FileMeta>| {
             let sample = READ_SAMPLE as i64;
             (1..=sample).contains(&file.seeks_left.fetch_sub(sample, Ordering::Relaxed))
         };
-        let turns_quiet = self.quiet.sample(self.visible_sequence());
+        let turns_quiet = self.quiet.sample(self.visible_sequence(), kind);
         if turns_quiet || wasted.is_some_and(exhausted) {
             let mut state = self.state.lock();
             state.is_quiet |= turns_quiet;
             self.schedule(&mut state);
             if turns_quiet {
+                self.quiet.look_again(self.view.load().version.bytes());
                 self.settle_later(&mut state);
             }
         }

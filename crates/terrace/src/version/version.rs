@@ -221,6 +221,11 @@ impl Version {
         total_size(&self.levels[level])
     }
 
+    /// Of all levels.
+    pub(crate) fn bytes(&self) -> u64 {
+        (0..NUM_LEVELS).map(|level| self.level_bytes(level)).sum()
+    }
+
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
         self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
     }

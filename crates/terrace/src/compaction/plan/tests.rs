@@ -27,7 +27,8 @@ fn version(files: &[File]) -> Version {
 }
 
 fn settings(is_quiet: bool) -> PlanSettings {
-    PlanSettings { keys: KeyOrder::default(), max_file_size: 2 * MB, oldest_snapshot: 100, is_quiet }
+    let quiet_rewrite = is_quiet.then_some(0);
+    PlanSettings { keys: KeyOrder::default(), max_file_size: 2 * MB, oldest_snapshot: 100, quiet_rewrite }
 }
 
 fn reservation(files: &[u64], output_level: usize, from: &str, to: &str) -> Reservation {
@@ -132,6 +133,12 @@ fn quiet_levels_become_one_run_where_it_pays() {
     assert_eq!(pick(&cheap, true, &[]), Some((Reason::Quiet, 0, 1, vec![5], vec![6], false)));
     let dear = version(&[(0, 5, 1, "a", "m"), (1, 6, 5, "b", "c")]);
     assert_eq!(pick(&dear, true, &[]), None);
+    let after_reads_worth = |megabytes: u64| {
+        let settings = PlanSettings { quiet_rewrite: Some(megabytes * MB), ..settings(true) };
+        chosen(Planner { version: &dear, settings: &settings, busy: &[] }.pick())
+    };
+    assert_eq!(after_reads_worth(5), None, "that is not all there is");
+    assert_eq!(after_reads_worth(6), Some((Reason::Quiet, 0, 1, vec![5], vec![6], false)));
     let deeper = version(&[(1, 6, 1, "b", "c"), (2, 7, 5, "a", "d"), (2, 8, 1, "x", "z"), (3, 9, 4, "x", "y")]);
     assert_eq!(pick(&deeper, true, &[]), Some((Reason::Quiet, 2, 3, vec![7], vec![], true)));
     assert_eq!(pick(&deeper, false, &[]), None);
