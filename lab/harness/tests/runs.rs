@@ -70,6 +70,30 @@ fn a_part_of_a_suite() {
 }
 
 #[test]
+fn of_several_passes_the_median_counts() {
+    let lab = Lab::with(&["uneven", "crashread"]);
+    let suites = lab.dir().join("suites");
+    let tiny = fs::read_to_string(suites.join("tiny.toml")).expect("a suite");
+    let passes = tiny.replace(r#""readseq", section = "reads""#, r#""readseq", section = "reads", passes = 3"#);
+    fs::write(suites.join("passes.toml"), passes).expect("write");
+    succeeded(&lab.lab(&["run", "passes", "--reps", "1", "--out", &lab.out_text()]));
+    let (_, measurements) = lab.results();
+    assert_eq!(measurements.iter().count(), CELLS * 3);
+    assert!(lab.trace().contains(&"terrace readseq readseq readseq".to_owned()), "{:?}", lab.trace());
+    let rate = |engine| {
+        let read = measurements.get("reads", 0, engine, 0).expect("a measurement");
+        (read.status, read.result.as_ref().map(|result| result.ops_per_sec))
+    };
+    assert_eq!(rate("fake-uneven"), (Status::Ok, Some(1500.0)), "of 1,500, 2,500 and 500");
+    assert_eq!(rate("fake-crashread"), (Status::Failed, None));
+
+    // What changes the database is not the same the second time.
+    fs::write(suites.join("passes.toml"), tiny.replace(r#""overwrite""#, r#"{ benchmark = "overwrite", passes = 2 }"#))
+        .expect("write");
+    refused(&lab.lab(&["run", "passes"]), &["overwrite", "2 times in a row"]);
+}
+
+#[test]
 fn resuming_measures_what_is_left() {
     let lab = Lab::with(&["fast"]);
     succeeded(&lab.run(&["--reps", "1"]));

@@ -4,7 +4,8 @@
 //! 2. What is read when the writes that should make the database were cut short is a database written in batches. If
 //!    these are cut short as well, its figures are marked: they are of a smaller database.
 //! 3. A step that needs a database which could not be made has no figure but that reason.
-//! 4. After a failure the group goes on in a new process with the next step that can be done.
+//! 4. Of a cell that is measured several times in a row the pass with the median rate counts.
+//! 5. After a failure the group goes on in a new process with the next step that can be done.
 
 use std::path::Path;
 use std::time::Duration;
@@ -62,6 +63,12 @@ struct State {
 impl Attempt<'_> {
     /// Does it; the cells in order, and whether the user ended it. An interrupted step has no cell.
     pub(super) fn run(&self, doing: &dyn Fn(&str)) -> Result<(Vec<Attempted>, bool), String> {
+        let (passes, interrupted) = self.passes(doing)?;
+        Ok((medians(passes, &self.group.steps, interrupted), interrupted))
+    }
+
+    /// As [`Attempt::run`], with every pass of a cell.
+    fn passes(&self, doing: &dyn Fn(&str)) -> Result<(Vec<Attempted>, bool), String> {
         let steps = &self.group.steps;
         let mut state = State::default();
         let mut at = 0;
@@ -164,6 +171,33 @@ impl Attempt<'_> {
         }
         flags
     }
+}
+
+/// Of each cell one pass: the median of those with a figure, or the failure if there was one. A cell whose passes were
+/// interrupted is left out.
+fn medians(passes: Vec<Attempted>, steps: &[Step], interrupted: bool) -> Vec<Attempted> {
+    let place = |pass: &Attempted| (pass.section, pass.cell);
+    let mut cells: Vec<Vec<Attempted>> = Vec::new();
+    for pass in passes {
+        match cells.last_mut().filter(|cell| place(&cell[0]) == place(&pass)) {
+            Some(cell) => cell.push(pass),
+            None => cells.push(vec![pass]),
+        }
+    }
+    let planned = |(section, cell)| steps.iter().filter(|step| step.role == Role::Cell { section, cell }).count();
+    if interrupted {
+        cells.retain(|cell| cell.len() == planned(place(&cell[0])));
+    }
+    cells.into_iter().map(median).collect()
+}
+
+fn median(mut passes: Vec<Attempted>) -> Attempted {
+    let debt = passes.last().and_then(|last| last.debt);
+    let rate = |pass: &Attempted| pass.result.as_ref().map_or(0.0, |result| result.ops_per_sec);
+    passes.sort_by(|a, b| a.status.cmp(&b.status).then(rate(a).total_cmp(&rate(b))));
+    let failed = passes.last().is_some_and(|last| last.status > Status::Truncated);
+    let middle = if failed { passes.len() - 1 } else { passes.len() / 2 };
+    Attempted { debt, ..passes.swap_remove(middle) }
 }
 
 /// Whether it does the work that the step before it put off.

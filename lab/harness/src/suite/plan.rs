@@ -1,7 +1,7 @@
 //! From a suite to what is run: sections with their cells for the report, groups of steps for the engines. A pure
 //! function; nothing here touches a file or a clock.
 //!
-//! 1. Every cell of the sections is measured by exactly one step.
+//! 1. Every cell of the sections is measured by one step, or by several in a row that are the same: its passes.
 //! 2. The steps of a group work on one database, in order. The first of them that is not a preparation of nothing
 //!    begins with an empty one.
 
@@ -306,8 +306,11 @@ impl Planner<'_> {
             durability: if workload.synchronous { Durability::Synchronous } else { Durability::Asynchronous },
             writes: workload.writes,
         });
+        if cell.passes == 0 || (cell.passes > 1 && workload.writes && !workload.empty) {
+            return Err(format!("{}: it cannot be measured {} times in a row", cell.benchmark, cell.passes));
+        }
         let add = |role, workload| Step { for_engine: for_engine.clone(), ..step(workload, role, settings.clone()) };
-        steps.push(add(Role::Cell { section, cell: place }, workload));
+        steps.extend((0..cell.passes).map(|_| add(Role::Cell { section, cell: place }, workload)));
         if workload.leaves_debt() {
             steps.push(add(Role::Debt { section, cell: place }, self::workload("waitcompact")?));
         }

@@ -139,6 +139,9 @@ pub struct CellSpec {
     pub section: Option<String>,
     /// Benchmarks to run just before, in the same process; not reported.
     pub before: Vec<String>,
+    /// How often it is run in a row in each round; the pass with the median rate counts. For what is over so soon that one
+    /// pass says little.
+    pub passes: u32,
     /// Its settings.
     pub settings: toml::Table,
     /// The cell is repeated for every point, on the same database.
@@ -151,7 +154,7 @@ pub struct CellSpec {
 #[serde(untagged)]
 enum CellForm {
     Name(String),
-    Full(FullCell),
+    Full(Box<FullCell>),
 }
 
 #[derive(Deserialize)]
@@ -162,11 +165,17 @@ struct FullCell {
     section: Option<String>,
     #[serde(default)]
     before: Vec<String>,
+    #[serde(default = "once")]
+    passes: u32,
     #[serde(default)]
     settings: toml::Table,
     sweep: Option<Sweep>,
     #[serde(default)]
     for_engine: ForEngine,
+}
+
+fn once() -> u32 {
+    1
 }
 
 impl From<CellForm> for CellSpec {
@@ -177,6 +186,7 @@ impl From<CellForm> for CellSpec {
                 label: None,
                 section: None,
                 before: Vec::new(),
+                passes: once(),
                 settings: toml::Table::new(),
                 sweep: None,
                 for_engine: BTreeMap::new(),
@@ -186,6 +196,7 @@ impl From<CellForm> for CellSpec {
                 label: full.label,
                 section: full.section,
                 before: full.before,
+                passes: full.passes,
                 settings: full.settings,
                 sweep: full.sweep,
                 for_engine: full.for_engine,

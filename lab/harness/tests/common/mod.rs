@@ -45,6 +45,7 @@ for benchmark in $benchmarks; do
     killed-overwrite) kill -9 $$ ;;
     hang-overwrite) sleep 600 & wait ;;
     slow-*) sleep 600 & wait ;;
+    uneven-readseq) echo >>"$db/passes"; rate=$(($(wc -l <"$db/passes") % 3 * 1000 + 500)) ;;
     junk-overwrite) echo "hello"; exit 0 ;;
     silent-overwrite) exit 0 ;;
     short-fillrandom | shorter-fillrand*) more=',"truncated":true' ;;
