@@ -17,6 +17,7 @@ pub(crate) struct DropRules {
     /// The user key last seen and the stripe of its entry, which is newer than the ones that follow.
     last: Option<usize>,
     last_key: Vec<u8>,
+    starts_key: bool,
 }
 
 impl DropRules {
@@ -26,7 +27,13 @@ impl DropRules {
         if sabotaged("versions-for-snapshots") {
             snapshots.clear();
         }
-        DropRules { keys, snapshots, last: None, last_key: Vec::new() }
+        DropRules { keys, snapshots, last: None, last_key: Vec::new(), starts_key: false }
+    }
+
+    /// Whether the entry that was asked about last is the first of its user key.
+    #[inline]
+    pub(crate) fn starts_key(&self) -> bool {
+        self.starts_key
     }
 
     /// Whether `entry` must be kept. `is_base` answers whether no older entry of its key can lie below the output.
@@ -42,6 +49,7 @@ impl DropRules {
             self.last_key.clear();
             self.last_key.extend_from_slice(entry.user_key);
         }
+        self.starts_key = !same_key;
         self.last = Some(stripe);
         if shadowed {
             return false;

@@ -53,7 +53,6 @@ impl CompactionJob {
         let mut below = Below::new(&self.version, self.plan.output_level, &self.order);
         let mut grandparents = Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
-        let mut last_written: Vec<u8> = Vec::new();
         let mut until_look = CANCEL_INTERVAL;
         match &range.from {
             None => merged.seek_to_first(),
@@ -74,16 +73,14 @@ impl CompactionJob {
                 break;
             }
             if rules.keep(&entry, |user_key| below.is_base(user_key)) {
-                let full = writer.present_size() >= self.max_file_size;
-                if (full || grandparents.should_cut(key, writer.present_size()))
-                    && self.order.keys.compare(entry.user_key, &last_written) != Ordering::Equal
-                {
+                let size = writer.present_size();
+                let should_cut = size >= self.max_file_size || grandparents.should_cut(key, size);
+                // The versions of a key stay together.
+                if should_cut && rules.starts_key() {
                     writer.cut()?;
                     grandparents.restart();
                 }
                 writer.add_stored(key, merged.value(), || merged.lone_block())?;
-                last_written.clear();
-                last_written.extend_from_slice(entry.user_key);
             }
             merged.next();
         }
