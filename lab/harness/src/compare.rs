@@ -59,6 +59,8 @@ pub struct Ratios {
     pub all: usize,
     /// Where the two ratios are within 10% of each other.
     pub within_tenth: usize,
+    /// Where the medians of the ratios within each round are.
+    pub within_tenth_by_round: usize,
     /// Where those of each engine's best rounds are. What else goes on in a machine only ever slows a round down, so that
     /// the best of many is nearest to what an idle one does.
     pub within_tenth_of_best: usize,
@@ -68,8 +70,8 @@ pub struct Ratios {
 ///
 /// # Errors
 /// If they are not of the same suite.
-pub fn compare(before: &(Run, Measurements), after: &(Run, Measurements)) -> Result<Comparison, String> {
-    let (first, second) = (&before.0, &after.0);
+pub fn compare(before_run: &(Run, Measurements), after_run: &(Run, Measurements)) -> Result<Comparison, String> {
+    let (first, second) = (&before_run.0, &after_run.0);
     if first.suite != second.suite {
         return Err(format!("these are runs of different suites: {} and {}", first.suite, second.suite));
     }
@@ -86,8 +88,8 @@ pub fn compare(before: &(Run, Measurements), after: &(Run, Measurements)) -> Res
             // Cells are found by what they are: their places differ if the suite has changed.
             let Some(there) = other.cells.iter().position(|cell| *cell == section.cells[place]) else { continue };
             let rates = |engine: &str| {
-                let before = before.1.rate(first.figure, &section.id, place, engine)?;
-                let after = after.1.rate(second.figure, &section.id, there, engine)?;
+                let before = before_run.1.rate(first.figure, &section.id, place, engine)?;
+                let after = after_run.1.rate(second.figure, &section.id, there, engine)?;
                 (before.middle > 0.0 && after.middle > 0.0).then_some((before, after))
             };
             let subject = rates(SUBJECT);
@@ -95,13 +97,19 @@ pub fn compare(before: &(Run, Measurements), after: &(Run, Measurements)) -> Res
                 let Some((before, after)) = rates(&engine.id) else { continue };
                 let ratio = after.middle / before.middle;
                 if let Some((own_before, own_after)) = subject.filter(|_| engine.id != SUBJECT) {
-                    let is_within_tenth = |figure: fn(&Spread) -> f64| {
-                        let change = figure(&own_after) / figure(&after) / (figure(&own_before) / figure(&before));
-                        usize::from((1.0 / 1.1..=1.1).contains(&change))
+                    let is_within_tenth = |change: f64| usize::from((1.0 / 1.1..=1.1).contains(&change));
+                    let change = |figure: fn(&Spread) -> f64| {
+                        figure(&own_after) / figure(&after) / (figure(&own_before) / figure(&before))
                     };
+                    let by_round = |(_, measurements): &(Run, Measurements), section: &str, cell: usize| {
+                        measurements.ratio(section, cell, SUBJECT, &engine.id).map_or(f64::NAN, |ratio| ratio.middle)
+                    };
+                    let change_by_round =
+                        by_round(after_run, &section.id, there) / by_round(before_run, &section.id, place);
                     comparison.ratios.all += 1;
-                    comparison.ratios.within_tenth += is_within_tenth(|rates| rates.middle);
-                    comparison.ratios.within_tenth_of_best += is_within_tenth(|rates| rates.max);
+                    comparison.ratios.within_tenth += is_within_tenth(change(|rates| rates.middle));
+                    comparison.ratios.within_tenth_by_round += is_within_tenth(change_by_round);
+                    comparison.ratios.within_tenth_of_best += is_within_tenth(change(|rates| rates.max));
                 }
                 comparison.cells.push(Compared {
                     section: section.id.clone(),
@@ -181,11 +189,11 @@ impl Comparison {
         for engine in &self.engines {
             text.push_str(&format!("{:<20} {:.3} over {} cells\n", engine.engine, engine.ratio, engine.cells));
         }
-        let Ratios { all, within_tenth, within_tenth_of_best } = self.ratios;
+        let Ratios { all, within_tenth, within_tenth_by_round, within_tenth_of_best } = self.ratios;
         if all > 0 {
             text.push_str(&format!(
-                "Terrace ÷ engine: {within_tenth} of {all} ratios within 10% of the first run's; \
-                 {within_tenth_of_best} of {all} of the best rounds\n"
+                "Terrace ÷ engine: {within_tenth} of {all} ratios within 10% of the first run's; taken within each \
+                 round {within_tenth_by_round}; of the best rounds {within_tenth_of_best}\n"
             ));
         }
         text

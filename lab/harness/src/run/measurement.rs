@@ -228,6 +228,18 @@ impl Measurements {
         Spread::of(results.map(|result| result.ops_per_sec), figure)
     }
 
+    /// One engine's rate over another's in one cell, round by round: what goes on in a machine for minutes is in both.
+    #[must_use]
+    pub fn ratio(&self, section: &str, cell: usize, engine: &str, other: &str) -> Option<Spread> {
+        let rate = |m: &&Measurement| m.result.as_ref().filter(|_| m.is_comparable()).map(|result| result.ops_per_sec);
+        let others = self.of(section, cell, other);
+        let ratios = self.of(section, cell, engine).into_iter().filter_map(|own| {
+            let other = others.iter().find(|other| other.round == own.round)?;
+            Some(rate(&own)? / rate(other)?)
+        });
+        Spread::of(ratios, Figure::Median)
+    }
+
     /// Any number that engine programs report, over all rounds that have a figure.
     #[must_use]
     pub fn summary(
