@@ -46,8 +46,20 @@ lint:
 	cd lab && $(CARGO) clippy --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --lib --quiet
 
-test: peers lint
+# Both parts at a time, what the second one prints last: each has stretches that keep one core busy, or none.
+test: peers
+	@mkdir -p out; \
+	$(MAKE) --no-print-directory test-rest >out/test-rest.txt 2>&1 & rest=$$!; \
+	trap 'kill $$rest' INT TERM; \
+	$(MAKE) --no-print-directory test-engine; engine=$$?; \
+	wait $$rest; rest=$$?; cat out/test-rest.txt; \
+	[ $$engine -eq 0 ] && [ $$rest -eq 0 ]
+
+.PHONY: test-engine test-rest
+test-engine:
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked --no-fail-fast
+
+test-rest: lint
 	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(FULL) $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize
