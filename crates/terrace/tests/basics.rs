@@ -61,67 +61,6 @@ fn a_memory_database_needs_no_disk() {
 }
 
 #[test]
-fn a_database_that_is_only_read_becomes_one_sorted_run() {
-    let dir = tempfile::tempdir().expect("a directory");
-    for settles in [true, false] {
-        let options = Options::new().create_if_missing(true).write_buffer_size(512 << 10).seek_compaction(settles);
-        let db = Db::open(dir.path().join(settles.to_string()), options).expect("opens");
-        let key = |n: u32| format!("key{:06}", n * 7919 % 20_000);
-        for n in 0..20_000 {
-            db.put(key(n), [7; 100]).expect("puts");
-        }
-        db.wait_idle().expect("settles");
-        let runs = |db: &Db| {
-            let stats = db.stats();
-            let runs = |(level, files): (usize, u64)| if level == 0 { files } else { files.min(1) };
-            let levels = stats.levels.iter().map(|level| level.files as u64).enumerate().map(runs).sum::<u64>();
-            levels + u64::from(stats.memtable_bytes >= 64 << 10)
-        };
-        let before = runs(&db);
-        for n in 0..20_000 {
-            assert!(db.get(key(n)).expect("gets").is_some());
-        }
-        db.wait_idle().expect("settles");
-        assert!(before > 1);
-        assert_eq!(runs(&db), if settles { 1 } else { before });
-    }
-}
-
-#[test]
-fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
-    let dir = tempfile::tempdir().expect("a directory");
-    for writes_beside in [1, 10] {
-        let options = Options::new().create_if_missing(true).write_buffer_size(512 << 10);
-        let db = Db::open(dir.path().join(writes_beside.to_string()), options).expect("opens");
-        let key = |n: u32| format!("key{:06}", n * 7919 % 20_000);
-        for n in 0..20_000 {
-            db.put(key(n), [7; 100]).expect("puts");
-        }
-        db.compact_range(None, None).expect("compacts");
-        for n in 0..10_000 {
-            db.put(key(n), [8; 100]).expect("puts");
-        }
-        db.flush().expect("flushes");
-        db.wait_idle().expect("settles");
-        let levels = |db: &Db| db.stats().levels.iter().filter(|level| level.files > 0).count();
-        let before = levels(&db);
-        let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
-        // The values are small: the memtable is not full before the end.
-        for n in 0..5_000 {
-            cursor.seek(key(n));
-            assert!(cursor.valid());
-            for n in 0..if n % 10 == 0 { writes_beside } else { 0 } {
-                db.put(key(n), []).expect("puts");
-            }
-        }
-        drop(cursor);
-        db.wait_idle().expect("settles");
-        assert!(before > 1);
-        assert_eq!(levels(&db), if writes_beside == 1 { 1 } else { before }, "{writes_beside} writes for ten scans");
-    }
-}
-
-#[test]
 fn properties_and_sizes_tell_where_the_data_is() {
     let env = std::sync::Arc::new(MemEnv::new());
     let db = Db::open("/db", options().env(env)).expect("opens");
