@@ -142,8 +142,8 @@ impl MappedLog {
         if self.cursor.position() < self.low_water {
             return;
         }
-        // Asked once; whether it came shows when its space is needed.
-        self.low_water = usize::MAX;
+        // Asked once. Whether it came shows when its space is needed; if so, the one behind it is asked for.
+        self.low_water = ready;
         let shared = Arc::downgrade(&self.shared);
         let job = move || {
             if let Some(shared) = shared.upgrade() {
@@ -343,6 +343,33 @@ mod tests {
             assert!(fs::read(&path).unwrap() == appended, "round {round}");
             fs::remove_file(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn every_window_is_prepared_before_it_is_needed() {
+        let Some(dir) = place() else { return };
+        let mut log = create(&dir.path().join("log"), 4 << 20);
+        let region = log.shared.region.clone();
+        let record = [1; 1 << 10];
+        let mut windows = 0;
+        while region.ready() < log.shared.expected {
+            let ready = region.ready();
+            while log.cursor.end_with(&record) <= ready {
+                log.append(&record).unwrap();
+            }
+            // The pool comes to it while the writer does nothing: as soon as it has come to other jobs.
+            for _ in 0..10_000 {
+                if region.ready() > ready {
+                    break;
+                }
+                let (done, finished) = channel();
+                pool::shared().schedule(Lane::Flush, Box::new(move || done.send(()).unwrap()));
+                finished.recv().unwrap();
+            }
+            assert!(region.ready() > ready, "after {windows} windows nobody prepared what is behind {ready}");
+            windows += 1;
+        }
+        assert!(windows >= 5, "{windows} windows");
     }
 
     /// Bytes of the mapping at `base` that the process has in memory.
