@@ -98,6 +98,7 @@ impl FullFilter {
     }
 
     /// Asks the processor for what an answer about this hash takes.
+    #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         let start = line_of(hash, self.lines) * LINE;
         prefetch(self.data.as_slice().get(start..start + LINE).unwrap_or_default());

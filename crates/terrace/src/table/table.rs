@@ -174,6 +174,7 @@ impl Table {
     }
 
     /// Asks for what [`place`](Table::place) takes.
+    #[inline]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if let Some(filter) = &self.full_filter {
             filter.prefetch(hash);

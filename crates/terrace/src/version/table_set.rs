@@ -93,6 +93,12 @@ impl TableSet {
         self.open_table(file)
     }
 
+    /// The table of `file`, if it is open.
+    #[inline]
+    pub(crate) fn open_table_of(file: &Arc<FileMeta>) -> Option<TableRef> {
+        Some(file.table.load()).filter(|table| table.is_some()).map(TableRef)
+    }
+
     /// How tables are read.
     pub(crate) fn read_settings(&self) -> &TableReadSettings {
         &self.settings

@@ -87,6 +87,9 @@ impl Version {
     ) -> Result<Lookup<'_>> {
         let hash = hash_key(user_key(key));
         let mut search = Search::default();
+        if self.levels[0].len() > 1 {
+            self.prefetch_filters(order, key, hash);
+        }
         for (level, file) in self.candidates(order, key) {
             if let Some(lookup) = search.take(level, file, tables.table(file)?.get(key, hash, fill_cache)?) {
                 return Ok(lookup);
@@ -141,6 +144,13 @@ impl Version {
             found(lookup.unwrap_or_else(|| search.in_vain()))?;
         }
         Ok(())
+    }
+
+    /// Asks for the filters of level 0: most of them will say no, and each would be waited for on its own.
+    #[inline(never)]
+    fn prefetch_filters(&self, order: &InternalOrder, key: &[u8], hash: u64) {
+        let candidates = self.levels[0].iter().filter(|file| covers(&order.keys, file, user_key(key)));
+        candidates.filter_map(TableSet::open_table_of).for_each(|table| table.prefetch_filter(hash));
     }
 
     /// The files that may hold the user key of `key`, newest first, with their levels.
