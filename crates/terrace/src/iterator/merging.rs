@@ -166,24 +166,29 @@ impl MergingIter {
     /// [`next_of_other_key`](Self::next_of_other_key) does.
     #[inline]
     pub(super) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if !self.is_only_version() {
+        if self.direction != Direction::Backward || self.rival.is_none() || self.error.is_some() {
             return None;
         }
         let winner = self.tree[0] as usize;
         let table = self.sources[winner].table_mut()?;
+        if !table.follows_other_key() {
+            return None;
+        }
         // Within the block, as the entry that follows another one knows.
         table.prev();
-        let follows_other_key = table.follows_other_key();
-        self.refresh(winner);
-        if !self.leads(winner) {
+        let Some((key, tag)) = internal_key::split(table.key()) else {
+            // Damage.
+            self.refresh(winner);
             self.settle(winner);
             return Some(None);
+        };
+        self.standings[winner].head = head(key);
+        if self.leads(winner) {
+            let table = self.sources[winner].table()?;
+            return Some(table.follows_other_key().then(|| (tag, look(table))));
         }
-        if !follows_other_key {
-            return Some(None);
-        }
-        let table = self.sources[winner].table()?;
-        Some(internal_key::split(table.key()).map(|(_, tag)| (tag, look(table))))
+        self.settle(winner);
+        Some(None)
     }
 
     /// Whether the entry here, reached backwards as the first of its user key, is known to be the only one.

@@ -1,20 +1,17 @@
 //! Steps through the entries of a block in either direction.
 //!
 //! Forward, the key is changed in place: what an entry shares with its predecessor is in the buffer already. Backward,
-//! a whole restart group is decoded once and then gone through; the end of each key is fetched from the entries that
-//! hold it. That costs the space of the decoded entries and no more, however long the keys are.
+//! a whole restart group is decoded once and then gone through.
 
 use std::sync::Arc;
 
 use crate::base::internal_key::TAG_SIZE;
-use crate::base::prefetch::prefetch;
 use crate::base::sabotage::sabotaged;
 
 use super::block::{Block, Damage, Entry};
+use super::group::Group;
+use super::key_buffer::KeyBuffer;
 use super::order::TableOrder;
-
-/// Bytes that are asked for ahead on the way back: a group of small entries. Large ones gain nothing.
-const MOST_AHEAD: usize = 4 << 10;
 
 /// Not within a decoded restart group.
 const NO_GROUP: usize = usize::MAX;
@@ -26,9 +23,9 @@ pub(super) struct BlockIter {
     valid: bool,
     entry: Entry,
     key: KeyBuffer,
-    /// The entries of a restart group, up to the one where the group was entered from behind.
-    group: Vec<Entry>,
-    /// Which of these entries this one is, or follows; `NO_GROUP` after a step forward.
+    /// The restart group that is gone through backwards.
+    group: Group,
+    /// Which of its entries this one is, or follows; `NO_GROUP` after a step forward.
     in_group: usize,
     /// After a step back: whether the user key of the entry before is known to have other bytes than this one.
     follows_other_key: bool,
@@ -43,7 +40,7 @@ impl BlockIter {
             valid: false,
             entry: Entry::default(),
             key: KeyBuffer::new(),
-            group: Vec::new(),
+            group: Group::new(),
             in_group: NO_GROUP,
             follows_other_key: false,
             damage: None,
@@ -93,7 +90,7 @@ impl BlockIter {
 
     pub(super) fn seek_to_first(&mut self) {
         self.damage = None;
-        self.key.clear();
+        self.key.set_len(0);
         self.step_to(0);
     }
 
@@ -147,9 +144,9 @@ impl BlockIter {
         let entries = self.block.as_ref()?.entries();
         // What is damaged is reported by whoever takes the usual way next.
         let entry = Entry::decode(entries, self.entry.end).ok()?;
-        entry.check(self.key.length, TAG_SIZE).ok()?;
-        if self.key.length == entry.key_length() {
-            let end = self.key.length - TAG_SIZE;
+        entry.check(self.key.len(), TAG_SIZE).ok()?;
+        if self.key.len() == entry.key_length() {
+            let end = self.key.len() - TAG_SIZE;
             let mine = self.key.as_slice().get(entry.shared..end)?;
             let rest = entries.get(entry.rest..entry.rest + mine.len())?;
             // The first byte is as far as this gets but at restart points.
@@ -191,7 +188,7 @@ impl BlockIter {
             Ok(entry) => entry,
             Err(damage) => return self.fail(damage),
         };
-        if let Err(damage) = entry.check(self.key.length, self.tag_size) {
+        if let Err(damage) = entry.check(self.key.len(), self.tag_size) {
             return self.fail(damage);
         }
         self.key.set(entry.shared, entries, entry.rest, entry.value);
@@ -216,17 +213,16 @@ impl BlockIter {
         let known = self.entry.shared;
         if self.in_group == NO_GROUP || self.in_group == 0 {
             let start = block.restart_before(self.entry.offset)?;
-            decode_group(entries, start, self.entry.offset, self.tag_size, &mut self.group)?;
+            self.group.decode(entries, start, self.entry.offset, self.tag_size)?;
             self.in_group = self.group.len();
         }
         let index = self.in_group - 1;
-        let entry = self.group[index];
+        let Some(&entry) = self.group.get(index) else { return Err("a restart point is no entry") };
         // A damaged block may contradict itself from group to group.
         if known > entry.key_length() {
             return Err("an entry shares more of a key than there is");
         }
-        self.key.truncate(known);
-        fetch_key(entries, &self.group[..=index], entry, known, &mut self.key)?;
+        self.group.fetch_key(entries, index, known, &mut self.key)?;
         self.entry = entry;
         self.in_group = index;
         self.valid = true;
@@ -234,8 +230,7 @@ impl BlockIter {
         // reported, when that is gone to.
         if index == 0 && entry.offset > 0 {
             let start = block.restart_before(entry.offset);
-            let decoded =
-                start.and_then(|start| decode_group(entries, start, entry.offset, self.tag_size, &mut self.group));
+            let decoded = start.and_then(|start| self.group.decode(entries, start, entry.offset, self.tag_size));
             self.in_group = if decoded.is_ok() { self.group.len() } else { NO_GROUP };
         }
         self.follows_other_key = self.tag_size == TAG_SIZE && self.differs_from_before(entries);
@@ -247,12 +242,12 @@ impl BlockIter {
     fn differs_from_before(&self, entries: &[u8]) -> bool {
         let before = self.in_group.checked_sub(1).and_then(|before| self.group.get(before));
         let Some(before) = before else { return false };
-        if before.key_length() != self.key.length {
+        if before.key_length() != self.key.len() {
             return true;
         }
         // What this entry shares is the same; where the one before shares more, its first bytes are not at hand.
         let from = self.entry.shared.max(before.shared);
-        let Some(mine) = self.key.as_slice().get(from..self.key.length - TAG_SIZE) else { return false };
+        let Some(mine) = self.key.as_slice().get(from..self.key.len() - TAG_SIZE) else { return false };
         let theirs = before.rest + (from - before.shared);
         match entries.get(theirs..theirs + mine.len()) {
             // The first byte is as far as this gets but at restart points.
@@ -276,124 +271,6 @@ impl BlockIter {
     fn fail(&mut self, damage: Damage) {
         self.invalidate();
         self.damage = Some(damage);
-    }
-}
-
-/// The entries from the restart point `start` up to `end`, all of them checked.
-fn decode_group(
-    entries: &[u8],
-    start: usize,
-    end: usize,
-    tag_size: usize,
-    group: &mut Vec<Entry>,
-) -> Result<(), Damage> {
-    group.clear();
-    // The processor does not foresee steps backwards. Decoding would find one line after another missing, because each
-    // entry says where the next one is; so the group before is on its way while this one is gone through.
-    let size = (end - start.min(end)).min(MOST_AHEAD);
-    prefetch(entries.get(start.saturating_sub(size)..start).unwrap_or_default());
-    let (mut offset, mut key_length) = (start, 0);
-    while offset < end {
-        let entry = Entry::decode(entries, offset)?;
-        entry.check(key_length, tag_size)?;
-        key_length = entry.key_length();
-        group.push(entry);
-        offset = entry.end;
-    }
-    if offset == end { Ok(()) } else { Err("a restart point is no entry") }
-}
-
-/// Completes the key of `entry`, the last of `group`. Its first `known` bytes are in the buffer. The others are in the
-/// rests of this entry and those before it, each of which covers the key from where it stops sharing.
-fn fetch_key(entries: &[u8], group: &[Entry], entry: Entry, known: usize, key: &mut KeyBuffer) -> Result<(), Damage> {
-    let length = entry.key_length();
-    key.grow(length);
-    let mut missing_end = length;
-    let mut holder = entry;
-    let mut before = group.len() - 1;
-    loop {
-        let from = holder.shared.max(known);
-        if from < missing_end {
-            let at = holder.rest + (from - holder.shared);
-            let end = at + (missing_end - from);
-            // Only the end of the key has nothing behind it yet.
-            if missing_end == length {
-                key.put(from, entries, at, end)
-            } else {
-                key.put_exact(from, entries, at, end)
-            }
-            missing_end = from;
-        }
-        if missing_end <= known {
-            key.length = length;
-            return Ok(());
-        }
-        // The first entry of a group shares nothing, so this ends there at the latest.
-        before = before.checked_sub(1).ok_or("an entry shares more of a key than there is")?;
-        holder = group[before];
-    }
-}
-
-/// A key under change. Longer than the key, so that short pieces are copied in one fixed size.
-struct KeyBuffer {
-    bytes: Vec<u8>,
-    length: usize,
-}
-
-/// The fixed size, and the slack behind the key that allows it.
-const CHUNK: usize = 32;
-
-impl KeyBuffer {
-    fn new() -> Self {
-        KeyBuffer { bytes: vec![0; 2 * CHUNK], length: 0 }
-    }
-
-    #[inline]
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-
-    fn clear(&mut self) {
-        self.length = 0;
-    }
-
-    fn truncate(&mut self, length: usize) {
-        self.length = self.length.min(length);
-    }
-
-    /// Makes the key end at `at`, followed by `source[from..to]`.
-    #[inline]
-    fn set(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
-        self.grow(at + (to - from));
-        self.put(at, source, from, to);
-        self.length = at + (to - from);
-    }
-
-    /// Room for a key of `length` bytes.
-    #[inline]
-    fn grow(&mut self, length: usize) {
-        if self.bytes.len() < length + CHUNK {
-            self.bytes.resize((length + CHUNK).next_power_of_two(), 0);
-        }
-    }
-
-    /// Writes `source[from..to]` at `at`, where there is room. Bytes behind it, up to the slack, become arbitrary.
-    #[inline]
-    fn put(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
-        let length = to - from;
-        if length <= CHUNK
-            && let Some(chunk) = source.get(from..from + CHUNK)
-            && let Some(room) = self.bytes.get_mut(at..at + CHUNK)
-        {
-            room.copy_from_slice(chunk);
-        } else {
-            self.put_exact(at, source, from, to);
-        }
-    }
-
-    /// Writes `source[from..to]` at `at`, where there is room, and nothing else.
-    fn put_exact(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
-        self.bytes[at..at + (to - from)].copy_from_slice(&source[from..to]);
     }
 }
 

@@ -20,8 +20,10 @@ mod format;
 mod full_filter;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+mod group;
 mod index;
 mod iter;
+mod key_buffer;
 mod order;
 mod properties;
 mod rescue;
