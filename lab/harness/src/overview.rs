@@ -1,5 +1,6 @@
 //! What a terminal shows of a run: Terrace, the best of the rest, and every engine.
 
+use crate::report::ratio;
 use crate::run::{Measurements, Run, Section, Status, best_of_rest, geometric_mean};
 
 /// The column that is compared with the others.
@@ -27,15 +28,15 @@ fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
         let best = best_of_rest(run, measurements, section, place);
         let rate = own.map_or_else(|| "-".to_owned(), |own| rate(own.middle));
         let spread = own.filter(|own| own.rounds > 1).map_or_else(String::new, |own| percent(own.spread));
-        let (ratio, rest) = match (own, best) {
+        let (against, rest) = match (own, best) {
             (Some(own), Some((id, best))) if best.middle > 0.0 => {
-                (format!("{:.2}", own.middle / best.middle), format!("{} {id}", self::rate(best.middle)))
+                (ratio(own.middle / best.middle), format!("{} {id}", self::rate(best.middle)))
             }
             (None, Some((id, best))) => (String::new(), format!("{} {id}", self::rate(best.middle))),
             _ => (String::new(), "-".to_owned()),
         };
         let label = cell_label(section, place);
-        text.push_str(&format!("  {label:<44} {rate:>12} {spread:>7} {ratio:>8}  {rest}\n"));
+        text.push_str(&format!("  {label:<44} {rate:>12} {spread:>7} {against:>8}  {rest}\n"));
     }
     text
 }
@@ -52,7 +53,7 @@ fn engines(run: &Run, measurements: &Measurements) -> String {
         }
         let ratios = ratios(run, measurements, &engine.id);
         let ahead = ratios.iter().filter(|ratio| **ratio >= 1.0).count();
-        let mean = geometric_mean(ratios.iter().copied()).map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
+        let mean = geometric_mean(ratios.iter().copied()).map_or_else(|| "-".to_owned(), ratio);
         let marks = marks(run, measurements, &engine.id);
         text.push_str(&format!("  {name:<44} {mean:>8} {ahead:>10} {:>12}  {marks}\n", ratios.len()));
     }

@@ -30,6 +30,7 @@ use crate::run::{Measurements, Run, write_whole};
 
 use figures::Gallery;
 use model::Suite;
+pub(crate) use number::ratio;
 pub use source::Source;
 
 /// Writes the report of a run into its directory. It may be called again after more measurements.
