@@ -10,8 +10,9 @@ pub(super) struct KeyBuffer {
 }
 
 impl KeyBuffer {
+    /// Without memory until there is a key: a scan forward needs none for steps back.
     pub(super) fn new() -> Self {
-        KeyBuffer { bytes: vec![0; 2 * CHUNK], length: 0 }
+        KeyBuffer { bytes: Vec::new(), length: 0 }
     }
 
     /// The key.
