@@ -20,7 +20,7 @@ pub(crate) enum Command {
     // So that `make bench` can be given another value for what it sets itself.
     /// Runs a suite with every engine that can be had, and writes a report.
     #[command(args_override_self = true)]
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Lists suites, their sections, and engines with what they lack.
     List,
     /// Writes the report of a run anew; several runs of a suite become one with more rounds, several suites one page.
@@ -65,6 +65,10 @@ pub(crate) struct RunArguments {
     /// Rounds: how often everything is measured.
     #[arg(long, value_name = "N")]
     pub(crate) reps: Option<u32>,
+    /// Measures a group of cells again only while one of its ratios, of Terrace to another engine within each round, may be
+    /// off by more than this, nineteen times in twenty; from six rounds on, and --reps rounds at most.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) precision: Option<f64>,
     /// Seconds after which a benchmark is cut short; 0 for no limit. What makes a database for other cells may take
     /// four times as long.
     #[arg(long, value_name = "SECONDS")]

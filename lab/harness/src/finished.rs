@@ -11,6 +11,8 @@ use lab_harness::report::{self, Source};
 use lab_harness::results;
 use lab_harness::run::Directory;
 
+use crate::output::print;
+
 pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, String> {
     let out = match (dirs, out) {
         (_, Some(out)) => out,
@@ -27,7 +29,7 @@ pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, S
     let mut sources = sources(dirs)?;
     fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     for source in &sources {
-        print!("{}", overview::text(&source.run, &source.measurements));
+        print(&overview::text(&source.run, &source.measurements))?;
     }
     match sources.pop() {
         Some(one) if sources.is_empty() => {
@@ -43,7 +45,7 @@ pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, S
         }
         None => return Err("there is no run to report".to_owned()),
     }
-    println!("\nreport: {}", out.join("report.html").display());
+    print(&format!("\nreport: {}\n", out.join("report.html").display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,9 +81,10 @@ fn same(a: &Path, b: &Path) -> bool {
 pub(crate) fn compare(before: &Path, after: &Path, json: bool) -> Result<ExitCode, String> {
     let comparison = compare::compare(&Directory::new(before).read()?, &Directory::new(after).read()?)?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&comparison).map_err(|e| e.to_string())?);
+        let json = serde_json::to_string_pretty(&comparison).map_err(|e| e.to_string())?;
+        print(&format!("{json}\n"))?;
     } else {
-        print!("{}", comparison.text());
+        print(&comparison.text())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 mod arguments;
 mod finished;
 mod list;
+mod output;
 mod start;
 
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use lab_harness::schedule::{self, Ended, Session};
 use lab_harness::suite::{self, Form, Plan, Scale, Suite};
 
 use crate::arguments::RunArguments;
+use crate::output::print;
 
 /// The first seed, if no other is asked for: LevelDB's db_bench begins with it.
 const SEED: u64 = 301;
@@ -52,7 +53,7 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
         return Err("none of the engines can be run".to_owned());
     }
     let (run, measurements) = match earlier {
-        Some((run, measurements)) => (continued(run, &suite, &form, &plan, &ready)?, measurements),
+        Some((run, measurements)) => (continued(run, &suite, &form, &plan, arguments, &ready)?, measurements),
         None => (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new()),
     };
     let mut session = Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
@@ -69,7 +70,7 @@ fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCod
     let (run, measurements) = directory.read()?;
     let path = directory.path();
     let written = results::write(&run, &measurements, path).and(report::write(&run, &measurements, path));
-    print!("{}", overview::text(&run, &measurements));
+    print(&overview::text(&run, &measurements))?;
     let place = directory.path().display();
     match ended {
         Err(problem) => {
@@ -77,12 +78,12 @@ fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCod
                 "{problem}\nlab: ended early; what was measured is in {place}, --resume goes on with it"
             ));
         }
-        Ok(Ended::Interrupted) => println!("\ninterrupted; go on with --resume --out {place}"),
-        Ok(Ended::OutOfTime) => println!("\nthe time was used up; go on with --resume --out {place}"),
+        Ok(Ended::Interrupted) => print(&format!("\ninterrupted; go on with --resume --out {place}\n"))?,
+        Ok(Ended::OutOfTime) => print(&format!("\nthe time was used up; go on with --resume --out {place}\n"))?,
         Ok(Ended::Complete) => {}
     }
     written?;
-    println!("\nreport: {}", directory.path().join("report.html").display());
+    print(&format!("\nreport: {}\n", directory.path().join("report.html").display()))?;
     Ok(if ended == Ok(Ended::Interrupted) { ExitCode::from(interrupt::STATUS) } else { ExitCode::SUCCESS })
 }
 
@@ -129,6 +130,9 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
     if asked.num == 0 || asked.rounds == 0 {
         return Err("--num, --items and --reps must be at least 1".to_owned());
     }
+    if arguments.precision.is_some_and(|percent| !(0.1..=1000.0).contains(&percent)) {
+        return Err("--precision must be between 0.1 and 1000 percent".to_owned());
+    }
     if [asked.time_limit, asked.duration, arguments.grace, arguments.budget.unwrap_or_default()]
         .iter()
         .any(|seconds| !(0.0..1e8).contains(seconds))
@@ -154,6 +158,11 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
 /// Minutes for this session.
 fn budget(suite: &Suite, arguments: &RunArguments, form: &Form) -> Option<f64> {
     arguments.budget.or(suite.short.budget.filter(|_| form.short))
+}
+
+/// As a fraction.
+fn precision(arguments: &RunArguments) -> Option<f64> {
+    arguments.precision.map(|percent| percent / 100.0)
 }
 
 /// How far the scaled sections shrink to fit into the memory of this machine.
@@ -256,6 +265,7 @@ fn described(
         complete: false,
         num: form.num,
         rounds: form.rounds,
+        precision: precision(arguments),
         seed: arguments.seed.unwrap_or(SEED),
         time_limit: form.time_limit,
         budget: budget(suite, arguments, form),
@@ -270,7 +280,14 @@ fn described(
 }
 
 /// The description of a run that goes on.
-fn continued(mut run: Run, suite: &Suite, form: &Form, plan: &Plan, ready: &[Ready]) -> Result<Run, String> {
+fn continued(
+    mut run: Run,
+    suite: &Suite,
+    form: &Form,
+    plan: &Plan,
+    arguments: &RunArguments,
+    ready: &[Ready],
+) -> Result<Run, String> {
     if run.suite != suite.name {
         return Err(format!("the run there is of the suite {}, not {}", run.suite, suite.name));
     }
@@ -280,6 +297,7 @@ fn continued(mut run: Run, suite: &Suite, form: &Form, plan: &Plan, ready: &[Rea
         );
     }
     run.rounds = form.rounds;
+    run.precision = precision(arguments).or(run.precision);
     run.complete = false;
     for ready in ready {
         match run.engines.iter_mut().find(|engine| engine.id == ready.about.id) {

@@ -94,6 +94,27 @@ fn of_several_passes_the_median_counts() {
 }
 
 #[test]
+fn rounds_until_the_ratios_are_known() {
+    let lab = Lab::with(&["noisy", "cannot"]);
+    refused(&lab.run(&["--precision", "0"]), &["--precision"]);
+    refused(&lab.run(&["--precision", "five"]), &["--precision"]);
+    succeeded(&lab.run(&["--precision", "5", "--reps", "7"]));
+    // Six rounds are the least. One engine overwrites now fast and now slowly, and the group with that goes on.
+    let rounds = |section, engine| lab.results().1.of(section, 0, engine).len();
+    assert_eq!((rounds("writes", "terrace"), rounds("writes", "fake-noisy")), (7, 7));
+    assert_eq!((rounds("reads", "fake-cannot"), rounds("fills", "fake-noisy")), (7, 6));
+    assert!(lab.results().0.complete);
+    let report = fs::read_to_string(lab.out().join("report.html")).expect("a report");
+    assert!(report.contains("medians of up to 7 rounds, until the ratios were known to within 5%"));
+    // The run keeps its precision, until another is asked for.
+    succeeded(&lab.run(&["--resume", "--reps", "8"]));
+    assert_eq!((rounds("writes", "terrace"), rounds("fills", "terrace")), (8, 6));
+    let calls = lab.trace().len();
+    succeeded(&lab.run(&["--resume", "--precision", "900", "--reps", "9"]));
+    assert_eq!((lab.trace().len(), rounds("writes", "terrace")), (calls, 8));
+}
+
+#[test]
 fn resuming_measures_what_is_left() {
     let lab = Lab::with(&["fast"]);
     succeeded(&lab.run(&["--reps", "1"]));

@@ -29,8 +29,16 @@ fn flags(plan: &Plan, section: &str, cell: usize, engine: &str, num: u64) -> Vec
 fn all_suites_can_be_planned_in_every_form() {
     let suites = suites();
     let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
-    let expected =
-        ["bangdb-2012", "basho-2011", "configurations", "leveldb-2011", "modern", "steering", "wiredtiger-2012"];
+    let expected = [
+        "bangdb-2012",
+        "basho-2011",
+        "configurations",
+        "goals",
+        "leveldb-2011",
+        "modern",
+        "steering",
+        "wiredtiger-2012",
+    ];
     assert_eq!(names, expected);
     for suite in &suites {
         for form in [Form::full(suite), Form::short(suite)] {

@@ -83,7 +83,14 @@ pub(crate) fn method(run: &Run) -> String {
         crate::run::Figure::Median => "medians",
         crate::run::Figure::MeanWithoutExtremes => "means without the lowest and the highest round",
     };
-    let rounds = if run.rounds == 1 { "one round".to_owned() } else { format!("{} rounds, {figure}", run.rounds) };
+    let rounds = match (run.rounds, run.precision) {
+        (1, _) => "one round".to_owned(),
+        (rounds, None) => format!("{rounds} rounds, {figure}"),
+        (rounds, Some(precision)) => format!(
+            "{figure} of up to {rounds} rounds, until the ratios were known to within {}",
+            number::percent(precision)
+        ),
+    };
     let limit = if run.time_limit > 0.0 {
         format!("at most {} for a benchmark", number::span(run.time_limit))
     } else {

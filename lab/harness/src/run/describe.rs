@@ -26,6 +26,9 @@ pub struct Run {
     pub num: u64,
     /// Rounds: every cell is measured that often by every engine.
     pub rounds: u32,
+    /// How well the ratios of a group of cells have to be known, as a fraction, so that it needs no more rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
     /// The first seed; round *r* uses `seed + r`.
     pub seed: u64,
     /// Seconds after which one benchmark is cut short; 0 for no limit.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Figure, Spread};
+use super::{Figure, Spread, interval_of_median};
 
 /// What one engine did in one cell in one round.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -231,13 +231,27 @@ impl Measurements {
     /// One engine's rate over another's in one cell, round by round: what goes on in a machine for minutes is in both.
     #[must_use]
     pub fn ratio(&self, section: &str, cell: usize, engine: &str, other: &str) -> Option<Spread> {
+        Spread::of(self.ratios(section, cell, engine, other).into_iter(), Figure::Median)
+    }
+
+    /// How far the ratio of two engines may be off, as a fraction of it; infinite where there are too few rounds, `None` where
+    /// there is no ratio at all.
+    #[must_use]
+    pub fn uncertainty(&self, section: &str, cell: usize, engine: &str, other: &str) -> Option<f64> {
+        let ratios = self.ratios(section, cell, engine, other);
+        let middle = Spread::of(ratios.iter().copied(), Figure::Median)?.middle;
+        let off = |(low, high): (f64, f64)| (middle / low).max(high / middle) - 1.0;
+        Some(interval_of_median(&ratios).map_or(f64::INFINITY, off))
+    }
+
+    fn ratios(&self, section: &str, cell: usize, engine: &str, other: &str) -> Vec<f64> {
         let rate = |m: &&Measurement| m.result.as_ref().filter(|_| m.is_comparable()).map(|result| result.ops_per_sec);
         let others = self.of(section, cell, other);
         let ratios = self.of(section, cell, engine).into_iter().filter_map(|own| {
             let other = others.iter().find(|other| other.round == own.round)?;
             Some(rate(&own)? / rate(other)?)
         });
-        Spread::of(ratios, Figure::Median)
+        ratios.filter(|ratio| ratio.is_finite()).collect()
     }
 
     /// Any number that engine programs report, over all rounds that have a figure.

@@ -16,7 +16,7 @@ mod summary;
 pub use describe::{Axis, Cell, Chart, Durability, Engine, Figure, Machine, Published, Run, Section};
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub use measurement::{Debt, DriverResult, Interval, Measurement, Measurements, Status};
-pub use summary::{Spread, best_of_rest, geometric_mean, spread_of};
+pub use summary::{Spread, best_of_rest, geometric_mean, interval_of_median, spread_of};
 
 /// The version of both files that this program writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;

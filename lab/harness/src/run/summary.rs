@@ -56,6 +56,29 @@ pub fn spread_of(ordered: &[f64], median: f64) -> f64 {
     }
 }
 
+/// How far off a median of values that scatter by chance may be: by this interval, nineteen times in twenty. It is that of the
+/// order statistics, which asks nothing of how the values scatter; of fewer than six values there is none.
+#[must_use]
+pub fn interval_of_median(values: &[f64]) -> Option<(f64, f64)> {
+    const MISSED: f64 = 0.05;
+    let mut ordered = values.to_vec();
+    ordered.sort_by(f64::total_cmp);
+    let n = ordered.len();
+    // The chance that at most `below` of n values lie under the true median is a sum of binomial coefficients over 2^n.
+    let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let mut sum = 0.0;
+    let mut place = None;
+    for below in 0..n / 2 {
+        sum += chance;
+        if 2.0 * sum > MISSED {
+            break;
+        }
+        place = Some(below);
+        chance *= (n - below) as f64 / (below + 1) as f64;
+    }
+    place.map(|place| (ordered[place], ordered[n - 1 - place]))
+}
+
 fn median(ordered: &[f64]) -> f64 {
     let half = ordered.len() / 2;
     if ordered.len() % 2 == 1 { ordered[half] } else { (ordered[half - 1] + ordered[half]) / 2.0 }
@@ -105,6 +128,16 @@ mod tests {
         assert_eq!((four.middle, four.min, four.max, four.spread), (2.5, 1.0, 4.0, 1.2));
         let five = of(&[100.0, 4.0, 1.0, 3.0, 5.0], Figure::MeanWithoutExtremes).expect("a figure");
         assert_eq!((five.middle, five.min, five.max, five.spread), (4.0, 1.0, 100.0, 0.5));
+    }
+
+    #[test]
+    fn how_far_off_a_median_may_be() {
+        let values = |n: u32| (1..=n).rev().map(f64::from).collect::<Vec<_>>();
+        assert_eq!(interval_of_median(&values(5)), None);
+        // From tables of confidence intervals for medians.
+        for (n, interval) in [(6, (1.0, 6.0)), (9, (2.0, 8.0)), (15, (4.0, 12.0)), (30, (10.0, 21.0))] {
+            assert_eq!(interval_of_median(&values(n)), Some(interval), "{n}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! 2. Nothing that an engine does ends the run: it becomes a cell with a reason. Only the files of the run itself and
 //!    the user end it.
 //! 3. The engines run one at a time, in an order that moves on by one place from group to group and round to round.
+//! 4. With a precision asked for, a group whose ratios are known as well as that is in no further round.
 
 mod attempt;
 mod limits;
@@ -18,6 +19,7 @@ use std::{fs, io};
 
 use crate::engine::Ready;
 use crate::interrupt;
+use crate::overview::SUBJECT;
 use crate::process::{self, End};
 use crate::run::{Appender, Directory, Measurement, Measurements, Run, Status};
 use crate::selftest::Digests;
@@ -133,6 +135,9 @@ impl<'a> Session<'a> {
     fn work_of(&self, round: u32) -> Vec<(u32, usize, usize)> {
         let mut work = Vec::new();
         for group in 0..self.plan.groups.len() {
+            if self.is_settled(&self.plan.groups[group], round) {
+                continue;
+            }
             for engine in 0..self.engines.len() {
                 if self.engines[engine].program.is_some() && !self.is_done(&self.plan.groups[group], engine, round) {
                     work.push((round, group, engine));
@@ -149,6 +154,10 @@ impl<'a> Session<'a> {
             self.pace.begin_round(groups.into_iter().map(|group| &plan.groups[group]));
             self.round_ends = self.end_of_round(round);
             for (place, group) in plan.groups.iter().enumerate() {
+                if self.is_settled(group, round) {
+                    progress.spare(round, place);
+                    continue;
+                }
                 for turn in 0..self.engines.len() {
                     let engine = (turn + place + round as usize) % self.engines.len();
                     if self.is_done(group, engine, round) {
@@ -242,7 +251,9 @@ impl<'a> Session<'a> {
         for engine in 0..self.engines.len() {
             let ready = &self.engines[engine];
             let to_do = (0..self.run.rounds).any(|round| {
-                self.plan.groups.iter().any(|group| ready.program.is_some() && !self.is_done(group, engine, round))
+                self.plan.groups.iter().any(|group| {
+                    ready.program.is_some() && !self.is_settled(group, round) && !self.is_done(group, engine, round)
+                })
             });
             if !to_do || ready.about.disqualified.is_some() {
                 continue;
@@ -312,7 +323,7 @@ impl<'a> Session<'a> {
     fn give_up_rest(&mut self) -> Result<(), String> {
         let plan = self.plan;
         for round in 0..self.run.rounds {
-            for group in &plan.groups {
+            for group in plan.groups.iter().filter(|group| !self.is_settled(group, round)).collect::<Vec<_>>() {
                 for engine in 0..self.engines.len() {
                     if !self.is_done(group, engine, round) {
                         self.record_all(
@@ -329,11 +340,33 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    fn has(&self, section: &str, cell: usize, id: &str, round: u32) -> bool {
+        self.measurements.get(section, cell, id, round).is_some()
+    }
+
     /// Whether all cells of a group have an outcome.
     fn is_done(&self, group: &Group, engine: usize, round: u32) -> bool {
         let id = &self.engines[engine].column.id;
-        cells(group)
-            .all(|(section, cell)| self.measurements.get(&self.plan.sections[section].id, cell, id, round).is_some())
+        cells(group).all(|(section, cell)| self.has(&self.plan.sections[section].id, cell, id, round))
+    }
+
+    /// Whether the rounds before this one say as much of a group as was asked for, so that it needs no other. A round that
+    /// was begun is ended.
+    fn is_settled(&self, group: &Group, round: u32) -> bool {
+        let Some(precision) = self.run.precision else { return false };
+        let ids = || self.engines.iter().map(|engine| engine.column.id.as_str());
+        let Some(subject) = ids().find(|id| *id == SUBJECT).or(ids().next()) else { return false };
+        let section = |at: usize| self.plan.sections[at].id.as_str();
+        let begun = cells(group).any(|(at, cell)| ids().any(|id| self.has(section(at), cell, id, round)));
+        !begun
+            && cells(group).all(|(at, cell)| {
+                let uncertainty = |id| self.measurements.uncertainty(section(at), cell, subject, id);
+                ids().filter(|id| *id != subject).all(|id| match uncertainty(id) {
+                    Some(uncertainty) => uncertainty <= precision,
+                    // What has no figure in the first round is not waited for.
+                    None => self.has(section(at), cell, id, 0),
+                })
+            })
     }
 
     fn record_all(

@@ -18,6 +18,7 @@ pub(super) struct Progress {
 }
 
 struct Current {
+    round: u32,
     group: usize,
     label: String,
     began: Instant,
@@ -38,9 +39,9 @@ impl Progress {
 
     /// An engine begins with a group.
     pub(super) fn begin(&mut self, round: u32, rounds: u32, group: usize, name: &str, engine: &str) {
-        let round = if rounds > 1 { format!("round {} of {rounds}, ", round + 1) } else { String::new() };
-        let label = format!("{round}{name}: {engine}");
-        self.current = Some(Current { group, label, began: Instant::now() });
+        let which = if rounds > 1 { format!("round {} of {rounds}, ", round + 1) } else { String::new() };
+        let label = format!("{which}{name}: {engine}");
+        self.current = Some(Current { round, group, label, began: Instant::now() });
         self.doing("");
     }
 
@@ -64,8 +65,9 @@ impl Progress {
         let seconds = current.began.elapsed().as_secs_f64();
         let taken = self.taken.entry(current.group).or_insert((0.0, 0));
         *taken = (taken.0 + seconds, taken.1 + 1);
-        // Which of the same group is done does not matter for the time.
-        if let Some(at) = self.left.iter().position(|(_, group, _)| *group == current.group) {
+        // Which engine's is done does not matter for the time.
+        let of = |(round, group, _): &(u32, usize, usize)| (*round, *group) == (current.round, current.group);
+        if let Some(at) = self.left.iter().position(of) {
             self.left.remove(at);
         }
         let remark = if remark.is_empty() { String::new() } else { format!("  {remark}") };
@@ -81,6 +83,16 @@ impl Progress {
                 let left = self.time_left();
                 eprintln!("{done:4}/{} {:7.1} s  {}{remark}{left}", self.total, seconds, current.label);
             }
+        }
+    }
+
+    /// A group is known well enough, and left out of a round.
+    pub(super) fn spare(&mut self, round: u32, group: usize) {
+        let before = self.left.len();
+        self.left.retain(|(a_round, a_group, _)| (*a_round, *a_group) != (round, group));
+        self.total -= before - self.left.len();
+        if let Some(bar) = &self.bar {
+            bar.set_length(self.total as u64);
         }
     }
 

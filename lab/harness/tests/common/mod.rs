@@ -51,6 +51,7 @@ for benchmark in $benchmarks; do
     short-fillrandom | shorter-fillrand*) more=',"truncated":true' ;;
     single-fillrandom) [ -e "$db/again" ] || more=',"truncated":true'; touch "$db/again" ;;
     single-fillrandbatch) exit 3 ;;
+    noisy-overwrite) rate=$(($(grep -c '^noisy.*overwrite' TRACE) % 3 * 1000 + 500)) ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;
     esac
     echo "{\"series\":\"$benchmark\",\"second\":1,\"ops\":10,\"mean_us\":1}"

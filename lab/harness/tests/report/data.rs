@@ -114,6 +114,7 @@ pub(crate) fn run(suite: &str, title: &str, source: &str, sections: Vec<Section>
         complete: true,
         num: 1_000_000,
         rounds: 3,
+        precision: None,
         seed: 301,
         time_limit: 60.0,
         budget: None,
