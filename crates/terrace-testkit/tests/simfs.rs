@@ -151,6 +151,28 @@ fn a_prepared_log_shows_zeros_until_it_is_closed() {
 }
 
 #[test]
+fn a_wiped_log_leaves_nothing_of_its_first_life() {
+    let fs = prepared();
+    fs.set_log_kind(LogKind::Prepared);
+    let mut log = fs.create_log(&path("1.log"), CreateOptions::default(), 8192).expect("create");
+    log.append(&[1; 9000]).expect("append");
+    assert!(log.wipe());
+    fs.rename(&path("1.log"), &path("2.log")).expect("rename");
+    log.set_path(&path("2.log"));
+    log.append(&[2; 100]).expect("append");
+    let bytes = fs.contents(&path("2.log")).expect("a file");
+    assert!(bytes.len() >= 9000 && bytes[..100] == [2; 100] && bytes[100..].iter().all(|&byte| byte == 0));
+    for seed in 0..200 {
+        let after = fs.power_loss(PowerLoss::random(seed));
+        for name in ["1.log", "2.log"] {
+            assert!(!after.contents(&path(name)).unwrap_or_default().contains(&1), "seed {seed}");
+        }
+    }
+    log.sync().expect("sync");
+    assert!(!log.wipe(), "what has been synced is on the disk");
+}
+
+#[test]
 fn names_locks_and_readers_follow_the_contract() {
     let fs = prepared();
     write(&fs, "a", b"bytes", false);

@@ -232,6 +232,30 @@ fn what_a_failed_sync_left_is_not_built_upon() {
     }
 }
 
+/// A log that goes on as another one has to be renamed. Where that fails a new one is begun.
+#[test]
+fn logs_that_cannot_be_renamed_are_replaced() {
+    let settings = OptionSet { write_buffer_size: 64 << 10, mapped_log: true, ..OptionSet::default() };
+    for fault in [None, Some(Fault::Io), Some(Fault::NoSpace)] {
+        let fs = file_system(&settings);
+        let db = Db::open(PATH, settings.options(fs.env())).expect("open");
+        let plan =
+            |fault| FaultPlan { kinds: vec![OpKind::Rename], suffix: ".log".into(), ..FaultPlan::at(0, fault, true) };
+        fs.set_faults(fault.map(plan));
+        let value = vec![b'v'; 1000];
+        for n in 0..1000 {
+            db.put(format!("key{n:04}"), &value).expect("put");
+        }
+        assert_eq!(fs.injected() > 0, fault.is_some(), "{fault:?}: logs are used again");
+        assert!(db.verify().expect("verify").problems.is_empty());
+        drop(db);
+        let logs = fs.names(Path::new(PATH)).into_iter().filter(|name| name.ends_with(".log")).count();
+        assert_eq!(logs, 1, "{fault:?}: {:?}", fs.names(Path::new(PATH)));
+        let db = Db::open(PATH, settings.options(fs.env())).expect("open again");
+        assert_eq!(db.iter().expect("iterate").count(), 1000);
+    }
+}
+
 /// A load that failed may be in force all the same, for whoever opens the database next: under a sequence number that is
 /// later than those of writes since. Such a write must not reach a log, not even one that is refused.
 #[test]

@@ -145,6 +145,18 @@ impl File {
         self.dropped.extend(std::mem::take(&mut self.dirty));
     }
 
+    /// Whether no byte has ever been on its way to the disk for certain: no sync has had to do with it.
+    pub(super) fn is_unsynced(&self) -> bool {
+        self.durable.len() == 0 && self.dropped.is_empty()
+    }
+
+    /// Makes zeros of all bytes, of which none has reached the disk.
+    pub(super) fn wipe(&mut self) {
+        let len = self.current.len();
+        *self = File::default();
+        self.set_len(len);
+    }
+
     /// Pages that may or may not have reached the disk.
     pub(super) fn undecided(&self) -> impl Iterator<Item = usize> + '_ {
         self.dirty.union(&self.dropped).copied()

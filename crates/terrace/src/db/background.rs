@@ -201,10 +201,7 @@ impl DbCore {
         drop(versions);
         drop(replaced);
         self.log_sync.flushed(log_number, immutable.last_sequence);
-        *immutable.log.lock() = None;
-        for log in immutable.logs.iter().filter(|&&log| log < log_number) {
-            self.retire_log(*log);
-        }
+        self.retire_logs(immutable, log_number);
         let bytes = output.as_ref().map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
         if let Some(limit) = &self.write_limit {
@@ -472,8 +469,38 @@ impl DbCore {
         self.env.rename(&self.path(name), &lost.join(name))
     }
 
+    /// Does away with the logs of a memtable that is a table now, but for those from `needed` on. One may be kept for a
+    /// memtable to come, if there seems to come one.
+    fn retire_logs(&self, immutable: &Immutable, needed: u64) {
+        let mut log = immutable.log.lock().take();
+        let is_written = {
+            let state = self.state.lock();
+            let damaged = immutable.logs.iter().any(|number| state.damaged_logs.contains(number));
+            !(state.is_quiet || state.closing || state.awaited > 0 || damaged)
+        };
+        for &number in immutable.logs.iter().filter(|&&number| number < needed) {
+            // The writer is that of the last one.
+            let writer = log.take_if(|_| is_written && immutable.logs.last() == Some(&number));
+            if writer.is_none_or(|writer| !self.spare_logs.keep(number, writer)) {
+                self.retire_log(number);
+            }
+        }
+        if !is_written {
+            self.retire_spare_logs();
+        }
+    }
+
+    /// Removes the logs that were kept.
+    fn retire_spare_logs(&self) {
+        while let Some(spare) = self.spare_logs.take() {
+            let number = spare.number;
+            drop(spare);
+            self.retire_log(number);
+        }
+    }
+
     /// Removes a log that is not needed any more; a damaged one moves to `lost/`.
-    fn retire_log(&self, number: u64) {
+    pub(super) fn retire_log(&self, number: u64) {
         let name = filename::log(number);
         let path = self.path(&name);
         let damaged = self.state.lock().damaged_logs.remove(&number);
@@ -500,6 +527,8 @@ impl DbCore {
             result = self.check_background(&state);
         }
         state.awaited -= 1;
+        drop(state);
+        self.retire_spare_logs();
         result
     }
 
@@ -537,6 +566,7 @@ impl DbCore {
             result = result.and(commit.log.close());
         }
         result = result.and(self.versions.lock().close());
+        self.retire_spare_logs();
         self.purge();
         self.log("closed");
         *self.lock.lock() = None;

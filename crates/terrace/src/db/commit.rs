@@ -26,6 +26,7 @@ use crate::write::throttle::Backlog;
 
 use super::core::{DbCore, View};
 use super::options::{Options, WriteOptions};
+use super::spare_logs::SpareLog;
 use super::state::{FlushProgress, Immutable, State};
 
 /// What the commit lock guards.
@@ -226,7 +227,10 @@ impl DbCore {
     pub(super) fn switch_memtable(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         let number = self.numbers.take();
         let path = self.path(&filename::log(number));
-        let (log, syncer) = self.sparing(|| create_log(self.env.as_ref(), &self.options, &path))?;
+        let (log, syncer) = match self.reuse_log(&path) {
+            Some(log) => log,
+            None => self.sparing(|| create_log(self.env.as_ref(), &self.options, &path))?,
+        };
         self.log_sync.start_log(number, syncer);
         let (writer, memtable) = commit.memtable.successor();
         let old_log = std::mem::replace(&mut commit.log, log);
@@ -253,6 +257,21 @@ impl DbCore {
         drop(state);
         drop(replaced);
         Ok(())
+    }
+
+    /// A log that another memtable has no use for any more, under the name `path`, if there is one.
+    fn reuse_log(&self, path: &Path) -> Option<(LogWriter, Arc<dyn FileSyncer>)> {
+        let SpareLog { number, mut file } = self.spare_logs.take()?;
+        // A file of that name would be lost, and creating the log tells of it.
+        let is_free = self.env.exists(path).is_ok_and(|exists| !exists);
+        if !is_free || self.env.rename(&self.path(&filename::log(number)), path).is_err() {
+            drop(file);
+            self.retire_log(number);
+            return None;
+        }
+        file.set_path(path);
+        let (file, syncer) = with_syncer(file);
+        Some((LogWriter::new(file, 0), syncer))
     }
 
     /// Moves everything that the suspect log should hold into tables, and on to a new log.

@@ -26,6 +26,7 @@ use super::commit::Commit;
 use super::events::Event;
 use super::options::Options;
 use super::snapshot::SnapshotList;
+use super::spare_logs::SpareLogs;
 use super::state::{BackgroundError, State};
 use super::statistics::Counters;
 
@@ -73,6 +74,7 @@ pub(crate) struct DbCore {
     pub(super) log_sync: LogSync,
     /// Set when the present log may not hold what was appended to it: the next write moves on first.
     pub(super) log_suspect: AtomicBool,
+    pub(super) spare_logs: SpareLogs,
     pub(super) throttle: Throttle,
     /// How fast background work may write.
     pub(super) write_limit: Option<Arc<WriteLimit>>,

@@ -44,6 +44,7 @@ mod repair;
 mod repair_inputs;
 mod salvage;
 pub(crate) mod snapshot;
+mod spare_logs;
 mod state;
 mod statistics;
 mod table_check;

@@ -39,6 +39,7 @@ use super::info_log;
 use super::options::{Options, RecoveryMode};
 use super::recovery::{Recovered, RecoveredMemtable, Replay};
 use super::snapshot::SnapshotList;
+use super::spare_logs::SpareLogs;
 use super::state::{FlushProgress, Immutable, State};
 use super::statistics::Counters;
 
@@ -289,6 +290,7 @@ impl Parts {
             commit: Mutex::new(None),
             log_sync: LogSync::default(),
             log_suspect: AtomicBool::new(false),
+            spare_logs: SpareLogs::default(),
             throttle: Throttle::default(),
             write_limit,
             versions: Mutex::new(versions),

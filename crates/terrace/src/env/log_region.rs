@@ -19,7 +19,8 @@
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
@@ -29,6 +30,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::FileSyncer;
 use super::posix_file::{self, SyncedFile};
+use super::system_call;
 use crate::base::error::{Error, Result};
 
 /// What is stored last: a fragment's header and the first byte of its payload.
@@ -104,22 +106,22 @@ impl LogRegion {
     pub(super) fn prepare(&self, end: usize, expected_use: Use) -> Result<()> {
         let start = self.ready();
         if end > self.length {
-            return Err(Error::io_message(format!("{}: mapping exhausted", self.file.path.display())));
+            return Err(Error::io_message(format!("{}: mapping exhausted", self.file.path().display())));
         }
-        self.lengthen(end).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+        self.lengthen(end).map_err(|e| self.file.error("prepare", e))?;
         let piece = if expected_use == Use::Unsynced { LARGE_PIECE } else { SMALL_PIECE };
         let mut at = start;
         while at < end {
             // The first piece may begin anywhere; the others are whole.
             let next = (at + 1).next_multiple_of(piece).min(end);
             let zeros = &[0; LARGE_PIECE][..next - at];
-            self.file.file.write_all_at(zeros, at as u64).map_err(|e| Error::io("prepare", &self.file.path, e))?;
+            self.file.file.write_all_at(zeros, at as u64).map_err(|e| self.file.error("prepare", e))?;
             at = next;
         }
         if expected_use == Use::Synced {
             self.file.sync()?;
         } else {
-            self.populate(start, end).map_err(|e| Error::io("map", &self.file.path, e))?;
+            self.populate(start, end).map_err(|e| self.file.error("map", e))?;
         }
         self.ready.store(end, Ordering::Release);
         Ok(())
@@ -150,6 +152,24 @@ impl LogRegion {
         // file's, so doing without them loses no byte of them, and whoever stores there all the same gets them again.
         let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
         self.given_back.store(end, Ordering::Relaxed);
+    }
+
+    /// Whether nothing that the file has ever held is on the disk, and no other name shows what it holds.
+    fn is_private(&self) -> bool {
+        let file = &self.file.file;
+        system_call::is_in_memory_only(file.as_fd()) && file.metadata().is_ok_and(|info| info.nlink() == 1)
+    }
+
+    /// Fills the file with zeros up to `end`, which is not beyond `ready`.
+    fn fill_with_zeros(&self, end: usize) -> io::Result<()> {
+        debug_assert!(end <= self.ready());
+        let zeros = &[0; LARGE_PIECE];
+        for at in (0..end).step_by(LARGE_PIECE) {
+            self.file.file.write_all_at(&zeros[..LARGE_PIECE.min(end - at)], at as u64)?;
+        }
+        // So that stores do not fault. No hardship if they do.
+        let _ = self.populate(0, self.given_back.swap(0, Ordering::Relaxed));
+        Ok(())
     }
 
     /// Makes pages present and writable. A fault that would kill a storing process is an error here.
@@ -264,6 +284,20 @@ impl LogCursor {
         Ok(true)
     }
 
+    /// Begins anew in a file of zeros, of which nothing that was appended before is on the disk or will ever be: as long as
+    /// the system had not chosen a place there for any of it when all was zeros, only zeros and what comes behind them
+    /// can be written to it. `false` where that is not so; then what the file holds is arbitrary.
+    ///
+    /// Nobody may be preparing.
+    pub(super) fn wipe(&mut self) -> bool {
+        let region = &self.region;
+        let done = region.is_private() && region.fill_with_zeros(self.position).is_ok() && region.is_private();
+        if done {
+            self.position = 0;
+        }
+        done
+    }
+
     /// The address of the next record.
     #[inline]
     fn place(&self) -> *mut u8 {
@@ -275,7 +309,7 @@ impl LogCursor {
     pub(super) fn retire(&mut self) -> Result<()> {
         self.region.ready.store(0, Ordering::Release);
         let file = &self.region.file;
-        file.file.set_len(self.position as u64).map_err(|e| Error::io("truncate", &file.path, e))
+        file.file.set_len(self.position as u64).map_err(|e| file.error("truncate", e))
     }
 }
 

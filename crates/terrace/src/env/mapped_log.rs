@@ -16,6 +16,15 @@
 //! 4. Where preparing fails, the file is cut to its records and the rest is appended by `write`, whose errors are
 //!    the caller's.
 //!
+//! # Further lives
+//! A page of a fresh file costs more than anything else that is done for the records on it: the system has to find it, fill
+//! it, and do away with it when the log is removed. A log that no sync and no clock has brought to the disk is
+//! [wiped](WritableFile::wipe) instead and goes on under another name, with its pages and its mapping. Had it been on
+//! the disk, its old records could come back there after a power cut, behind what is left of the new ones: LevelDB's
+//! records do not say which log they belong to. So the system is asked, when all is zeros, whether it has chosen a place
+//! on the disk for any page. It chooses one before it writes a page, so if it has not, the disk never sees anything
+//! else than these zeros and what is appended from then on.
+//!
 //! # Syncs
 //! Zeros that nobody syncs are best left alone: such a log is often removed before they reach the disk. If the log is
 //! synced, the zeros are made durable before they are used: then a sync writes the touched pages in place, without
@@ -24,6 +33,7 @@
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +43,7 @@ use super::fork::generation;
 use super::log_region::{LogCursor, LogRegion, Use};
 use super::posix_file::{self, SyncedFile};
 use super::{FileSyncer, Lane, WritableFile, pool, system_call};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 
 /// How much is prepared at once: as much again as the log has, within these bounds. The writer has to wake a thread for
 /// each window, and that is its slowest record but for those that wait.
@@ -47,6 +57,9 @@ const RESERVE: usize = LEAST_WINDOW;
 /// The first window, which the creator waits for, and what sizes are rounded to: a multiple of every page size and of
 /// the log's block size.
 const FIRST_WINDOW: usize = 64 << 10;
+
+/// A larger log is not wiped: all its pages count as the process's memory.
+const LARGEST_WIPED: usize = 8 << 20;
 
 /// A log of the real system.
 pub(super) struct MappedLog {
@@ -175,9 +188,9 @@ impl MappedLog {
     }
 
     fn append_plainly(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> Result<()> {
-        let SyncedFile { file, path, .. } = &*self.shared.region.file;
+        let file = &self.shared.region.file;
         let offset = self.plain.get_or_insert(0);
-        posix_file::write_parts_at(file, parts, *offset).map_err(|e| Error::io("write", path, e))?;
+        posix_file::write_parts_at(&file.file, parts, *offset).map_err(|e| file.error("write", e))?;
         *offset += length as u64;
         Ok(())
     }
@@ -257,6 +270,25 @@ impl WritableFile for MappedLog {
         system_call::start_writeback(self.shared.region.file.file.as_fd(), offset, length);
     }
 
+    fn wipe(&mut self) -> bool {
+        let is_worth_it = self.plain.is_none() && self.cursor.position() <= LARGEST_WIPED;
+        if !is_worth_it || self.shared.generation != generation() || self.shared.region.file.has_failed() {
+            return false;
+        }
+        let closed = self.shared.preparation.lock();
+        if *closed || !self.cursor.wipe() {
+            return false;
+        }
+        drop(closed);
+        self.shared.synced.store(false, Ordering::Relaxed);
+        self.set_low_water(self.shared.region.ready());
+        true
+    }
+
+    fn set_path(&mut self, path: &Path) {
+        self.shared.region.file.set_path(path);
+    }
+
     fn close(mut self: Box<Self>) -> Result<()> {
         self.close_preparation();
         match self.plain {
@@ -277,7 +309,7 @@ impl Drop for MappedLog {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -407,6 +439,93 @@ mod tests {
         expected.extend_from_slice(&record);
         Box::new(log).close().unwrap();
         assert!(fs::read(&path).unwrap() == expected);
+    }
+
+    /// Whether logs can be wiped in `dir`; a loud word if not.
+    fn is_wiped(dir: &Path) -> bool {
+        let mut log = create(&dir.join("probe"), 1 << 20);
+        log.append(&[1; 1000]).unwrap();
+        let wiped = log.wipe();
+        if !wiped {
+            println!("SKIPPED: the file system of {} does not say what is in memory only", dir.display());
+        }
+        wiped
+    }
+
+    #[test]
+    fn a_wiped_log_goes_on_under_another_name() {
+        let Some(dir) = place() else { return };
+        if !is_wiped(dir.path()) {
+            return;
+        }
+        let seed = 0x5eed_0004_u64;
+        println!("seed {seed:#x}");
+        let mut random = seed;
+        let mut name = dir.path().join("0.log");
+        let mut log = create(&name, 4 << 20);
+        for life in 1..=30_usize {
+            let mut appended = Vec::new();
+            let sizes = [300, 100_000][life / 3 % 2];
+            let end = xorshift(&mut random) as usize % (6 << 20);
+            while appended.len() < end {
+                let record = vec![life as u8; xorshift(&mut random) as usize % sizes + 1];
+                match record.len() < 32 << 10 {
+                    true => log.append(&record).unwrap(),
+                    false => log.append_parts(&mut [IoSlice::new(&record)]).unwrap(),
+                }
+                appended.extend_from_slice(&record);
+            }
+            let contents = fs::read(&name).unwrap();
+            assert!(contents.starts_with(&appended), "life {life}");
+            assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "life {life}");
+            if log.plain.is_some() {
+                // It outgrew its mapping.
+                assert!(!log.wipe());
+                fs::remove_file(&name).unwrap();
+                log = create(&name, 4 << 20);
+                continue;
+            }
+            // The system may have written it out of its own accord.
+            if !log.wipe() {
+                assert!(!system_call::is_in_memory_only(log.shared.region.file.file.as_fd()), "life {life}");
+                fs::remove_file(&name).unwrap();
+                log = create(&name, 4 << 20);
+                continue;
+            }
+            assert!(fs::read(&name).unwrap().iter().all(|&byte| byte == 0), "life {life}");
+            let next = dir.path().join(format!("{life}.log"));
+            fs::rename(&name, &next).unwrap();
+            log.set_path(&next);
+            assert_eq!(log.shared.region.file.path(), next);
+            name = next;
+        }
+        log.append(b"the end").unwrap();
+        Box::new(log).close().unwrap();
+        assert_eq!(fs::read(&name).unwrap(), b"the end");
+    }
+
+    #[test]
+    fn what_somebody_else_may_see_is_not_wiped() {
+        let Some(dir) = place() else { return };
+        if !is_wiped(dir.path()) {
+            return;
+        }
+        let written = |name: &str, size: usize| {
+            let mut log = create(&dir.path().join(name), 16 << 20);
+            (0..size / 1000).for_each(|_| log.append(&[1; 1000]).unwrap());
+            log
+        };
+        let mut synced = written("synced", 100_000);
+        synced.sync().unwrap();
+        synced.append(&[1; 1000]).unwrap();
+        assert!(!synced.wipe(), "on the disk");
+        let mut written_back = written("written back", 100_000);
+        fs::File::open(dir.path().join("written back")).unwrap().sync_all().unwrap();
+        assert!(!written_back.wipe(), "on the disk by somebody else's hand");
+        let mut linked = written("linked", 100_000);
+        fs::hard_link(dir.path().join("linked"), dir.path().join("backup")).unwrap();
+        assert!(!linked.wipe(), "somebody's backup");
+        assert!(!written("large", LARGEST_WIPED + 1000).wipe(), "too large to be kept in memory");
     }
 
     #[test]

@@ -136,6 +136,20 @@ pub trait WritableFile: Send {
         let _ = (offset, length);
     }
 
+    /// Empties a log whose records nobody needs any more, so that the file, renamed, goes on as another log: a reader finds
+    /// zeros in it from then on, and the next append begins at its front. To be done only where nothing of the old
+    /// records is on the disk or ever comes there, because after a power cut a reader would take them for the new log's.
+    /// `false` if that is not certain, and where it costs more than a new file: then this one is to be removed, and what
+    /// it holds until then is arbitrary.
+    fn wipe(&mut self) -> bool {
+        false
+    }
+
+    /// Says that the file has another name now.
+    fn set_path(&mut self, path: &Path) {
+        let _ = path;
+    }
+
     /// Closes the file and reports what `close` reports. A prepared tail is trimmed. Does not sync.
     fn close(self: Box<Self>) -> Result<()>;
 }

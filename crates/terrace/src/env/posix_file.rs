@@ -11,8 +11,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+use parking_lot::RwLock;
 
 use super::{CreateOptions, FileSyncer, RandomAccessFile, WritableFile, system_call};
 use crate::base::error::{Error, Result};
@@ -127,13 +129,32 @@ impl RandomAccessFile for PosixRandomFile {
 /// An open file whose durability several threads look after.
 pub(super) struct SyncedFile {
     pub(super) file: File,
-    pub(super) path: Box<Path>,
+    /// For messages: a log may get another name.
+    path: RwLock<Box<Path>>,
     failure: OnceLock<Error>,
 }
 
 impl SyncedFile {
     pub(super) fn new(file: File, path: &Path) -> Arc<Self> {
-        Arc::new(SyncedFile { file, path: path.into(), failure: OnceLock::new() })
+        Arc::new(SyncedFile { file, path: RwLock::new(path.into()), failure: OnceLock::new() })
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.path.read().to_path_buf()
+    }
+
+    pub(super) fn set_path(&self, path: &Path) {
+        *self.path.write() = path.into();
+    }
+
+    /// An error of an operation on this file.
+    pub(super) fn error(&self, operation: &str, error: io::Error) -> Error {
+        Error::io(operation, &self.path.read(), error)
+    }
+
+    /// Whether a sync has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
     }
 }
 
@@ -146,7 +167,7 @@ impl FileSyncer for SyncedFile {
         match self.file.sync_data() {
             // A concurrent sync may have been told of a lost page that this one covers.
             Ok(()) => self.failure.get().map_or(Ok(()), |failure| Err(failure.clone())),
-            Err(error) => Err(self.failure.get_or_init(|| Error::io("fdatasync", &self.path, error)).clone()),
+            Err(error) => Err(self.failure.get_or_init(|| self.error("fdatasync", error)).clone()),
         }
     }
 }
@@ -165,12 +186,12 @@ impl PosixWritableFile {
 impl WritableFile for PosixWritableFile {
     fn append(&mut self, data: &[u8]) -> Result<()> {
         // Handles short writes and EINTR.
-        (&self.shared.file).write_all(data).map_err(|e| Error::io("write", &self.shared.path, e))
+        (&self.shared.file).write_all(data).map_err(|e| self.shared.error("write", e))
     }
 
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
-        let SyncedFile { file, path, .. } = &*self.shared;
-        write_all_parts(parts, |parts| { file }.write_vectored(parts)).map_err(|e| Error::io("write", path, e))
+        let mut file = &self.shared.file;
+        write_all_parts(parts, |parts| file.write_vectored(parts)).map_err(|e| self.shared.error("write", e))
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -188,6 +209,6 @@ impl WritableFile for PosixWritableFile {
     fn close(self: Box<Self>) -> Result<()> {
         // If a syncer is still at work, the last of them closes the file.
         let Ok(SyncedFile { file, path, .. }) = Arc::try_unwrap(self.shared) else { return Ok(()) };
-        system_call::close(file.into()).map_err(|e| Error::io("close", &path, e))
+        system_call::close(file.into()).map_err(|e| Error::io("close", &path.into_inner(), e))
     }
 }

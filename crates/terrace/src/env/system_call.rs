@@ -57,3 +57,47 @@ pub(super) fn start_writeback(file: BorrowedFd<'_>, offset: u64, length: u64) {
     // SAFETY: the descriptor is open for the life of `file`; no memory is passed.
     unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE) };
 }
+
+/// The pieces of a file that the system tells of at once: what was prepared and written from front to back is in one.
+const MOST_EXTENTS: usize = 16;
+
+/// `FS_IOC_FIEMAP`, `FIEMAP_EXTENT_DELALLOC` and the two structures are those of `linux/fs.h` and `linux/fiemap.h`.
+const FIEMAP: libc::c_ulong = 0xc020_660b;
+const EXTENT_IN_MEMORY: u32 = 0x4;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    more_reserved: [u32; 3],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ExtentMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+    extents: [Extent; MOST_EXTENTS],
+}
+
+/// Whether the file system has not even chosen yet where on the disk the file's bytes will go: then nothing that the file has
+/// ever held is there. What can't be said so is not so.
+pub(super) fn is_in_memory_only(file: BorrowedFd<'_>) -> bool {
+    let mut map = ExtentMap { length: u64::MAX, room: MOST_EXTENTS as u32, ..ExtentMap::default() };
+    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `map`, which has room for as many
+    // extents as it says, and outlives the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) };
+    let extents = map.extents.get(..map.mapped as usize).unwrap_or_default();
+    // As many as there is room for may not be all.
+    done == 0
+        && (1..MOST_EXTENTS).contains(&extents.len())
+        && extents.iter().all(|extent| extent.flags & EXTENT_IN_MEMORY != 0)
+}

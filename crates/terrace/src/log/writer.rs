@@ -102,6 +102,11 @@ impl LogWriter {
         self.file.sync().map_err(|error| self.fail(error))
     }
 
+    /// The file for another log, if it can be [wiped](WritableFile::wipe).
+    pub(crate) fn wipe(mut self) -> Option<Box<dyn WritableFile>> {
+        (self.failure.is_none() && self.file.wipe()).then_some(self.file)
+    }
+
     /// Closes the file without syncing it.
     pub(crate) fn close(self) -> Result<()> {
         self.file.close()

@@ -1,0 +1,84 @@
+//! Logs whose memtables have become tables, emptied, for memtables to come.
+//!
+//! Where a log's pages have not been written to the disk, the next log can have them ([`WritableFile::wipe`]), which spares
+//! the system most of its work for a log. Until then the file keeps its old name, whose number the MANIFEST has left
+//! behind: whoever opens the database after a crash removes it unread.
+//!
+//! Any thread.
+
+use crate::base::locks::{Condvar, Mutex};
+use crate::env::WritableFile;
+use crate::log::LogWriter;
+
+/// So many are kept: two memtables may be flushed at once, and the next two wait for logs then.
+const MOST: usize = 2;
+
+/// An empty log under its old name.
+pub(super) struct SpareLog {
+    pub(super) number: u64,
+    pub(super) file: Box<dyn WritableFile>,
+}
+
+#[derive(Default)]
+struct State {
+    logs: Vec<SpareLog>,
+    /// How many are being emptied.
+    emptying: usize,
+    /// Who reads logs that may not be needed any longer.
+    readers: usize,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct SpareLogs {
+    state: Mutex<State>,
+    /// Signalled when a log has been emptied.
+    emptied: Condvar,
+}
+
+impl SpareLogs {
+    /// Empties log `number` and keeps it. `false` if that cannot be done, or enough are kept: it is to be removed then.
+    ///
+    /// The MANIFEST says durably that the log is not needed.
+    pub(super) fn keep(&self, number: u64, log: LogWriter) -> bool {
+        let mut state = self.state.lock();
+        if state.readers > 0 || state.logs.len() + state.emptying >= MOST {
+            return false;
+        }
+        state.emptying += 1;
+        drop(state);
+        // Writers ask for a log meanwhile.
+        let file = log.wipe();
+        let mut state = self.state.lock();
+        state.emptying -= 1;
+        let done = file.is_some();
+        state.logs.extend(file.map(|file| SpareLog { number, file }));
+        drop(state);
+        self.emptied.notify_all();
+        done
+    }
+
+    /// One of them, and all right to it.
+    pub(super) fn take(&self) -> Option<SpareLog> {
+        self.state.lock().logs.pop()
+    }
+
+    /// While this is held, logs keep what they hold, even where they lose their names.
+    pub(super) fn read(&self) -> LogsInUse<'_> {
+        let mut state = self.state.lock();
+        state.readers += 1;
+        while state.emptying > 0 {
+            self.emptied.wait(&mut state);
+        }
+        LogsInUse(self)
+    }
+}
+
+/// See [`SpareLogs::read`].
+pub(super) struct LogsInUse<'a>(&'a SpareLogs);
+
+impl Drop for LogsInUse<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().readers -= 1;
+    }
+}
