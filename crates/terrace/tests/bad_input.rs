@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use terrace::{Db, Env, Error, ErrorKind, MemEnv, Options, PosixEnv, destroy, repair};
+use terrace::{Db, Env, Error, ErrorKind, MemEnv, Options, PosixEnv, WriteOptions, destroy, repair};
 use terrace_testkit::driver::read_all;
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::simfs::SimFs;
@@ -155,4 +155,32 @@ fn unsafe_names_in_current_are_refused() {
     fs.set_contents(current, &good);
     let db = Db::open("/db", options()).expect("open");
     assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]));
+}
+
+/// What goes by names of the database's own with numbers that it cannot have handed out does not use its numbers up.
+#[test]
+fn files_with_impossible_numbers_are_strangers() {
+    let fs = SimFs::new();
+    let options = || Options::new().env(fs.env()).create_if_missing(true);
+    Db::open("/db", options()).expect("creates").close().expect("closes");
+    let strangers = [
+        "9300000000000000000.ldb",
+        "18446744073709551615.log",
+        "4611686018427387904.dbtmp",
+        "MANIFEST-9999999999999999",
+    ];
+    strangers.iter().for_each(|name| fs.set_contents(&Path::new("/db").join(name), b""));
+    for round in 0..3 {
+        let db = Db::open("/db", options()).expect("opens");
+        db.put_with(format!("key{round}"), "1", WriteOptions::sync()).expect("puts");
+        db.flush().expect("flushes");
+        assert_eq!(read_all(&db).expect("reads").len(), round + 1);
+        db.close().expect("closes");
+    }
+    assert!(
+        strangers.iter().all(|name| fs.contents(&Path::new("/db").join(name)).is_some()),
+        "somebody's files are gone"
+    );
+    fs.set_contents(Path::new("/db/CURRENT"), b"MANIFEST-18446744073709551615\n");
+    expect_error(Db::open("/db", options()), &[ErrorKind::Corruption], &["CURRENT"]);
 }

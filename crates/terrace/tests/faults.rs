@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use terrace::{BulkLoadOptions, Db, Env, ErrorKind, WriteOptions};
+use terrace::{BulkLoadOptions, Db, Env, ErrorKind, ReadOptions, WriteOptions};
 use terrace_testkit::campaign::{chosen_seed, panics};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::History;
@@ -199,6 +199,46 @@ fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
     if let Err(error) = after(fs, settings, history, history.required(at)) {
         panic!("{error}");
     }
+}
+
+/// A read that fails while a cursor turns round is an error, and not the end of a table.
+#[test]
+fn a_failed_read_never_leads_elsewhere() {
+    let settings = OptionSet { block_size: 1 << 10, ..OptionSet::default() };
+    let fs = file_system(&settings);
+    let open = || Db::open(PATH, settings.options(fs.env()).block_cache_size(0)).expect("open");
+    let db = open();
+    let put = |key: &str| db.put(key, vec![b'v'; 300]).expect("put");
+    (0..200).for_each(|n| put(&format!("{n:04}")));
+    db.compact_range(None, None).expect("one run");
+    // In memory, on both sides of what is sought.
+    ["0100+", "0100-a", "0101+"].into_iter().for_each(put);
+    let mut failed = 0;
+    for after in 0.. {
+        let plan =
+            || FaultPlan { kinds: vec![OpKind::Read], suffix: ".ldb".into(), ..FaultPlan::at(after, Fault::Io, false) };
+        let mut injected = 0;
+        fs.set_faults(Some(plan()));
+        if let Ok(mut entries) = db.range(..="0100-".to_owned(), &ReadOptions::new())
+            && let Some(Ok((key, _))) = entries.next_back()
+        {
+            assert_eq!(String::from_utf8_lossy(&key), "0100+", "after {after} reads");
+        }
+        injected += fs.injected();
+        fs.set_faults(Some(plan()));
+        let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+        cursor.seek_for_prev("0100-");
+        match cursor.status() {
+            Ok(()) => assert_eq!(String::from_utf8_lossy(cursor.key()), "0100+", "after {after} reads"),
+            Err(_) => failed += 1,
+        }
+        injected += fs.injected();
+        fs.set_faults(None);
+        if injected == 0 {
+            break;
+        }
+    }
+    assert!(failed > 2, "{failed} reads failed");
 }
 
 /// The system may go on showing what a failed sync did not write. A log that holds such data is not continued.

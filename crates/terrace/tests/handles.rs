@@ -8,6 +8,8 @@ use terrace::{
     WriteOptions,
 };
 use terrace_testkit::model::ReverseComparator;
+use terrace_testkit::scale::scaled;
+use terrace_testkit::simfs::SimFs;
 
 fn memory() -> Options {
     Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()))
@@ -160,4 +162,23 @@ fn an_empty_batch_and_an_empty_range_are_no_work() {
     assert_eq!(db.approximate_sizes(&[(b"a", b"z"), (b"z", b"a")]).expect("estimates"), [0, 0]);
     let names = env.list(std::path::Path::new("/db")).expect("lists");
     assert!(!names.iter().any(|name| name.ends_with(".ldb")), "{names:?}");
+}
+
+/// A C++ program deletes its environment and its logger when it has deleted the database.
+#[test]
+fn nothing_has_hold_of_the_environment_when_a_database_is_closed() {
+    for round in 0..scaled(200) {
+        let env = SimFs::new().env();
+        let options = Options::new().env(env.clone()).create_if_missing(true).write_buffer_size(64 << 10);
+        let db = Db::open("/db", options).expect("opens");
+        for n in 0..600 {
+            db.put(format!("{:04}", n * 7919 % 600), vec![b'v'; 1000]).expect("puts");
+        }
+        if round % 2 == 0 {
+            db.close().expect("closes");
+        } else {
+            drop(db);
+        }
+        assert_eq!(Arc::strong_count(&env), 1, "round {round}");
+    }
 }

@@ -8,6 +8,7 @@ use terrace::{
     BulkLoadOptions, Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch, WriteOptions, repair,
     verify,
 };
+use terrace_testkit::simfs::{PowerLoss, SimFs};
 
 const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
@@ -179,6 +180,78 @@ fn a_listener_is_told_of_damage_and_of_work() {
     assert!(told.iter().any(|event| matches!(event, Event::FlushFinished { table: Some(_), bytes: 1.., .. })));
     assert!(told.iter().any(|event| matches!(event, Event::CompactionFinished { files_read: 1.., .. })), "{told:#?}");
     assert!(told.iter().any(|event| matches!(event, Event::LoadFinished { tables: 1, entries: 1, .. })), "{told:#?}");
+}
+
+/// A load stands in no log. Where the MANIFEST's record of it rots, it is out of force, but not gone, and somebody is told.
+#[test]
+fn a_load_whose_record_is_bad_is_kept() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("opens");
+    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+    (0..1000).for_each(|n| load.put(format!("load{n:04}"), "1").expect("takes"));
+    load.finish().expect("finishes");
+    let loaded: Vec<_> = db.files().iter().map(|file| file.number).collect();
+    db.close().expect("closes");
+    let manifest = path(dir.path(), "MANIFEST-");
+    let mut bytes = fs::read(&manifest).expect("reads");
+    *bytes.last_mut().expect("bytes") ^= 1;
+    fs::write(&manifest, bytes).expect("writes");
+    let table = path(dir.path(), ".ldb");
+    let name = table.file_name().expect("a name").to_string_lossy().into_owned();
+    let contents = fs::read(&table).expect("reads");
+    let told = Arc::new(Told::default());
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix).listener(Some(told.clone()))).expect("opens");
+    assert_eq!(keys(&db), "abcd");
+    db.close().expect("closes");
+    assert!(loaded.iter().any(|number| name == format!("{number:06}.ldb")), "the last table is the load's");
+    assert_eq!(fs::read(dir.path().join("lost").join(&name)).expect("kept"), contents);
+    let told = std::mem::take(&mut *told.0.lock().expect("sound"));
+    let is_told = |event: &Event| {
+        matches!(event, Event::RecoveryDamage { file, message, kept_as: Some(kept) }
+            if *file == name && message.contains("MANIFEST") && *kept == format!("lost/{name}"))
+    };
+    assert!(told.iter().any(is_told), "{told:#?}");
+}
+
+/// The bytes of a damaged log are there whatever comes between its discovery and its end.
+#[test]
+fn a_damaged_log_is_kept_whenever_recovery_is_interrupted() {
+    let fs = SimFs::new();
+    let dir = Path::new("/data/db");
+    let options = |fs: &SimFs| options(RecoveryMode::Prefix).env(fs.env());
+    let db = Db::open(dir, options(&fs)).expect("creates");
+    for key in ["a", "b", "c"] {
+        db.put(key, "1").expect("puts");
+    }
+    db.close().expect("closes");
+    let log = fs.names(dir).into_iter().find(|name| name.ends_with(".log")).expect("a log");
+    let mut bytes = fs.contents(&dir.join(&log)).expect("a log");
+    let at = bytes.iter().position(|&byte| byte == b'b').expect("its key");
+    bytes[at] ^= 1;
+    fs.set_contents(&dir.join(&log), &bytes);
+    fs.record();
+    let db = Db::open(dir, options(&fs)).expect("opens");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    let recording = fs.take_recording();
+    let mut moment = recording.replay();
+    loop {
+        for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT] {
+            let left = moment.power_loss(loss);
+            let db = Db::open(dir, options(&left)).expect("opens");
+            db.put("z", "1").expect("puts");
+            db.flush().expect("flushes");
+            db.close().expect("closes");
+            let lost = dir.join("lost");
+            let mut kept = left.names(&lost).into_iter().map(|name| lost.join(name)).chain([dir.join(&log)]);
+            let is_there = kept.any(|path| left.contents(&path).is_some_and(|kept| kept == bytes));
+            assert!(is_there, "{loss:?}, after {} steps:\n{}", moment.at(), recording.describe(moment.at()));
+        }
+        if !moment.advance() {
+            break;
+        }
+    }
 }
 
 /// Who opens the database after an interrupted recovery, LevelDB above all, reads the log from its beginning.

@@ -62,6 +62,12 @@ static void Read(leveldb_t* db) {
   CHECK(memcmp(leveldb_iter_key(it, &length), "key0100", 7) == 0 && length == 7);
   terrace_iter_seek_for_prev(it, "key0102", 7);
   CHECK(leveldb_iter_valid(it) && memcmp(leveldb_iter_key(it, &length), "key0102", 7) == 0);
+  /* To the key that is shown, too. */
+  leveldb_iter_seek_to_last(it);
+  leveldb_iter_prev(it);
+  const char* own = leveldb_iter_key(it, &length);
+  terrace_iter_seek_for_prev(it, own, length);
+  CHECK(leveldb_iter_valid(it) && memcmp(leveldb_iter_key(it, &length), "key1996", 7) == 0);
   terrace_iter_seek_for_prev(it, "a", 1);
   CHECK(!leveldb_iter_valid(it));
   terrace_iter_seek_for_prev(NULL, "a", 1);

@@ -33,7 +33,7 @@ pub(crate) struct CompactionJob {
     pub(crate) max_file_size: u64,
     /// Sequence numbers that somebody may still read at, besides the present.
     pub(crate) snapshots: Vec<SequenceNumber>,
-    /// Called now and then on every thread that merges.
+    /// Called now and then on every thread that merges. The last field, so that everything else is gone when it goes.
     pub(crate) cancelled: Box<dyn Fn() -> bool + Send + Sync>,
 }
 

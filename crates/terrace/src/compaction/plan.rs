@@ -289,7 +289,7 @@ impl Planner<'_> {
         let (upper, lower) = match output_level == level {
             true => (upper, Vec::new()),
             false => {
-                let lower = self.version.overlapping(keys, output_level, Some(&from), Some(&to));
+                let lower = self.shared_below(output_level, &from, &to)?;
                 self.expand(level, upper, lower)
             }
         };
@@ -328,6 +328,17 @@ impl Planner<'_> {
         }
     }
 
+    /// The files of the output level `level` that a merge of this range has to take in: those it overlaps, and with them
+    /// every other version of their keys. A tombstone in one file may hide what stands in the next, where LevelDB has split
+    /// a key's versions between two files, and it is dropped when nothing deeper has the key.
+    fn shared_below(&self, level: usize, from: &[u8], to: &[u8]) -> Option<Vec<Arc<FileMeta>>> {
+        let overlapped = self.version.overlapping(&self.settings.keys, level, Some(from), Some(to));
+        if overlapped.is_empty() || sabotaged("keys-split-below") {
+            return Some(overlapped);
+        }
+        self.closure(level, &overlapped)
+    }
+
     /// Takes in more of the upper level where that does not take in more of the lower one.
     fn expand(
         &self,
@@ -341,7 +352,7 @@ impl Planner<'_> {
             let seeds = self.version.overlapping(keys, level, Some(&from), Some(&to));
             let wider = self.closure(level, &seeds)?;
             let (from, to) = key_range(keys, &wider)?;
-            let below = self.version.overlapping(keys, level + 1, Some(&from), Some(&to));
+            let below = self.shared_below(level + 1, &from, &to)?;
             let limit = EXPANSION_LIMIT * self.settings.max_file_size;
             let good = wider.len() > upper.len()
                 && below.len() == lower.len()

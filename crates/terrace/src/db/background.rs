@@ -51,8 +51,7 @@ impl DbCore {
         }
         while state.flushing < state.immutables.len().min(self.flushes_at_once(state)) {
             state.flushing += 1;
-            let core = self.clone();
-            self.env.schedule(Lane::Flush, Box::new(move || core.flush_job()));
+            self.in_background(Lane::Flush, |core| core.flush_job());
         }
         while state.manual == 0 && state.compactions < self.merges_at_once(state) {
             let version = self.view.load().version.clone();
@@ -61,8 +60,7 @@ impl DbCore {
             let Some(plan) = planner.pick().map(Arc::new) else { break };
             let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
             state.compactions += 1;
-            let core = self.clone();
-            self.env.schedule(Lane::Compaction, Box::new(move || core.compaction_job(plan, version, id)));
+            self.in_background(Lane::Compaction, move |core| core.compaction_job(plan, version, id));
         }
     }
 
@@ -83,7 +81,7 @@ impl DbCore {
         if state.compactions == 0 { self.options.background_threads.min(FLUSHES_AT_ONCE) } else { 1 }
     }
 
-    fn flush_job(self: Arc<Self>) {
+    fn flush_job(self: &Arc<Self>) {
         let mut has_spared = false;
         while let Some((immutable, number)) = self.next_flush() {
             let result = caught("flushing a memtable", || self.flush_one(&immutable, number));
@@ -124,8 +122,7 @@ impl DbCore {
             return;
         }
         state.settling = true;
-        let core = self.clone();
-        let job = move || {
+        self.in_background(Lane::Flush, |core| {
             let settled = caught("moving on from a quiet memtable", || core.settle());
             if let Err(failure) = settled {
                 core.log(format!("could not flush the memtable of a quiet database: {}", failure.error));
@@ -134,8 +131,7 @@ impl DbCore {
             state.settling = false;
             core.schedule(&mut state);
             core.changed.notify_all();
-        };
-        self.env.schedule(Lane::Flush, Box::new(job));
+        });
     }
 
     fn settle(self: &Arc<Self>) -> Result<()> {
@@ -284,7 +280,7 @@ impl DbCore {
         (level, id, log_number)
     }
 
-    fn compaction_job(self: Arc<Self>, plan: Arc<Plan>, version: Arc<Version>, reservation: u64) {
+    fn compaction_job(self: &Arc<Self>, plan: Arc<Plan>, version: Arc<Version>, reservation: u64) {
         let result = caught("merging tables", || self.sparing(|| self.compact(&plan, &version, reservation)));
         // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
         drop((plan, version));
@@ -323,7 +319,8 @@ impl DbCore {
         } else {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
-            let core = self.clone();
+            // Helpers of the merge let go of it a moment after they are waited for.
+            let held = self.hold();
             let job = CompactionJob {
                 plan: plan.clone(),
                 version: version.clone(),
@@ -333,8 +330,8 @@ impl DbCore {
                 max_file_size: self.options.max_file_size as u64,
                 snapshots,
                 cancelled: Box::new(move || {
-                    core.env.yield_to_flushes();
-                    core.state.lock().closing
+                    held.env.yield_to_flushes();
+                    held.state.lock().closing
                 }),
             };
             outputs = parts::run(job, self.idle_threads(plan))?;
@@ -453,20 +450,11 @@ impl DbCore {
             return;
         }
         state.purging = true;
-        let core = self.clone();
-        let job = move || {
+        self.in_background(Lane::Compaction, |core| {
             core.purge();
             core.state.lock().purging = false;
             core.changed.notify_all();
-        };
-        self.env.schedule(Lane::Compaction, Box::new(job));
-    }
-
-    /// Moves a file to `lost/`, where it is kept and does no harm.
-    pub(super) fn move_to_lost(&self, name: &str) -> Result<()> {
-        let lost = self.path(filename::LOST_DIR);
-        self.env.create_dir(&lost, self.options.dir_mode)?;
-        self.env.rename(&self.path(name), &lost.join(name))
+        });
     }
 
     /// Does away with the logs of a memtable that is a table now, but for those from `needed` on. One may be kept for a
@@ -506,7 +494,7 @@ impl DbCore {
         let damaged = self.state.lock().damaged_logs.remove(&number);
         let result = match damaged && !sabotaged("keep-damaged-logs") {
             false => self.env.remove(&path),
-            true => self.move_to_lost(&name),
+            true => self.move_to_lost(&name).map(drop),
         };
         // A leftover is harmless: the next open tries again.
         if let Err(error) = result {
@@ -556,6 +544,7 @@ impl DbCore {
         }
         let immutables = std::mem::take(&mut state.immutables);
         drop(state);
+        self.jobs.wait_for_none();
         let mut result = Ok(());
         for immutable in &immutables {
             if let Some(log) = immutable.log.lock().take() {

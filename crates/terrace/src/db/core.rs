@@ -24,6 +24,7 @@ use crate::write::throttle::Throttle;
 
 use super::commit::Commit;
 use super::events::Event;
+use super::jobs::Jobs;
 use super::options::Options;
 use super::snapshot::SnapshotList;
 use super::spare_logs::SpareLogs;
@@ -79,6 +80,7 @@ pub(crate) struct DbCore {
     /// How fast background work may write.
     pub(super) write_limit: Option<Arc<WriteLimit>>,
 
+    pub(super) jobs: Jobs,
     pub(super) versions: Mutex<VersionSet>,
     pub(super) state: Mutex<State>,
     /// Signalled whenever something in the state changes that anybody could wait for.

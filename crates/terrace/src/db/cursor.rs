@@ -19,10 +19,20 @@ use super::snapshot::Snapshot;
 /// on disk and in memory: hold it briefly. It may outlive the `Db` and move between threads.
 pub struct Cursor {
     iter: VisibleIter,
-    core: Arc<DbCore>,
     /// Kept for as long as the cursor reads.
-    view: Option<Arc<View>>,
+    _view: Arc<View>,
     _snapshot: Option<Snapshot>,
+    /// The last one: fields are dropped in this order.
+    core: PurgedCore,
+}
+
+/// Has files removed that only the cursor kept, once everything else of it is gone.
+struct PurgedCore(Arc<DbCore>);
+
+impl Drop for PurgedCore {
+    fn drop(&mut self) {
+        self.0.purge_later();
+    }
 }
 
 impl Cursor {
@@ -33,7 +43,8 @@ impl Cursor {
         let sources = sources(core, &view, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.order);
         let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence);
-        Ok(Cursor { iter, core: core.clone(), view: Some(view), _snapshot: options.snapshot.clone() })
+        let snapshot = options.snapshot.clone();
+        Ok(Cursor { iter, _view: view, _snapshot: snapshot, core: PurgedCore(core.clone()) })
     }
 
     /// Whether the cursor stands at an entry.
@@ -72,13 +83,13 @@ impl Cursor {
 
     /// Moves to the first entry whose key is at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        self.core.sample_seek();
+        self.core.0.sample_seek();
         self.iter.seek(key.as_ref());
     }
 
     /// Moves to the last entry whose key is at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        self.core.sample_seek();
+        self.core.0.sample_seek();
         self.iter.seek_for_prev(key.as_ref());
     }
 
@@ -109,13 +120,6 @@ impl Cursor {
     /// Why the cursor is invalid: `Ok` if it is only off an end.
     pub fn status(&self) -> Result<()> {
         self.iter.status()
-    }
-}
-
-impl Drop for Cursor {
-    fn drop(&mut self) {
-        drop(self.view.take());
-        self.core.purge_later();
     }
 }
 

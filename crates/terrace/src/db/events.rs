@@ -43,9 +43,10 @@ pub enum Event {
         /// Their bytes.
         bytes: u64,
     },
-    /// Recovery met damage in a log and cut the history there; the damaged file is kept.
+    /// Recovery met damage in a log and cut the history there; the damaged file is kept. Or the last record of the MANIFEST is
+    /// bad, and a table, which it may have named, holds writes that are nowhere else.
     RecoveryDamage {
-        /// The log's name.
+        /// The name of the log or the table.
         file: String,
         /// What was wrong, and where.
         message: String,

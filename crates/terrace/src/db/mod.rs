@@ -26,10 +26,12 @@ mod info_log;
 pub mod inspect;
 #[cfg(all(test, loom))]
 mod interleavings;
+mod jobs;
 mod level_check;
 mod leveldb_text;
 mod live_check;
 mod log_check;
+mod lost;
 mod manifest_survey;
 mod manual;
 mod medium;

@@ -25,7 +25,7 @@ use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, TableOrder, TableReadSettings};
 use crate::version::file_meta::ObsoleteFiles;
-use crate::version::filename::{self, FileKind};
+use crate::version::filename::{self, FileKind, LOST_DIR};
 use crate::version::manifest::{self, ManifestState};
 use crate::version::table_set::TableSet;
 use crate::version::version_set::{ManifestSettings, VersionSet, create_database};
@@ -36,6 +36,7 @@ use super::commit::{Commit, create_log};
 use super::core::{DbCore, Quiet, View};
 use super::events::Event;
 use super::info_log;
+use super::jobs::Jobs;
 use super::options::{Options, RecoveryMode};
 use super::recovery::{Recovered, RecoveredMemtable, Replay};
 use super::snapshot::SnapshotList;
@@ -45,6 +46,10 @@ use super::statistics::Counters;
 
 /// Logs that an open leaves to the background; more of them, which only a series of kills leaves, are flushed first.
 const MAX_LEFT_LOGS: usize = 4;
+
+/// How far the numbers of files may be beyond those that the MANIFEST knows: more than any process can have handed out without
+/// recording it.
+const REACH: u64 = 1 << 40;
 
 /// Opens a database.
 pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
@@ -66,19 +71,21 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     };
     let manifest_number = current_manifest(dir, &options, &settings)?;
     let graveyard = Arc::new(ObsoleteFiles::default());
-    let state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &graveyard)?;
+    let mut state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &graveyard)?;
     if let (Some(torn), RecoveryMode::Strict) = (&state.torn, options.recovery_mode) {
         return Err(Error::corruption(torn.clone()));
     }
-    let files = OwnFiles::list(env.as_ref(), dir)?;
+    let mut files = OwnFiles::list(env.as_ref(), dir)?;
+    files.leave_strangers(state.next_file_number);
     files.check_tables(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
     let tables = table_set(dir, &options, &order);
     let replay =
         Replay { env: env.as_ref(), dir, options: &options, order: &order, version: &state.version, tables: &tables };
-    let recovered = replay.run(&logs, state.last_sequence)?;
+    let mut recovered = replay.run(&logs, state.last_sequence)?;
 
-    let leftovers = files.leftovers(&state, manifest_number);
+    let mut leftovers = files.leftovers(&state, manifest_number);
+    let torn = state.torn.take();
     if !options.read_only && !sabotaged("found-names") {
         // The names found, CURRENT above all, before any new one.
         env.sync_dir(dir)?;
@@ -89,12 +96,16 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     }
     let parts = Parts { dir: dir.to_owned(), options, order, tables, versions, graveyard, logger, lock };
     let core = parts.assemble(&recovered);
+    if !core.options.read_only {
+        // Before anything makes durable what was found: until then the next open finds it as well.
+        core.set_aside_logs(&mut recovered);
+    }
     core.announce(&recovered);
     if !core.options.read_only {
         env.set_background_threads(core.options.background_threads);
-        let was_cut = recovered.was_damaged();
+        core.set_aside_tables(&mut leftovers.never_used, torn, &recovered);
         core.start_writing(recovered, &logs)?;
-        core.clean_up(&leftovers, was_cut);
+        core.clean_up(&leftovers);
     }
     Ok(core)
 }
@@ -173,6 +184,17 @@ impl OwnFiles {
         }
         let numbers = found.iter().map(|(_, _, number)| *number).collect();
         Ok(OwnFiles { found, numbers })
+    }
+
+    /// Leaves out what cannot be the database's own, because its number is far beyond all that were handed out: what follows it
+    /// would use the numbers up.
+    fn leave_strangers(&mut self, next_file_number: u64) {
+        let end = next_file_number.saturating_add(REACH);
+        if sabotaged("names-within-reach") {
+            return;
+        }
+        self.found.retain(|(_, _, number)| *number < end);
+        self.numbers.retain(|number| *number < end);
     }
 
     pub(super) fn of_kind(&self, wanted: FileKind) -> impl Iterator<Item = u64> {
@@ -293,6 +315,7 @@ impl Parts {
             spare_logs: SpareLogs::default(),
             throttle: Throttle::default(),
             write_limit,
+            jobs: Jobs::default(),
             versions: Mutex::new(versions),
             state: Mutex::new(State::default()),
             changed: Condvar::new(),
@@ -314,7 +337,8 @@ impl DbCore {
             recovered.last_sequence,
         ));
         for damage in &recovered.damage {
-            let kept_as = damage.keep.then(|| format!("{}/{}", filename::LOST_DIR, damage.file));
+            let later = || (!self.options.read_only && damage.keep).then(|| format!("{LOST_DIR}/{}", damage.file));
+            let kept_as = damage.kept_as.clone().or_else(later);
             self.log(format!("recovery cut the history: {}", damage.message));
             let (file, message) = (damage.file.clone(), damage.message.clone());
             self.tell(&Event::RecoveryDamage { file, message, kept_as });
@@ -344,7 +368,8 @@ impl DbCore {
         }
         let mut state = self.state.lock();
         state.log_number = commit.log_number;
-        state.damaged_logs = recovered.damage.iter().filter(|damage| damage.keep).map(|damage| damage.log).collect();
+        let kept_later = recovered.damage.iter().filter(|damage| damage.keep && damage.kept_as.is_none());
+        state.damaged_logs = kept_later.map(|damage| damage.log).collect();
         let immutable = |memtable: &MemTableWriter, logs, last_sequence| {
             let memtable = memtable.table().clone();
             Arc::new(Immutable {
@@ -431,21 +456,10 @@ impl DbCore {
     }
 
     /// Removes what earlier runs left behind. A failure leaves it to the next open.
-    ///
-    /// Where recovery cut the history, the MANIFEST may have lost its end rather than the logs theirs, and a table that
-    /// it does not name may be all there is of some writes: then tables are kept under `lost/`, where repair and
-    /// people find them.
-    fn clean_up(&self, leftovers: &Leftovers, was_cut: bool) {
-        let retire = |name: &String| {
-            let is_table = matches!(filename::parse(name), Some((FileKind::Table, _)));
-            let retired = match was_cut && is_table {
-                true => self.move_to_lost(name),
-                false => self.env.remove(&self.path(name)),
-            };
-            match retired {
-                Ok(()) => self.log(format!("retired {name}, which nothing needs")),
-                Err(error) => self.log(format!("could not retire {name}: {error}")),
-            }
+    fn clean_up(&self, leftovers: &Leftovers) {
+        let retire = |name: &String| match self.env.remove(&self.path(name)) {
+            Ok(()) => self.log(format!("retired {name}, which nothing needs")),
+            Err(error) => self.log(format!("could not retire {name}: {error}")),
         };
         leftovers.never_used.iter().for_each(retire);
         if leftovers.given_up.is_empty() {

@@ -46,6 +46,8 @@ pub(super) struct Damage {
     pub(super) message: String,
     /// Whether the damaged log is worth keeping: something valid lies behind the damage.
     pub(super) keep: bool,
+    /// Where it is kept, once it is.
+    pub(super) kept_as: Option<String>,
 }
 
 /// What replaying brought.
@@ -296,7 +298,7 @@ impl Replay<'_> {
             RecoveryMode::Strict => return Err(Error::corruption(problem.message)),
             RecoveryMode::Salvage => {
                 let Problem { file, message, log } = problem;
-                progress.salvaged.push(Damage { log, file, message, keep: true });
+                progress.salvaged.push(Damage { log, file, message, keep: true, kept_as: None });
                 // Whatever comes next is taken.
                 progress.next = None;
             }
@@ -326,7 +328,7 @@ impl Replay<'_> {
         }
         let Some(problem) = progress.problem.take() else { return Ok(Vec::new()) };
         let Problem { file, message, log } = problem;
-        let mut damage = vec![Damage { log, file, message, keep: progress.more_behind }];
+        let mut damage = vec![Damage { log, file, message, keep: progress.more_behind, kept_as: None }];
         // Later logs hold nothing that was applied: they are kept with the damaged one.
         if progress.more_behind {
             let later = logs.iter().filter(|&&later| later > log);
@@ -335,6 +337,7 @@ impl Replay<'_> {
                 file: filename::log(log),
                 message: format!("{}: behind the cut", filename::log(log)),
                 keep: true,
+                kept_as: None,
             }));
         }
         Ok(damage)

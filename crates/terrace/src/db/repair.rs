@@ -28,7 +28,7 @@ use crate::env::{CreateOptions, LockMode};
 use crate::log::LogWriter;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::{NewFile, VersionEdit};
-use crate::version::filename::{self, FileKind};
+use crate::version::filename::{self, FileKind, MAX_NUMBER};
 use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 use crate::version::version_set::{FileNumbers, set_current};
@@ -38,7 +38,7 @@ use super::manifest_survey::ManifestSurvey;
 use super::open::OwnFiles;
 use super::options::Options;
 use super::problem::Problem;
-use super::repair_inputs::{Candidate, Gathering, MAX_NUMBER};
+use super::repair_inputs::{Candidate, Gathering};
 use super::salvage::Salvage;
 use super::verify::{checking_tables, no_database, require_database};
 

@@ -13,7 +13,7 @@ use crate::table::Table;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
-use crate::version::filename::{self, FileKind};
+use crate::version::filename::{self, FileKind, MAX_NUMBER};
 use crate::version::table_set::TableSet;
 
 use super::level_check::{check_neighbours, check_recency};
@@ -25,9 +25,6 @@ use super::options::Options;
 use super::problem::Problem;
 use super::table_check::{Promise, TableSummary, check_table, check_wreck};
 use super::verify::{strip, wrong_size};
-
-/// Greater numbers in file names are nobody's: no more could be handed out.
-pub(super) const MAX_NUMBER: u64 = u64::MAX / 2;
 
 /// What there is to be saved.
 pub(super) struct Inputs {

@@ -12,6 +12,9 @@ use super::core::DbCore;
 /// The sequence numbers at which somebody may still read.
 #[derive(Default)]
 pub(super) struct SnapshotList {
+    /// Held by whoever takes a snapshot, and by whoever keeps them from being taken, which may last: across the I/O of a load
+    /// and with other locks taken in between. So nobody else waits for it; merges look at the list with the state lock held.
+    gate: Mutex<()>,
     /// How many snapshots there are at a sequence number, and when the first of them was taken.
     live: Mutex<BTreeMap<SequenceNumber, (usize, u64)>>,
 }
@@ -20,6 +23,7 @@ impl SnapshotList {
     /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that looks at the list
     /// sees either the snapshot or a present that is not older.
     pub(super) fn take(&self, present: impl FnOnce() -> SequenceNumber, now_micros: u64) -> SequenceNumber {
+        let _gate = self.gate.lock();
         let mut live = self.live.lock();
         let sequence = present();
         live.entry(sequence).or_insert((0, now_micros)).0 += 1;
@@ -44,8 +48,8 @@ impl SnapshotList {
 
     /// Keeps snapshots from being taken; `None` if there is one.
     pub(super) fn keep_none(&self) -> Option<impl Sized + '_> {
-        let live = self.live.lock();
-        live.is_empty().then_some(live)
+        let gate = self.gate.lock();
+        self.live.lock().is_empty().then_some(gate)
     }
 
     pub(super) fn count(&self) -> usize {
@@ -96,5 +100,29 @@ impl Drop for Inner {
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Snapshot").field(&self.0.sequence).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// A merge looks at the list with the state lock held, for which a load that keeps snapshots away waits.
+    #[test]
+    fn who_keeps_snapshots_away_stops_nobody_else() {
+        let list = Arc::new(SnapshotList::default());
+        let kept = list.keep_none().expect("there is none");
+        let (done, looked) = channel();
+        let beside = list.clone();
+        std::thread::spawn(move || done.send((beside.all(|| 7), beside.count(), beside.oldest_age(1))));
+        let seen = looked.recv_timeout(Duration::from_secs(60)).expect("waits for nobody");
+        assert_eq!(seen, ((Vec::new(), 7), 0, None));
+        drop(kept);
+        assert_eq!(list.take(|| 3, 0), 3);
+        assert!(list.keep_none().is_none());
+        list.release(3);
+        assert!(list.keep_none().is_some());
     }
 }

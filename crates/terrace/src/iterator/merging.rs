@@ -228,7 +228,7 @@ impl MergingIter {
             source.seek(key);
             if source.valid() {
                 source.prev();
-            } else {
+            } else if source.status().is_ok() || sabotaged("errors-while-turning") {
                 source.seek_to_last();
             }
         });

@@ -147,6 +147,8 @@ pub(crate) struct VisibleIter {
     /// Backward: what is shown. Forward: room for the key being skipped.
     saved_key: Vec<u8>,
     saved_value: Vec<u8>,
+    /// What is sought. Never what is shown: C and C++ programs seek to the key that they were shown.
+    target: Vec<u8>,
     error: Option<Error>,
 }
 
@@ -160,6 +162,7 @@ impl VisibleIter {
             valid: false,
             saved_key: Vec::new(),
             saved_value: Vec::new(),
+            target: Vec::new(),
             error: None,
         }
     }
@@ -223,23 +226,31 @@ impl VisibleIter {
 
     /// Moves to the first key at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) {
+        self.set_target(key);
+        self.seek_forward();
+    }
+
+    fn seek_forward(&mut self) {
         self.start(Direction::Forward);
-        self.seek_inner(key, self.sequence);
+        self.inner.seek(&self.target);
         self.find_forward(false);
     }
 
     /// Moves to the last key at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
-        self.seek(key);
-        if self.valid && self.keys.compare(self.key(), key) == Ordering::Equal {
+        self.set_target(key);
+        self.seek_forward();
+        if self.valid && self.keys.compare(self.key(), user_key(&self.target)) == Ordering::Equal {
             return;
         }
         if self.status().is_err() {
             return;
         }
         self.start(Direction::Backward);
-        // Just before every entry of `key`: the largest tag sorts first.
-        self.seek_inner(key, MAX_SEQUENCE);
+        // Just before every entry of the key: the largest tag sorts first.
+        self.target.truncate(self.target.len() - internal_key::TAG_SIZE);
+        self.target.extend_from_slice(&internal_key::pack_tag(MAX_SEQUENCE, KIND_FOR_SEEK).to_le_bytes());
+        self.inner.seek(&self.target);
         if self.inner.valid() {
             self.inner.prev();
         } else if self.inner.status().is_ok() {
@@ -248,13 +259,11 @@ impl VisibleIter {
         self.find_backward();
     }
 
-    fn seek_inner(&mut self, key: &[u8], sequence: SequenceNumber) {
-        let mut target = std::mem::take(&mut self.saved_key);
-        target.clear();
-        target.reserve(key.len() + internal_key::TAG_SIZE);
-        internal_key::append(&mut target, key, sequence, KIND_FOR_SEEK);
-        self.inner.seek(&target);
-        self.saved_key = target;
+    /// Takes a copy of the key that is sought, before anything moves: it may be the one that is shown.
+    fn set_target(&mut self, key: &[u8]) {
+        self.target.clear();
+        self.target.reserve(key.len() + internal_key::TAG_SIZE);
+        internal_key::append(&mut self.target, key, self.sequence, KIND_FOR_SEEK);
     }
 
     fn start(&mut self, direction: Direction) {

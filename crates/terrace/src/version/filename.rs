@@ -13,6 +13,9 @@ pub(crate) const OLD_INFO_LOG: &str = "LOG.old";
 /// The directory that keeps damaged files. A foreign name to LevelDB, which leaves it alone.
 pub(crate) const LOST_DIR: &str = "lost";
 
+/// The greatest number that a file may have: numbers are handed out upwards for as long as the database lives.
+pub(crate) const MAX_NUMBER: u64 = u64::MAX / 2;
+
 /// What a file of the database is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileKind {

@@ -42,7 +42,7 @@ pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
     // No legal name is longer than this: a hostile file must not make us read it whole.
     let mut contents = [0u8; 64];
     let length = file.read_at(0, &mut contents)?;
-    filename::parse_current(&contents[..length]).ok_or_else(|| {
+    filename::parse_current(&contents[..length]).filter(|&number| number <= filename::MAX_NUMBER).ok_or_else(|| {
         let shown = String::from_utf8_lossy(&contents[..length]);
         Error::corruption(format!("{}: does not name a MANIFEST: {shown:?}", path.display()))
     })
@@ -109,11 +109,12 @@ pub(crate) fn read_manifest(
     state.next_file_number = next_file.ok_or_else(|| missing("next file number"))?;
     state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;
     state.log_number = log_number.ok_or_else(|| missing("log number"))?;
-    // Numbers are handed out from here upwards for as long as the database lives.
-    if state.next_file_number > u64::MAX / 2 || state.last_sequence > MAX_SEQUENCE {
+    state.version = Version::default().apply(&folded.into_edit(), order, graveyard).map_err(|e| e.context(&place))?;
+    let tables = state.version.files().map(|(_, file)| file.number);
+    let named = tables.chain([state.next_file_number, state.log_number, state.previous_log_number]);
+    if named.max() > Some(filename::MAX_NUMBER) || state.last_sequence > MAX_SEQUENCE {
         return Err(Error::corruption(format!("{place}: file or sequence numbers are exhausted")));
     }
-    state.version = Version::default().apply(&folded.into_edit(), order, graveyard).map_err(|e| e.context(&place))?;
     Ok(state)
 }
 
@@ -230,6 +231,8 @@ mod tests {
         refused(&[adding(vec![table(3, 5, "a", "c"), table(3, 6, "c", "d")])], "000005 and 000006 at level 3 overlap");
         let exhausted = "file or sequence numbers are exhausted";
         refused(&[VersionEdit { next_file_number: Some(u64::MAX), ..VersionEdit::default() }], exhausted);
+        refused(&[adding(vec![table(1, u64::MAX, "a", "b")])], exhausted);
+        refused(&[VersionEdit { log_number: Some(filename::MAX_NUMBER + 1), ..VersionEdit::default() }], exhausted);
         refused(&[VersionEdit { last_sequence: Some(MAX_SEQUENCE + 1), ..VersionEdit::default() }], exhausted);
         let unknown = read(&[VersionEdit::default()], |_| ()).err().expect("refused");
         assert!(unknown.message().contains("records no next file number"), "{unknown}");

@@ -104,6 +104,29 @@ fn more_of_the_upper_level_comes_along_where_it_costs_little() {
     assert_eq!(planner(&wide), Some((Reason::Manual, 1, 2, vec![5], vec![7], false)));
 }
 
+/// LevelDB may end a table between two versions of a key. Where the first of them is a tombstone, a merge drops it when nothing
+/// deeper has the key, and so has to see the second.
+#[test]
+fn all_versions_of_a_key_of_the_output_level_are_merged() {
+    let file = |(level, number): (usize, u64), from: (&str, u64), to: (&str, u64)| {
+        let key = |(text, sequence): (&str, u64)| encode(text.as_bytes(), sequence, EntryKind::Value);
+        NewFile { level, number, size: MB, smallest: key(from), largest: key(to) }
+    };
+    let new_files = vec![
+        file((1, 5), ("b", 20), ("d", 20)),
+        file((2, 6), ("c", 10), ("k", 10)),
+        file((2, 7), ("k", 5), ("p", 5)),
+        file((2, 8), ("p", 4), ("t", 4)),
+        file((2, 9), ("u", 4), ("z", 4)),
+    ];
+    let edit = VersionEdit { new_files, ..VersionEdit::default() };
+    let order = InternalOrder::new(KeyOrder::default());
+    let version = Version::default().apply(&edit, &order, &Arc::default()).expect("a version");
+    let planner = Planner { version: &version, settings: &settings(false), busy: &[] };
+    let plan = chosen(planner.manual(1, false, None, None)).expect("a plan");
+    assert_eq!((plan.3, plan.4), (vec![5], vec![6, 7, 8]));
+}
+
 #[test]
 fn a_manual_merge_ends_at_the_bottom() {
     let deep = version(&[(6, 5, 1, "a", "b"), (6, 6, 60, "c", "d"), (6, 7, 1, "e", "f")]);

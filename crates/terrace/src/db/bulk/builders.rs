@@ -106,7 +106,7 @@ impl Builders {
         drop(state);
         if start {
             let shared = self.shared.clone();
-            self.shared.core.env.schedule(Lane::Compaction, Box::new(move || shared.work()));
+            self.shared.core.in_background(Lane::Compaction, move |_| shared.work());
         }
         if help {
             self.shared.build_one(false);
