@@ -32,6 +32,7 @@ use super::FileSyncer;
 use super::posix_file::{self, SyncedFile};
 use super::system_call;
 use crate::base::error::{Error, Result};
+use crate::base::sabotage::sabotaged;
 
 /// What is stored last: a fragment's header and the first byte of its payload.
 const COMMIT_SIZE: usize = size_of::<u64>();
@@ -157,7 +158,8 @@ impl LogRegion {
     /// Whether nothing that the file has ever held is on the disk, and no other name shows what it holds.
     fn is_private(&self) -> bool {
         let file = &self.file.file;
-        system_call::is_in_memory_only(file.as_fd()) && file.metadata().is_ok_and(|info| info.nlink() == 1)
+        let is_unwritten = system_call::is_in_memory_only(file.as_fd()) || sabotaged("logs-on-disk");
+        is_unwritten && file.metadata().is_ok_and(|info| info.nlink() == 1)
     }
 
     /// Fills the file with zeros up to `end`, which is not beyond `ready`.
