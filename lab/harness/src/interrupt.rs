@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::notice::notice;
+
 /// The exit status of a run that was interrupted.
 pub const STATUS: u8 = 130;
 
@@ -25,7 +27,7 @@ pub fn install() -> Result<(), String> {
         if again {
             process::exit(i32::from(STATUS));
         }
-        eprintln!("\nlab: ending; what was measured is kept (once more to stop at once)");
+        notice("\nlab: ending; what was measured is kept (once more to stop at once)");
     };
     ctrlc::set_handler(handler).map_err(|e| format!("cannot handle Ctrl-C: {e}"))
 }

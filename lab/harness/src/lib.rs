@@ -2,12 +2,16 @@
 //!
 //! `run` is what a run leaves on disk, `report` the page that shows it. `suite` says what is run, `engine` finds and
 //! builds the engine programs, `process` runs one of them, `schedule` all of them in turn. `overview`, `compare`,
-//! `pool` and `results` are about finished runs. What an engine program does is specified in `lab/WORKLOADS.md`.
+//! `pool` and `results` are about finished runs. `notice` tells a user what goes on. What an engine program does is
+//! specified in `lab/WORKLOADS.md`.
+
+#![warn(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nobody reads; see `notice`")]
 
 pub mod compare;
 pub mod engine;
 pub mod interrupt;
 pub mod machine;
+pub mod notice;
 pub mod overview;
 pub mod pool;
 pub mod process;

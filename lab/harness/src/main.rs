@@ -1,5 +1,7 @@
 //! The command `lab`.
 
+#![warn(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nobody reads; see `notice`, `output`")]
+
 mod arguments;
 mod finished;
 mod list;
@@ -9,6 +11,7 @@ mod start;
 use std::process::ExitCode;
 
 use clap::Parser;
+use lab_harness::notice::notice;
 
 use arguments::{Arguments, Command};
 
@@ -22,7 +25,7 @@ fn main() -> ExitCode {
         Command::Compare { before, after, json } => finished::compare(before, after, *json),
     };
     outcome.unwrap_or_else(|problem| {
-        eprintln!("lab: {problem}");
+        notice(&format!("lab: {problem}"));
         ExitCode::from(2)
     })
 }

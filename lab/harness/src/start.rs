@@ -7,6 +7,7 @@ use std::{env, fs};
 use lab_harness::engine::{Column, Engines, Ready};
 use lab_harness::interrupt;
 use lab_harness::machine;
+use lab_harness::notice::notice;
 use lab_harness::overview;
 use lab_harness::report;
 use lab_harness::results;
@@ -211,8 +212,8 @@ fn prepare(engines: &Engines, columns: &[Column]) -> Vec<Ready> {
     for column in columns {
         let mut one = engines.prepare(column);
         match &one.about.missing {
-            Some(reason) => eprintln!("{}: NOT RUN: {reason}", column.id),
-            None => eprintln!("{}: {} {}", column.id, one.about.title, one.about.version),
+            Some(reason) => notice(&format!("{}: NOT RUN: {reason}", column.id)),
+            None => notice(&format!("{}: {} {}", column.id, one.about.title, one.about.version)),
         }
         if one.about.is_terrace()
             && one.program.is_some()

@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use common::{CELLS, Lab, refused, stderr, succeeded};
 use lab_harness::run::Status;
@@ -198,13 +198,8 @@ fn an_interrupt_keeps_what_was_measured() {
     let out = lab.out_text();
     let command = ["run", "tiny", "--reps", "1", "--time-limit", "0", "--out", &out];
     let child = lab.command(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lab runs");
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !lab.trace().iter().any(|call| call.starts_with("slow fillrandom")) {
-        assert!(Instant::now() < deadline, "the slow engine is never run");
-        std::thread::yield_now();
-    }
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    wait_for_slow(&lab);
+    interrupt(&child);
     let output = child.wait_with_output().expect("lab ends");
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("what was measured is kept"), "{}", stderr(&output));
@@ -221,6 +216,54 @@ fn an_interrupt_keeps_what_was_measured() {
     succeeded(&lab.run(&["--resume"]));
     assert!(lab.results().0.complete);
     assert_eq!(lab.results().1.iter().count(), CELLS * 2);
+}
+
+/// Waits until the engine `fake-slow` is being measured.
+fn wait_for_slow(lab: &Lab) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !lab.trace().iter().any(|call| call.starts_with("slow fillrandom")) {
+        assert!(Instant::now() < deadline, "the slow engine is never run");
+        std::thread::yield_now();
+    }
+}
+
+fn interrupt(child: &Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+}
+
+#[test]
+fn an_interrupt_that_ends_the_reader_first_keeps_what_was_measured() {
+    let lab = Lab::with(&["slow"]);
+    let out = lab.out_text();
+    let mut command = lab.command(&["run", "tiny", "--reps", "1", "--time-limit", "0", "--out", &out]);
+    // As `lab run 2>&1 | tee log` has it.
+    let (reader, writer) = io::pipe().expect("a pipe");
+    command.stdout(writer.try_clone().expect("a descriptor")).stderr(writer);
+    let mut child = command.spawn().expect("lab runs");
+    wait_for_slow(&lab);
+    drop(reader);
+    interrupt(&child);
+    assert_eq!(child.wait().expect("lab ends").code(), Some(130));
+    let (run, measurements) = lab.results();
+    assert!(!run.complete && measurements.iter().any(|m| m.engine == "terrace"));
+    assert!(lab.out().join("report.html").exists());
+}
+
+#[test]
+fn nobody_has_to_read_standard_error() {
+    let lab = Lab::new();
+    let status = |suite| {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let out = lab.out_text();
+        let mut command = lab.command(&["run", suite, "--reps", "1", "--out", &out]);
+        command.stdout(Stdio::null()).stderr(writer).status().expect("lab runs").code()
+    };
+    assert_eq!(status("huge"), Some(2), "there is no such suite");
+    assert_eq!(status("tiny"), Some(0));
+    assert!(lab.results().0.complete);
+    assert!(lab.out().join("report.html").exists());
 }
 
 #[test]

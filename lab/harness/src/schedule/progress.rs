@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::notice::notice;
+
 /// The display. It learns how long each group takes.
 pub(super) struct Progress {
     /// Group and engine of what is still to do; the first comes next, roughly.
@@ -81,7 +83,7 @@ impl Progress {
             None => {
                 let done = self.total - self.left.len();
                 let left = self.time_left();
-                eprintln!("{done:4}/{} {:7.1} s  {}{remark}{left}", self.total, seconds, current.label);
+                notice(&format!("{done:4}/{} {seconds:7.1} s  {}{remark}{left}", self.total, current.label));
             }
         }
     }
@@ -100,7 +102,7 @@ impl Progress {
     pub(super) fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => notice(text),
         }
     }
 
@@ -108,7 +110,7 @@ impl Progress {
     pub(super) fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_owned()),
-            None => eprintln!("{text}"),
+            None => notice(text),
         }
     }
 
