@@ -24,6 +24,7 @@ const AFTER_HELP: &str = "\
 Keys and values are text: \\xNN stands for a byte, \\\\ for a backslash, \\t, \\n and \\r for TAB,
 newline and carriage return; everything else stands for itself. With --hex or --base64 they are
 read and printed in that form instead. Write `--` before a key that begins with a dash.
+Lines of input may end as on Windows: a carriage return before the newline is none of their text.
 
 Exit status: 0 all is well; 1 the key is not there, or damage was found; 2 wrong usage or another
 failure.
@@ -96,7 +97,8 @@ Examples:
     #[command(after_help = "\
 Creates the database if there is none. Entries are written in batches as they are read: when a
 line is wrong the command says which, and the entries before it stay. What was loaded is durable
-when the command returns.
+when the command returns. A carriage return before a newline belongs to the end of the line, in
+every format; at the end of a value it is written \\r, as `terrace dump` does.
 
 Examples:
   terrace load DB entries.txt                    one entry a line: key, TAB, value
@@ -120,8 +122,9 @@ Examples:
     #[command(after_help = "\
 A line is `put KEY VALUE` or `delete KEY`. The words are separated by one TAB each; in a line
 without a TAB, by spaces, and then quotes hold words with spaces together. Empty lines and lines
-that begin with # are passed over. All changes become visible at once and are durable when the
-command returns; after a wrong line nothing is changed.
+that begin with # are passed over; a carriage return before a newline belongs to the end of the
+line. All changes become visible at once and are durable when the command returns; after a wrong
+line nothing is changed.
 
 Examples:
   printf 'put a 1\\ndelete b\\n' | terrace batch DB

@@ -29,6 +29,8 @@ fn failures_name_their_line_and_do_not_end_it() {
     ]) {
         assert!(message.starts_with(&format!("terrace: standard input:{part}")), "{message}");
     }
+    let lines_of_windows = b"put w 1\r\n\r\n# a comment\r\nget w\r\n.exit\r\nput never reached\r\n";
+    assert_eq!(tool.ok_with(&["shell", "db"], lines_of_windows), "1\n");
     let ran = tool.run_with(&["shell", "--bail", "db"], b"get b\nget a\n");
     assert_eq!((ran.status, &ran.stdout[..]), (1, &b""[..]));
 }

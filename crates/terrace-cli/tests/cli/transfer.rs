@@ -95,3 +95,27 @@ fn many_entries_load_in_any_order() {
     sorted.sort_unstable();
     assert!(tool.ok(&["dump", "db"]).lines().eq(sorted));
 }
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let tool = Tool::new();
+    let bdb = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 61\n 31\n 62\n 0d\nDATA=END\n";
+    let print = "VERSION=3\nformat=print\ntype=btree\nHEADER=END\n a\n 1\n b\n \\0d\nDATA=END\n";
+    let json = "{\"key\":\"a\",\"value\":\"1\"}\n\n{\"key\":\"b\",\"value\":\"\\\\r\"}\n";
+    for (number, (options, input)) in [
+        (&[][..], "a\t1\n\nb\t\\r\n"),
+        (&["--hex"], "61\t31\n62\t0d\n"),
+        (&["--base64"], "YQ==\tMQ==\nYg==\tDQ==\n"),
+        (&["--format", "json"], json),
+        (&["--format", "bdb"], bdb),
+        (&["--format", "bdb"], print),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let db = format!("db{number}");
+        let input = input.replace('\n', "\r\n");
+        tool.ok_with(&[&["load", &db], options].concat(), input.as_bytes());
+        assert_eq!(tool.ok(&["scan", &db]), "a\t1\nb\t\\r\n", "{options:?}");
+    }
+}
