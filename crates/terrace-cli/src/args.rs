@@ -204,8 +204,9 @@ Examples:
     /// Work on a database interactively
     #[command(after_help = "\
 The commands are those of the tool, without the database: `put apple red`, `scan --prefix a`;
-`.help` lists them. Input may also come from a pipe: then every command runs, failures are reported
-with their line, and the exit status is the worst of them; with --bail the first failure ends it.
+`.help` lists them. Input may also come from a pipe or a file: then every command runs, even when
+the output is closed, as `| head` does; failures are reported with their line, and the exit status
+is the worst of them; with --bail the first failure ends it.
 
 Examples:
   terrace shell DB

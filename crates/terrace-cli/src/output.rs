@@ -15,6 +15,7 @@ pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
     name: String,
     is_terminal: bool,
+    discards_when_closed: bool,
 }
 
 impl Output {
@@ -31,7 +32,7 @@ impl Output {
     }
 
     fn new(writer: Box<dyn Write>, name: String, is_terminal: bool) -> Self {
-        Output { writer: BufWriter::with_capacity(BUFFER_SIZE, writer), name, is_terminal }
+        Output { writer: BufWriter::with_capacity(BUFFER_SIZE, writer), name, is_terminal, discards_when_closed: false }
     }
 
     /// Whether a person sees what is written here at once.
@@ -40,7 +41,8 @@ impl Output {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writer.write_all(bytes).map_err(|e| failure(&self.name, &e))
+        let written = self.writer.write_all(bytes);
+        self.checked(written)
     }
 
     pub(crate) fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
@@ -55,13 +57,24 @@ impl Output {
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.writer.flush().map_err(|e| failure(&self.name, &e))
+        let flushed = self.writer.flush();
+        self.checked(flushed)
     }
-}
 
-fn failure(name: &str, error: &io::Error) -> Failure {
-    match error.kind() {
-        ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        _ => Failure::other(format!("cannot write {name}: {error}")),
+    /// Has a closed pipe fail once, and all that is written after it vanish.
+    pub(crate) fn discard_when_closed(&mut self) {
+        self.discards_when_closed = true;
+    }
+
+    fn checked(&mut self, result: io::Result<()>) -> Result<()> {
+        result.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => {
+                if self.discards_when_closed {
+                    self.writer = BufWriter::new(Box::new(io::sink()));
+                }
+                Failure::ClosedPipe
+            }
+            _ => Failure::other(format!("cannot write {}: {error}", self.name)),
+        })
     }
 }
