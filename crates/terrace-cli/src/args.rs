@@ -103,13 +103,15 @@ every format; at the end of a value it is written \\r, as `terrace dump` does.
 Examples:
   terrace load DB entries.txt                    one entry a line: key, TAB, value
   printf 'a\\t1\\nb\\t2\\n' | terrace load DB
+  set -o pipefail                                (bash) a dump that fails must not look like success
   terrace dump OLD | terrace load NEW            copy a database
   db_dump old.db | terrace load DB --format bdb  from Berkeley DB")]
     Load(Loading),
 
     /// Write all entries of a database to a file or standard output
     #[command(after_help = "\
-`terrace load` reads every format back.
+`terrace load` reads every format back. A file takes its place when the dump is complete: one that
+is there stays as it is until then, and if the dump fails.
 
 Examples:
   terrace dump DB > entries.txt                  one entry a line: key, TAB, value

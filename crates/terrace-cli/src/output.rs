@@ -1,11 +1,11 @@
 //! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a failure.
 
-use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
 
+use crate::draft::{self, Draft};
 use crate::failure::{Failure, Result};
 
 const BUFFER_SIZE: usize = 64 << 10;
@@ -16,6 +16,7 @@ pub(crate) struct Output {
     name: String,
     is_terminal: bool,
     discards_when_closed: bool,
+    draft: Option<Draft>,
 }
 
 impl Output {
@@ -25,14 +26,20 @@ impl Output {
         Self::new(Box::new(stdout), "standard output".into(), is_terminal)
     }
 
-    /// A new file, or an emptied old one.
+    /// A file that is there, or takes the place of an old one, when it is [finished](Self::finish).
     pub(crate) fn file(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|e| Failure::io("create", path, &e))?;
-        Ok(Self::new(Box::new(file), path.display().to_string(), false))
+        let (file, draft) = draft::create(path).map_err(|e| Failure::io("create", path, &e))?;
+        Ok(Output { draft, ..Self::new(Box::new(file), path.display().to_string(), false) })
     }
 
     fn new(writer: Box<dyn Write>, name: String, is_terminal: bool) -> Self {
-        Output { writer: BufWriter::with_capacity(BUFFER_SIZE, writer), name, is_terminal, discards_when_closed: false }
+        Output {
+            writer: BufWriter::with_capacity(BUFFER_SIZE, writer),
+            name,
+            is_terminal,
+            discards_when_closed: false,
+            draft: None,
+        }
     }
 
     /// Whether a person sees what is written here at once.
@@ -59,6 +66,15 @@ impl Output {
     pub(crate) fn flush(&mut self) -> Result<()> {
         let flushed = self.writer.flush();
         self.checked(flushed)
+    }
+
+    /// Writes out what is left, and has a file take its place.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        match self.draft {
+            Some(draft) => draft.finish().map_err(|e| Failure::other(format!("cannot write {}: {e}", self.name))),
+            None => Ok(()),
+        }
     }
 
     /// Has a closed pipe fail once, and all that is written after it vanish.
