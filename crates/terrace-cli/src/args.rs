@@ -182,8 +182,13 @@ Examples:
 Try `terrace verify` first, and keep a copy: a repair keeps whatever can still be read. Files that
 cannot be used are moved to the directory lost/ inside the database, not removed.
 
+Exit status 0 if nothing was wrong. 1 if anything was, also where the database is whole again as far
+as can be told: entries may be lost, and deleted or overwritten ones may be back. Even when only the
+MANIFEST was missing nothing else tells which tables there were.
+
 Examples:
-  cp -a DB DB.copy && terrace repair DB")]
+  cp -a DB DB.copy && terrace repair DB
+  terrace repair DB --json | jq .problems")]
     Repair(RepairCommand),
 
     /// Merge tables until deleted and overwritten entries are gone
