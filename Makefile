@@ -27,8 +27,9 @@ help:
 	@echo "make dropin  libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files, in out/"
 	@echo "make dropin-speed  its speed beside the engine's own interface, interleaved, medians (ten minutes, quiet machine)"
 	@echo "make sanitize  the drop-in and the engine under it, with AddressSanitizer and ThreadSanitizer (three minutes)"
-	@echo "make install the same into PREFIX, /usr/local by default"
-	@echo "make uninstall removes from PREFIX what that put there"
+	@echo "make install the same into PREFIX, /usr/local by default, with a list of what it put there: lib/terrace-dropin.files;"
+	@echo "             stops before it replaces what is not in that list, a LevelDB's files say, but for FORCE=1"
+	@echo "make uninstall removes from PREFIX what that list names, and fails without one"
 	@echo "make peers   install what the tests compare with (the real LevelDB, clients of it), where missing"
 	@echo "make format  format every source file"
 	@echo "make clean   remove what was built"
@@ -131,10 +132,10 @@ dropin-speed: peers dropin
 
 PREFIX ?= /usr/local
 install:
-	@DROPIN_PREFIX=$(PREFIX) tools/build-dropin $(DESTDIR)$(PREFIX)
+	@DROPIN_PREFIX="$(PREFIX)" FORCE="$(FORCE)" tools/build-dropin --install "$(DESTDIR)$(PREFIX)"
 
 uninstall:
-	@tools/build-dropin --remove $(DESTDIR)$(PREFIX)
+	@tools/build-dropin --remove "$(DESTDIR)$(PREFIX)"
 
 peers:
 	@tools/install-peers

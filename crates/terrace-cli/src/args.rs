@@ -24,6 +24,7 @@ const AFTER_HELP: &str = "\
 Keys and values are text: \\xNN stands for a byte, \\\\ for a backslash, \\t, \\n and \\r for TAB,
 newline and carriage return; everything else stands for itself. With --hex or --base64 they are
 read and printed in that form instead. Write `--` before a key that begins with a dash.
+Lines of input may end as on Windows: a carriage return before the newline is none of their text.
 
 Exit status: 0 all is well; 1 the key is not there, or damage was found; 2 wrong usage or another
 failure.
@@ -96,18 +97,21 @@ Examples:
     #[command(after_help = "\
 Creates the database if there is none. Entries are written in batches as they are read: when a
 line is wrong the command says which, and the entries before it stay. What was loaded is durable
-when the command returns.
+when the command returns. A carriage return before a newline belongs to the end of the line, in
+every format; at the end of a value it is written \\r, as `terrace dump` does.
 
 Examples:
   terrace load DB entries.txt                    one entry a line: key, TAB, value
   printf 'a\\t1\\nb\\t2\\n' | terrace load DB
+  set -o pipefail                                (bash) a dump that fails must not look like success
   terrace dump OLD | terrace load NEW            copy a database
   db_dump old.db | terrace load DB --format bdb  from Berkeley DB")]
     Load(Loading),
 
     /// Write all entries of a database to a file or standard output
     #[command(after_help = "\
-`terrace load` reads every format back.
+`terrace load` reads every format back. A file takes its place when the dump is complete: one that
+is there stays as it is until then, and if the dump fails.
 
 Examples:
   terrace dump DB > entries.txt                  one entry a line: key, TAB, value
@@ -120,8 +124,9 @@ Examples:
     #[command(after_help = "\
 A line is `put KEY VALUE` or `delete KEY`. The words are separated by one TAB each; in a line
 without a TAB, by spaces, and then quotes hold words with spaces together. Empty lines and lines
-that begin with # are passed over. All changes become visible at once and are durable when the
-command returns; after a wrong line nothing is changed.
+that begin with # are passed over; a carriage return before a newline belongs to the end of the
+line. All changes become visible at once and are durable when the command returns; after a wrong
+line nothing is changed.
 
 Examples:
   printf 'put a 1\\ndelete b\\n' | terrace batch DB
@@ -177,8 +182,13 @@ Examples:
 Try `terrace verify` first, and keep a copy: a repair keeps whatever can still be read. Files that
 cannot be used are moved to the directory lost/ inside the database, not removed.
 
+Exit status 0 if nothing was wrong. 1 if anything was, also where the database is whole again as far
+as can be told: entries may be lost, and deleted or overwritten ones may be back. Even when only the
+MANIFEST was missing nothing else tells which tables there were.
+
 Examples:
-  cp -a DB DB.copy && terrace repair DB")]
+  cp -a DB DB.copy && terrace repair DB
+  terrace repair DB --json | jq .problems")]
     Repair(RepairCommand),
 
     /// Merge tables until deleted and overwritten entries are gone
@@ -201,8 +211,9 @@ Examples:
     /// Work on a database interactively
     #[command(after_help = "\
 The commands are those of the tool, without the database: `put apple red`, `scan --prefix a`;
-`.help` lists them. Input may also come from a pipe: then every command runs, failures are reported
-with their line, and the exit status is the worst of them; with --bail the first failure ends it.
+`.help` lists them. Input may also come from a pipe or a file: then every command runs, even when
+the output is closed, as `| head` does; failures are reported with their line, and the exit status
+is the worst of them; with --bail the first failure ends it.
 
 Examples:
   terrace shell DB

@@ -10,6 +10,7 @@ mod bench;
 mod columns;
 mod commands;
 mod directory;
+mod draft;
 mod failure;
 mod interchange;
 mod opening;

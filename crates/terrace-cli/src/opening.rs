@@ -263,11 +263,16 @@ pub(crate) fn require_directory(path: &Path) -> Result<()> {
 /// engine knows best.
 pub(crate) fn require_database(path: &Path) -> Result<()> {
     require_directory(path)?;
-    let tells = |file: &ListedFile| matches!(file.file_type, Current | Manifest | Table | Log);
-    if list_files(path)?.iter().any(tells) {
+    if has_database(path)? {
         return Ok(());
     }
     Err(Failure::other(format!("there is no database at {}: no file in it belongs to one", path.display())))
+}
+
+/// Whether a file in the directory `path` belongs to a database.
+pub(crate) fn has_database(path: &Path) -> Result<bool> {
+    let tells = |file: &ListedFile| matches!(file.file_type, Current | Manifest | Table | Log);
+    Ok(list_files(path)?.iter().any(tells))
 }
 
 /// Whether one of the newest tables of the database carries a bloom filter: then new tables get one too, for a

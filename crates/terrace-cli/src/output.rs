@@ -1,11 +1,11 @@
 //! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a failure.
 
-use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
 
+use crate::draft::{self, Draft};
 use crate::failure::{Failure, Result};
 
 const BUFFER_SIZE: usize = 64 << 10;
@@ -15,6 +15,8 @@ pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
     name: String,
     is_terminal: bool,
+    discards_when_closed: bool,
+    draft: Option<Draft>,
 }
 
 impl Output {
@@ -24,14 +26,20 @@ impl Output {
         Self::new(Box::new(stdout), "standard output".into(), is_terminal)
     }
 
-    /// A new file, or an emptied old one.
+    /// A file that is there, or takes the place of an old one, when it is [finished](Self::finish).
     pub(crate) fn file(path: &Path) -> Result<Self> {
-        let file = File::create(path).map_err(|e| Failure::io("create", path, &e))?;
-        Ok(Self::new(Box::new(file), path.display().to_string(), false))
+        let (file, draft) = draft::create(path).map_err(|e| Failure::io("create", path, &e))?;
+        Ok(Output { draft, ..Self::new(Box::new(file), path.display().to_string(), false) })
     }
 
     fn new(writer: Box<dyn Write>, name: String, is_terminal: bool) -> Self {
-        Output { writer: BufWriter::with_capacity(BUFFER_SIZE, writer), name, is_terminal }
+        Output {
+            writer: BufWriter::with_capacity(BUFFER_SIZE, writer),
+            name,
+            is_terminal,
+            discards_when_closed: false,
+            draft: None,
+        }
     }
 
     /// Whether a person sees what is written here at once.
@@ -40,7 +48,8 @@ impl Output {
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writer.write_all(bytes).map_err(|e| failure(&self.name, &e))
+        let written = self.writer.write_all(bytes);
+        self.checked(written)
     }
 
     pub(crate) fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
@@ -55,13 +64,33 @@ impl Output {
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.writer.flush().map_err(|e| failure(&self.name, &e))
+        let flushed = self.writer.flush();
+        self.checked(flushed)
     }
-}
 
-fn failure(name: &str, error: &io::Error) -> Failure {
-    match error.kind() {
-        ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        _ => Failure::other(format!("cannot write {name}: {error}")),
+    /// Writes out what is left, and has a file take its place.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        match self.draft {
+            Some(draft) => draft.finish().map_err(|e| Failure::other(format!("cannot write {}: {e}", self.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Has a closed pipe fail once, and all that is written after it vanish.
+    pub(crate) fn discard_when_closed(&mut self) {
+        self.discards_when_closed = true;
+    }
+
+    fn checked(&mut self, result: io::Result<()>) -> Result<()> {
+        result.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => {
+                if self.discards_when_closed {
+                    self.writer = BufWriter::new(Box::new(io::sink()));
+                }
+                Failure::ClosedPipe
+            }
+            _ => Failure::other(format!("cannot write {}: {error}", self.name)),
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! `terrace shell`: the tool's commands on one database that stays open.
 //!
 //! From a terminal with line editing, completion of command names and a history; from a pipe line by line, without
-//! prompts.
+//! prompts. A script runs to its end even when nobody reads what it prints any more.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -150,10 +150,15 @@ impl ShellCommand {
         let session = Session::new(&self.db, Form::default(), &open);
         session.db()?;
         let mut shell = Shell { session, is_timed: false, status: 0 };
-        let result = if io::stdin().is_terminal() && out.is_terminal() {
-            shell.interact(out)
-        } else {
-            shell.read_pipe(out, self.bail)
+        let is_script = !io::stdin().is_terminal();
+        let result = match !is_script && out.is_terminal() {
+            true => shell.interact(out),
+            false => shell.read_lines(out, self.bail, is_script),
+        };
+        let result = match result {
+            // The end of a session, which may have met failures before.
+            Err(Failure::ClosedPipe) => Ok(()),
+            result => result,
         };
         let closed = shell.session.close();
         result.and(closed)?;
@@ -204,7 +209,10 @@ impl Shell<'_> {
         Ok(())
     }
 
-    fn read_pipe(&mut self, out: &mut Output, bail: bool) -> Result<()> {
+    fn read_lines(&mut self, out: &mut Output, bail: bool, is_script: bool) -> Result<()> {
+        if is_script {
+            out.discard_when_closed();
+        }
         let mut source = Source::open(None)?;
         while source.advance()? {
             let line = String::from_utf8(source.line().to_vec());
@@ -215,10 +223,15 @@ impl Shell<'_> {
             match result {
                 Ok(Next::Continue) => {}
                 Ok(Next::Exit) => return Ok(()),
+                // It ends this command, as it does outside of the shell. The script may have more to write.
+                Err(Failure::ClosedPipe) if is_script => {}
                 Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
                 Err(failure) => {
-                    out.flush()?;
                     self.status = self.status.max(failure.status());
+                    match out.flush() {
+                        Err(Failure::ClosedPipe) if is_script => {}
+                        flushed => flushed?,
+                    }
                     source.mistake(failure).report();
                     if bail {
                         return Ok(());

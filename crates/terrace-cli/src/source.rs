@@ -1,4 +1,7 @@
 //! Lines of input, from a file or standard input, that know where they are.
+//!
+//! A line ends in a newline, or in a carriage return and a newline, as in text that has been on Windows: every format
+//! that is read here writes a carriage return of a key or a value in another way.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -58,11 +61,14 @@ impl Source {
         self.bytes_read += length as u64;
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
+            if self.line.last() == Some(&b'\r') {
+                self.line.pop();
+            }
         }
         Ok(true)
     }
 
-    /// The current line, without its newline.
+    /// The current line, without its end.
     pub(crate) fn line(&self) -> &[u8] {
         &self.line
     }
@@ -84,5 +90,21 @@ impl Source {
     /// A failure because the input is over too soon.
     pub(crate) fn ended_early(&self, what: impl Display) -> Failure {
         Failure::other(format!("{}: ends after line {}: {what}", self.name, self.line_number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_in_a_newline_with_or_without_one_carriage_return() {
+        let mut source = Source::from_bytes(b"a\r\nb\nc\r\r\n\r\nd\re\r");
+        let mut lines = Vec::new();
+        while source.advance().expect("a line") {
+            lines.push(source.line().to_vec());
+        }
+        assert_eq!(lines, [&b"a"[..], b"b", b"c\r", b"", b"d\re\r"]);
+        assert_eq!(source.bytes_read(), 15);
     }
 }

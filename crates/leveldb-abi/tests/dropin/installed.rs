@@ -135,6 +135,48 @@ fn an_installed_library_serves_real_builds_and_goes_away_again() {
     assert_eq!(tree(&prefix), [Path::new("lib/another")], "what else is there stays");
 }
 
+#[test]
+fn a_leveldb_in_the_same_place_stays_unless_forced_away() {
+    let Some(libraries) = libraries() else { return };
+    if Command::new("make").arg("--version").output().is_err() {
+        return skip("there is no make");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let prefix = dir.path().join("a prefix");
+    let theirs = ["include/leveldb/another.h", "include/leveldb/db.h", "lib/libleveldb.so.1"].map(PathBuf::from);
+    for file in &theirs {
+        fs::create_dir_all(prefix.join(file).parent().unwrap()).unwrap();
+        fs::write(prefix.join(file), "theirs").unwrap();
+    }
+    let is_theirs = |file: &PathBuf| fs::read(prefix.join(file)).unwrap() == b"theirs";
+    let make = |target: &str, more: &[&str]| {
+        let mut make = make(libraries, target);
+        outcome(make.arg(format!("PREFIX={}", prefix.display())).args(more))
+    };
+    for (target, message) in [("uninstall", "lib/terrace-dropin.files"), ("install", "FORCE=1")] {
+        let (status, output) = make(target, &[]);
+        assert!(!status.success() && output.contains(message), "{target}: {status}\n{output}");
+        assert_eq!(tree(&prefix), theirs, "{target} changes nothing");
+        assert!(theirs.iter().all(is_theirs), "{target} changes nothing");
+    }
+    let (status, output) = make("install", &["FORCE=1"]);
+    assert!(status.success(), "{output}");
+    assert!(is_theirs(&theirs[0]) && !is_theirs(&theirs[1]) && !is_theirs(&theirs[2]));
+    // Its own files it replaces, and takes away what it no longer has.
+    let list = prefix.join("lib/terrace-dropin.files");
+    let listed = fs::read_to_string(&list).unwrap();
+    fs::write(prefix.join("include/leveldb/old.h"), "").unwrap();
+    fs::write(&list, format!("{listed}include/leveldb/old.h\n")).unwrap();
+    let (status, output) = make("install", &[]);
+    assert!(status.success(), "{output}");
+    assert!(!prefix.join("include/leveldb/old.h").exists());
+    assert_eq!(fs::read_to_string(&list).unwrap(), listed);
+    let (status, output) = make("uninstall", &[]);
+    assert!(status.success(), "{output}");
+    assert_eq!(tree(&prefix), theirs[..1], "what it did not put there stays");
+    assert!(is_theirs(&theirs[0]) && !prefix.join("lib/pkgconfig").exists());
+}
+
 /// The commands of the block in `docs/leveldb-differences.md` that has `wanted` in it, without their remarks.
 fn shown(wanted: &str) -> Vec<String> {
     let page = fs::read_to_string(Path::new(ROOT).join("docs/leveldb-differences.md")).unwrap();

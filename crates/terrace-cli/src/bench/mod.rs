@@ -13,10 +13,10 @@ use clap::{ArgAction, Args};
 use tempfile::TempDir;
 
 use crate::failure::{Failure, Result};
-use crate::opening::{CompressionName, PresetName, parse_size};
+use crate::opening::{CompressionName, PresetName, has_database, parse_size};
 use crate::output::Output;
 use runner::Runner;
-use workload::Step;
+use workload::{Benchmark, Step};
 
 /// What `terrace bench --help` adds.
 pub(crate) const AFTER_HELP: &str = "\
@@ -36,10 +36,11 @@ Benchmarks, in the order in which they usually make sense:
   deleteseq, deleterandom    delete num keys
   stats                      print the engine's counters (no measurement)
 
-bulkload and those that begin with `fill` start with an empty database: one that is there is DESTROYED first,
-unless --use_existing_db is given. The others take what is there. Without --db all happens in a
-fresh temporary directory (in $TMPDIR), which is removed at the end. The same --seed makes the same
-keys and values.
+bulkload and those that begin with `fill` start with an empty database: one that is there is
+DESTROYED first, unless --use_existing_db is given. If it was there before the run, that takes
+--yes; without either option the command refuses. The other benchmarks take what is there. Without
+--db all happens in a fresh temporary directory (in $TMPDIR), which is removed at the end. The same
+--seed makes the same keys and values.
 
 Examples:
   terrace bench
@@ -104,12 +105,15 @@ pub(crate) struct BenchArgs {
     /// Append to logs by system calls, not through mapped segments
     #[arg(long = "no_mapped_log", alias = "no-mapped-log", action = ArgAction::SetTrue)]
     no_mapped_log: bool,
-    /// Directory of the database [default: a temporary one]
+    /// Directory of the database; to empty one that is there takes --yes [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
     /// Do not destroy a database that is there: the fill benchmarks write into it
     #[arg(long = "use_existing_db", alias = "use-existing-db", action = ArgAction::SetTrue)]
     use_existing_db: bool,
+    /// Yes, destroy the database that is there where a benchmark begins with an empty one
+    #[arg(long)]
+    yes: bool,
     /// Where the pseudo-random numbers begin
     #[arg(long, default_value_t = 301, value_name = "N")]
     seed: u64,
@@ -135,6 +139,14 @@ impl BenchArgs {
         let steps: Vec<Step> = steps.map(|name| Step::parse(name).map_err(Failure::Other)).collect::<Result<_>>()?;
         let (path, temporary) = self.directory()?;
         let mut runner = Runner::new(self, path.clone());
+        if let Some(benchmark) = self.destroys(&steps)? {
+            if !self.yes {
+                let (name, path) = (benchmark.name(), path.display());
+                let message = format!("{name} would first remove the database {path}; add --yes to have it removed");
+                return Err(Failure::Other(format!("{message}, or --use_existing_db to write into it")));
+            }
+            runner.check_options()?;
+        }
         if !self.json {
             report::print_header(self, &path, out)?;
             out.flush()?;
@@ -154,6 +166,20 @@ impl BenchArgs {
         match temporary {
             Some(directory) => directory.close().map_err(|e| Failure::io("remove", &path, &e)),
             None => Ok(()),
+        }
+    }
+
+    /// The first benchmark that would destroy a database which is not of this run's making, if there is one.
+    fn destroys(&self, steps: &[Step]) -> Result<Option<Benchmark>> {
+        let fills = |step: &Step| match step {
+            Step::Run(benchmark) if benchmark.is_fill() => Some(*benchmark),
+            Step::Run(_) | Step::Stats => None,
+        };
+        match &self.db {
+            Some(path) if !self.use_existing_db && path.is_dir() && has_database(path)? => {
+                Ok(steps.iter().find_map(fills))
+            }
+            _ => Ok(None),
         }
     }
 

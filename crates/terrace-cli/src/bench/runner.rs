@@ -1,12 +1,12 @@
 //! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what they did.
 
 use std::path::PathBuf;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
-use terrace::{BulkLoadOptions, Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{BulkLoadOptions, Db, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
 
 use super::BenchArgs;
 use super::data::{KEY_SIZE, Key, Random, ValuePool};
@@ -96,6 +96,12 @@ impl<'a> Runner<'a> {
             Some(db) => Ok(db.close()?),
             None => Ok(()),
         }
+    }
+
+    /// Fails if the engine refuses the options, which must not come to light after a database was destroyed for them.
+    pub(super) fn check_options(&self) -> Result<()> {
+        let nowhere = Arc::new(MemEnv::new());
+        Ok(Db::open(&self.path, self.options().env(nowhere))?.close()?)
     }
 
     fn options(&self) -> Options {

@@ -34,7 +34,7 @@ pub(crate) struct LoadArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct DumpArgs {
-    /// The output, overwritten if it exists; standard output if missing or -
+    /// The output; a file that exists is replaced when the dump is complete; standard output if missing or -
     file: Option<PathBuf>,
     /// The output's format: key TAB value, one JSON object a line (also --json), or Berkeley DB's db_dump
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -135,17 +135,20 @@ impl Run for DumpArgs {
             Some(path) => Some(Output::file(path)?),
             None => None,
         };
-        let out = file.as_mut().unwrap_or(out);
-        let progress = if out.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
-        let mut writer = EntryWriter::new(out, format, form.notation, self.printable)?;
+        let to = file.as_mut().unwrap_or(&mut *out);
+        let progress = if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
+        let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
         range.walk(db, false, |key, value| {
             bytes += (key.len() + value.len()) as u64;
             progress.set(bytes);
-            writer.write(out, key, value).map(|()| true)
+            writer.write(to, key, value).map(|()| true)
         })?;
-        writer.finish(out)?;
-        out.flush()
+        writer.finish(to)?;
+        match file {
+            Some(file) => file.finish(),
+            None => out.flush(),
+        }
     }
 }
 

@@ -172,7 +172,7 @@ fn presets_are_taken_where_options_are() {
         assert_eq!(report["preset"], preset);
         tool.ok(&["put", "db", "--preset", preset, "key", preset]);
         assert_eq!(tool.ok(&["get", "db", "key"]), format!("{preset}\n"));
-        tool.benched("bench", &["--benchmarks=fillseq,readrandom", "--num=1000", "--preset", preset]);
+        tool.benched("bench", &["--benchmarks=fillseq,readrandom", "--num=1000", "--yes", "--preset", preset]);
     }
     let report = tool.advice(&["db", "--workload", "data-logging"]);
     assert_eq!(change_of(&report, "write_buffer_size"), "to 16.00 MiB");

@@ -1,6 +1,6 @@
 //! bench: every benchmark runs, and its figures have the lab's form.
 
-use crate::tool::Tool;
+use crate::tool::{Tool, state_of};
 
 const FIELDS: [&str; 12] = [
     "ops",
@@ -56,8 +56,35 @@ fn a_database_of_ones_own_is_kept() {
     }
     tool.ok(&["bench", "--db=db", "--num=600", "--benchmarks=fillseq", "--use_existing_db", "--value_size=10"]);
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "600\n");
-    tool.ok(&["bench", "--db=db", "--num=100", "--benchmarks=fillrandom", "--bloom_bits=10", "--compression=none"]);
+    let fill = ["bench", "--db=db", "--num=100", "--benchmarks=fillrandom", "--bloom_bits=10", "--compression=none"];
+    tool.ok(&[&fill[..], &["--yes"]].concat());
     assert!(tool.ok(&["scan", "db", "--count"]).trim().parse::<u32>().expect("a number") <= 100);
+}
+
+#[test]
+fn a_database_that_was_there_is_destroyed_on_request_alone() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let before = state_of(&tool.path("db"));
+    for (arguments, message) in [
+        (&[][..], "fillseq would first remove the database db; add --yes"),
+        (&["--benchmarks=readseq,bulkload"], "bulkload would first remove the database db; add --yes"),
+        // What is wrong with the options is found before anything is destroyed for them.
+        (&["--benchmarks=fillseq", "--yes", "--background_threads=65"], "background_threads is 65"),
+        (&["--benchmarks=fillseq", "--yes", "--table_filter_bits=33"], "table_filter_bits is 33"),
+        (&["--benchmarks=fillseq,fillsequence", "--yes"], "unknown benchmark"),
+    ] {
+        tool.run(&[&["bench", "--db=db", "--num=10"], arguments].concat()).fails(2, message);
+        assert!(state_of(&tool.path("db")) == before, "{arguments:?} changed the database");
+    }
+    tool.ok(&["bench", "--db=db", "--num=10", "--benchmarks=fillseq,fillseq", "--yes"]);
+    assert_eq!(tool.ok(&["scan", "db", "--count"]), "10\n");
+    // What the run itself has made it may destroy, and where there is no database nothing has to be asked.
+    std::fs::create_dir(tool.path("new")).expect("created");
+    std::fs::write(tool.path("new/notes.txt"), "mine").expect("written");
+    tool.ok(&["bench", "--db=new", "--num=10", "--benchmarks=fillseq,fillrandom,fillseq"]);
+    assert_eq!(tool.ok(&["scan", "new", "--count"]), "10\n");
+    assert_eq!(std::fs::read(tool.path("new/notes.txt")).expect("readable"), b"mine");
 }
 
 #[test]

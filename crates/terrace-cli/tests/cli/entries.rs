@@ -127,6 +127,11 @@ fn a_batch_is_applied_whole_or_not_at_all() {
         tool.run_with(&["batch", "db"], format!("put new 1\n{line}\n").as_bytes()).fails(2, message);
     }
     tool.run(&["get", "db", "new"]).fails(1, "no entry");
+    // Lines may end as on Windows.
+    tool.ok_with(&["batch", "db"], b"\r\n# comment\r\nput g 7\r\nput\tspaced key\t8\r\n");
+    assert_eq!(tool.ok(&["scan", "db", "--from", "g", "--to", "t"]), "g\t7\nspaced key\t8\n");
+    tool.ok_with(&["batch", "db"], b"delete g\r\ndelete\tspaced key\r\n");
+    assert_eq!(tool.ok(&["scan", "db", "--from", "g", "--to", "t"]), "");
     std::fs::write(tool.path("changes"), "delete e\nput f 6\n").expect("written");
     assert_eq!(tool.ok(&["batch", "db", "changes", "--json"]), "{\"bytes\":3,\"operations\":2}\n");
     tool.run_with(&["batch", "absent"], b"put a 1\n").fails(2, "absent");

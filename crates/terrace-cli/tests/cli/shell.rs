@@ -1,5 +1,7 @@
 //! The shell, through a pipe.
 
+use std::io::{Read, Write};
+
 use crate::tool::Tool;
 
 #[test]
@@ -29,6 +31,8 @@ fn failures_name_their_line_and_do_not_end_it() {
     ]) {
         assert!(message.starts_with(&format!("terrace: standard input:{part}")), "{message}");
     }
+    let lines_of_windows = b"put w 1\r\n\r\n# a comment\r\nget w\r\n.exit\r\nput never reached\r\n";
+    assert_eq!(tool.ok_with(&["shell", "db"], lines_of_windows), "1\n");
     let ran = tool.run_with(&["shell", "--bail", "db"], b"get b\nget a\n");
     assert_eq!((ran.status, &ran.stdout[..]), (1, &b""[..]));
 }
@@ -51,4 +55,28 @@ fn the_other_commands_are_there_too() {
     tool.run_with(&["shell", "db"], b"load\n").fails(2, "name a FILE");
     tool.run(&["shell", "nowhere"]).fails(2, "nowhere");
     tool.run(&["shell", "--create", "--read-only", "db"]).fails(2, "cannot be used with");
+}
+
+#[test]
+fn a_script_runs_to_its_end_when_nobody_reads_its_output() {
+    let tool = Tool::new();
+    // More than any pipe or buffer holds.
+    let lines: String = (0..30_000).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
+    tool.ok_with(&["load", "db"], lines.as_bytes());
+    for (script, status) in [
+        ("scan\nput a 1\nscan\nput b 2\n", 0),
+        ("get nothing\nscan\nput a 1\nput b 2\n", 1),
+        ("scan\nput a 1\nscan\nfrobnicate\nput b 2\n", 2),
+        (".json on\nscan\nput a 1\nget nothing\nput b 2\n", 1),
+    ] {
+        let mut child = tool.command(&["shell", "db"]).spawn().expect("the command starts");
+        let mut first = [0; 8];
+        let mut output = child.stdout.take().expect("a pipe");
+        child.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("the shell reads");
+        output.read_exact(&mut first).expect("the scan prints");
+        drop(output);
+        assert_eq!(child.wait_with_output().expect("the command ends").status.code(), Some(status), "{script}");
+        assert_eq!(tool.ok(&["scan", "db", "--to", "c"]), "a\t1\nb\t2\n", "{script}");
+        tool.ok_with(&["batch", "db"], b"delete a\ndelete b\n");
+    }
 }

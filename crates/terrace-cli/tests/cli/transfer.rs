@@ -1,5 +1,8 @@
 //! load and dump: every byte comes back in every format, and mistakes in the input are found.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::tool::Tool;
 
 /// Entries with every byte in keys and values, empty keys and values among them.
@@ -94,4 +97,62 @@ fn many_entries_load_in_any_order() {
     let mut sorted: Vec<_> = lines.lines().collect();
     sorted.sort_unstable();
     assert!(tool.ok(&["dump", "db"]).lines().eq(sorted));
+}
+
+#[test]
+fn lines_may_end_as_on_windows() {
+    let tool = Tool::new();
+    let bdb = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 61\n 31\n 62\n 0d\nDATA=END\n";
+    let print = "VERSION=3\nformat=print\ntype=btree\nHEADER=END\n a\n 1\n b\n \\0d\nDATA=END\n";
+    let json = "{\"key\":\"a\",\"value\":\"1\"}\n\n{\"key\":\"b\",\"value\":\"\\\\r\"}\n";
+    for (number, (options, input)) in [
+        (&[][..], "a\t1\n\nb\t\\r\n"),
+        (&["--hex"], "61\t31\n62\t0d\n"),
+        (&["--base64"], "YQ==\tMQ==\nYg==\tDQ==\n"),
+        (&["--format", "json"], json),
+        (&["--format", "bdb"], bdb),
+        (&["--format", "bdb"], print),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let db = format!("db{number}");
+        let input = input.replace('\n', "\r\n");
+        tool.ok_with(&[&["load", &db], options].concat(), input.as_bytes());
+        assert_eq!(tool.ok(&["scan", &db]), "a\t1\nb\t\\r\n", "{options:?}");
+    }
+}
+
+#[test]
+fn a_dump_that_fails_leaves_the_file_as_it_was() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let mode = |name: &str| tool.path(name).metadata().expect("a file").permissions().mode() & 0o7777;
+    std::fs::write(tool.path("out.txt"), "a good backup").expect("written");
+    let usual = mode("out.txt");
+    std::fs::set_permissions(tool.path("out.txt"), Permissions::from_mode(0o640)).expect("changed");
+    let expected = tool.ok(&["dump", "db"]);
+
+    let table = tool.files("db", ".ldb")[0].clone();
+    let sound = std::fs::read(&table).expect("readable");
+    let mut damaged = sound.clone();
+    damaged[sound.len() / 2] ^= 0x40;
+    std::fs::write(&table, damaged).expect("written");
+    tool.run(&["dump", "db", "out.txt"]).fails(1, "checksum");
+    tool.run(&["dump", "db", "new.txt"]).fails(1, "checksum");
+    assert_eq!(std::fs::read_to_string(tool.path("out.txt")).expect("readable"), "a good backup");
+    assert_eq!(tool.path("").read_dir().expect("a directory").count(), 2, "a failed dump leaves nothing behind");
+
+    std::fs::write(&table, sound).expect("written");
+    std::os::unix::fs::symlink("out.txt", tool.path("link.txt")).expect("linked");
+    tool.ok(&["dump", "db", "link.txt"]);
+    tool.ok(&["dump", "db", "new.txt"]);
+    assert!(tool.path("link.txt").is_symlink());
+    for (name, expected_mode) in [("out.txt", 0o640), ("new.txt", usual)] {
+        assert_eq!(std::fs::read_to_string(tool.path(name)).expect("readable"), expected, "{name}");
+        assert_eq!(mode(name), expected_mode, "{name}");
+    }
+    assert_eq!(tool.ok(&["dump", "db", "/dev/stdout"]), expected);
+    assert_eq!(tool.ok(&["dump", "db", "/dev/null"]), "");
+    assert_eq!(tool.path("").read_dir().expect("a directory").count(), 4);
 }

@@ -145,10 +145,24 @@ fn repair_brings_back_what_can_be_read() {
         std::fs::remove_file(manifest).expect("removed");
     }
     assert_ne!(tool.run(&["scan", "db"]).status, 0);
-    let report: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
+    // Something may be lost when anything was wrong, and the status says so, if not in words.
+    let repaired = tool.run(&["repair", "db", "--json"]);
+    assert_eq!((repaired.status, repaired.stderr.as_str()), (1, ""));
+    let report: Value = serde_json::from_slice(&repaired.stdout).expect("JSON");
     assert!(report["tables"].as_u64() > Some(0), "{report}");
+    assert_ne!(report["problems"], Value::Array(Vec::new()));
     assert_eq!(tool.ok(&["dump", "db"]), before);
     assert!(tool.ok(&["verify", "db"]).starts_with("no damage"));
+    assert!(tool.ok(&["repair", "db"]).starts_with("read "));
+    let table = tool.files("db", ".ldb")[0].clone();
+    flip(&table, 20);
+    let repaired = tool.run(&["repair", "db"]);
+    let text = String::from_utf8_lossy(&repaired.stdout);
+    assert_eq!((repaired.status, repaired.stderr.as_str()), (1, ""));
+    assert!(text.contains(&name(&table)) && text.contains("the database holds"), "{text}");
+    assert!(tool.ok(&["verify", "db"]).starts_with("no damage"));
+    let clean: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
+    assert_eq!(clean["problems"], Value::Array(Vec::new()));
     tool.run(&["repair", "nowhere"]).fails(2, "nowhere");
 }
 

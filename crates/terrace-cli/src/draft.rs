@@ -1,0 +1,73 @@
+//! A file that is written beside its place and takes it when it is whole: until then whatever was there stays, and a
+//! failure leaves nothing behind.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+/// Names of what is open already, whatever it is.
+const HANDLES: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
+
+/// A file that has not taken its place yet. Dropped, it is gone.
+pub(crate) struct Draft {
+    file: File,
+    written_as: TempPath,
+    place: PathBuf,
+}
+
+/// Opens `path` for writing. What is no regular file, such as a pipe, is written directly and has no draft.
+pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
+    let (place, old) = match OpenOptions::new().write(true).open(path) {
+        Ok(file) => {
+            let metadata = file.metadata()?;
+            if !metadata.is_file() {
+                return Ok((file, None));
+            }
+            if HANDLES.iter().any(|handle| path.starts_with(handle)) {
+                file.set_len(0)?;
+                return Ok((file, None));
+            }
+            // Of a symbolic link what it leads to is replaced.
+            (path.canonicalize()?, Some(metadata))
+        }
+        // A symbolic link to nothing yet.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            return Ok((File::create(path)?, None));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => (path.to_owned(), None),
+        Err(error) => return Err(error),
+    };
+    // At no time with more rights than in the end.
+    let mut mode = old.as_ref().map_or(0o666, |old| old.mode() & 0o777);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".terrace-").permissions(Permissions::from_mode(mode));
+    let (file, written_as) = builder.tempfile_in(directory_of(&place))?.into_parts();
+    if let Some(old) = old {
+        let (owner, group) = (Some(old.uid()), Some(old.gid()));
+        if fchown(&file, owner, group).or_else(|_| fchown(&file, None, group)).is_err() {
+            // Rights of the old group are not for another one.
+            mode &= !0o070;
+        }
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    let draft = Draft { file: file.try_clone()?, written_as, place };
+    Ok((file, Some(draft)))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Draft {
+    /// Puts the file in its place, all of it on the disk.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.written_as.persist(&self.place).map_err(|error| error.error)?;
+        // Not every file system syncs directories. After a power loss the old file is there or the new one, whole.
+        let _ = File::open(directory_of(&self.place)).and_then(|directory| directory.sync_all());
+        Ok(())
+    }
+}
