@@ -68,6 +68,14 @@ static void Read(leveldb_t* db) {
   const char* own = leveldb_iter_key(it, &length);
   terrace_iter_seek_for_prev(it, own, length);
   CHECK(leveldb_iter_valid(it) && memcmp(leveldb_iter_key(it, &length), "key1996", 7) == 0);
+  leveldb_iter_seek_to_last(it);
+  own = leveldb_iter_key(it, &length);
+  leveldb_iter_seek(it, own, length);
+  CHECK(leveldb_iter_valid(it) && memcmp(leveldb_iter_key(it, &length), "key1998", 7) == 0);
+  leveldb_iter_prev(it);
+  own = leveldb_iter_key(it, &length);
+  leveldb_iter_seek(it, own, length - 1);
+  CHECK(leveldb_iter_valid(it) && memcmp(leveldb_iter_key(it, &length), "key1990", 7) == 0);
   terrace_iter_seek_for_prev(it, "a", 1);
   CHECK(!leveldb_iter_valid(it));
   terrace_iter_seek_for_prev(NULL, "a", 1);

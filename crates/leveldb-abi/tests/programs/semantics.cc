@@ -379,28 +379,6 @@ static void FileSizes() {
   }
 }
 
-// A program may seek to the key that it is shown, however it came there, and to a part of it.
-static void OwnKeys() {
-  printf("-- seeking to the own key\n");
-  Options options;
-  options.create_if_missing = true;
-  std::unique_ptr<DB> db = Open(options, root + "/own");
-  const auto key = [](int i) { return "0123456" + Key(i); };
-  for (int i = 0; i < 50; i++) Check(db->Put(WriteOptions(), key(i), std::string(20, static_cast<char>('a' + i % 26))));
-  int wrong = 0;
-  for (int last = 48; last > 0; last--) {
-    std::unique_ptr<Iterator> iter(db->NewIterator(ReadOptions()));
-    iter->SeekToLast();
-    for (int i = 49; i > last; i--) iter->Prev();
-    iter->Seek(iter->key());
-    wrong += !iter->Valid() || iter->key().ToString() != key(last);
-    iter->Prev();
-    iter->Seek(Slice(iter->key().data(), iter->key().size() - 1));
-    wrong += !iter->Valid() || iter->key().ToString() != key((last - 1) / 10 * 10);
-  }
-  printf("%d wrong\n", wrong);
-}
-
 static void Logs() {
   printf("-- reuse_logs\n");
   WriteOptions sync;
@@ -482,7 +460,6 @@ int main(int argc, char** argv) {
   Loggers();
   OneThread();
   FileSizes();
-  OwnKeys();
   Logs();
   Checks();
   return 0;
