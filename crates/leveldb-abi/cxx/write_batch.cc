@@ -1,5 +1,5 @@
-// The batch is its bytes: see leveldb/write_batch.h for the form. A key or value that LevelDB's 32-bit lengths cannot
-// describe leaves a mark, on which every write of the batch fails.
+// The batch is its bytes: see leveldb/write_batch.h for the form. A key and value that no table could hold leave a mark,
+// on which every write of the batch fails.
 #include "leveldb/write_batch.h"
 
 #include <cstdint>
@@ -17,7 +17,10 @@ constexpr char kDeletion = 0;
 constexpr char kValue = 1;
 // No operation has this kind.
 constexpr char kTooLarge = 0x7e;
-constexpr uint64_t kLimit = uint64_t{1} << 32;
+// MAX_ENTRY_SIZE of the engine without the eight bytes of a tag.
+constexpr uint64_t kLargest = UINT32_MAX - (8u << 20) - 8;
+
+bool IsTooLarge(uint64_t key, uint64_t value) { return key > kLargest || value > kLargest - key; }
 
 uint32_t Count(const std::string& rep) {
   const unsigned char* at = reinterpret_cast<const unsigned char*>(rep.data()) + kCountAt;
@@ -72,7 +75,7 @@ size_t WriteBatch::ApproximateSize() const { return rep_.size(); }
 
 void WriteBatch::Put(const Slice& key, const Slice& value) {
   SetCount(&rep_, Count(rep_) + 1);
-  if (key.size() >= kLimit || value.size() >= kLimit) {
+  if (IsTooLarge(key.size(), value.size())) {
     rep_.push_back(kTooLarge);
     return;
   }
@@ -83,7 +86,7 @@ void WriteBatch::Put(const Slice& key, const Slice& value) {
 
 void WriteBatch::Delete(const Slice& key) {
   SetCount(&rep_, Count(rep_) + 1);
-  if (key.size() >= kLimit) {
+  if (IsTooLarge(key.size(), 0)) {
     rep_.push_back(kTooLarge);
     return;
   }
@@ -120,7 +123,7 @@ Status WriteBatch::Iterate(Handler* handler) const {
         if (handler != nullptr) handler->Delete(key);
         break;
       case kTooLarge:
-        return Status::InvalidArgument("a key or value of 4 GiB or more");
+        return Status::InvalidArgument("a key and value of 4 GiB less 8 MiB or more");
       default:
         return Status::Corruption("unknown WriteBatch tag");
     }

@@ -73,6 +73,38 @@ fn a_rename_replaces_as_one_step_and_is_durable_after_a_sync_of_the_directory() 
 }
 
 #[test]
+fn every_name_of_a_file_is_durable_by_itself() {
+    let fs = prepared();
+    write(&fs, "one", b"data", true);
+    fs.sync_dir(Path::new(DIR)).expect("sync directory");
+    fs.create_dir(&path("sub"), 0o755).expect("create directory");
+    fs.sync_dir(Path::new(DIR)).expect("sync directory");
+    fs.record();
+    assert_eq!(fs.link(&path("none"), &path("two")).expect_err("no file").kind(), ErrorKind::NotFound);
+    assert_eq!(fs.link(&path("one"), &path("sub")).expect_err("taken").raw_os_error(), Some(libc::EEXIST));
+    fs.link(&path("one"), &path("sub/two")).expect("link");
+    fs.rename(&path("one"), &path("sub/two")).expect("nothing to do");
+    assert_eq!(fs.used(), 4);
+    let after = fs.power_loss(PowerLoss::STRICT);
+    assert_eq!((read(&after, "one").as_deref(), read(&after, "sub/two")), (Some("data"), None));
+    fs.sync_dir(&path("sub")).expect("sync directory");
+    fs.remove(&path("one")).expect("remove");
+    let mut file = fs.open_append(&path("sub/two")).expect("open");
+    file.append(b" and more").expect("append");
+    file.sync().expect("sync");
+    let after = fs.power_loss(PowerLoss::STRICT);
+    for name in ["one", "sub/two"] {
+        assert_eq!(read(&after, name).as_deref(), Some("data and more"), "one file");
+    }
+    fs.sync_dir(Path::new(DIR)).expect("sync directory");
+    let recording = fs.take_recording();
+    let mut replay = recording.replay();
+    replay.advance_to(recording.len());
+    let after = replay.power_loss(PowerLoss::STRICT);
+    assert_eq!((read(&after, "one"), read(&after, "sub/two").as_deref()), (None, Some("data and more")));
+}
+
+#[test]
 fn a_directory_is_durable_with_its_parent_only() {
     let fs = SimFs::new();
     fs.create_dir(Path::new("/a/b"), 0o755).expect("create directories");

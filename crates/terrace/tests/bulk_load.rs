@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use terrace::{
-    BulkLoadOptions, Db, Env, ErrorKind, IngestOptions, MemEnv, Options, ReadOptions, TableWriter, WriteBatch,
-    WriteOptions,
+    BulkLoadOptions, CreateOptions, Db, Env, ErrorKind, IngestOptions, MemEnv, Options, ReadOptions, TableWriter,
+    WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::leveldb::{Peer, PeerOptions};
@@ -362,29 +362,160 @@ fn tables_that_do_not_belong_are_refused() {
     assert_eq!(db.ingest(&[&good], IngestOptions::new()).expect("an ingestion").entries, 5_000);
 }
 
+const OUTSIDE: &str = "/data/table";
+
+fn simulated(fs: &SimFs) -> Options {
+    Options::new().create_if_missing(true).env(fs.env())
+}
+
+/// A database, and beside it a table of `key`, both durable.
+fn beside_a_table(fs: &SimFs, key: &str) -> Db {
+    let db = Db::open("/data/db", simulated(fs)).expect("a database");
+    let mut writer = TableWriter::create(OUTSIDE, &simulated(fs)).expect("a table");
+    writer.put(key, "value").expect("an entry");
+    writer.finish().expect("a finished table");
+    fs.sync_dir(Path::new("/data")).expect("a durable name");
+    db
+}
+
+fn move_in(db: &Db) -> terrace::Result<terrace::LoadReport> {
+    db.ingest(&[OUTSIDE], IngestOptions::new().move_files(true))
+}
+
 #[test]
 fn a_table_that_cannot_come_into_force_is_given_back() {
     let fs = SimFs::new();
-    let make = || Options::new().create_if_missing(true).env(fs.env());
-    let db = Db::open("/data/db", make()).expect("a database");
-    let mut writer = TableWriter::create("/data/table", &make()).expect("a table");
-    writer.put("key", "value").expect("an entry");
-    writer.finish().expect("a finished table");
+    let db = beside_a_table(&fs, "key");
+    let bytes = fs.contents(Path::new(OUTSIDE));
     for kind in [OpKind::SyncDir, OpKind::Rename] {
         fs.set_faults(Some(FaultPlan { kinds: vec![kind], ..FaultPlan::at(0, Fault::Io, false) }));
-        let error = db.ingest(&["/data/table"], IngestOptions::new().move_files(true)).expect_err("a failure");
+        let error = move_in(&db).expect_err("a failure");
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         fs.set_faults(None);
-        assert!(fs.env().exists(Path::new("/data/table")).expect("a look"));
+        assert!(fs.env().exists(Path::new(OUTSIDE)).expect("a look"));
     }
     assert_eq!(db.get("key").expect("a read"), None);
-    db.ingest(&["/data/table"], IngestOptions::new().move_files(true)).expect("an ingestion");
+    // Whether an edit that failed is durable nobody knows. Its tables go when a fresh MANIFEST does without them.
+    for kind in [OpKind::Append, OpKind::Sync] {
+        for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late] {
+            // Now the MANIFEST that CURRENT names is written to.
+            db.put("other", "1").expect("a write");
+            db.flush().expect("a flush");
+            let current = fs.contents(Path::new("/data/db/CURRENT")).expect("a name");
+            let suffix = String::from_utf8(current).expect("a name").trim_end().to_owned();
+            fs.set_faults(Some(FaultPlan { kinds: vec![kind], suffix, ..FaultPlan::at(0, fault, false) }));
+            let error = move_in(&db).expect_err("a failure");
+            assert!(error.message().contains("MANIFEST") && fs.injected() == 1, "{error}");
+            fs.set_faults(None);
+            let killed = fs.power_loss(PowerLoss::PROCESS_ONLY);
+            db.put("other", "2").expect("a write");
+            db.flush().expect("a flush");
+            db.wait_idle().expect("files are removed");
+            assert!(fs.contents(Path::new(OUTSIDE)) == bytes, "{kind:?}, {fault:?}");
+            assert_eq!(db.get("key").expect("a read"), None);
+            let db = Db::open("/data/db", simulated(&killed)).expect("a database");
+            assert_eq!(db.get("other").expect("a read").as_deref(), Some(&b"1"[..]));
+            assert!(killed.contents(Path::new(OUTSIDE)) == bytes, "{kind:?}, {fault:?}, then killed");
+        }
+    }
+    move_in(&db).expect("an ingestion");
     assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+    assert_eq!(fs.contents(Path::new(OUTSIDE)), None);
     drop(db);
     // Cut power right after: what was acknowledged is there.
     let after = fs.power_loss(PowerLoss::STRICT);
     let db = Db::open("/data/db", Options::new().env(after.env())).expect("a database");
     assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+}
+
+/// Moved as it is, copied because it cannot be linked, and rewritten because a snapshot must not see it.
+#[test]
+fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
+    let (mut states, mut only_outside, mut only_inside) = (0, 0, 0);
+    for case in ["linked", "copied", "rewritten"] {
+        let fs = SimFs::new();
+        let db = beside_a_table(&fs, "key");
+        let bytes = fs.contents(Path::new(OUTSIDE));
+        fs.record();
+        if case == "copied" {
+            fs.set_faults(Some(FaultPlan { kinds: vec![OpKind::Link], ..FaultPlan::at(0, Fault::Access, true) }));
+        }
+        let snapshot = (case == "rewritten").then(|| db.snapshot());
+        let report = move_in(&db).expect("an ingestion");
+        assert_eq!(report.sequence > 0, snapshot.is_some(), "{case}");
+        assert_eq!(fs.injected(), u64::from(case == "copied"), "{case}");
+        drop(snapshot);
+        db.close().expect("a close");
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        loop {
+            let at = replay.at();
+            let random = (0..3).map(|seed| PowerLoss::random(seed << 32 | at as u64));
+            for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT].into_iter().chain(random) {
+                let mut fs = replay.power_loss(loss);
+                // Then the power fails, whatever was lost before.
+                for again in 0..2 {
+                    let db = Db::open("/data/db", simulated(&fs)).expect("a database");
+                    let taken = db.get("key").expect("a read").is_some_and(|value| value == b"value");
+                    db.put("other", "1").expect("a write");
+                    db.flush().expect("a flush");
+                    assert!(db.verify().expect("a check").is_clean());
+                    assert_eq!(db.get("key").expect("a read").is_some(), taken);
+                    db.close().expect("a close");
+                    let left = fs.contents(Path::new(OUTSIDE));
+                    let context = || format!("{case}, step {at}, {loss:?}, {again}\n{}", recording.describe(at));
+                    assert!(taken || left == bytes, "neither inside nor outside: {}", context());
+                    assert!(left.is_none() || left == bytes, "{}", context());
+                    only_outside += u64::from(!taken);
+                    only_inside += u64::from(left.is_none());
+                    states += 1;
+                    fs = fs.power_loss(PowerLoss::STRICT);
+                }
+            }
+            if !replay.advance() {
+                break;
+            }
+        }
+    }
+    println!("{states} states, {only_outside} with the table outside alone, {only_inside} inside alone");
+    assert!(only_outside > 50 && only_inside >= 3, "{only_outside} and {only_inside} of {states}");
+}
+
+#[test]
+fn a_table_that_nobody_synced_is_durable_once_it_is_moved_in() {
+    let fs = SimFs::new();
+    let db = beside_a_table(&fs, "key");
+    let bytes = fs.contents(Path::new(OUTSIDE)).expect("bytes");
+    fs.remove(Path::new(OUTSIDE)).expect("removed");
+    let mut copy = fs.create(Path::new(OUTSIDE), CreateOptions::default()).expect("a file");
+    copy.append(&bytes).expect("written");
+    copy.close().expect("closed");
+    move_in(&db).expect("an ingestion");
+    let db = Db::open("/data/db", simulated(&fs.power_loss(PowerLoss::STRICT))).expect("a database");
+    assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays() {
+    for kind in [OpKind::Link, OpKind::Remove] {
+        for fault in [Fault::Access, Fault::Late] {
+            let fs = SimFs::new();
+            let db = beside_a_table(&fs, "key");
+            let suffix = "/table".to_owned();
+            fs.set_faults(Some(FaultPlan { kinds: vec![kind], suffix, ..FaultPlan::at(0, fault, false) }));
+            assert_eq!(move_in(&db).expect("an ingestion").tables, 1, "{kind:?} {fault:?}");
+            assert_eq!(fs.injected(), 1);
+            fs.set_faults(None);
+            let stays = kind == OpKind::Remove && fault == Fault::Access;
+            assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
+            // A name that was left is nobody's business: the table goes and comes as any other.
+            db.put("key", "newer").expect("a write");
+            db.compact_range(None, None).expect("a merge");
+            assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"newer"[..]));
+            assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
+            assert!(db.verify().expect("a check").is_clean());
+        }
+    }
 }
 
 #[test]

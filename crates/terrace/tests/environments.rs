@@ -136,6 +136,35 @@ fn names_change_as_one_step() {
 }
 
 #[test]
+fn a_file_has_as_many_names_as_it_is_given() {
+    on_both(|env, dir| {
+        let path = |name: &str| -> PathBuf { dir.join(name) };
+        put(env, &path("one"), b"1").expect("puts");
+        put(env, &path("other"), b"2").expect("puts");
+        env.create_dir(&path("d"), 0o755).expect("creates");
+        let link = |from: &str, to: &str| env.link(&path(from), &path(to));
+        fails(link("none", "two"), ErrorKind::NotFound, ENOENT);
+        fails(link("one", "none/two"), ErrorKind::NotFound, ENOENT);
+        fails(link("one", "other/two"), ErrorKind::Io, ENOTDIR);
+        for taken in ["one", "other", "d"] {
+            fails(link("one", taken), ErrorKind::Io, EEXIST);
+        }
+        fails(link("d", "e"), ErrorKind::Io, None);
+        link("one", "d/two").expect("links");
+        let mut file = env.open_append(&path("d/two")).expect("opens");
+        file.append(b"+").expect("appends");
+        file.close().expect("closes");
+        assert_eq!(read(env, &path("one")).expect("reads"), b"1+");
+        // Of two names of one file none goes in a rename.
+        env.rename(&path("one"), &path("d/two")).expect("nothing to do");
+        env.remove(&path("one")).expect("removes");
+        env.rename(&path("d/two"), &path("other")).expect("replaces");
+        assert_eq!(read(env, &path("other")).expect("reads"), b"1+");
+        assert!(env.list(&path("d")).expect("lists").is_empty());
+    });
+}
+
+#[test]
 fn locks_exclude_writers_and_not_readers() {
     on_both(|env, dir| {
         let (path, missing) = (dir.join("LOCK"), dir.join("none/LOCK"));

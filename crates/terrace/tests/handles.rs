@@ -79,14 +79,17 @@ fn prefixes_need_the_order_of_bytes() {
 fn what_no_table_takes_fails_a_load_for_good() {
     let huge = vec![0u8; 1 << 32];
     let db = Db::open("/db", memory()).expect("opens");
-    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
-    load.put("a", "1").expect("puts");
-    let refused = [load.put(&huge, ""), load.put("b", "2"), load.finish().map(drop)];
-    for outcome in refused {
-        let error = outcome.expect_err("too large");
-        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("4 GiB"), "{error}");
+    // The second by its tag alone.
+    for size in [1 << 32, 4_286_578_680] {
+        let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+        load.put("a", "1").expect("puts");
+        let refused = [load.put(&huge[..size], ""), load.put("b", "2"), load.finish().map(drop)];
+        for outcome in refused {
+            let error = outcome.expect_err("too large");
+            assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("4 GiB"), "{error}");
+        }
+        assert_eq!(db.get("a").expect("gets"), None, "all or nothing");
     }
-    assert_eq!(db.get("a").expect("gets"), None, "all or nothing");
 
     let env = Arc::new(MemEnv::new());
     let mut writer = TableWriter::create("/table", &Options::new().env(env.clone())).expect("creates");

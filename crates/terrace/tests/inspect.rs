@@ -289,6 +289,72 @@ fn an_inspection_ends_where_it_is_told_to() {
     }
 }
 
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// A few hundred kilobytes that stand for two gigabytes of keys.
+#[test]
+fn lists_of_keys_out_of_proportion_are_cut_short() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = sample(dir.path());
+    let sound = inspect::table(&table(dir.path()), &options, &mut |_| ControlFlow::Continue(())).expect("a table");
+    let handle = |offset: u64, size: u64| [varint(offset), varint(size)].concat();
+    let (index, metaindex) =
+        (handle(sound.index.offset, sound.index.size), handle(sound.metaindex.offset, sound.metaindex.size));
+    // Keys that share all of the first one's 100,000 bytes, each with the index as its block.
+    let size = varint(index.len() as u64);
+    let mut block = [vec![0], varint(100_000), size.clone(), vec![b'x'; 100_000], index.clone()].concat();
+    (1..20_000).for_each(|_| block.extend([varint(100_000), vec![0], size.clone(), index.clone()].concat()));
+    block.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+    assert!(block.len() < 400_000, "{} bytes", block.len());
+    let most = block.len() * 32 / 100_000;
+
+    let mut bytes = fs::read(table(dir.path())).expect("readable");
+    let magic = bytes[bytes.len() - 8..].to_vec();
+    bytes.truncate(bytes.len() - 48);
+    let list = handle(bytes.len() as u64, block.len() as u64);
+    bytes.extend_from_slice(&block);
+    bytes.push(0);
+    block.push(0);
+    bytes.extend(crc32c::crc32c(&block).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes());
+    let path = dir.path().join("hostile.ldb");
+    for of_index in [false, true] {
+        let mut footer = if of_index { [&metaindex[..], &list].concat() } else { [&list[..], &index].concat() };
+        footer.resize(40, 0);
+        fs::write(&path, [&bytes[..], &footer, &magic].concat()).expect("written");
+        let (mut damages, mut blocks) = (Vec::new(), 0);
+        let summary = inspect::table(&path, &options, &mut |item| {
+            match item {
+                TableItem::Damage(damage) => damages.push(damage.message),
+                TableItem::Block(_) => blocks += 1,
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        let summary = summary.expect("a table");
+        assert!(damages[0].contains("out of proportion"), "{}", damages[0]);
+        assert!(blocks <= most, "{blocks} blocks");
+        if of_index {
+            assert_eq!(summary.meta_blocks, sound.meta_blocks);
+            continue;
+        }
+        assert_eq!((summary.entries, summary.damages), (sound.entries, 1));
+        for error in [
+            inspect::filter_name(&path, &options).map(drop).expect_err("damage"),
+            inspect::has_table_filter(&path, &options).map(drop).expect_err("damage"),
+        ] {
+            assert!(error.kind() == ErrorKind::Corruption && error.message().contains("hostile.ldb"), "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_table_of_plain_keys_has_no_internal_ones() {
     let dir = tempfile::tempdir().expect("a directory");

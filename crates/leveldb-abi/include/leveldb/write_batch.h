@@ -27,7 +27,7 @@ class LEVELDB_EXPORT WriteBatch {
   WriteBatch& operator=(const WriteBatch&) = default;
   ~WriteBatch();
 
-  // A key or value of 4 GiB or more makes the write of the batch fail.
+  // A key and value of 4 GiB less 8 MiB or more together make the write of the batch fail.
   void Put(const Slice& key, const Slice& value);
   void Delete(const Slice& key);
   void Clear();

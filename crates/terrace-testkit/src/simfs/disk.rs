@@ -38,6 +38,7 @@ pub(super) enum Change {
 pub(super) enum Step {
     Create { path: PathBuf, inode: Inode },
     CreateDir { path: PathBuf },
+    Link { path: PathBuf, inode: Inode },
     Write { inode: Inode, offset: usize, data: Arc<[u8]> },
     SetLen { inode: Inode, len: usize },
     Wipe { inode: Inode },
@@ -101,6 +102,7 @@ impl Disk {
                 self.link(path, Entry::File(*inode));
             }
             Step::CreateDir { path } => self.link(path, Entry::Dir),
+            Step::Link { path, inode } => self.link(path, Entry::File(*inode)),
             Step::Write { inode, offset, data } => self.change(*inode, |file| file.write(*offset, data)),
             Step::SetLen { inode, len } => self.change(*inode, |file| file.set_len(*len)),
             Step::Wipe { inode } => self.change(*inode, File::wipe),

@@ -30,11 +30,13 @@ pub enum OpKind {
     Look,
     /// Taking a lock.
     Lock,
+    /// Giving a file a second name.
+    Link,
 }
 
 impl OpKind {
     /// All kinds.
-    pub const ALL: [OpKind; 12] = [
+    pub const ALL: [OpKind; 13] = [
         OpKind::Create,
         OpKind::Open,
         OpKind::Read,
@@ -47,6 +49,7 @@ impl OpKind {
         OpKind::SyncDir,
         OpKind::Look,
         OpKind::Lock,
+        OpKind::Link,
     ];
 }
 

@@ -387,8 +387,28 @@ impl Env for SimFs {
         if state.disk.is_dir(to) {
             return Err(refuse("rename", to, libc::EISDIR));
         }
-        state.apply(Step::Rename { from: from.to_owned(), to: to.to_owned() });
+        // Of two names of one file none goes.
+        if state.disk.inode(from).is_none_or(|inode| state.disk.inode(to) != Some(inode)) {
+            state.apply(Step::Rename { from: from.to_owned(), to: to.to_owned() });
+        }
         late(fault, "rename", from)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let state = &mut *self.state();
+        let fault = state.begin(OpKind::Link, "link", from)?;
+        let Some(inode) = state.disk.inode(from) else {
+            let code = if state.disk.is_dir(from) { libc::EPERM } else { libc::ENOENT };
+            return Err(refuse("link", from, code));
+        };
+        if state.disk.is_dir(to) || state.disk.entries.contains_key(to) {
+            return Err(refuse("link", to, libc::EEXIST));
+        }
+        if !state.disk.is_dir(parent(to)) {
+            return Err(refuse("link", to, libc::ENOENT));
+        }
+        state.apply(Step::Link { path: to.to_owned(), inode });
+        late(fault, "link", from)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

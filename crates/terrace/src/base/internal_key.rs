@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use super::comparator::KeyOrder;
+use super::error::{Error, Result};
 
 /// The position of a write in the history of a database. 56 bits.
 pub(crate) type SequenceNumber = u64;
@@ -16,6 +17,24 @@ pub(crate) const MAX_SEQUENCE: SequenceNumber = (1 << 56) - 1;
 
 /// The bytes that a tag takes.
 pub(crate) const TAG_SIZE: usize = 8;
+
+/// The longest entry of a table, key and value together. A block's lengths have 32 bits, and LevelDB's readers' offsets
+/// in it; a block has up to 4 MiB of other entries before a long one, and restart points behind it.
+pub(crate) const MAX_ENTRY_SIZE: usize = (u32::MAX as usize) - (8 << 20);
+
+/// `InvalidArgument` if no table could hold an entry of so many bytes of user key and value. Asked before anything is
+/// copied or written: what was acknowledged must become a table.
+#[inline]
+pub(crate) fn check_entry_size(user_key: usize, value: usize) -> Result<()> {
+    let size = user_key.saturating_add(value);
+    if size > MAX_ENTRY_SIZE - TAG_SIZE { Err(too_large(size)) } else { Ok(()) }
+}
+
+#[cold]
+fn too_large(size: usize) -> Error {
+    let limit = MAX_ENTRY_SIZE - TAG_SIZE;
+    Error::invalid_argument(format!("a key and value of {size} bytes; the limit is {limit}, 8 MiB below 4 GiB"))
+}
 
 /// What an entry does to its user key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -84,7 +84,8 @@ impl Db {
 
     /// Applies every operation of `batch`, or none. With `sync` an empty batch makes all earlier writes durable.
     ///
-    /// Fails with `InvalidArgument`, before anything is written, if a key, a value or the batch has 4 GiB or more.
+    /// Fails with `InvalidArgument`, before anything is written, if the batch has 4 GiB or more, or a key and its value
+    /// together 8 MiB less, which is more than a table can hold.
     pub fn write(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
         self.core().write(batch, options).map(drop)
     }

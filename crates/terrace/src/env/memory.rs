@@ -1,7 +1,7 @@
 //! A file system in memory, for tests and for databases that need not outlive their process.
 //!
 //! Names behave as under POSIX: a rename replaces, a removed file lives on for those who hold it open, a lock belongs
-//! to the file and not to its name. Symbolic links, permissions and hard links do not exist.
+//! to the file and not to its name, of which it may have several. Symbolic links and permissions do not exist.
 //!
 //! # Invariants
 //! 1. Every entry's parent is a directory of the tree; the root and the empty path always are.
@@ -331,6 +331,7 @@ impl Env for MemEnv {
         }
         match (&node, tree.entries.get(&new)) {
             _ if old == new => return Ok(()),
+            (Node::File(file), Some(Node::File(there))) if Arc::ptr_eq(file, there) => return Ok(()),
             (Node::File(_), Some(Node::Directory)) => return fault(libc::EISDIR),
             (Node::Directory, Some(Node::File(_))) => return fault(libc::ENOTDIR),
             (Node::Directory, _) if new.starts_with(&old) => return fault(libc::EINVAL),
@@ -346,6 +347,24 @@ impl Env for MemEnv {
         tree.entries.remove(&old);
         tree.entries.insert(new, node);
         Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let (old, new) = (normal(from), normal(to));
+        let mut tree = self.tree.lock();
+        let code = match tree.entries.get(&old).cloned() {
+            None if !is_root(&old) => libc::ENOENT,
+            _ if tree.is_dir(&new) || tree.entries.contains_key(&new) => libc::EEXIST,
+            Some(node @ Node::File(_)) => match tree.parent_fault(&new) {
+                Some(code) => code,
+                None => {
+                    tree.entries.insert(new, node);
+                    return Ok(());
+                }
+            },
+            _ => libc::EPERM,
+        };
+        Err(system_error("link", from, code).context(format_args!("to {}", to.display())))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

@@ -30,7 +30,7 @@ pub use self::memory::MemEnv;
 pub use self::posix::PosixEnv;
 pub(crate) use self::shared_file::with_syncer;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 
 /// A job for the background threads.
 pub type Job = Box<dyn FnOnce() + Send + 'static>;
@@ -217,7 +217,14 @@ pub trait Env: Send + Sync + 'static {
     /// Renames a file, replacing `to` if it exists, as one step.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Makes creations, renames and removals in a directory durable. An Env without the notion returns `Ok`.
+    /// Gives a file a second name, `to`, which must not exist. The file is there until both are removed. `NotSupported`
+    /// where there is no such thing, and by default: the engine copies then, as after any other error.
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let _ = to;
+        Err(Error::not_supported(format!("link {}: the environment gives no second names", from.display())))
+    }
+
+    /// Makes creations, links, renames and removals in a directory durable. An Env without the notion returns `Ok`.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
     /// Takes the lock that LevelDB takes on `path`, without waiting. `Busy` if another database handle, in this

@@ -122,6 +122,10 @@ impl Env for PosixEnv {
         fs::rename(from, to).map_err(|e| Error::io("rename", from, e).context(format_args!("to {}", to.display())))
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::hard_link(from, to).map_err(|e| Error::io("link", from, e).context(format_args!("to {}", to.display())))
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let handle = File::open(here_if_empty(dir)).map_err(|e| Error::io("open directory", dir, e))?;
         match handle.sync_all() {

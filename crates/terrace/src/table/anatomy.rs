@@ -15,6 +15,7 @@ use super::compression;
 use super::filter_block::FILTER_PREFIX;
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
 use super::full_filter::FULL_FILTER_NAME;
+use super::key_allowance::KeyAllowance;
 
 /// A table of which the footer makes sense, and nothing else is known.
 pub(crate) struct TableAnatomy {
@@ -29,6 +30,9 @@ pub(crate) struct BlockAnatomy {
     /// The name of its compression.
     pub(crate) compression: &'static str,
 }
+
+/// An entry of index or metaindex: its key, and the block it points to, if that lies within the file.
+pub(crate) type Listed = (Vec<u8>, Option<BlockHandle>);
 
 impl TableAnatomy {
     pub(crate) fn open(file: Arc<dyn RandomAccessFile>, name: String) -> Result<Self> {
@@ -95,6 +99,25 @@ impl TableAnatomy {
             Some(damage) => Err(self.damaged(handle, damage)),
             None => Ok(ControlFlow::Continue(())),
         }
+    }
+
+    /// What the index or metaindex at `handle` lists: all of it, or what comes before the damage.
+    pub(crate) fn list(&self, handle: BlockHandle) -> (Vec<Listed>, Result<()>) {
+        let mut entries = Vec::new();
+        let listed = self.block(handle).and_then(|block| {
+            let mut allowance = KeyAllowance::of(&block.block);
+            let mut excess = None;
+            let _ = self.for_each_entry(handle, &block, |key, value| {
+                excess = allowance.take(key).err();
+                if excess.is_some() {
+                    return ControlFlow::Break(());
+                }
+                entries.push((key.to_vec(), self.handle(value)));
+                ControlFlow::Continue(())
+            })?;
+            excess.map_or(Ok(()), |damage| Err(self.damaged(handle, damage)))
+        });
+        (entries, listed)
     }
 
     fn damaged(&self, handle: BlockHandle, damage: Damage) -> Error {

@@ -133,11 +133,7 @@ pub(crate) fn parts(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut parts = Vec::new();
     let mut handles = vec![table.index(), table.metaindex()];
     for top in [table.index(), table.metaindex()] {
-        let Ok(block) = table.block(top) else { continue };
-        let _ = table.for_each_entry(top, &block, |_, value| {
-            handles.extend(table.handle(value));
-            std::ops::ControlFlow::Continue(())
-        });
+        handles.extend(table.list(top).0.into_iter().filter_map(|(_, handle)| handle));
     }
     for handle in handles {
         let (start, end) = (handle.offset as usize, (handle.offset + handle.size) as usize);

@@ -14,12 +14,8 @@ use crate::base::key_heads::KeyHeads;
 use super::block::{Block, Damage};
 use super::block_iter::BlockIter;
 use super::format::BlockHandle;
+use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
-
-/// Separators may share prefixes, so that few bytes can stand for many keys. LevelDB's never do; what expands further
-/// than this was made to.
-const MAX_EXPANSION: usize = 32;
-const MAX_EXPANSION_FLOOR: usize = 1 << 20;
 
 /// Where a key belongs.
 #[derive(Clone, Copy)]
@@ -44,7 +40,7 @@ pub(super) struct Index {
 impl Index {
     /// Decodes an index block. Blocks lie before `limit`, an offset in the file.
     pub(super) fn decode(block: Arc<Block>, order: &TableOrder, limit: u64) -> Result<Index, Damage> {
-        let largest = block.bytes().len().saturating_mul(MAX_EXPANSION).max(MAX_EXPANSION_FLOOR);
+        let mut allowance = KeyAllowance::of(&block);
         let mut index = Index { keys: Vec::new(), ends: Vec::new(), handles: Vec::new(), heads: KeyHeads::default() };
         let mut iter = BlockIter::new(order.tag_size());
         iter.set_block(Some(block));
@@ -52,11 +48,9 @@ impl Index {
         while iter.valid() {
             let handle = BlockHandle::decode(&mut iter.value()).filter(|handle| handle.fits_before(limit));
             index.handles.push(handle.ok_or("it points outside the file")?);
+            allowance.take(iter.key())?;
             index.keys.extend_from_slice(iter.key());
             index.ends.push(index.keys.len());
-            if index.keys.len() > largest {
-                return Err("its keys are out of proportion");
-            }
             iter.next();
         }
         if let Some(damage) = iter.damage() {
@@ -167,7 +161,7 @@ mod tests {
     fn few_bytes_do_not_stand_for_many_keys() {
         // Up to the floor, and up to so many times the block's size, an index may expand.
         assert_eq!(decode(1000, 1000).map(|index| index.len()), Ok(1000));
-        assert_eq!(decode(MAX_EXPANSION_FLOOR, 20).map(|index| index.len()), Ok(20));
+        assert_eq!(decode(1 << 20, 20).map(|index| index.len()), Ok(20));
         assert_eq!(decode(50_000, 40).err(), Some("its keys are out of proportion"));
         assert_eq!(decode(1000, 2000).err(), Some("its keys are out of proportion"));
     }

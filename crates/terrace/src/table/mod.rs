@@ -23,6 +23,7 @@ pub(crate) mod fuzzing;
 mod group;
 mod index;
 mod iter;
+mod key_allowance;
 mod key_buffer;
 mod order;
 mod properties;

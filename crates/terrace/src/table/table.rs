@@ -32,6 +32,7 @@ use super::format::{BlockHandle, FOOTER_SIZE, Footer, StoredBlock, read_block};
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
 use super::iter::TableIter;
+use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 use super::table_builder::COMPARATOR_NAME;
@@ -122,11 +123,13 @@ impl Table {
     fn metaindex(&self) -> Result<Vec<(Vec<u8>, BlockHandle)>> {
         let bad = |damage: Damage| damaged(&self.name, self.footer.metaindex, damage).context("metaindex");
         let block = Block::parse(read_block(&self.file, self.footer.metaindex, &self.name)?).map_err(bad)?;
+        let mut allowance = KeyAllowance::of(&block);
         let mut iter = BlockIter::new(0);
         iter.set_block(Some(Arc::new(block)));
         iter.seek_to_first();
         let mut entries = Vec::new();
         while iter.valid() {
+            allowance.take(iter.key()).map_err(bad)?;
             let handle = BlockHandle::decode(&mut iter.value()).ok_or_else(|| bad("a handle does not decode"))?;
             entries.push((iter.key().to_vec(), handle));
             iter.next();

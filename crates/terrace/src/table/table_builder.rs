@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
+use crate::base::internal_key::MAX_ENTRY_SIZE;
 use crate::env::WritableFile;
 use crate::filter::FilterPolicy;
 
@@ -21,9 +22,6 @@ use super::format::{BlockHandle, Footer, StoredBlock};
 use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
-
-/// Longer entries do not fit the 32-bit lengths and offsets of a block.
-const MAX_ENTRY_SIZE: usize = (u32::MAX as usize) - (1 << 20);
 
 /// How a table is written.
 #[derive(Clone)]
@@ -262,7 +260,7 @@ impl TableBuilder {
             return Err(Error::invalid_argument("a key without a tag in a table of internal keys"));
         }
         if key.len().saturating_add(value.len()) > MAX_ENTRY_SIZE {
-            return Err(Error::invalid_argument("an entry of 4 GiB or more"));
+            return Err(Error::invalid_argument("an entry of 4 GiB less 8 MiB or more"));
         }
         let last = self.data.last_key();
         let ascends = if self.properties.entries == 0 {

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use super::block_builder::BlockBuilder;
 use super::block_iter::BlockIter;
 use super::counters::ReadCounters;
 use super::table_builder::FinishedTable;
@@ -635,6 +636,51 @@ fn foreign_and_missing_filters_are_ignored() {
     assert_eq!(read_damaged(bytes.clone(), true, &settings, &truth), 0);
     settings.filter_policy = None;
     assert_eq!(read_damaged(bytes, true, &settings, &truth), 0);
+}
+
+/// Seven bytes of the metaindex stand for a key of 100,000: two gigabytes in all.
+#[test]
+fn a_metaindex_of_keys_out_of_proportion_costs_the_meta_blocks() {
+    let (mut bytes, settings, truth) = small_table(Compression::None);
+    let file = |bytes: &[u8]| MemoryFile { bytes: bytes.to_vec(), mapped: true, not_needed: Arc::default() };
+    let sound = TableAnatomy::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
+    let (listed, whole) = sound.list(sound.metaindex());
+    whole.expect("sound");
+    assert!(open(bytes.clone(), true, &settings, 0).expect("opens").properties().is_some());
+
+    let mut metaindex = BlockBuilder::new(usize::MAX);
+    let mut handle = Vec::new();
+    for (name, block) in &listed {
+        handle.clear();
+        block.expect("in the file").encode(&mut handle);
+        metaindex.add(name, &handle);
+    }
+    let long = vec![b'x'; 100_000];
+    metaindex.add(&long, &handle);
+    (1..20_000).for_each(|_| metaindex.add_sharing(long.len(), &long, &handle));
+    let block = metaindex.finish();
+    assert!(block.len() < 300_000, "{} bytes", block.len());
+    bytes.truncate(bytes.len() - format::FOOTER_SIZE);
+    let handle = BlockHandle { offset: bytes.len() as u64, size: block.len() as u64 };
+    bytes.extend_from_slice(block);
+    bytes.extend_from_slice(&format::trailer(block, 0));
+    format::Footer { metaindex: handle, index: sound.index() }.encode(&mut bytes);
+
+    let table = open(bytes.clone(), true, &settings, 0).expect("opens");
+    assert!(table.properties().is_none());
+    for (key, value) in &truth {
+        let hit = get(&table, key, false).expect("reads").expect("there");
+        assert_eq!(hit.value.as_slice(), value.as_slice());
+    }
+    let mut visited = Vec::new();
+    table.for_each_meta_block(&mut |offset, _, result| visited.push((offset, result)));
+    assert_eq!(visited.len(), 2, "metaindex and index");
+    let error = visited[0].1.as_ref().expect_err("out of proportion").to_string();
+    assert!(visited[0].0 == handle.offset && error.contains("t.ldb") && error.contains("out of proportion"), "{error}");
+
+    let anatomy = TableAnatomy::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
+    let (listed, whole) = anatomy.list(anatomy.metaindex());
+    assert!(listed.len() < 100 && whole.is_err_and(|error| error.message().contains("out of proportion")));
 }
 
 #[test]

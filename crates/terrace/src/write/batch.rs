@@ -6,12 +6,12 @@
 
 use crate::base::coding::{MAX_VARINT32, get_length_prefixed, put_varint64};
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
+use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber, check_entry_size};
 
 /// The bytes before the first operation.
 pub(crate) const HEADER_SIZE: usize = 12;
 
-/// The longest key, value or batch, exclusive: LevelDB's lengths have 32 bits.
+/// The longest batch, exclusive: LevelDB's lengths have 32 bits.
 const LIMIT: u64 = 1 << 32;
 
 /// Puts and deletes that are applied together: all of them or, after a crash or an error, none.
@@ -61,27 +61,27 @@ impl WriteBatch {
 
     /// Sets `key` to `value`.
     ///
-    /// A key or value of 4 GiB or more makes every write of this batch fail with `InvalidArgument`.
+    /// If they have 8 MiB less than 4 GiB together, or more, every write of this batch fails with `InvalidArgument`: no table
+    /// could hold them.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if self.begin(EntryKind::Value, &[key, value]) {
+        if self.begin(EntryKind::Value, key.len(), value.len()) {
             self.extend(key);
             self.extend(value);
         }
     }
 
-    /// Removes `key`. Removing an absent key is no error.
+    /// Removes `key`. Removing an absent key is no error. Too large a key is one, as with [`put`](Self::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
-        if self.begin(EntryKind::Deletion, &[key]) {
+        if self.begin(EntryKind::Deletion, key.len(), 0) {
             self.extend(key);
         }
     }
 
-    fn begin(&mut self, kind: EntryKind, parts: &[&[u8]]) -> bool {
-        if let Some(part) = parts.iter().find(|part| part.len() as u64 >= LIMIT) {
-            let message = format!("a key or value of {} bytes; the limit is below {LIMIT}", part.len());
-            self.oversized.get_or_insert(message);
+    fn begin(&mut self, kind: EntryKind, key: usize, value: usize) -> bool {
+        if let Err(error) = check_entry_size(key, value) {
+            self.oversized.get_or_insert_with(|| error.message().to_owned());
             return false;
         }
         let count = self.count().wrapping_add(1);
@@ -145,9 +145,10 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Takes a batch in LevelDB's form, checking every operation.
+    /// Takes a batch in LevelDB's form, checking every operation. `Corruption` if it is none, `InvalidArgument` if a key
+    /// and value are too large for [`put`](Self::put).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        BatchView::parse(&bytes)?;
+        BatchView::parse_unnumbered(&bytes)?.numbered()?;
         Ok(WriteBatch { bytes, oversized: None })
     }
 
@@ -185,13 +186,9 @@ pub(crate) struct SingleFrame {
 impl SingleFrame {
     /// The frame of a put, or, without a value, of a deletion.
     ///
-    /// `InvalidArgument` if the key, the value or both together have 4 GiB or more.
+    /// `InvalidArgument` if no table could hold key and value.
     pub(crate) fn new(key: &[u8], value: Option<&[u8]>) -> Result<Self> {
-        let total = (key.len() as u64).saturating_add(value.map_or(0, <[u8]>::len) as u64);
-        if total >= LIMIT - 64 {
-            let message = format!("a key and value of {total} bytes; the limit is below {}", LIMIT - 64);
-            return Err(Error::invalid_argument(message));
-        }
+        check_entry_size(key.len(), value.map_or(0, <[u8]>::len))?;
         let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
         let mut frame = SingleFrame { head: [0; _], head_length: HEADER_SIZE + 1, middle: [0; _], middle_length: 0 };
         frame.head[8] = 1;
@@ -236,18 +233,30 @@ pub(crate) struct BatchView<'a> {
 }
 
 impl<'a> BatchView<'a> {
-    /// Checks header, every operation and their number.
+    /// Checks header, every operation and their number. Entries of any size: what is in a log is not damaged for being
+    /// large.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
-        let view = Self::parse_unnumbered(bytes)?;
-        let last = view.sequence.checked_add(u64::from(view.count));
+        Self::decode(bytes, |_| Ok(()))?.numbered()
+    }
+
+    /// The same for a batch that is to be written, and to get its sequence number then, whatever stands there.
+    /// `InvalidArgument` if no table could hold one of its entries.
+    pub(crate) fn parse_unnumbered(bytes: &'a [u8]) -> Result<Self> {
+        Self::decode(bytes, |operation| match operation {
+            Operation::Put { key, value } => check_entry_size(key.len(), value.len()),
+            Operation::Delete { key } => check_entry_size(key.len(), 0),
+        })
+    }
+
+    fn numbered(self) -> Result<Self> {
+        let last = self.sequence.checked_add(u64::from(self.count));
         if last.is_none_or(|last| last > MAX_SEQUENCE) {
             return Err(Error::corruption("a batch beyond the largest sequence number"));
         }
-        Ok(view)
+        Ok(self)
     }
 
-    /// The same for a batch that is still to get its sequence number, whatever stands there.
-    pub(crate) fn parse_unnumbered(bytes: &'a [u8]) -> Result<Self> {
+    fn decode(bytes: &'a [u8], check: impl Fn(Operation<'a>) -> Result<()>) -> Result<Self> {
         let (header, operations) = bytes
             .split_first_chunk::<HEADER_SIZE>()
             .ok_or_else(|| Error::corruption(format!("a batch of {} bytes, shorter than its header", bytes.len())))?;
@@ -257,7 +266,7 @@ impl<'a> BatchView<'a> {
         let view = BatchView { sequence, count, operations };
         let mut iter = view.operations();
         for operation in iter.by_ref() {
-            operation?;
+            check(operation?)?;
         }
         if !iter.rest.is_empty() {
             return Err(Error::corruption(format!("a batch of {count} operations holds something else")));
@@ -340,6 +349,10 @@ impl<'a> Iterator for Operations<'a> {
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
+    use crate::base::internal_key::{MAX_ENTRY_SIZE, TAG_SIZE};
+
+    /// The most bytes that key and value may have.
+    const LARGEST: usize = MAX_ENTRY_SIZE - TAG_SIZE;
 
     #[test]
     fn batches_keep_operations_in_order_and_append() {
@@ -388,7 +401,7 @@ mod tests {
 
     /// Nothing of these four gigabytes is ever touched: they cost no memory.
     #[test]
-    fn what_lengths_of_32_bits_cannot_say_is_refused() {
+    fn what_no_table_can_hold_is_refused() {
         let huge = vec![0u8; LIMIT as usize];
         let refused = |batch: &WriteBatch, what: &str| {
             let error = batch.check().expect_err("too large");
@@ -398,18 +411,25 @@ mod tests {
         batch.put("a", "1");
         batch.check().expect("small");
         batch.put("k", &huge);
-        refused(&batch, "a key or value of 4294967296 bytes");
+        refused(&batch, "a key and value of 4294967297 bytes");
         batch.delete(&huge);
         assert_eq!(batch.len(), 1, "nothing of it was taken");
         let mut other = WriteBatch::new();
         other.append(&batch);
-        refused(&other, "a key or value of 4294967296 bytes");
+        refused(&other, "a key and value of 4294967297 bytes");
         other.clear();
         let small = WriteBatch::new();
         other.append(&small);
         other.check().expect("forgotten");
         other.delete(&huge);
-        refused(&other, "a key or value of 4294967296 bytes");
+        refused(&other, "a key and value of 4294967296 bytes");
+        other.clear();
+        // All that is refused is refused before it is copied.
+        other.put("key", &huge[..LARGEST - 2]);
+        other.put(&huge[..LARGEST], "v");
+        other.delete(&huge[..LARGEST + 1]);
+        assert_eq!(other.approximate_size(), HEADER_SIZE);
+        refused(&other, "a key and value of 4286578680 bytes");
 
         let refused = |key: &[u8], value: Option<&[u8]>| match SingleFrame::new(key, value) {
             Ok(_) => panic!("{} bytes and more were taken", key.len()),
@@ -417,8 +437,37 @@ mod tests {
         };
         refused(&huge, None);
         refused(b"key", Some(&huge[64..]));
-        assert!(SingleFrame::new(&huge[65..], None).is_ok());
+        refused(&huge[..LARGEST + 1], None);
+        refused(b"key", Some(&huge[..LARGEST - 2]));
+        assert!(SingleFrame::new(&huge[..LARGEST], None).is_ok());
+        assert!(SingleFrame::new(b"key", Some(&huge[..LARGEST - 3])).is_ok());
         assert!(check_size(huge.len()).is_err() && check_size(huge.len() - 1).is_ok());
+    }
+
+    /// A log may hold what is no longer taken.
+    #[test]
+    fn what_no_table_can_hold_is_refused_in_somebody_elses_batch_too() {
+        for (length, fits) in [(LARGEST, true), (LARGEST + 1, false)] {
+            // Zeros are a key, a value and the rest of every length.
+            let put = [&[EntryKind::Value as u8, 1, 0][..], &varint(length - 1)].concat();
+            let deletion = [&[EntryKind::Deletion as u8][..], &varint(length)].concat();
+            for (operation, rest) in [(put, length - 1), (deletion, length)] {
+                let mut bytes = vec![0u8; HEADER_SIZE + operation.len() + rest];
+                bytes[8] = 1;
+                bytes[HEADER_SIZE..HEADER_SIZE + operation.len()].copy_from_slice(&operation);
+                assert!(BatchView::parse(&bytes).is_ok(), "{length}");
+                let kind = |outcome: Result<()>| outcome.err().map(|error| error.kind());
+                let expected = (!fits).then_some(ErrorKind::InvalidArgument);
+                assert_eq!(kind(BatchView::parse_unnumbered(&bytes).map(drop)), expected, "{length}");
+                assert_eq!(kind(WriteBatch::from_bytes(bytes).map(drop)), expected, "{length}");
+            }
+        }
+    }
+
+    fn varint(value: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_varint64(&mut bytes, value as u64);
+        bytes
     }
 
     #[test]

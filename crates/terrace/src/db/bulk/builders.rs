@@ -242,7 +242,7 @@ impl Shared {
                 Purpose::Temporary => file.close().map(|()| (table, None)),
             });
         match built {
-            Ok((table, file)) => Ok((Staged { table, path, origin: None }, file)),
+            Ok((table, file)) => Ok((Staged { table, path }, file)),
             Err(error) => {
                 // A leftover is harmless: the next open removes it.
                 let _ = env.remove(&path);

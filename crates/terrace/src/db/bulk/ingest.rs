@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::user_key;
+use crate::base::sabotage::sabotaged;
 use crate::compaction::output::Output;
 use crate::db::core::DbCore;
 use crate::db::handle::Db;
@@ -37,8 +38,15 @@ impl IngestOptions {
         Self::default()
     }
 
-    /// Move the files into the database, or remove them once their contents are in it, instead of copying. They must
-    /// be on the database's file system. Default: false.
+    /// Move the files into the database instead of copying them.
+    ///
+    /// A file that can stay as it is gets a second name in the database's directory, by a hard link, or is copied where
+    /// that cannot be: from another file system, or without the right. The files are removed when the database has
+    /// their entries durably. So after an error they are all there; after a crash each of them is, or its entries are
+    /// in the database, or both.
+    ///
+    /// A file that cannot be removed stays. That is no error; the database's log says it. It may be another name of a
+    /// table in use then: remove it, but never write to it. Default: false.
     #[must_use]
     pub fn move_files(mut self, move_files: bool) -> Self {
         self.move_files = move_files;
@@ -61,14 +69,12 @@ pub(in crate::db) fn ingest(db: &Db, paths: &[&Path], options: IngestOptions) ->
     if tables.is_empty() {
         return Ok(LoadReport::default());
     }
-    if let Some(report) = core.take_as_they_are(&tables, options)? {
-        return Ok(report);
-    }
-    let report = rewrite(db, &tables)?;
+    let report = match core.take_as_they_are(&tables, options)? {
+        Some(report) => report,
+        None => rewrite(db, &tables)?,
+    };
     if options.move_files {
-        for external in &tables {
-            core.env.remove(&external.path)?;
-        }
+        tables.iter().for_each(|external| core.give_up(&external.path));
     }
     Ok(report)
 }
@@ -129,12 +135,14 @@ impl DbCore {
         let _open = self.stay_open()?;
         let number = self.numbers.take();
         let path = self.path(&filename::temp(number));
-        let origin = options.move_files.then(|| external.path.clone());
-        if options.move_files {
-            self.env.rename(&external.path, &path)?;
-        } else if let Err(error) = self.copy(&external.path, &path) {
+        let put = if options.move_files { Self::link } else { Self::copy };
+        if let Err(error) = put(self, &external.path, &path) {
+            // A leftover is harmless: the next open removes it.
             let _ = self.env.remove(&path);
             return Err(error);
+        }
+        if options.move_files && sabotaged("moved-after-edit") {
+            self.give_up(&external.path);
         }
         let TableSummary { smallest, largest, .. } = &external.summary;
         let file = NewFile {
@@ -145,17 +153,32 @@ impl DbCore {
             largest: largest.clone(),
         };
         let contents = external.table.properties().map(Contents::from).unwrap_or_default();
-        let staged = Staged { table: Output { file, contents }, path, origin };
-        if options.move_files
-            && let Err(error) = self.env.open_append(&staged.path).and_then(|mut file| {
-                file.sync()?;
+        Ok(Staged { table: Output { file, contents }, path })
+    }
+
+    /// Gives a file a second name, or copies it where that cannot be. Durable up to the name.
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        match self.env.link(from, to).and_then(|()| self.env.open_append(to)) {
+            Ok(mut file) => {
+                // Whoever wrote it need not have done that.
+                if !sabotaged("moved-table-sync") {
+                    file.sync()?;
+                }
                 file.close()
-            })
-        {
-            staged.discard(self.env.as_ref());
-            return Err(error);
+            }
+            Err(_) => {
+                // A copy needs less: no common file system, no right to write. What is really wrong fails it too.
+                let _ = self.env.remove(to);
+                self.copy(from, to)
+            }
         }
-        Ok(staged)
+    }
+
+    /// Removes a file whose entries are durably in the database. They are, whether it goes or not: no error.
+    fn give_up(&self, path: &Path) {
+        if let Err(error) = self.env.remove(path) {
+            self.log(format!("could not remove a table that was taken in: {error}"));
+        }
     }
 
     /// Copies a file, durably up to its name.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{InternalOrder, SequenceNumber, user_key};
+use crate::base::internal_key::{InternalOrder, SequenceNumber, check_entry_size, user_key};
 use crate::db::core::DbCore;
 use crate::db::handle::Db;
 use crate::iterator::level::LevelIter;
@@ -18,8 +18,6 @@ use super::install::WRITES_BESIDE_A_LOAD;
 use super::sort::{Chunk, Sorter};
 use super::staged::Staged;
 
-/// A key and its value are shorter than this together.
-const MAX_ENTRY: usize = (u32::MAX as usize) - (1 << 20);
 /// One chunk has at most this part of a load's memory.
 const CHUNK_SHARE: usize = 8;
 /// Tables open at once for each load that has to merge.
@@ -156,7 +154,8 @@ impl BulkLoad {
         self.chunk_size = self.builders.entries_for(self.max_file_size).min(self.memory / CHUNK_SHARE);
     }
 
-    /// Sets `key` to `value`. After an error every further call fails with it.
+    /// Sets `key` to `value`. `InvalidArgument` if they have 8 MiB less than 4 GiB together, or more. After an error every
+    /// further call fails with it.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -171,9 +170,7 @@ impl BulkLoad {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        if key.len().saturating_add(value.len()) > MAX_ENTRY {
-            return Err(Error::invalid_argument("an entry of 4 GiB or more"));
-        }
+        check_entry_size(key.len(), value.len())?;
         self.user_bytes += (key.len() + value.len()) as u64;
         if let Some(sorter) = &mut self.sorter {
             sorter.push(key, value);

@@ -11,6 +11,8 @@
 //!    where the database has nothing between their first and last keys, and while there is no snapshot.
 //! 3. The edit is written with the commit lock held and nothing left in memtables: after a crash that the load
 //!    survives, so has every write before it.
+//! 4. A file that is to be moved into the database keeps its own name until the edit is durable: nobody else knows for
+//!    certain where its entries are.
 
 mod builders;
 mod ingest;

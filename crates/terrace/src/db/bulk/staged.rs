@@ -10,8 +10,6 @@ use crate::env::Env;
 pub(super) struct Staged {
     pub(super) table: Output,
     pub(super) path: PathBuf,
-    /// Where it was before, if it is somebody else's.
-    pub(super) origin: Option<PathBuf>,
 }
 
 impl Staged {
@@ -20,11 +18,8 @@ impl Staged {
         (user_key(&self.table.file.smallest), user_key(&self.table.file.largest))
     }
 
-    /// Gives the file back, or removes it. A leftover is harmless: the next open removes it.
+    /// Removes the file. A leftover is harmless: the next open removes it.
     pub(super) fn discard(&self, env: &dyn Env) {
-        let _ = match &self.origin {
-            Some(origin) => env.rename(&self.path, origin),
-            None => env.remove(&self.path),
-        };
+        let _ = env.remove(&self.path);
     }
 }

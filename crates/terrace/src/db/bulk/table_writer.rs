@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{self, EntryKind, user_key};
+use crate::base::internal_key::{self, EntryKind, check_entry_size, user_key};
 use crate::db::core::table_settings;
 use crate::db::options::Options;
 use crate::env::CreateOptions;
@@ -47,12 +47,15 @@ impl TableWriter {
         Ok(TableWriter { builder: TableBuilder::new(file, &settings), key: Vec::new() })
     }
 
-    /// Adds an entry. `InvalidArgument` if its key is not after the last one.
+    /// Adds an entry. `InvalidArgument` if its key is not after the last one, or if key and value have 8 MiB less than
+    /// 4 GiB together, or more.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_entry_size(key.len(), value.len())?;
         self.key.clear();
         // Not a sequence number that any write of a database has.
-        internal_key::append(&mut self.key, key.as_ref(), 0, EntryKind::Value);
-        self.builder.add(&self.key, value.as_ref())
+        internal_key::append(&mut self.key, key, 0, EntryKind::Value);
+        self.builder.add(&self.key, value)
     }
 
     /// Completes the file, durably up to its name, which is the directory's.

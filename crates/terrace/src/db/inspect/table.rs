@@ -56,16 +56,15 @@ fn extent(handle: BlockHandle) -> Extent {
 
 /// What the metaindex lists, and how many of its entries point nowhere.
 fn meta_blocks(anatomy: &TableAnatomy) -> Result<(Vec<(String, Extent)>, u64)> {
-    let handle = anatomy.metaindex();
-    let block = anatomy.block(handle)?;
+    let (listed, whole) = anatomy.list(anatomy.metaindex());
+    whole?;
     let (mut blocks, mut astray) = (Vec::new(), 0);
-    let _ = anatomy.for_each_entry(handle, &block, |name, value| {
-        match anatomy.handle(value) {
-            Some(handle) => blocks.push((String::from_utf8_lossy(name).into_owned(), extent(handle))),
+    for (name, handle) in listed {
+        match handle {
+            Some(handle) => blocks.push((String::from_utf8_lossy(&name).into_owned(), extent(handle))),
             None => astray += 1,
         }
-        Flow::Continue(())
-    })?;
+    }
     Ok((blocks, astray))
 }
 
@@ -78,16 +77,10 @@ struct Inspection<'a> {
 
 impl Inspection<'_> {
     fn run(&mut self) -> Result<Flow> {
-        let mut blocks: Vec<(Vec<u8>, Option<BlockHandle>)> = Vec::new();
         let handle = self.anatomy.index();
-        let index = self.anatomy.block(handle).and_then(|block| {
-            self.anatomy.for_each_entry(handle, &block, |separator, value| {
-                blocks.push((separator.to_vec(), self.anatomy.handle(value)));
-                Flow::Continue(())
-            })
-        });
+        let (blocks, whole) = self.anatomy.list(handle);
         // The entries before the damage are good for something.
-        if let Err(error) = index {
+        if let Err(error) = whole {
             let damage = self.damages.count_error(handle.offset, error.context("index"))?;
             if self.damage(damage).is_break() {
                 return Ok(Flow::Break(()));

@@ -1,0 +1,27 @@
+//! How many bytes of keys the entries of a block that lists other blocks may come to.
+//!
+//! Keys may share prefixes, so that few bytes can stand for many long keys: seven bytes of a block for as many bytes as the
+//! block is long. Whoever keeps the keys of an index or a metaindex takes them out of an allowance. LevelDB's share
+//! nothing; what expands further than this was made to.
+
+use super::block::{Block, Damage};
+
+const MAX_EXPANSION: usize = 32;
+/// What keys may come to in a block of any size.
+const FLOOR: usize = 1 << 20;
+
+/// What the keys to come may take.
+pub(super) struct KeyAllowance(usize);
+
+impl KeyAllowance {
+    /// For all keys of `block`.
+    pub(super) fn of(block: &Block) -> Self {
+        KeyAllowance(block.bytes().len().saturating_mul(MAX_EXPANSION).max(FLOOR))
+    }
+
+    /// Asked before a key is kept.
+    pub(super) fn take(&mut self, key: &[u8]) -> Result<(), Damage> {
+        self.0 = self.0.checked_sub(key.len()).ok_or("its keys are out of proportion")?;
+        Ok(())
+    }
+}
