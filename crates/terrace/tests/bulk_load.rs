@@ -496,6 +496,18 @@ fn a_table_that_nobody_synced_is_durable_once_it_is_moved_in() {
 }
 
 #[test]
+fn a_table_of_the_database_is_not_taken_away_from_it() {
+    let fs = SimFs::new();
+    let db = beside_a_table(&fs, "key");
+    move_in(&db).expect("an ingestion");
+    let name = db.files().iter().map(|file| file.number).max().expect("a table");
+    let own = format!("/data/db/{name:06}.ldb");
+    let error = db.ingest(&[own.as_str()], IngestOptions::new().move_files(true)).expect_err("its own");
+    assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(&own), "{error}");
+    assert!(db.get("key").expect("a read").is_some() && fs.contents(Path::new(&own)).is_some());
+}
+
+#[test]
 fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays() {
     for kind in [OpKind::Link, OpKind::Remove] {
         for fault in [Fault::Access, Fault::Late] {

@@ -83,6 +83,9 @@ impl DbCore {
     /// Opens a table and reads all of it.
     fn open_external(&self, path: &Path) -> Result<External> {
         let name = path.display().to_string();
+        if self.is_own(path) {
+            return Err(Error::invalid_argument(format!("{name}: a file of the database itself")));
+        }
         let file = self.env.open_random(path, ReadAccess::Mapped)?;
         let table = Arc::new(Table::open(file, name.clone(), self.tables.read_settings().clone())?);
         let Some(comparator) = table.comparator() else {
@@ -101,6 +104,14 @@ impl DbCore {
             return Err(Error::invalid_argument(format!("{name}: not a table that a TableWriter made")));
         }
         Ok(External { path: path.to_owned(), table, summary })
+    }
+
+    /// Whether a path names a file of the database's own, which moving would take away from it.
+    fn is_own(&self, path: &Path) -> bool {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let name = path.file_name().and_then(|name| name.to_str());
+        let is_here = absolute(path).parent() == Some(&absolute(&self.dir));
+        is_here && name.is_some_and(|name| filename::parse(name).is_some())
     }
 
     /// Makes the files themselves part of the database, if that is legal: their entries have the sequence number 0 and
