@@ -227,7 +227,9 @@ impl DbCore {
     pub(super) fn switch_memtable(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         let number = self.numbers.take();
         let path = self.path(&filename::log(number));
-        let (log, syncer) = match self.reuse_log(&path) {
+        // As large as a full memtable's: where the old one is not full the next may never be, and a small log will do.
+        let is_full = commit.memtable.table().memory_usage() >= self.options.write_buffer_size;
+        let (log, syncer) = match if is_full { self.reuse_log(&path) } else { None } {
             Some(log) => log,
             None => self.sparing(|| create_log(self.env.as_ref(), &self.options, &path))?,
         };

@@ -390,7 +390,7 @@ mod tests {
                 log.append(&record).unwrap();
             }
             // The pool comes to it while the writer does nothing: as soon as it has come to other jobs.
-            for _ in 0..10_000 {
+            for _ in 0..1_000_000 {
                 if region.ready() > ready {
                     break;
                 }
