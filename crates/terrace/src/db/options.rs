@@ -174,7 +174,8 @@ impl Options {
         /// How tables are read. Default: mapped.
         read_access: ReadAccess = |v| v;
         /// Append to the write-ahead log through prepared, mapped segments where the file system allows it, instead
-        /// of a system call per write. The promise is the same. Default: true.
+        /// of a system call per write, and go on with the file of an old log that the disk has never seen. The promise is
+        /// the same. Default: true.
         mapped_log: bool = |v| v;
         /// Start writing a growing table out after this many bytes, so that its final sync has less to do; 0 leaves
         /// it to the system. Default: 0.
