@@ -1,0 +1,347 @@
+//! Logs on a real file system: what a reader finds, and what the system has of them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+use super::*;
+use crate::env::{CreateOptions, PosixEnv, filesystem, posix_file};
+
+fn create(path: &Path, expected_size: u64) -> MappedLog {
+    let file = posix_file::create(path, CreateOptions::default()).unwrap();
+    MappedLog::new(&SyncedFile::new(file, path), expected_size).unwrap()
+}
+
+/// A place where logs are mapped; `None`, and a loud word, if there is none.
+fn place() -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().unwrap();
+    if !filesystem::may_map_logs(fs::File::open(dir.path()).unwrap()) {
+        println!("SKIPPED: the file system of {} does not take mapped logs", dir.path().display());
+        return None;
+    }
+    Some(dir)
+}
+
+fn xorshift(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn holds_what_was_appended_then_zeros_then_nothing() {
+    let Some(dir) = place() else { return };
+    let seed = 0x5eed_0003_u64;
+    println!("seed {seed:#x}");
+    let mut random = seed;
+    for round in 0..60 {
+        let path = dir.path().join(format!("{round}.log"));
+        // Small expectations end in `write`.
+        let expected_size = [0, 1 << 16, 1 << 20, 4 << 20][round % 4];
+        let mut log = create(&path, expected_size);
+        let mut appended = Vec::new();
+        let sizes = [10, 300, 70_000, 600_000][xorshift(&mut random) as usize % 4];
+        for step in 0..xorshift(&mut random) % 200 {
+            let size = xorshift(&mut random) as usize % sizes;
+            let record: Vec<u8> = (0..size).map(|_| xorshift(&mut random) as u8).collect();
+            if xorshift(&mut random).is_multiple_of(3) {
+                let pieces = record.chunks(xorshift(&mut random) as usize % 5000 + 3);
+                log.append_parts(&mut pieces.map(IoSlice::new).collect::<Vec<_>>()).unwrap();
+            } else {
+                log.append(&record).unwrap();
+            }
+            appended.extend_from_slice(&record);
+            if step % 50 == 7 {
+                log.sync().unwrap();
+            }
+            if appended.len() > 3 << 20 {
+                break;
+            }
+        }
+        let contents = fs::read(&path).unwrap();
+        assert!(contents.starts_with(&appended), "round {round}");
+        assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "round {round}");
+        assert!(expected_size > 1 << 16 || appended.len() < 1 << 20 || log.plain.is_some(), "round {round}");
+        Box::new(log).close().unwrap();
+        assert!(fs::read(&path).unwrap() == appended, "round {round}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn every_window_is_prepared_before_it_is_needed() {
+    let Some(dir) = place() else { return };
+    let mut log = create(&dir.path().join("log"), 4 << 20);
+    let region = log.shared.region.clone();
+    let record = [1; 1 << 10];
+    let mut windows = 0;
+    while region.ready() < log.shared.expected {
+        let ready = region.ready();
+        while log.cursor.end_with(&record) <= ready {
+            log.append(&record).unwrap();
+        }
+        // The pool comes to it while the writer does nothing: as soon as it has come to other jobs.
+        for _ in 0..1_000_000 {
+            if region.ready() > ready {
+                break;
+            }
+            let (done, finished) = channel();
+            pool::shared().schedule(Lane::Flush, Box::new(move || done.send(()).unwrap()));
+            finished.recv().unwrap();
+        }
+        assert!(region.ready() > ready, "after {windows} windows nobody prepared what is behind {ready}");
+        windows += 1;
+    }
+    assert!(windows >= 5, "{windows} windows");
+}
+
+/// Bytes of the mapping at `base` that the process has in memory.
+fn resident(base: usize) -> Option<usize> {
+    let maps = fs::read_to_string("/proc/self/smaps").ok()?;
+    let mapping = maps.split_once(&format!("\n{base:x}-"))?.1;
+    let size = mapping.split_once("\nRss:")?.1.split_once(" kB")?.0;
+    Some(size.trim().parse::<usize>().ok()? << 10)
+}
+
+#[test]
+fn what_is_given_back_takes_no_memory_and_loses_no_byte() {
+    let Some(dir) = place() else { return };
+    let path = dir.path().join("log");
+    let mut log = create(&path, 8 << 20);
+    let record: Vec<u8> = (0..10_007_u32).map(|at| at as u8 | 1).collect();
+    let mut expected = Vec::new();
+    while expected.len() < 5 << 20 {
+        log.append(&record).unwrap();
+        expected.extend_from_slice(&record);
+    }
+    let region = &log.shared.region;
+    // Nobody prepares beside this.
+    let closed = log.shared.preparation.lock();
+    let Some(before) = resident(region.address()) else {
+        println!("SKIPPED: /proc/self/smaps does not tell");
+        return;
+    };
+    region.give_back(log.cursor.position());
+    let after = resident(region.address()).unwrap();
+    drop(closed);
+    assert!(after <= before && after < 2 << 20, "{before} bytes, then {after}");
+    assert!(fs::read(&path).unwrap().starts_with(&expected));
+    log.append(&record).unwrap();
+    expected.extend_from_slice(&record);
+    Box::new(log).close().unwrap();
+    assert!(fs::read(&path).unwrap() == expected);
+}
+
+/// Whether logs can be wiped in `dir`; a loud word if not.
+fn is_wiped(dir: &Path) -> bool {
+    let mut log = create(&dir.join("probe"), 1 << 20);
+    log.append(&[1; 1000]).unwrap();
+    let wiped = log.wipe();
+    if !wiped {
+        println!("SKIPPED: the file system of {} does not say what is in memory only", dir.display());
+    }
+    wiped
+}
+
+#[test]
+fn a_wiped_log_goes_on_under_another_name() {
+    let Some(dir) = place() else { return };
+    if !is_wiped(dir.path()) {
+        return;
+    }
+    let seed = 0x5eed_0004_u64;
+    println!("seed {seed:#x}");
+    let mut random = seed;
+    let mut name = dir.path().join("0.log");
+    let mut log = create(&name, 4 << 20);
+    for life in 1..=30_usize {
+        let mut appended = Vec::new();
+        let sizes = [300, 100_000][life / 3 % 2];
+        let end = xorshift(&mut random) as usize % (6 << 20);
+        while appended.len() < end {
+            let record = vec![life as u8; xorshift(&mut random) as usize % sizes + 1];
+            match record.len() < 32 << 10 {
+                true => log.append(&record).unwrap(),
+                false => log.append_parts(&mut [IoSlice::new(&record)]).unwrap(),
+            }
+            appended.extend_from_slice(&record);
+        }
+        let contents = fs::read(&name).unwrap();
+        assert!(contents.starts_with(&appended), "life {life}");
+        assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "life {life}");
+        if log.plain.is_some() {
+            // It outgrew its mapping.
+            assert!(!log.wipe());
+            fs::remove_file(&name).unwrap();
+            log = create(&name, 4 << 20);
+            continue;
+        }
+        // The system may have written it out of its own accord.
+        if !log.wipe() {
+            assert!(!system_call::is_in_memory_only(log.shared.region.file.file.as_fd()), "life {life}");
+            fs::remove_file(&name).unwrap();
+            log = create(&name, 4 << 20);
+            continue;
+        }
+        assert!(fs::read(&name).unwrap().iter().all(|&byte| byte == 0), "life {life}");
+        let next = dir.path().join(format!("{life}.log"));
+        fs::rename(&name, &next).unwrap();
+        log.set_path(&next);
+        assert_eq!(log.shared.region.file.path(), next);
+        name = next;
+    }
+    log.append(b"the end").unwrap();
+    Box::new(log).close().unwrap();
+    assert_eq!(fs::read(&name).unwrap(), b"the end");
+}
+
+#[test]
+fn what_somebody_else_may_see_is_not_wiped() {
+    let Some(dir) = place() else { return };
+    if !is_wiped(dir.path()) {
+        return;
+    }
+    let written = |name: &str, size: usize| {
+        let mut log = create(&dir.path().join(name), 16 << 20);
+        (0..size / 1000).for_each(|_| log.append(&[1; 1000]).unwrap());
+        log
+    };
+    let mut synced = written("synced", 100_000);
+    synced.sync().unwrap();
+    synced.append(&[1; 1000]).unwrap();
+    assert!(!synced.wipe(), "on the disk");
+    let mut written_back = written("written back", 100_000);
+    fs::File::open(dir.path().join("written back")).unwrap().sync_all().unwrap();
+    assert!(!written_back.wipe(), "on the disk by somebody else's hand");
+    let mut linked = written("linked", 100_000);
+    fs::hard_link(dir.path().join("linked"), dir.path().join("backup")).unwrap();
+    assert!(!linked.wipe(), "somebody's backup");
+    assert!(!written("large", LARGEST_WIPED + 1000).wipe(), "too large to be kept in memory");
+}
+
+#[test]
+fn a_written_record_needs_no_preparation_and_leaves_whole_blocks() {
+    let Some(dir) = place() else { return };
+    let path = dir.path().join("log");
+    let mut log = create(&path, 8 << 20);
+    let record: Vec<u8> = (0..100_003_u32).map(|at| at as u8 | 1).collect();
+    let mut expected = Vec::new();
+    for number in 1..=20 {
+        let (head, tail) = record.split_at(number);
+        log.append_parts(&mut [IoSlice::new(head), IoSlice::new(&[]), IoSlice::new(tail)]).unwrap();
+        assert_eq!(log.shared.region.ready(), number * record.len(), "prepared for nothing");
+        expected.extend_from_slice(&record);
+    }
+    assert!(log.plain.is_none());
+    // What a killed process leaves: zeros up to the end of a block.
+    let left = fs::read(&path).unwrap();
+    assert!(left.starts_with(&expected) && left[expected.len()..].iter().all(|&byte| byte == 0));
+    assert_eq!(left.len() % (32 << 10), 0);
+    log.append(b"small ones go on").unwrap();
+    expected.extend_from_slice(b"small ones go on");
+    Box::new(log).close().unwrap();
+    assert!(fs::read(&path).unwrap() == expected);
+}
+
+#[test]
+fn syncs_go_on_beside_appends() {
+    let Some(dir) = place() else { return };
+    let path = dir.path().join("log");
+    let mut log = create(&path, 4 << 20);
+    let syncer = log.syncer().unwrap();
+    let (stop, stopped) = channel::<()>();
+    let thread = std::thread::spawn(move || {
+        while stopped.try_recv().is_err() {
+            syncer.sync().unwrap();
+        }
+        syncer.sync().unwrap();
+    });
+    for number in 0..20_000_u64 {
+        log.append(&[number.to_le_bytes(); 16].concat()).unwrap();
+    }
+    stop.send(()).unwrap();
+    thread.join().unwrap();
+    Box::new(log).close().unwrap();
+    let contents = fs::read(&path).unwrap();
+    assert!((0..20_000_u64).flat_map(|number| [number.to_le_bytes(); 16].concat()).eq(contents));
+}
+
+#[test]
+fn a_forked_child_leaves_the_file_alone() {
+    let Some(dir) = place() else { return };
+    let path = dir.path().join("log");
+    let mut log = create(&path, 1 << 20);
+    log.append(&[1; 100]).unwrap();
+    // What a fork looks like from within the child.
+    let shared = Arc::get_mut(&mut log.shared).unwrap();
+    shared.generation += 1;
+    Box::new(log).close().unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), FIRST_WINDOW as u64);
+}
+
+/// A file system of `size` bytes; unmounted when dropped.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(dir: &Path, size: &str) -> Option<Small> {
+        let options = format!("size={size}");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "none"])
+            .arg(dir)
+            .stderr(std::process::Stdio::null())
+            .status();
+        match mounted {
+            Ok(status) if status.success() => Some(Small(dir.into())),
+            _ => {
+                println!("SKIPPED: no right to mount a small file system");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // Lazily: a thread that prepared a log may have it open for a moment longer.
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_not_a_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(dir.path(), "600k") else { return };
+    let env = PosixEnv::shared();
+    let path = small.0.join("log");
+    let mut log = env.create_log(&path, CreateOptions::default(), 4 << 20).unwrap();
+    let mut appended = Vec::new();
+    let error = loop {
+        let record = [appended.len() as u8 | 1; 1000];
+        match log.append(&record) {
+            Ok(()) => appended.extend_from_slice(&record),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.is_out_of_space(), "{error}");
+    assert!(appended.len() >= 500_000, "only {} bytes found room", appended.len());
+    assert!(fs::read(&path).unwrap().starts_with(&appended));
+    log.close().unwrap();
+    // The same for records that are written. On a disk of its own: a thread that prepared the first log may have it
+    // open for a moment longer, and with it its space.
+    let dir = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(dir.path(), "600k") else { return };
+    let path = small.0.join("log");
+    let mut log = env.create_log(&path, CreateOptions::default(), 4 << 20).unwrap();
+    let record = [9; 50_000];
+    let written = (0..100).take_while(|_| log.append_parts(&mut [IoSlice::new(&record)]).is_ok()).count();
+    assert!((9..=12).contains(&written), "{written} records");
+    assert!(fs::read(&path).unwrap()[..written * record.len()].iter().all(|&byte| byte == 9));
+    log.close().unwrap();
+    // No room for a first window: created all the same, and the first append fails or not by itself.
+    fs::write(small.0.join("ballast"), vec![1; 8 << 10]).unwrap_or_default();
+    let mut log = env.create_log(&small.0.join("second"), CreateOptions::default(), 4 << 20).unwrap();
+    let error = (0..700).find_map(|_| log.append(&[7; 1000]).err()).unwrap();
+    assert!(error.is_out_of_space(), "{error}");
+    log.close().unwrap();
+}
