@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::sabotage::sabotaged;
-use crate::env::{CreateOptions, RandomAccessFile, ReadAccess};
+use crate::env::{CreateOptions, Env, RandomAccessFile, ReadAccess};
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename::{self, FileKind, LOST_DIR};
@@ -25,7 +25,7 @@ impl DbCore {
     /// Moves a file there. Answers where it is now, seen from the database's directory.
     pub(super) fn move_to_lost(&self, name: &str) -> Result<String> {
         let lost = self.lost_dir()?;
-        let kept_as = self.free_name(&lost, name)?;
+        let kept_as = free_name(self.env.as_ref(), &lost, name)?;
         self.env.rename(&self.path(name), &lost.join(&kept_as))?;
         self.sync_lost(&lost)?;
         Ok(format!("{LOST_DIR}/{kept_as}"))
@@ -37,7 +37,7 @@ impl DbCore {
         let original = self.env.open_random(&path, ReadAccess::Pread)?;
         let mut kept_as = name.to_owned();
         if !self.is_copy(&*original, &lost.join(name))? {
-            kept_as = self.free_name(&lost, name)?;
+            kept_as = free_name(self.env.as_ref(), &lost, name)?;
             let unfinished = lost.join(format!("{name}.unfinished"));
             let create = CreateOptions { mode: self.options.file_mode, exclusive: false };
             let mut copy = self.env.create(&unfinished, create)?;
@@ -112,17 +112,6 @@ impl DbCore {
         Ok(lost)
     }
 
-    /// `name`, or with a number behind it if that is taken: a database of the same name was there before, perhaps.
-    fn free_name(&self, lost: &Path, name: &str) -> Result<String> {
-        let mut free = name.to_owned();
-        let mut taken = 0;
-        while self.env.exists(&lost.join(&free))? {
-            taken += 1;
-            free = format!("{name}.{taken}");
-        }
-        Ok(free)
-    }
-
     /// The new names before the old ones are gone for good.
     fn sync_lost(&self, lost: &Path) -> Result<()> {
         self.env.sync_dir(lost)?;
@@ -142,6 +131,17 @@ impl DbCore {
         };
         Ok(copy.size() == original.size() && each_piece(original, is_same)?)
     }
+}
+
+/// `name`, or with a number behind it if that is taken: a database of the same name was there before, perhaps.
+pub(super) fn free_name(env: &dyn Env, lost: &Path, name: &str) -> Result<String> {
+    let mut free = name.to_owned();
+    let mut taken = 0;
+    while env.exists(&lost.join(&free))? {
+        taken += 1;
+        free = format!("{name}.{taken}");
+    }
+    Ok(free)
 }
 
 /// Shows a file piece by piece, for as long as `look` says so. Answers whether it did to the end.

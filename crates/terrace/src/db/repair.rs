@@ -34,6 +34,7 @@ use crate::version::version::Version;
 use crate::version::version_set::{FileNumbers, set_current};
 
 use super::level_check::{check_neighbours, check_recency};
+use super::lost::free_name;
 use super::manifest_survey::ManifestSurvey;
 use super::open::OwnFiles;
 use super::options::Options;
@@ -304,12 +305,7 @@ impl Repair<'_> {
         let lost = self.dir.join(filename::LOST_DIR);
         env.create_dir(&lost, self.options.dir_mode)?;
         for name in names {
-            let mut kept_as = name.clone();
-            let mut copies = 0;
-            while env.exists(&lost.join(&kept_as))? {
-                copies += 1;
-                kept_as = format!("{name}.{copies}");
-            }
+            let kept_as = free_name(env, &lost, &name)?;
             env.rename(&self.dir.join(&name), &lost.join(&kept_as))?;
             self.report.moved.push(format!("{}/{kept_as}", filename::LOST_DIR));
         }
