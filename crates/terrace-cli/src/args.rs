@@ -12,7 +12,7 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
-use crate::commands::upkeep::{CompactArgs, DestroyCommand, RepairCommand, VerifyCommand};
+use crate::commands::upkeep::{CheckpointArgs, CompactArgs, DestroyCommand, RepairCommand, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::Result;
 use crate::opening::{Missing, OpenArgs, WriteArgs};
@@ -200,6 +200,18 @@ Examples:
   terrace compact DB --from a --to b")]
     Compact(Writing<CompactArgs>),
 
+    /// Make a copy of a database, sharing its tables by hard links where that can be
+    #[command(after_help = "\
+The copy is a database of its own, for LevelDB, too. Tables take no more space on the same file
+system until the database gives them up; on another one they are copied. DB itself is not changed,
+and must not be open for writing in another program: that makes a checkpoint by itself, or by
+`checkpoint` in `terrace shell`. TO must be absent or empty. After a failure there is nothing.
+
+Examples:
+  terrace checkpoint DB /backups/2026-11-22
+  terrace checkpoint DB /mnt/other/DB && terrace verify /mnt/other/DB")]
+    Checkpoint(Reading<CheckpointArgs>),
+
     /// Remove a database from the disk
     #[command(after_help = "\
 Removes the database's own files, and the directory if nothing else is in it.
@@ -344,6 +356,7 @@ impl Cli {
             Command::Verify(command) => command.run(out),
             Command::Repair(command) => command.run(out),
             Command::Compact(command) => command.run(out, WriteArgs::open_for_many_writes),
+            Command::Checkpoint(command) => command.run(out),
             Command::Destroy(command) => command.run(out),
             Command::Shell(command) => command.run(out),
             Command::Bench(command) => command.run(out),

@@ -20,7 +20,7 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
-use crate::commands::upkeep::CompactArgs;
+use crate::commands::upkeep::{CheckpointArgs, CompactArgs};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::opening::{Missing, WriteArgs, require_directory};
@@ -95,6 +95,8 @@ enum Verb {
     Inspect(InspectArgs),
     /// Merge tables until deleted and overwritten entries are gone
     Compact(CompactArgs),
+    /// Make a copy of the database as it is now
+    Checkpoint(CheckpointArgs),
     #[command(name = ".help", alias = "help")]
     Help { command: Option<String> },
     #[command(name = ".mode")]
@@ -281,6 +283,7 @@ impl Shell<'_> {
             Verb::Files(command) => command.run(session, out)?,
             Verb::Inspect(command) => command.run(form, out)?,
             Verb::Compact(command) => command.run(session, out)?,
+            Verb::Checkpoint(command) => command.run(session, out)?,
             Verb::Help { command } => print_help(command.as_deref(), out)?,
             Verb::Mode { notation } => {
                 let notation = match notation {

@@ -4,6 +4,7 @@
 pub mod campaign;
 pub mod driver;
 pub mod history;
+pub mod hooked;
 pub mod leveldb;
 pub mod linear;
 pub mod model;

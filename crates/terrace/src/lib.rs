@@ -22,7 +22,7 @@ pub use db::abi;
 pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
-    BulkLoad, BulkLoadOptions, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport,
+    BulkLoad, BulkLoadOptions, CheckpointReport, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport,
     NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot, Stats,
     TableFile, TableSummary, TableWriter, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };

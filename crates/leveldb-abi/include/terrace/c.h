@@ -70,6 +70,11 @@ LEVELDB_EXPORT void terrace_flush(leveldb_t* db, char** errptr);
 LEVELDB_EXPORT void terrace_compact_range(leveldb_t* db, const char* start_key, size_t start_key_len,
                                           const char* limit_key, size_t limit_key_len, char** errptr);
 
+/* Makes a copy of the database in the directory `name`, which must be absent or empty, while it is in use: a database of its
+ * own with all that was written before the call, durable on return. Tables are shared by hard links where the file system
+ * allows it. After an error there is nothing. */
+LEVELDB_EXPORT void terrace_checkpoint(leveldb_t* db, const char* name, char** errptr);
+
 /* Waits until no flush or merge is due or running. */
 LEVELDB_EXPORT void terrace_wait_idle(leveldb_t* db, char** errptr);
 

@@ -10,7 +10,8 @@ use super::error::{last_error, reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions};
 use crate::guard::export;
-use crate::memory::{bytes, hand_out, malloc_copy, release, store};
+use crate::memory::{bytes, c_string, hand_out, malloc_copy, release, store};
+use crate::options::path;
 
 /// `terrace_pinned_t`.
 #[derive(Debug)]
@@ -124,6 +125,15 @@ export! {
         reporting(errptr, || {
             let db = required(db, "db")?.db();
             db.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len))
+        })
+    }
+
+    /// Makes a copy of a database in a directory that is absent or empty.
+    fn terrace_checkpoint(db: *mut Database, name: *const c_char, errptr: *mut *mut c_char) {
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            required(name, "name")?;
+            db.checkpoint(path(c_string(name))).map(drop)
         })
     }
 

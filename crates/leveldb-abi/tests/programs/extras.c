@@ -130,6 +130,28 @@ static void Damage(const char* name) {
   CHECK(!"a table");
 }
 
+static void Checkpoint(leveldb_t* db, const char* dir) {
+  char name[1000];
+  snprintf(name, sizeof(name), "%s/copies/first", dir);
+  terrace_checkpoint(db, NULL, &err);
+  CHECK(err != NULL);
+  leveldb_free(err);
+  err = NULL;
+  terrace_checkpoint(db, name, &err);
+  OK;
+  terrace_checkpoint(db, name, &err);
+  CHECK(err != NULL && strstr(err, "not empty") != NULL);
+  leveldb_free(err);
+  err = NULL;
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_t* copy = leveldb_open(options, name, &err);
+  OK;
+  uint64_t sequence = 0;
+  CHECK(terrace_stat(copy, "sequence", &sequence) && sequence == 1000);
+  leveldb_close(copy);
+  leveldb_options_destroy(options);
+}
+
 static void Nulls(void) {
   uint64_t number;
   size_t length = 1;
@@ -139,6 +161,7 @@ static void Nulls(void) {
   leveldb_free(err);
   err = NULL;
   terrace_wait_idle(NULL, NULL);
+  terrace_checkpoint(NULL, NULL, NULL);
   terrace_compact_range(NULL, NULL, 0, NULL, 0, NULL);
   terrace_multi_get(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
   CHECK(terrace_get_pinned(NULL, NULL, NULL, 0, NULL) == NULL);
@@ -193,6 +216,7 @@ int main(int argc, char** argv) {
   CHECK(terrace_verify_db(options, name, &err) == NULL && err != NULL);
   leveldb_free(err);
   err = NULL;
+  Checkpoint(db, argv[1]);
   terrace_close(db, &err);
   OK;
 

@@ -1,4 +1,4 @@
-//! Care for a whole database: `verify`, `repair`, `compact`, `destroy`.
+//! Care for a whole database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -145,6 +145,36 @@ impl Run for CompactArgs {
             return out.json(&json!({ "table_bytes_before": before, "table_bytes_after": after }));
         }
         out.line(format!("tables held {}, now hold {}", size(before), size(after)))
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckpointArgs {
+    /// Directory of the copy; absent or empty
+    to: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run for CheckpointArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let db = session.db()?;
+        let progress = Progress::spinner("copying");
+        let report = db.checkpoint(&self.to);
+        drop(progress);
+        let report = report?;
+        if self.json || session.form().json {
+            return out.json(&json!({
+                "tables": report.tables,
+                "linked": report.linked,
+                "table_bytes": report.table_bytes,
+                "sequence": report.sequence,
+            }));
+        }
+        let tables = counted(report.tables as u64, "table", "tables");
+        let to = self.to.display();
+        out.line(format!("{to}: {tables}, {} of them linked, {}", report.linked, size(report.table_bytes)))
     }
 }
 

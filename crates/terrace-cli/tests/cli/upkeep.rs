@@ -1,4 +1,4 @@
-//! stat, files, inspect, verify, repair, compact, destroy; and that looking changes nothing.
+//! stat, files, inspect, verify, repair, compact, checkpoint, destroy; and that looking changes nothing.
 
 use std::path::Path;
 
@@ -31,6 +31,7 @@ fn reading_commands_change_nothing() {
         &["stat", "db", "--json"],
         &["files", "db"],
         &["verify", "db"],
+        &["checkpoint", "db", "copy"],
         &["inspect", &table],
         &["inspect", &log],
         &["inspect", "db/CURRENT", "--kind", "log"],
@@ -167,6 +168,30 @@ fn repair_brings_back_what_can_be_read() {
 }
 
 #[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let tool = Tool::new();
+    tool.sample("db");
+    let all = tool.ok(&["dump", "db"]);
+    let text = tool.ok(&["checkpoint", "db", "copies/first"]);
+    assert!(text.starts_with("copies/first: ") && text.contains(" of them linked"), "{text}");
+    tool.ok(&["put", "db", "later", "1"]);
+    tool.ok(&["delete", "copies/first", "zebra"]);
+    assert_eq!(tool.ok(&["dump", "db"]).lines().count(), all.lines().count() + 1);
+    assert_eq!(tool.ok(&["dump", "copies/first"]).lines().count(), all.lines().count() - 1);
+    tool.ok(&["verify", "copies/first"]);
+    let report: Value = serde_json::from_str(&tool.ok(&["checkpoint", "db", "copies/second", "--json"])).expect("JSON");
+    assert!(report["linked"].as_u64() > Some(0) && report["tables"].as_u64() > report["linked"].as_u64(), "{report}");
+    assert_eq!(report["sequence"], 5);
+    tool.run(&["checkpoint", "db", "copies/second"]).fails(2, "not empty");
+    tool.run(&["checkpoint", "nowhere", "copies/third"]).fails(2, "nowhere");
+    assert!(!tool.path("copies/third").exists());
+    // Live, in a shell that writes.
+    let script = b"put now 1\ncheckpoint copies/live\nput then 2\n";
+    assert!(tool.run_with(&["shell", "db"], script).stderr.is_empty());
+    assert_eq!(tool.ok(&["scan", "copies/live", "--from", "now", "--to", "u", "--keys-only"]), "now\n");
+}
+
+#[test]
 fn compaction_gives_space_back() {
     let tool = Tool::new();
     tool.sample("db");
@@ -220,7 +245,8 @@ fn destroying_takes_a_yes() {
 fn help_teaches() {
     let tool = Tool::new();
     let help = tool.ok(&["--help"]);
-    let commands = "put get delete scan load dump batch stat files inspect verify repair compact destroy shell bench";
+    let commands = "put get delete scan load dump batch stat files inspect verify repair compact checkpoint destroy shell \
+        bench";
     for command in commands.split(' ') {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
         let help = tool.ok(&[command, "--help"]);

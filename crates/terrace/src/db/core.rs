@@ -197,6 +197,12 @@ impl DbCore {
         if self.options.read_only {
             return Err(Error::not_supported(format!("{}: opened read-only", self.dir.display())));
         }
+        self.check_own()
+    }
+
+    /// Whether it was this process that opened the database.
+    #[inline]
+    pub(super) fn check_own(&self) -> Result<()> {
         if self.is_inherited() {
             let message = "this process is a fork of the one that opened the database; open it again here";
             return Err(Error::not_supported(format!("{}: {message}", self.dir.display())));

@@ -9,6 +9,7 @@ use crate::env::pace;
 use crate::write::batch::WriteBatch;
 
 use super::bulk::{self, BulkLoad, BulkLoadOptions, IngestOptions, LoadReport};
+use super::checkpoint::CheckpointReport;
 use super::core::DbCore;
 use super::cursor::{Cursor, Entries};
 use super::open;
@@ -166,6 +167,21 @@ impl Db {
     pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: IngestOptions) -> Result<LoadReport> {
         let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
         bulk::ingest(self, &paths, options)
+    }
+
+    /// Makes a copy of the database in the directory `path`, which must be absent or empty, while it is in use. The copy is a
+    /// database of its own; LevelDB opens it, too.
+    ///
+    /// It holds every write that was acknowledged before the call and is durable when this returns. Tables are shared by
+    /// hard links where the file system allows that, which costs neither time nor space, and copied otherwise; what is in
+    /// memory is written to one table more. The database itself is not changed, and writes go on meanwhile. It may be open
+    /// read-only.
+    ///
+    /// CURRENT is written last. So after an error there is nothing, and after a crash nothing that an open would take for a
+    /// database: remove it then, and begin anew. Fails with `InvalidArgument` if there is anything in the directory, with
+    /// `Busy` if somebody else is making a database there.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
+        self.core().checkpoint(path.as_ref())
     }
 
     /// Writes what is in memory to tables and waits for it.

@@ -9,17 +9,15 @@ use std::sync::Arc;
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::sabotage::sabotaged;
-use crate::env::{CreateOptions, Env, RandomAccessFile, ReadAccess};
+use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename::{self, FileKind, LOST_DIR};
 
 use super::core::DbCore;
 use super::events::Event;
+use super::file_copy::{PIECE, each_piece};
 use super::recovery::Recovered;
-
-/// What is read at once.
-const PIECE: usize = 1 << 20;
 
 impl DbCore {
     /// Moves a file there. Answers where it is now, seen from the database's directory.
@@ -39,11 +37,9 @@ impl DbCore {
         if !self.is_copy(&*original, &lost.join(name))? {
             kept_as = free_name(self.env.as_ref(), &lost, name)?;
             let unfinished = lost.join(format!("{name}.unfinished"));
-            let create = CreateOptions { mode: self.options.file_mode, exclusive: false };
-            let mut copy = self.env.create(&unfinished, create)?;
-            each_piece(&*original, |_, piece| copy.append(piece).map(|()| true))?;
-            copy.sync()?;
-            copy.close()?;
+            // A crash may have left one.
+            let _ = self.env.remove(&unfinished);
+            self.copy_file(&path, &unfinished)?;
             self.env.rename(&unfinished, &lost.join(&kept_as))?;
         }
         self.sync_lost(&lost)?;
@@ -142,20 +138,4 @@ pub(super) fn free_name(env: &dyn Env, lost: &Path, name: &str) -> Result<String
         free = format!("{name}.{taken}");
     }
     Ok(free)
-}
-
-/// Shows a file piece by piece, for as long as `look` says so. Answers whether it did to the end.
-fn each_piece(file: &dyn RandomAccessFile, mut look: impl FnMut(u64, &[u8]) -> Result<bool>) -> Result<bool> {
-    let mut buffer = vec![0; PIECE];
-    let mut offset = 0;
-    loop {
-        let read = file.read_at(offset, &mut buffer)?;
-        if read == 0 {
-            return Ok(true);
-        }
-        if !look(offset, &buffer[..read])? {
-            return Ok(false);
-        }
-        offset += read as u64;
-    }
 }

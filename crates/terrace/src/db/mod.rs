@@ -14,11 +14,13 @@
 pub mod abi;
 mod background;
 mod bulk;
+mod checkpoint;
 mod commit;
 mod core;
 mod cursor;
 mod destroy;
 pub(crate) mod events;
+mod file_copy;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod handle;
@@ -54,6 +56,7 @@ mod verify;
 mod workload;
 
 pub use self::bulk::{BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter};
+pub use self::checkpoint::CheckpointReport;
 pub use self::cursor::{Cursor, Entries};
 pub use self::destroy::destroy;
 pub use self::events::{Event, EventListener};

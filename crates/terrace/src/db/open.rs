@@ -129,7 +129,7 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
 /// Makes the names of a new database's directory and of those above it durable, some of which may be new.
 ///
 /// A directory that may not be read cannot be synced; somebody else made it, long ago.
-fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
+pub(super) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
     if sabotaged("directories-above") {
         return Ok(());
     }

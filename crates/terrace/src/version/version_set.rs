@@ -269,19 +269,23 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
 
 /// Creates the MANIFEST and CURRENT of an empty database.
 pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
-    let edit = VersionEdit {
-        comparator: Some(settings.order.keys.name().to_owned()),
-        log_number: Some(0),
-        next_file_number: Some(2),
-        last_sequence: Some(0),
-        ..VersionEdit::default()
-    };
-    let path = settings.dir.join(filename::manifest(1));
     // What an interrupted creation left behind holds nothing.
-    match settings.env.remove(&path) {
+    match settings.env.remove(&settings.dir.join(filename::manifest(1))) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    begin_history(settings, 1, VersionEdit { next_file_number: Some(2), ..VersionEdit::default() })
+}
+
+/// Creates the MANIFEST `number` of a database without logs, whose only edit is `edit`, and CURRENT, durably.
+pub(crate) fn begin_history(settings: &ManifestSettings, number: u64, edit: VersionEdit) -> Result<()> {
+    let edit = VersionEdit {
+        comparator: Some(settings.order.keys.name().to_owned()),
+        log_number: Some(0),
+        last_sequence: Some(edit.last_sequence.unwrap_or(0)),
+        ..edit
+    };
+    let path = settings.dir.join(filename::manifest(number));
     let file = settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
     writer.add_record(&edit.encode())?;
@@ -289,6 +293,6 @@ pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
         writer.sync()?;
     }
     writer.close()?;
-    set_current(settings.env.as_ref(), &settings.dir, 1, settings.file_mode)
+    set_current(settings.env.as_ref(), &settings.dir, number, settings.file_mode)
         .map_err(|e: Error| e.context("creating a database"))
 }

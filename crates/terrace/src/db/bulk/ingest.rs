@@ -11,7 +11,7 @@ use crate::compaction::output::Output;
 use crate::db::core::DbCore;
 use crate::db::handle::Db;
 use crate::db::table_check::{TableSummary, check_table};
-use crate::env::{CreateOptions, ReadAccess};
+use crate::env::ReadAccess;
 use crate::iterator::merging::MergingIter;
 use crate::iterator::source::Source;
 use crate::table::Table;
@@ -24,7 +24,6 @@ use super::staged::Staged;
 
 /// Larger files are rewritten as tables of the usual size.
 const LARGEST_TAKEN: u64 = 1 << 30;
-const COPY_SIZE: usize = 1 << 20;
 
 /// How tables are taken in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,7 +145,7 @@ impl DbCore {
         let _open = self.stay_open()?;
         let number = self.numbers.take();
         let path = self.path(&filename::temp(number));
-        let put = if options.move_files { Self::link } else { Self::copy };
+        let put = if options.move_files { Self::link_or_copy } else { Self::copy_file };
         if let Err(error) = put(self, &external.path, &path) {
             // A leftover is harmless: the next open removes it.
             let _ = self.env.remove(&path);
@@ -168,21 +167,23 @@ impl DbCore {
     }
 
     /// Gives a file a second name, or copies it where that cannot be. Durable up to the name.
-    fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        match self.env.link(from, to).and_then(|()| self.env.open_append(to)) {
-            Ok(mut file) => {
-                // Whoever wrote it need not have done that.
-                if !sabotaged("moved-table-sync") {
-                    file.sync()?;
-                }
-                file.close()
-            }
-            Err(_) => {
-                // A copy needs less: no common file system, no right to write. What is really wrong fails it too.
-                let _ = self.env.remove(to);
-                self.copy(from, to)
-            }
+    fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
+        if self.try_link(from, to).is_none() {
+            // A copy needs less. What is really wrong fails it too.
+            return self.copy_file(from, to);
         }
+        // Whoever wrote it need not have done that.
+        let synced = || {
+            let mut file = self.env.open_append(to)?;
+            if !sabotaged("moved-table-sync") {
+                file.sync()?;
+            }
+            file.close()
+        };
+        synced().or_else(|_| {
+            let _ = self.env.remove(to);
+            self.copy_file(from, to)
+        })
     }
 
     /// Removes a file whose entries are durably in the database. They are, whether it goes or not: no error.
@@ -190,24 +191,6 @@ impl DbCore {
         if let Err(error) = self.env.remove(path) {
             self.log(format!("could not remove a table that was taken in: {error}"));
         }
-    }
-
-    /// Copies a file, durably up to its name.
-    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
-        let source = self.env.open_random(from, ReadAccess::Pread)?;
-        let mut copy = self.env.create(to, CreateOptions { mode: self.options.file_mode, exclusive: true })?;
-        let mut buffer = vec![0; COPY_SIZE];
-        let mut offset = 0;
-        while offset < source.size() {
-            let read = source.read_at(offset, &mut buffer)?;
-            if read == 0 {
-                return Err(Error::corruption(format!("{}: shorter than it was", from.display())));
-            }
-            copy.append(&buffer[..read])?;
-            offset += read as u64;
-        }
-        copy.sync()?;
-        copy.close()
     }
 }
 

@@ -24,7 +24,7 @@ use super::staged::Staged;
 pub(super) const WRITES_BESIDE_A_LOAD: SequenceNumber = 1 << 30;
 
 /// Keeps a close waiting while files are written or removed.
-pub(super) struct StayOpen<'a>(&'a DbCore);
+pub(in crate::db) struct StayOpen<'a>(&'a DbCore);
 
 impl Drop for StayOpen<'_> {
     fn drop(&mut self) {
@@ -40,9 +40,16 @@ struct Places {
 }
 
 impl DbCore {
-    /// Fails if the database is closed or is being closed, and otherwise keeps it from being closed for a while.
+    /// Fails if the database takes no writes, is closed or is being closed, and otherwise keeps it from being closed for a
+    /// while.
     pub(super) fn stay_open(&self) -> Result<StayOpen<'_>> {
         self.check_writable()?;
+        self.put_close_off()
+    }
+
+    /// Fails if the database is closed or is being closed, and otherwise keeps it from being closed for a while. Not for a
+    /// fork.
+    pub(in crate::db) fn put_close_off(&self) -> Result<StayOpen<'_>> {
         let mut state = self.state.lock();
         if state.closing {
             return Err(self.closed_error());

@@ -1,0 +1,220 @@
+//! Copies of a whole database, made while it is in use.
+//!
+//! A checkpoint is a directory with the tables of one version, most often under second names; one table more of what was
+//! in memory; and a MANIFEST of a single edit. There is no log: what the logs hold is in that table.
+//!
+//! # Invariants
+//! 1. It holds the history up to one sequence number, and nothing later.
+//! 2. CURRENT comes last, when all that it leads to is durable: until then no open takes the directory for a database.
+//! 3. Of a checkpoint that failed nothing stays.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::internal_key::{ParsedKey, SequenceNumber};
+use crate::base::sabotage::sabotaged;
+use crate::compaction::drop_rules::DropRules;
+use crate::compaction::output::OutputWriter;
+use crate::env::{Env, FileLock, LockMode};
+use crate::iterator::source::Source;
+use crate::iterator::visible::Merged;
+use crate::version::edit::{NewFile, VersionEdit};
+use crate::version::filename;
+use crate::version::version_set::{FileNumbers, ManifestSettings, begin_history};
+
+use super::core::{DbCore, View, output_settings};
+use super::open::sync_directories_above;
+
+/// What a checkpoint consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckpointReport {
+    /// Tables.
+    pub tables: usize,
+    /// How many of them are files of the database itself, under a second name. The others are copies.
+    pub linked: usize,
+    /// Bytes of all tables.
+    pub table_bytes: u64,
+    /// The sequence number of the last write that it holds.
+    pub sequence: u64,
+}
+
+impl DbCore {
+    /// See [`Db::checkpoint`](super::handle::Db::checkpoint).
+    pub(super) fn checkpoint(self: &Arc<Self>, to: &Path) -> Result<CheckpointReport> {
+        self.check_open()?;
+        self.check_own()?;
+        let _open = self.put_close_off()?;
+        let mut place = Place::take(self, to)?;
+        // Between writes: a load is part of a view a moment before reads see it.
+        let (view, sequence) = {
+            let _no_write = self.commit.lock();
+            (self.view.load_full(), self.visible_sequence())
+        };
+        let result = self.fill(&mut place, &view, sequence);
+        drop(view);
+        // Files that only the view kept.
+        self.purge_later();
+        let report = result?;
+        place.keep();
+        let CheckpointReport { tables, linked, table_bytes, .. } = report;
+        let to = to.display();
+        self.log(format!("checkpoint {to}: {tables} tables, {linked} of them linked, {table_bytes} bytes"));
+        Ok(report)
+    }
+
+    fn fill(&self, place: &mut Place<'_>, view: &View, sequence: SequenceNumber) -> Result<CheckpointReport> {
+        let mut report = CheckpointReport { sequence, ..CheckpointReport::default() };
+        let mut tables = Vec::new();
+        for (level, file) in view.version.files() {
+            let name = self.table_name(file.number)?;
+            let (from, to) = (self.path(&name), place.add(&name));
+            let size = self.env.file_size(&from)?;
+            if size != file.size {
+                let (from, named) = (from.display(), file.size);
+                return Err(Error::corruption(format!("{from}: is {size} bytes long, the MANIFEST says {named}")));
+            }
+            match self.try_link(&from, &to) {
+                Some(()) => report.linked += 1,
+                None => self.copy_file(&from, &to)?,
+            }
+            tables.push(file.record(level));
+        }
+        // What is in memory is newer than any table, and within level 0 the greatest number is the newest.
+        let numbers = Arc::new(FileNumbers::new(self.numbers.peek()));
+        tables.extend(self.write_memory(place, view, sequence, &numbers)?);
+        report.tables = tables.len();
+        report.table_bytes = tables.iter().map(|file| file.size).sum();
+
+        let manifest = numbers.take();
+        place.add(&filename::manifest(manifest));
+        place.add(&filename::temp(manifest));
+        place.add(filename::CURRENT);
+        let settings = ManifestSettings {
+            env: self.env.clone(),
+            dir: place.dir.to_owned(),
+            order: self.order.clone(),
+            file_mode: self.options.file_mode,
+            max_manifest_size: self.options.max_manifest_size,
+        };
+        let edit = VersionEdit {
+            next_file_number: Some(numbers.peek()),
+            last_sequence: Some(sequence),
+            new_files: tables,
+            ..VersionEdit::default()
+        };
+        sync_directories_above(self.env.as_ref(), place.dir)?;
+        begin_history(&settings, manifest, edit)?;
+        Ok(report)
+    }
+
+    /// The name of a table's file: the present one, or that of old LevelDBs.
+    fn table_name(&self, number: u64) -> Result<String> {
+        let (name, old) = (filename::table(number), filename::old_table(number));
+        let is_old = !self.env.exists(&self.path(&name))? && self.env.exists(&self.path(&old))?;
+        Ok(if is_old { old } else { name })
+    }
+
+    /// Writes what the memtables hold up to `sequence` to one table, if that is anything.
+    fn write_memory(
+        &self,
+        place: &mut Place<'_>,
+        view: &View,
+        sequence: SequenceNumber,
+        numbers: &Arc<FileNumbers>,
+    ) -> Result<Option<NewFile>> {
+        let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
+        let mut merged = Merged::new(memtables.map(|table| Source::Memtable(table.iter())).collect(), &self.order);
+        // Nobody reads the copy at an earlier moment.
+        let mut rules = DropRules::new(self.order.keys.clone(), Vec::new());
+        place.add(&filename::table(numbers.peek()));
+        let mut writer = OutputWriter::new(output_settings(&self.options, place.dir, &self.order, numbers, 0), 0);
+        merged.seek_to_first();
+        while merged.valid() {
+            let key = merged.key();
+            let entry = ParsedKey::parse(key).ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
+            let is_later = entry.sequence > sequence && !sabotaged("checkpoint-sequence");
+            if !is_later && rules.keep(&entry, |_| false) {
+                writer.add(key, merged.value())?;
+            }
+            merged.next();
+        }
+        merged.status()?;
+        let mut tables = writer.finish()?;
+        Ok(tables.pop().map(|table| table.file))
+    }
+}
+
+/// The directory that a checkpoint is made in. Dropped, all that was put there is gone, unless it is to be kept.
+struct Place<'a> {
+    env: &'a dyn Env,
+    dir: &'a Path,
+    is_new: bool,
+    /// Files that are there or may be.
+    files: Vec<PathBuf>,
+    /// Keeps others from making a database there meanwhile.
+    lock: Option<Box<dyn FileLock>>,
+    keeps: bool,
+}
+
+impl<'a> Place<'a> {
+    fn take(core: &'a DbCore, dir: &'a Path) -> Result<Self> {
+        let env = core.env.as_ref();
+        let is_new = !env.exists(dir)?;
+        let mut place = Place { env, dir, is_new, files: Vec::new(), lock: None, keeps: false };
+        env.create_dir(dir, core.options.dir_mode)?;
+        place.check_empty()?;
+        let lock = place.add(filename::LOCK);
+        match env.lock(&lock, LockMode::Exclusive) {
+            Ok(lock) => place.lock = Some(lock),
+            Err(error) => {
+                // Then all that is there is somebody else's.
+                place.keeps = error.kind() == ErrorKind::Busy;
+                return Err(error);
+            }
+        }
+        // Somebody may have been here in between.
+        let checked = place.check_empty();
+        place.keeps = checked.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidArgument);
+        checked?;
+        Ok(place)
+    }
+
+    fn check_empty(&self) -> Result<()> {
+        match self.env.list(self.dir)?.iter().find(|name| *name != filename::LOCK) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("{}: not empty: {name} is there", self.dir.display());
+                Err(Error::invalid_argument(message))
+            }
+        }
+    }
+
+    /// Where a file of this name goes.
+    fn add(&mut self, name: &str) -> PathBuf {
+        let path = self.dir.join(name);
+        self.files.push(path.clone());
+        path
+    }
+
+    fn keep(mut self) {
+        self.keeps = true;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.keeps {
+            return;
+        }
+        // CURRENT, the last, first: what is left if this fails is no database.
+        for path in self.files.iter().rev() {
+            let _ = self.env.remove(path);
+        }
+        self.lock = None;
+        if self.is_new {
+            let _ = self.env.remove_dir(self.dir);
+        }
+    }
+}

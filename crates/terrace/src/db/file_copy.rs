@@ -1,0 +1,59 @@
+//! Second places for files: by a hard link where that can be, by a copy otherwise.
+
+use std::path::Path;
+
+use crate::base::error::{Error, Result};
+use crate::env::{CreateOptions, RandomAccessFile, ReadAccess};
+
+use super::core::DbCore;
+
+/// What is read at once.
+pub(super) const PIECE: usize = 1 << 20;
+
+impl DbCore {
+    /// Gives a file a second name. `None`, and nothing is there, where that cannot be: on another file system, without the
+    /// right. The link is no more durable than the file.
+    pub(super) fn try_link(&self, from: &Path, to: &Path) -> Option<()> {
+        let linked = self.env.link(from, to);
+        if linked.is_err() {
+            // It may be there all the same.
+            let _ = self.env.remove(to);
+        }
+        linked.ok()
+    }
+
+    /// Copies a file, durably up to its name. There must be none of that name.
+    pub(super) fn copy_file(&self, from: &Path, to: &Path) -> Result<()> {
+        let source = self.env.open_random(from, ReadAccess::Pread)?;
+        let mut copy = self.env.create(to, CreateOptions { mode: self.options.file_mode, exclusive: true })?;
+        let mut copied = 0;
+        each_piece(&*source, |_, piece| {
+            copied += piece.len() as u64;
+            copy.append(piece).map(|()| true)
+        })?;
+        if copied != source.size() {
+            return Err(Error::corruption(format!("{}: not as long as it was", from.display())));
+        }
+        copy.sync()?;
+        copy.close()
+    }
+}
+
+/// Shows a file piece by piece, for as long as `look` says so. Answers whether it did to the end.
+pub(super) fn each_piece(
+    file: &dyn RandomAccessFile,
+    mut look: impl FnMut(u64, &[u8]) -> Result<bool>,
+) -> Result<bool> {
+    let mut buffer = vec![0; PIECE];
+    let mut offset = 0;
+    loop {
+        let read = file.read_at(offset, &mut buffer)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        if !look(offset, &buffer[..read])? {
+            return Ok(false);
+        }
+        offset += read as u64;
+    }
+}
