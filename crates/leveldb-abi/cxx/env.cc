@@ -55,6 +55,14 @@ Status ReadFileToString(Env* env, const std::string& fname, std::string* data) {
   return status;
 }
 
+void Log(Logger* info_log, const char* format, ...) {
+  if (info_log == nullptr) return;
+  std::va_list arguments;
+  va_start(arguments, format);
+  info_log->Logv(format, arguments);
+  va_end(arguments);
+}
+
 namespace {
 
 Env* AsEnv(void* env) { return static_cast<Env*>(env); }
@@ -139,8 +147,9 @@ uint8_t Exists(void* env, shim_bytes path) noexcept {
 
 shim_outcome List(void* env, shim_bytes dir, void* target, shim_put put) noexcept {
   std::vector<std::string> children;
-  const Status status = AsEnv(env)->GetChildren(AsString(dir), &children);
-  if (!status.ok()) return Give(status);
+  const std::string name = AsString(dir);
+  const Status status = AsEnv(env)->GetChildren(name, &children);
+  if (!status.ok()) return GiveFor(AsEnv(env), name, status);
   for (const std::string& child : children) {
     if (child != "." && child != "..") put(target, child.data(), child.size());
   }
@@ -188,24 +197,14 @@ void Sleep(void* env, uint64_t micros) noexcept {
   AsEnv(env)->SleepForMicroseconds(micros > INT32_MAX ? INT32_MAX : static_cast<int>(micros));
 }
 
-// Logger takes a format and its arguments.
-void Print(Logger* logger, const char* format, ...) __attribute__((format(printf, 2, 3)));
-
-void Print(Logger* logger, const char* format, ...) {
-  std::va_list arguments;
-  va_start(arguments, format);
-  logger->Logv(format, arguments);
-  va_end(arguments);
-}
-
-void Log(void* logger, const char* message, size_t size) noexcept {
-  Print(static_cast<Logger*>(logger), "%.*s", static_cast<int>(size > INT32_MAX ? INT32_MAX : size), message);
+void LogLine(void* logger, const char* message, size_t size) noexcept {
+  Log(static_cast<Logger*>(logger), "%.*s", static_cast<int>(size > INT32_MAX ? INT32_MAX : size), message);
 }
 
 shim_outcome NewLogger(void* env, shim_bytes path, shim_logger* logger) noexcept {
   Logger* made = nullptr;
   const Status status = AsEnv(env)->NewLogger(AsString(path), &made);
-  *logger = {made, Log};
+  *logger = {made, LogLine};
   return Give(status);
 }
 
@@ -231,6 +230,6 @@ shim_env EngineEnv(Env* env) {
   return {env, &kEnvCalls};
 }
 
-shim_logger EngineLogger(Logger* logger) { return {logger, Log}; }
+shim_logger EngineLogger(Logger* logger) { return {logger, LogLine}; }
 
 }  // namespace leveldb

@@ -95,9 +95,10 @@ Examples:
 
     /// Read entries from a file or standard input into a database
     #[command(after_help = "\
-Creates the database if there is none. Entries are written in batches as they are read: when a
-line is wrong the command says which, and the entries before it stay. What was loaded is durable
-when the command returns. A carriage return before a newline belongs to the end of the line, in
+Creates the database if there is none. All entries come into it at the same moment, at the end of
+the input, past the log: until then nothing of them is there, also if the command is killed or the
+disk is full. When a line is wrong the command says which, and the entries before it are loaded.
+What was loaded is durable when the command returns. A carriage return before a newline belongs to the end of the line, in
 every format; at the end of a value it is written \\r, as `terrace dump` does.
 
 Examples:

@@ -1,4 +1,33 @@
 //! Terrace: an embedded, ordered, persistent key-value store on LevelDB's files.
+//!
+//! ```no_run
+//! use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
+//!
+//! # fn main() -> terrace::Result<()> {
+//! let db = Db::open("fruit.db", Options::new().create_if_missing(true))?;
+//! db.put("apple", "red")?;
+//! let before = db.snapshot();
+//!
+//! let mut batch = WriteBatch::new();
+//! batch.put("apple", "green");
+//! batch.put("banana", "yellow");
+//! db.write(&batch, WriteOptions::sync())?; // both or neither, and on the disk
+//!
+//! assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
+//! let past = ReadOptions::new().snapshot(&before);
+//! assert_eq!(db.get_with("apple", &past)?.as_deref(), Some(&b"red"[..]));
+//! for entry in db.iter()? {
+//!     let (key, value) = entry?;
+//!     println!("{} = {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
+//! }
+//! # db.close()
+//! # }
+//! ```
+//!
+//! Where to look: [`Db`] for what a database does and promises, [`Options`] for how it is opened, [`Cursor`] and [`Entries`] for
+//! scans, [`BulkLoad`], [`TableWriter`] and [`Db::ingest`] for much data at once, [`Db::checkpoint`] for copies, [`verify()`] and
+//! [`repair()`] for what disks do, [`Stats`] and [`EventListener`] for what is going on, [`Env`] for other places than the file
+//! system, [`inspect`] for single files.
 
 mod base;
 mod cache;
@@ -22,9 +51,10 @@ pub use db::abi;
 pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
-    BulkLoad, BulkLoadOptions, CheckpointReport, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport,
-    NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot, Stats,
-    TableFile, TableSummary, TableWriter, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
+    BulkLoad, BulkLoadOptions, CheckpointReport, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats,
+    LoadReport, NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot,
+    Stats, TableFile, TableSummary, TableWriter, VerifyReport, Workload, WriteOptions, destroy, repair, verify,
+    verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,

@@ -366,12 +366,17 @@ fn an_inspection_tells_the_systems_errors_from_damage() {
 #[test]
 fn what_cannot_be_destroyed_is_told() {
     let (disk, _) = Disk::with_database();
-    for (what, left) in [("list db", true), ("remove CURRENT", true), ("remove LOCK", false)] {
+    let table = disk.files.list(Path::new(DIR)).expect("lists").into_iter().find(|name| name.ends_with(".ldb"));
+    let remove_table = format!("remove {}", table.expect("a table"));
+    let whats = [("list db", true), ("remove CURRENT", true), (&remove_table, false), ("remove LOCK", false)];
+    for (what, left) in whats {
         disk.break_down(what, 0..1, EACCES, 1);
         let error = destroy(DIR, &disk.options()).expect_err("refused");
         assert_eq!(error.raw_os_error(), Some(EACCES), "{error}");
         assert!(disk.heal(1));
         assert_eq!(disk.files.exists(Path::new("/db/CURRENT")).expect("looks"), left, "{what}");
+        let others = disk.files.list(Path::new(DIR)).expect("lists").len();
+        assert!(left == (others > 2), "{what}: one file that stays keeps no other");
     }
     destroy(DIR, &disk.options()).expect("destroys the rest");
     assert!(!disk.files.exists(Path::new(DIR)).expect("looks"));

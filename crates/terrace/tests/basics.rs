@@ -1,6 +1,9 @@
 //! The first things anybody does with a database.
 
-use terrace::{Db, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{
+    Db, Env, ErrorKind, Event, EventListener, LockMode, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions,
+};
+use terrace_testkit::hooked::Hooked;
 
 fn options() -> Options {
     Options::new().create_if_missing(true).write_buffer_size(64 << 10)
@@ -99,7 +102,7 @@ fn properties_and_sizes_tell_where_the_data_is() {
 fn destroying_takes_what_is_the_databases_own() {
     let env = std::sync::Arc::new(MemEnv::new());
     let options = || options().env(env.clone());
-    let fs: &dyn terrace::Env = env.as_ref();
+    let fs: &dyn Env = env.as_ref();
     let path = std::path::Path::new("/db");
     terrace::destroy(path, &options()).expect("nothing is there");
     let db = Db::open(path, options()).expect("opens");
@@ -115,4 +118,101 @@ fn destroying_takes_what_is_the_databases_own() {
     Db::open(path, options()).expect("opens").close().expect("closes");
     terrace::destroy(path, &options()).expect("destroys");
     assert!(!fs.exists(path).expect("looks"));
+}
+
+#[test]
+fn a_database_that_is_not_there_leaves_no_trace() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for name in ["LOG", "LOG.old", "notes.txt"] {
+        std::fs::write(dir.path().join(name), "somebody's").expect("writes");
+    }
+    for options in [Options::new(), Options::new().read_only(true).create_if_missing(true)] {
+        let error = Db::open(dir.path(), options).expect_err("there is none");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        let mut names: Vec<_> =
+            std::fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["LOG", "LOG.old", "notes.txt"]);
+    }
+}
+
+#[test]
+fn the_log_for_people_has_no_alarm_without_a_fire() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for round in 0..3 {
+        let db = Db::open(dir.path(), Options::new().create_if_missing(true)).expect("opens");
+        assert_eq!(db.path(), dir.path());
+        db.put("key", round.to_string()).expect("puts");
+        if round == 0 {
+            db.flush().expect("flushes");
+        }
+        db.close().expect("closes");
+        let log = std::fs::read_to_string(dir.path().join("LOG")).expect("reads");
+        assert!(log.contains("opened: ") && !log.contains("could not"), "{log}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_read_through_every_door() {
+    let db = Db::open("/db", options().env(std::sync::Arc::new(MemEnv::new()))).expect("opens");
+    db.put("a", "1").expect("puts");
+    let past = ReadOptions::new().snapshot(&db.snapshot());
+    db.delete("a").expect("deletes");
+    assert!(db.contains_key_with("a", &past).expect("looks") && !db.contains_key("a").expect("looks"));
+    assert_eq!((db.iter_with(&past).expect("reads").count(), db.iter().expect("reads").count()), (1, 0));
+}
+
+/// Between the two there could be a second writer of one directory.
+#[test]
+fn destroying_removes_the_lock_before_it_lets_go() {
+    let env = std::sync::Arc::new(Hooked::default());
+    let options = || options().env(env.clone());
+    Db::open("/db", options()).expect("opens").close().expect("closes");
+    let (looked, tells) = std::sync::mpsc::channel();
+    let other = env.clone();
+    env.once_at("remove LOCK", move |path| {
+        let held = other.lock(path, LockMode::Exclusive).map(drop).map_err(|error| error.kind());
+        looked.send(held).expect("somebody listens");
+    });
+    terrace::destroy("/db", &options()).expect("destroys");
+    assert_eq!(tells.recv().expect("looked"), Err(ErrorKind::Busy));
+}
+
+#[test]
+fn a_clock_that_goes_back_does_no_harm() {
+    let env = std::sync::Arc::new(Hooked::default());
+    let db = Db::open("/db", options().env(env.clone()).write_buffer_size(64 << 10)).expect("opens");
+    env.turn_the_clock_back();
+    for number in 0..5_000u32 {
+        db.put(number.to_be_bytes(), [7; 100]).expect("puts");
+    }
+    db.compact_range(None, None).expect("compacts");
+    assert_eq!(db.iter().expect("reads").count(), 5_000);
+    db.close().expect("closes");
+}
+
+/// Panics when a merge is done.
+struct Panics;
+
+impl EventListener for Panics {
+    fn on_event(&self, event: &Event) {
+        assert!(!matches!(event, Event::CompactionFinished { .. }), "made to panic");
+    }
+}
+
+#[test]
+fn a_listener_that_panics_in_a_merge_by_hand_keeps_nobody_waiting() {
+    let env = std::sync::Arc::new(MemEnv::new());
+    let listener: std::sync::Arc<dyn EventListener> = std::sync::Arc::new(Panics);
+    let db = Db::open("/db", options().env(env).listener(Some(listener))).expect("opens");
+    for _ in 0..2 {
+        for value in ["1", "2"] {
+            db.put("a", value).expect("puts");
+            db.flush().expect("flushes");
+        }
+        let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.compact_range(None, None)));
+        assert!(merged.is_err(), "it panicked");
+    }
+    db.wait_idle().expect("no work");
+    db.close().expect("closes");
 }

@@ -507,6 +507,26 @@ fn a_table_of_the_database_is_not_taken_away_from_it() {
     assert!(db.get("key").expect("a read").is_some() && fs.contents(Path::new(&own)).is_some());
 }
 
+/// Taken away from it, its table would be missing.
+#[test]
+fn a_table_of_the_database_is_its_own_under_any_path() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, outside) = (dir.path().join("db"), dir.path().join("outside"));
+    let db = Db::open(&path, Options::new().create_if_missing(true)).expect("a database");
+    let mut writer = TableWriter::create(&outside, &Options::new()).expect("a table");
+    writer.put("key", "value").expect("an entry");
+    writer.finish().expect("a finished table");
+    db.ingest(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
+    std::os::unix::fs::symlink("db", dir.path().join("another name")).expect("a link");
+    std::fs::create_dir(dir.path().join("beside")).expect("a directory");
+    let table = format!("{:06}.ldb", db.files()[0].number);
+    for other in ["db", "another name", "beside/../db", "./another name"] {
+        let own = dir.path().join(other).join(&table);
+        let error = db.ingest(&[&own], IngestOptions::new().move_files(true)).expect_err("its own");
+        assert!(error.kind() == ErrorKind::InvalidArgument && path.join(&table).exists(), "{other}: {error}");
+    }
+}
+
 #[test]
 fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays() {
     for kind in [OpKind::Link, OpKind::Remove] {

@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use terrace::{Db, ErrorKind, Options, PosixEnv, ReadAccess, WriteBatch, WriteOptions};
+use terrace::{Db, ErrorKind, Event, EventListener, Options, PosixEnv, ReadAccess, WriteBatch, WriteOptions};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
 use terrace_testkit::ops::{Generator, Shape};
@@ -357,4 +358,37 @@ fn a_directory_without_write_permission_is_a_clear_error() {
     for path in [dir.path(), &path] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
     }
+}
+
+/// Looks at the database when it is told of an error.
+#[derive(Default)]
+struct Looks {
+    db: Mutex<Option<Db>>,
+    seen: Mutex<Option<String>>,
+}
+
+impl EventListener for Looks {
+    fn on_event(&self, event: &Event) {
+        if let (Event::BackgroundError { .. }, Some(db)) = (event, &*self.db.lock().expect("no panic")) {
+            *self.seen.lock().expect("no panic") = db.stats().background_error;
+        }
+    }
+}
+
+#[test]
+fn a_listener_may_look_at_the_database_that_tells_it_of_an_error() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "a listener that looks");
+    let (fs, listener) = (SimFs::new(), Arc::new(Looks::default()));
+    let options = Options::new().create_if_missing(true).env(fs.env()).listener(Some(listener.clone()));
+    let db = Db::open("/db", options).expect("opens");
+    *listener.db.lock().expect("no panic") = Some(db.clone());
+    db.put("key", "value").expect("puts");
+    let kinds = vec![OpKind::Sync];
+    fs.set_faults(Some(FaultPlan { kinds, suffix: ".ldb".into(), ..FaultPlan::at(0, Fault::Io, false) }));
+    db.flush().expect_err("the table cannot be synced");
+    fs.set_faults(None);
+    db.flush().expect("flushes, this time");
+    listener.db.lock().expect("no panic").take();
+    db.close().expect("closes");
+    assert!(listener.seen.lock().expect("no panic").is_some(), "the error stands when it is told");
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use damage::{Contents, build, contents, contents_of, flip, manifest, names, options};
 use terrace::{
-    BloomFilterPolicy, Compression, Db, ErrorKind, Options, RepairReport, WriteBatch, WriteOptions, repair, verify,
+    BloomFilterPolicy, Compression, Db, ErrorKind, Logger, Options, RepairReport, WriteBatch, WriteOptions, repair,
+    verify,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
@@ -35,10 +36,10 @@ fn repaired(dir: &Path, options: Options) -> (RepairReport, Contents) {
     let before = image(dir);
     let report = repair(dir, &options).expect("repairs");
     let after = image(dir);
-    // Nothing but CURRENT and LOCK has changed in place, and everything that is gone is under `lost`.
+    // Nothing but CURRENT, LOCK and the log for people has changed in place, and everything that is gone is under `lost`.
     for (path, bytes) in &before {
         let name = path.file_name().expect("a name").to_str().expect("text");
-        if name == "CURRENT" || name == "LOCK" {
+        if ["CURRENT", "LOCK", "LOG", "LOG.old"].contains(&name) {
             continue;
         }
         let there = after.get(path) == Some(bytes);
@@ -616,4 +617,35 @@ fn a_failed_repair_leaves_everything_and_can_be_repeated() {
     }
     println!("{failures} failed repairs");
     assert!(failures > 200);
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Lines(std::sync::Mutex<Vec<String>>);
+
+impl Logger for Lines {
+    fn log(&self, message: &str) {
+        self.0.lock().expect("no panic").push(message.to_owned());
+    }
+}
+
+#[test]
+fn the_log_for_people_says_what_a_repair_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for to_file in [false, true] {
+        let path = dir.path().join(if to_file { "file" } else { "program" });
+        build(&path, options(), 1);
+        let table = names(&path, ".ldb").remove(0);
+        flip(&path, &table, 100);
+        let lines = Arc::new(Lines::default());
+        let logger = (!to_file).then(|| lines.clone() as Arc<dyn Logger>);
+        repair(&path, &options().logger(logger)).expect("repairs");
+        let told = match to_file {
+            true => fs::read_to_string(path.join("LOG")).expect("reads"),
+            false => lines.0.lock().expect("no panic").join("\n"),
+        };
+        for part in ["repair: ", &table, "repair: moved to lost/", "some data may have been lost"] {
+            assert!(told.contains(part), "{part} is not in\n{told}");
+        }
+    }
 }

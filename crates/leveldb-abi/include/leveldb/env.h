@@ -137,6 +137,13 @@ class LEVELDB_EXPORT Logger {
   virtual void Logv(const char* format, std::va_list ap) = 0;
 };
 
+// Gives the logger one message; nothing happens without a logger.
+void Log(Logger* info_log, const char* format, ...)
+#if defined(__GNUC__) || defined(__clang__)
+    __attribute__((__format__(__printf__, 2, 3)))
+#endif
+    ;
+
 // A lock that is held.
 class LEVELDB_EXPORT FileLock {
  public:

@@ -57,13 +57,14 @@ impl Report {
 }
 
 /// Every number of the statistics, by its name.
-fn numbers(stats: &Stats) -> [(&'static str, u64); 19] {
+fn numbers(stats: &Stats) -> [(&'static str, u64); 23] {
     [
         ("sequence", stats.sequence),
         ("memtable_bytes", stats.memtable_bytes),
         ("immutable_memtables", stats.immutable_memtables as u64),
         ("user_bytes_written", stats.user_bytes_written),
         ("flush_bytes_written", stats.flush_bytes_written),
+        ("load_bytes_written", stats.load_bytes_written),
         ("compaction_bytes_read", stats.compaction_bytes_read),
         ("compaction_bytes_written", stats.compaction_bytes_written),
         ("cache_capacity", stats.cache_capacity),
@@ -75,9 +76,13 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 19] {
         ("open_tables", stats.open_tables as u64),
         ("table_memory_bytes", stats.table_memory_bytes),
         ("snapshots", stats.snapshots as u64),
+        // 0 without one, too.
+        ("oldest_snapshot_micros", stats.oldest_snapshot_age.map_or(0, |age| age.as_micros() as u64)),
         ("stall_count", stats.stall_count),
         ("stall_micros", stats.stall_micros),
+        ("rate_limited_micros", stats.rate_limited_micros),
         ("pending_compaction_bytes", stats.pending_compaction_bytes),
+        ("running_compactions", stats.running_compactions as u64),
     ]
 }
 

@@ -20,7 +20,7 @@ use terrace::{
 
 use super::calls::{EnvCalls, EnvHandle, LoggerCalls};
 use super::components::LoggerAdapter;
-use super::env_files::{CustomFile, CustomRandomFile};
+use super::env_files::{CustomFile, CustomRandomFile, EmptyFile};
 use super::outcome::{Bytes, Outcome};
 
 /// A `leveldb::Env` that is not the default one.
@@ -130,6 +130,9 @@ impl CustomEnv {
 
 impl Env for CustomEnv {
     fn open_random(&self, path: &Path, _access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
+        if self.file_size(path).is_ok_and(|size| size == 0) {
+            return Ok(Arc::new(EmptyFile));
+        }
         let (mut file, mut size) = (ptr::null_mut(), 0);
         // SAFETY: the object is alive; what is opened is ours.
         unsafe {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use terrace::{RandomAccessFile, Result, WritableFile};
+use terrace::{Error, ErrorKind, RandomAccessFile, Result, WritableFile};
 
 use super::calls::{FileCalls, RandomCalls};
 use super::outcome::Bytes;
@@ -61,6 +61,19 @@ impl Drop for CustomFile {
     }
 }
 
+/// A file without contents: some environments map files, and nothing cannot be mapped.
+pub(super) struct EmptyFile;
+
+impl RandomAccessFile for EmptyFile {
+    fn read_at(&self, _offset: u64, _buffer: &mut [u8]) -> Result<usize> {
+        Ok(0)
+    }
+
+    fn size(&self) -> u64 {
+        0
+    }
+}
+
 /// A `leveldb::RandomAccessFile`.
 pub(super) struct CustomRandomFile {
     object: *mut c_void,
@@ -98,8 +111,14 @@ impl RandomAccessFile for CustomRandomFile {
         }
         let mut got = 0;
         // SAFETY: the object is alive, by the constructors; the buffer has room.
-        unsafe { (self.calls.read)(self.object, offset, buffer.as_mut_ptr(), wanted, &mut got).into_result()? };
-        Ok(got.min(wanted))
+        let read =
+            unsafe { (self.calls.read)(self.object, offset, buffer.as_mut_ptr(), wanted, &mut got).into_result() };
+        match read {
+            // Whoever asks for a key must not take that for the answer that there is none.
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::io_message(error.message())),
+            Err(error) => Err(error),
+            Ok(()) => Ok(got.min(wanted)),
+        }
     }
 
     fn size(&self) -> u64 {

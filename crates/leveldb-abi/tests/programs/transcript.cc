@@ -10,6 +10,7 @@
 #include <leveldb/table.h>
 #include <leveldb/table_builder.h>
 #include <leveldb/write_batch.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -628,6 +629,51 @@ static void CustomEnvironments() {
   SHOW(DB::Open(options, "/nowhere", &db));
 }
 
+// As some environments are: empty files cannot be mapped, what is missing is an IOError, directories stay.
+class PickyEnv : public EnvWrapper {
+ public:
+  explicit PickyEnv(Env* target) : EnvWrapper(target) {}
+  Status NewRandomAccessFile(const std::string& f, RandomAccessFile** r) override {
+    uint64_t size = 0;
+    if (target()->GetFileSize(f, &size).ok() && size == 0) return Status::IOError(f, "Invalid argument");
+    return target()->NewRandomAccessFile(f, r);
+  }
+  Status GetChildren(const std::string& d, std::vector<std::string>* r) override {
+    const Status s = target()->GetChildren(d, r);
+    return s.ok() ? s : Status::IOError(d, "missing");
+  }
+  Status RemoveDir(const std::string& d) override { return Status::IOError(d, "busy"); }
+};
+
+static void Places() {
+  printf("-- locks, and directories that stay\n");
+  PickyEnv env(Env::Default());
+  Options options;
+  options.create_if_missing = true;
+  options.env = &env;
+  const std::string name = root + "/picky";
+  SHOW(DestroyDB(name, options));
+  for (int round = 0; round < 3; round++) {
+    DB *db = nullptr, *second = nullptr;
+    SHOW(DB::Open(options, name, &db));
+    const Status s = DB::Open(options, name, &second);
+    printf("second: %.15s already held by process %d\n", s.ToString().c_str(),
+           s.ToString().find("already held by process") != std::string::npos);
+    if (round == 1) SHOW(db->Put(WriteOptions(), "k", "v"));
+    delete db;
+  }
+  SHOW(DestroyDB(name, options));
+  printf("CURRENT %d\n", Env::Default()->FileExists(name + "/CURRENT"));
+  options.env = Env::Default();
+  DB* db = nullptr;
+  SHOW(DB::Open(options, name, &db));
+  delete db;
+  const std::string link = root + "/link";
+  printf("linked %d\n", symlink(name.c_str(), link.c_str()));
+  SHOW(DestroyDB(link, options));
+  printf("CURRENT %d\n", Env::Default()->FileExists(name + "/CURRENT"));
+}
+
 static void Tables() {
   printf("-- Table and TableBuilder\n");
   Env* env = Env::Default();
@@ -778,6 +824,7 @@ int main(int argc, char** argv) {
   Caches();
   Environments();
   CustomEnvironments();
+  Places();
   Tables();
   Dumps();
   printf("-- a DB of another kind\n");

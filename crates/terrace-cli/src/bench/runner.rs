@@ -260,6 +260,7 @@ impl Share<'_> {
             }
             Benchmark::BulkLoad => self.bulk_load(work),
             Benchmark::WaitCompact => {
+                self.db.flush()?;
                 self.db.wait_idle()?;
                 work.end(1);
                 Ok(())

@@ -73,6 +73,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> serde_json::Value {
         },
         "filter": { "checked": stats.filter_checked, "useful": stats.filter_useful },
         "open_tables": stats.open_tables,
+        "table_memory_bytes": stats.table_memory_bytes,
         "snapshots": stats.snapshots,
         "oldest_snapshot_seconds": stats.oldest_snapshot_age.map(|age| age.as_secs_f64()),
         "stalls": { "count": stats.stall_count, "seconds": stats.stall_micros as f64 / 1e6 },

@@ -25,9 +25,10 @@ const PROGRESS_STRIDE: u64 = 1 << 10;
 pub(crate) struct LoadArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
-    /// The input's format: key TAB value, one JSON object a line, or Berkeley DB's db_dump
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    /// The input's format: key TAB value (text, the default), one JSON object a line (json, also --json), or Berkeley DB's
+    /// db_dump (bdb)
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     #[command(flatten)]
     form: FormArgs,
 }
@@ -36,9 +37,10 @@ pub(crate) struct LoadArgs {
 pub(crate) struct DumpArgs {
     /// The output; a file that exists is replaced when the dump is complete; standard output if missing or -
     file: Option<PathBuf>,
-    /// The output's format: key TAB value, one JSON object a line (also --json), or Berkeley DB's db_dump
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    /// The output's format: key TAB value (text, the default), one JSON object a line (json, also --json), or Berkeley DB's
+    /// db_dump (bdb)
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// With --format bdb: printable characters as they are, instead of hexadecimal digits throughout
     #[arg(long)]
     printable: bool,
@@ -56,6 +58,11 @@ pub(crate) struct BatchArgs {
     form: FormArgs,
 }
 
+/// The format that was asked for, or else the usual one of the form.
+fn format_of(asked: Option<Format>, form: Form) -> Format {
+    asked.unwrap_or(if form.json { Format::Json } else { Format::Text })
+}
+
 impl LoadArgs {
     pub(crate) fn reads_standard_input(&self) -> bool {
         Source::is_standard_input(self.file.as_deref())
@@ -67,7 +74,7 @@ impl Run for LoadArgs {
         let form = self.form.over(session.form());
         let source = Source::open(self.file.as_deref())?;
         let progress = Progress::bytes("loading", source.size());
-        let mut reader = EntryReader::new(source, self.format, form.notation)?;
+        let mut reader = EntryReader::new(source, format_of(self.format, form), form.notation)?;
         let mut taken = Taken::default();
         match load(session.db()?, &mut reader, progress, &mut taken) {
             Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], taken.entries, taken.bytes),
@@ -93,7 +100,7 @@ fn load(db: &Db, reader: &mut EntryReader, progress: Progress, taken: &mut Taken
     let end = loop {
         match reader.read() {
             Ok(Some((key, value))) => {
-                load.put(&key, &value)?;
+                load.put(&key, &value).map_err(|error| error.context("nothing was loaded"))?;
                 taken.entries += 1;
                 taken.bytes += (key.len() + value.len()) as u64;
                 if taken.entries.is_multiple_of(PROGRESS_STRIDE) {
@@ -129,7 +136,7 @@ impl Run for DumpArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let range = self.range.range(form.notation)?;
-        let format = if form.json && self.format == Format::Text { Format::Json } else { self.format };
+        let format = format_of(self.format, form);
         let db = session.db()?;
         let mut file = match self.file.as_deref().filter(|path| path.as_os_str() != "-") {
             Some(path) => Some(Output::file(path)?),

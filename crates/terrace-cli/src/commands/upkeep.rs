@@ -195,8 +195,13 @@ impl DestroyCommand {
             return Err(Failure::other(format!("this would remove the database {path}; add --yes to do it")));
         }
         terrace::destroy(&self.db, &terrace::Options::new())?;
-        if self.db.exists() {
-            let path = self.db.display();
+        let left = self.db.read_dir().map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
+        let left: Vec<_> = left.unwrap_or_default();
+        let path = self.db.display();
+        if left.iter().any(|name| name == "lost") {
+            out.line(format!("{path}/lost stays: damaged files that a recovery or a repair kept"))?;
+        }
+        if left.iter().any(|name| name != "lost") {
             out.line(format!("the directory {path} stays: it holds files that are not the database's"))?;
         }
         Ok(())

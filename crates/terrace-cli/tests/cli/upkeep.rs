@@ -236,6 +236,14 @@ fn destroying_takes_a_yes() {
     std::fs::write(tool.path("db/notes.txt"), "mine").expect("written");
     assert!(tool.ok(&["destroy", "db", "--yes"]).contains("stays"));
     assert_eq!(std::fs::read(tool.path("db/notes.txt")).expect("readable"), b"mine");
+    tool.sample("kept");
+    std::fs::create_dir(tool.path("kept/lost")).expect("created");
+    std::fs::write(tool.path("kept/lost/000003.log"), "damaged").expect("written");
+    assert!(tool.ok(&["destroy", "kept", "--yes"]).starts_with("kept/lost stays"));
+    tool.sample("real");
+    std::os::unix::fs::symlink("real", tool.path("name")).expect("linked");
+    assert_eq!(tool.ok(&["destroy", "name", "--yes"]), "");
+    assert_eq!(std::fs::read_dir(tool.path("real")).expect("a directory").count(), 0);
     std::fs::create_dir(tool.path("other")).expect("created");
     tool.run(&["destroy", "other", "--yes"]).fails(2, "no database");
     assert!(tool.path("other").exists());

@@ -4,7 +4,7 @@
 //! time gone by. A tenth of a second's worth may be written at once. Any thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -16,6 +16,8 @@ use crate::env::{Env, FileSyncer, WritableFile};
 const BURST_MICROS: u64 = 100_000;
 /// Shorter waits are put off until they add up.
 const SHORTEST_WAIT_MICROS: u64 = 1_000;
+/// Whoever waits looks this often at whether waiting is over.
+const LONGEST_SLEEP_MICROS: u64 = 20_000;
 
 /// A rate, and how far it has been used up.
 pub(crate) struct WriteLimit {
@@ -24,11 +26,23 @@ pub(crate) struct WriteLimit {
     /// When everything counted so far would have been written at the rate.
     paid_until: Mutex<u64>,
     waited_micros: AtomicU64,
+    lifted: AtomicBool,
 }
 
 impl WriteLimit {
     pub(crate) fn new(env: Arc<dyn Env>, bytes_per_second: u64) -> Self {
-        WriteLimit { env, bytes_per_second, paid_until: Mutex::new(0), waited_micros: AtomicU64::new(0) }
+        WriteLimit {
+            env,
+            bytes_per_second,
+            paid_until: Mutex::new(0),
+            waited_micros: AtomicU64::new(0),
+            lifted: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends all waiting: whoever waits is to stop.
+    pub(crate) fn lift(&self) {
+        self.lifted.store(true, Ordering::Relaxed);
     }
 
     /// `file`, written to as slowly as `limit` says, if there is one.
@@ -50,10 +64,15 @@ impl WriteLimit {
 
     /// Counts bytes that were written, and waits if that was too fast.
     fn pay(&self, bytes: u64) {
-        let micros = self.count(bytes);
-        if micros >= SHORTEST_WAIT_MICROS {
+        let mut left = self.count(bytes);
+        if left < SHORTEST_WAIT_MICROS {
+            return;
+        }
+        while left > 0 && !self.lifted.load(Ordering::Relaxed) {
+            let micros = left.min(LONGEST_SLEEP_MICROS);
             self.waited_micros.fetch_add(micros, Ordering::Relaxed);
             self.env.sleep(Duration::from_micros(micros));
+            left -= micros;
         }
     }
 
@@ -124,5 +143,17 @@ mod tests {
         assert!((3 * second..=4 * second).contains(&owed), "{owed}");
         let more = limit.count(1 << 20);
         assert!(more > owed && more <= owed + second, "{more}");
+    }
+
+    /// A close must not wait for what flushes owe.
+    #[test]
+    fn nobody_waits_when_the_limit_is_lifted() {
+        let limit = Arc::new(WriteLimit::new(Arc::new(MemEnv::new()), 1 << 20));
+        let beside = limit.clone();
+        // For hours, otherwise.
+        let waiting = std::thread::spawn(move || beside.pay(1 << 40));
+        limit.lift();
+        waiting.join().expect("ends");
+        limit.pay(1 << 40);
     }
 }

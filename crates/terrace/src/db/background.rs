@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{ParsedKey, user_key};
+use crate::base::locks::MutexGuard;
 use crate::base::sabotage::sabotaged;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
@@ -46,7 +47,7 @@ const CANCELLABLE_BYTES: usize = 32 << 20;
 impl DbCore {
     /// Starts whatever background work is due. The caller holds the state lock.
     pub(super) fn schedule(self: &Arc<Self>, state: &mut State) {
-        if state.closing || self.options.read_only || state.error.is_some() {
+        if state.closing || self.options.read_only || state.error.is_some() || self.works_elsewhere() {
             return;
         }
         while state.flushing < state.immutables.len().min(self.flushes_at_once(state)) {
@@ -96,7 +97,7 @@ impl DbCore {
             state.give_flush_back(&immutable);
             if !goes_on {
                 state.flushing -= 1;
-                self.background_failure(&mut state, failure);
+                self.background_failure(state, failure);
                 break;
             }
             self.changed.notify_all();
@@ -174,7 +175,11 @@ impl DbCore {
             immutable.logs.iter().filter(|&&log| log < log_number).for_each(|&log| self.retire_log(log));
         }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
-        let micros = self.env.now_micros() - start;
+        if installed.is_ok() {
+            // Before anybody sees that the memtable is a table, who may count on no log of it being synced any more.
+            self.log_sync.flushed(log_number, immutable.last_sequence);
+        }
+        let micros = self.env.now_micros().saturating_sub(start);
         let replaced;
         {
             let mut state = self.state.lock();
@@ -196,7 +201,6 @@ impl DbCore {
         }
         drop(versions);
         drop(replaced);
-        self.log_sync.flushed(log_number, immutable.last_sequence);
         self.retire_logs(immutable, log_number);
         let bytes = output.as_ref().map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
@@ -288,10 +292,10 @@ impl DbCore {
         let mut state = self.state.lock();
         state.compactions -= 1;
         state.release(reservation);
-        if let Err(failure) = result {
-            self.background_failure(&mut state, failure);
+        match result {
+            Ok(()) => self.schedule(&mut state),
+            Err(failure) => self.background_failure(state, failure),
         }
-        self.schedule(&mut state);
         self.changed.notify_all();
     }
 
@@ -347,7 +351,7 @@ impl DbCore {
             self.purge();
         }
         let version = versions.log_and_apply(edit, 0)?;
-        let micros = self.env.now_micros() - start;
+        let micros = self.env.now_micros().saturating_sub(start);
         let replaced;
         {
             let mut state = self.state.lock();
@@ -407,15 +411,17 @@ impl DbCore {
         });
     }
 
-    /// Takes note of a failed job, unless it failed because the database is closing.
-    fn background_failure(&self, state: &mut State, failure: Failure) {
+    /// Takes note of a failed job, unless it failed because the database is closing, and tells of it: without the lock, for
+    /// a listener may look at the database.
+    fn background_failure(&self, mut state: MutexGuard<'_, State>, failure: Failure) {
         if state.closing {
             return;
         }
         let Failure { error, retryable } = failure;
+        self.fail(&mut state, &error, retryable);
+        drop(state);
         self.log(format!("background error: {error}"));
         self.tell(&Event::BackgroundError { message: error.to_string(), retryable });
-        self.fail(state, &error, retryable);
     }
 
     /// Removes table files that nobody needs any more.
@@ -539,6 +545,9 @@ impl DbCore {
         let mut state = self.state.lock();
         state.closing = true;
         self.changed.notify_all();
+        if let Some(limit) = &self.write_limit {
+            limit.lift();
+        }
         while !state.is_idle() || state.manual > 0 || state.loading > 0 {
             self.changed.wait(&mut state);
         }

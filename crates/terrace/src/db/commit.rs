@@ -196,7 +196,7 @@ impl DbCore {
             self.changed.wait(&mut state);
         }
         if waited {
-            let micros = self.env.now_micros() - start;
+            let micros = self.env.now_micros().saturating_sub(start);
             self.throttle.record_stall(Duration::from_micros(micros));
         }
         Ok(())
@@ -280,8 +280,12 @@ impl DbCore {
     #[cold]
     pub(super) fn leave_suspect_log(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         if !commit.left_suspect_log {
+            let suspect = filename::log(commit.log_number);
             self.switch_memtable(commit)?;
             commit.left_suspect_log = true;
+            self.log(format!(
+                "{suspect} could not be written: what it should hold becomes a table, and a new log follows"
+            ));
         }
         let mut state = self.state.lock();
         self.retry(&mut state)?;
@@ -292,9 +296,9 @@ impl DbCore {
         }
         drop(state);
         commit.left_suspect_log = false;
-        self.log_sync.reset();
+        // In this order: a failure in between makes the log suspect once more, for nothing, and is not forgotten.
         self.log_suspect.store(false, Ordering::Relaxed);
-        self.log("a write-ahead log that could not be written was replaced; nothing acknowledged was in it alone");
+        self.log_sync.reset();
         Ok(())
     }
 

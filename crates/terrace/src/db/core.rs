@@ -190,6 +190,13 @@ impl DbCore {
         self.env.process_generation() != self.generation && !sabotaged("fork")
     }
 
+    /// Whether background work is another process's: in a fork, where reads must not ask for it either, and the state's lock
+    /// may be held by a thread that is not here.
+    #[inline]
+    pub(super) fn works_elsewhere(&self) -> bool {
+        self.is_inherited() && !sabotaged("work-of-a-fork")
+    }
+
     /// Whether this process may change the database.
     #[inline]
     pub(super) fn check_writable(&self) -> Result<()> {

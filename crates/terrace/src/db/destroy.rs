@@ -9,9 +9,11 @@ use crate::version::filename::{self, FileKind};
 use super::options::Options;
 
 /// Removes the database in the directory `path`: every file that bears one of its names, and then the directory, if
-/// nothing else is in it. Fine if there is no database.
+/// nothing else is in it and it can be removed: a symbolic link's target or a mount point stays, empty. Fine if there is no
+/// database.
 ///
-/// Fails with `Busy` if the database is open anywhere.
+/// Fails with `Busy` if the database is open anywhere. If CURRENT cannot be removed nothing else is either, and the database
+/// is as it was; if another file cannot, the rest is, and the first error is the answer.
 pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     let (dir, env) = (path.as_ref(), options.env.as_ref());
     let names = match env.list(dir) {
@@ -28,18 +30,24 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     // CURRENT first: whatever happens then, what is left is no database that could be opened half removed.
     let mut ordered = own;
     ordered.sort_by_key(|(_, kind)| *kind != FileKind::Current);
-    for (name, kind) in ordered {
-        if kind != FileKind::Lock {
-            env.remove(&dir.join(name))?;
+    let mut result = Ok(());
+    for (name, kind) in ordered.into_iter().filter(|(_, kind)| *kind != FileKind::Lock) {
+        let removed = env.remove(&dir.join(name));
+        if kind == FileKind::Current {
+            removed?;
+        } else {
+            result = result.and(removed);
         }
     }
-    drop(lock);
+    // Whoever waits for the lock finds that its file is gone, and looks again: while this one is held nobody has another.
     match env.remove(&lock_path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => result = result.and(Err(error)),
         _ => {}
     }
-    if env.list(dir)?.is_empty() {
-        env.remove_dir(dir)?;
+    drop(lock);
+    // The database is gone, whether its directory goes or not.
+    if env.list(dir).is_ok_and(|names| names.is_empty()) {
+        let _ = env.remove_dir(dir);
     }
-    Ok(())
+    result
 }

@@ -63,6 +63,11 @@ impl Db {
         &self.handle.core
     }
 
+    /// The directory of the database, as it was opened.
+    pub fn path(&self) -> &Path {
+        self.handle.core.dir()
+    }
+
     /// Sets `key` to `value`, asynchronously (see [`WriteOptions`]).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.core().write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
@@ -124,7 +129,12 @@ impl Db {
 
     /// Whether `key` has a value.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.core().get(key.as_ref(), &ReadOptions::new(), |_| ())?.is_some())
+        self.contains_key_with(key, &ReadOptions::new())
+    }
+
+    /// Whether `key` has a value, read as `options` say.
+    pub fn contains_key_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<bool> {
+        Ok(self.core().get(key.as_ref(), options, |_| ())?.is_some())
     }
 
     /// A cursor over the whole database. Seek it first.
@@ -134,7 +144,12 @@ impl Db {
 
     /// Every entry, in order of keys, from either end.
     pub fn iter(&self) -> Result<Entries> {
-        self.range::<&[u8]>(.., &ReadOptions::new())
+        self.iter_with(&ReadOptions::new())
+    }
+
+    /// Every entry, read as `options` say.
+    pub fn iter_with(&self, options: &ReadOptions) -> Result<Entries> {
+        self.range::<&[u8]>(.., options)
     }
 
     /// The entries whose keys are in `range`.

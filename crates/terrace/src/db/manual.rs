@@ -12,6 +12,42 @@ use super::core::DbCore;
 /// What to merge next, in which version, and its reservation.
 type Bite = (Arc<Plan>, Arc<Version>, u64);
 
+// Both go also when a listener or a comparator of the program's panics: a close would wait for ever.
+
+/// Keeps automatic merges waiting.
+struct Manual<'a>(&'a Arc<DbCore>);
+
+impl<'a> Manual<'a> {
+    fn begin(core: &'a Arc<DbCore>) -> Self {
+        core.state.lock().manual += 1;
+        Manual(core)
+    }
+}
+
+impl Drop for Manual<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.manual -= 1;
+        self.0.schedule(&mut state);
+        self.0.changed.notify_all();
+        drop(state);
+        self.0.purge();
+    }
+}
+
+/// Keeps others away from files and key ranges.
+struct Reserved<'a> {
+    core: &'a DbCore,
+    id: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.core.state.lock().release(self.id);
+        self.core.changed.notify_all();
+    }
+}
+
 impl DbCore {
     /// Merges a range level by level down to the deepest one that holds any of it. Runs on the caller's thread.
     pub(super) fn compact_range(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
@@ -27,16 +63,8 @@ impl DbCore {
 
     /// Does work that automatic merges wait for.
     fn manually(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.state.lock().manual += 1;
-        let result = work();
-        {
-            let mut state = self.state.lock();
-            state.manual -= 1;
-            self.schedule(&mut state);
-            self.changed.notify_all();
-        }
-        self.purge();
-        result
+        let _manual = Manual::begin(self);
+        work()
     }
 
     fn compact_levels(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
@@ -73,11 +101,9 @@ impl DbCore {
         while let Some((plan, version, reservation)) = self.plan_manual(level, in_place, from.as_deref(), to)? {
             let reached = plan.inputs[0].iter().map(|file| file.largest_user_key());
             let reached = reached.max_by(|a, b| self.order.keys.compare(a, b)).map(<[u8]>::to_vec);
+            let reserved = Reserved { core: self, id: reservation };
             let result = self.sparing(|| self.compact(&plan, &version, reservation));
-            let mut state = self.state.lock();
-            state.release(reservation);
-            self.changed.notify_all();
-            drop(state);
+            drop(reserved);
             // The inputs' space is free before the next bite needs some.
             drop((plan, version));
             self.purge();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
@@ -115,15 +115,38 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
     let env = options.env.as_ref();
     if options.create_if_missing && !options.read_only {
         env.create_dir(dir, options.dir_mode)?;
-    } else if !env.exists(dir)? {
-        let message = format!("{}: no database there, and create_if_missing is not set", dir.display());
-        return Err(Error::invalid_argument(message));
+    } else if !has_database(env, dir)? {
+        // Before anything is left in a directory that is somebody else's.
+        return Err(no_database(dir));
     }
     let path = dir.join(filename::LOCK);
     if options.read_only {
         return env.lock(&path, LockMode::Shared);
     }
     env.lock(&path, LockMode::Exclusive)
+}
+
+/// Whether there is anything of a database in a directory.
+fn has_database(env: &dyn Env, dir: &Path) -> Result<bool> {
+    if env.exists(&dir.join(filename::CURRENT))? {
+        return Ok(true);
+    }
+    let is_data = |name: &String| {
+        matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log | FileKind::Manifest, _)))
+    };
+    Ok(names_in(env, dir)?.iter().any(is_data))
+}
+
+/// The names in a directory; none if it is not there.
+fn names_in(env: &dyn Env, dir: &Path) -> Result<Vec<String>> {
+    match env.list(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        names => names,
+    }
+}
+
+fn no_database(dir: &Path) -> Error {
+    Error::invalid_argument(format!("{}: no database there, and create_if_missing is not set", dir.display()))
 }
 
 /// Makes the names of a new database's directory and of those above it durable, some of which may be new.
@@ -150,8 +173,7 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
         return manifest::read_current(env, dir);
     }
     // Never a fresh database over the files of one: CURRENT alone may have been lost.
-    let remains = env
-        .list(dir)?
+    let remains = names_in(env, dir)?
         .into_iter()
         .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))))
         .filter(|_| !sabotaged("never-fresh-over-files"));
@@ -160,8 +182,7 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
         return Err(Error::corruption(message));
     }
     if !options.create_if_missing || options.read_only {
-        let message = format!("{}: no database there, and create_if_missing is not set", dir.display());
-        return Err(Error::invalid_argument(message));
+        return Err(no_database(dir));
     }
     sync_directories_above(env, dir)?;
     create_database(settings)?;

@@ -126,14 +126,16 @@ impl Options {
         create_if_missing: bool = |v| v;
         /// Fail with `InvalidArgument` if there is a database already. Default: false.
         error_if_exists: bool = |v| v;
-        /// Treat every doubtful byte in logs and MANIFEST as an error, as [`RecoveryMode::Strict`] does. Default: false.
+        /// Treat every doubtful byte in logs and MANIFEST as an error, as [`RecoveryMode::Strict`] does; a
+        /// [`RecoveryMode::Salvage`] that is asked for counts more. Default: false.
         paranoid_checks: bool = |v| v;
         /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
         recovery_mode: RecoveryMode = |v| v;
         /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are replayed into
         /// memory, and other readers may open the database at the same time. Default: false.
         read_only: bool = |v| v;
-        /// The order of keys. A database opens only under the name it was created with. Default: bytewise.
+        /// The order of keys. A database opens only under the name it was created with. One that is named
+        /// `leveldb.BytewiseComparator` is taken for the bytewise order and never asked. Default: bytewise.
         comparator: Arc<dyn Comparator> = |v| v;
         /// A filter that spares reads of tables that do not hold a key. Default: none.
         filter_policy: Option<Arc<dyn FilterPolicy>> = |v| v;

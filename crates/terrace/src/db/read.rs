@@ -120,6 +120,9 @@ impl DbCore {
     /// As in a quiet database, but for the memtable, which is being written.
     #[cold]
     fn merge_for_scans(self: &Arc<Self>) {
+        if self.works_elsewhere() {
+            return;
+        }
         let mut state = self.state.lock();
         if !state.is_quiet {
             state.is_quiet = true;
@@ -130,6 +133,9 @@ impl DbCore {
     /// Takes note of a sampled read, and of the file that it looked into in vain, if there was one.
     #[cold]
     fn sample_read(self: &Arc<Self>, kind: Read, wasted: Option<&Arc<FileMeta>>) {
+        if self.works_elsewhere() {
+            return;
+        }
         let exhausted = |file: &Arc<FileMeta>| {
             let sample = READ_SAMPLE as i64;
             (1..=sample).contains(&file.seeks_left.fetch_sub(sample, Ordering::Relaxed))

@@ -33,6 +33,7 @@ use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 use crate::version::version_set::{FileNumbers, set_current};
 
+use super::info_log;
 use super::level_check::{check_neighbours, check_recency};
 use super::lost::free_name;
 use super::manifest_survey::ManifestSurvey;
@@ -95,7 +96,24 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
     let first_own = numbers.peek();
     let repair =
         Repair { options: &options, dir, order, own, tables, numbers, first_own, report: RepairReport::default() };
-    repair.run(&survey)
+    let report = repair.run(&survey)?;
+    tell(&report, &options, dir);
+    Ok(report)
+}
+
+/// Says in the log for people what was found and done. `LOG` stays as it is where that is nothing.
+fn tell(report: &RepairReport, options: &Options, dir: &Path) {
+    let is_healthy = report.problems.is_empty() && report.moved.is_empty();
+    let logger = match &options.logger {
+        Some(logger) => logger.clone(),
+        None if is_healthy => return,
+        None => info_log::start(&options.env, dir, options.file_mode),
+    };
+    report.problems.iter().for_each(|problem| logger.log(&format!("repair: {problem}")));
+    report.moved.iter().for_each(|name| logger.log(&format!("repair: moved to {name}")));
+    let RepairReport { tables, logs, entries, problems, .. } = report;
+    let verdict = if problems.is_empty() { "nothing was wrong" } else { "some data may have been lost" };
+    logger.log(&format!("repaired: read {tables} tables and {logs} logs, kept {entries} entries; {verdict}"));
 }
 
 /// The tables of the repaired database.

@@ -141,7 +141,7 @@ pub struct Stats {
 }
 
 /// A table file of the database.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableFile {
     /// The number in its name.

@@ -56,12 +56,14 @@ impl Holders {
     }
 }
 
+// The words of both begin as LevelDB's: programs look for them.
+
 pub(super) fn busy_here(path: &Path) -> Error {
-    Error::busy(format!("{}: database is in use by this process", path.display()))
+    Error::busy(format!("lock {}: already held by process (this one)", path.display()))
 }
 
 fn busy_elsewhere(path: &Path) -> Error {
-    Error::busy(format!("{}: database is in use by another process", path.display()))
+    Error::busy(format!("lock {}: Resource temporarily unavailable (another process holds it)", path.display()))
 }
 
 /// A file's identity, whatever its name.

@@ -22,7 +22,7 @@ mod shared_file;
 mod system_call;
 
 use std::io::IoSlice;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -210,6 +210,12 @@ pub trait Env: Send + Sync + 'static {
 
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
+
+    /// The one path of a directory that may have several, relative ones and such with symbolic links. What is not there has
+    /// any.
+    fn true_path(&self, dir: &Path) -> PathBuf {
+        std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
+    }
 
     /// A file's size in bytes.
     fn file_size(&self, path: &Path) -> Result<u64>;

@@ -122,6 +122,10 @@ impl Env for PosixEnv {
         fs::rename(from, to).map_err(|e| Error::io("rename", from, e).context(format_args!("to {}", to.display())))
     }
 
+    fn true_path(&self, dir: &Path) -> PathBuf {
+        fs::canonicalize(here_if_empty(dir)).unwrap_or_else(|_| dir.to_owned())
+    }
+
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         fs::hard_link(from, to).map_err(|e| Error::io("link", from, e).context(format_args!("to {}", to.display())))
     }

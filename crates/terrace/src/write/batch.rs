@@ -249,8 +249,8 @@ impl<'a> BatchView<'a> {
     }
 
     fn numbered(self) -> Result<Self> {
-        let last = self.sequence.checked_add(u64::from(self.count));
-        if last.is_none_or(|last| last > MAX_SEQUENCE) {
+        let next = self.sequence.checked_add(u64::from(self.count));
+        if next.is_none_or(|next| next > MAX_SEQUENCE + 1) {
             return Err(Error::corruption("a batch beyond the largest sequence number"));
         }
         Ok(self)
@@ -391,7 +391,7 @@ mod tests {
         miscounted[8] = 0;
         assert!(BatchView::parse(&miscounted).is_err());
         // Sequence numbers have 56 bits.
-        for (sequence, fits) in [(MAX_SEQUENCE - 1, true), (MAX_SEQUENCE, false), (u64::MAX, false)] {
+        for (sequence, fits) in [(MAX_SEQUENCE, true), (MAX_SEQUENCE + 1, false), (u64::MAX, false)] {
             let mut late = batch.as_bytes().to_vec();
             late[..8].copy_from_slice(&sequence.to_le_bytes());
             assert_eq!(BatchView::parse(&late).is_ok(), fits, "{sequence}");

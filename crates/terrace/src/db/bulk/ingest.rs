@@ -107,10 +107,12 @@ impl DbCore {
 
     /// Whether a path names a file of the database's own, which moving would take away from it.
     fn is_own(&self, path: &Path) -> bool {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().and_then(|name| name.to_str());
-        let is_here = absolute(path).parent() == Some(&absolute(&self.dir));
-        is_here && name.is_some_and(|name| filename::parse(name).is_some())
+        let is_here = || {
+            let dir = path.parent().unwrap_or(path);
+            self.env.true_path(dir) == self.env.true_path(&self.dir)
+        };
+        name.is_some_and(|name| filename::parse(name).is_some()) && is_here()
     }
 
     /// Makes the files themselves part of the database, if that is legal: their entries have the sequence number 0 and
