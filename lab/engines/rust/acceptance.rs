@@ -79,6 +79,25 @@ fn every_benchmark_does_what_it_says() {
     }
 }
 
+/// Work put off includes what lies in a write buffer: it would otherwise be no debt, and be read from memory.
+#[test]
+fn settling_writes_out_what_lies_in_memory() {
+    const NUM: u64 = 20_000;
+    // redb has no write buffer.
+    if env!("CARGO_PKG_NAME") == "lab-redb" {
+        return;
+    }
+    for variant in variants() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let variant = format!("--variant={variant}");
+        let flags = ["--benchmarks=fillseq,waitcompact", "--write_buffer_size=67108864", "--json", "--num=20000"];
+        let lines = lines(&run(directory.path(), &[&flags[..], &[&variant]].concat()));
+        let written = lines[1]["bytes_written"].as_u64().expect("bytes");
+        let data = NUM * (16 + 100);
+        assert!(written > data * 3 / 10, "{variant}: waitcompact wrote {written} bytes of {data}");
+    }
+}
+
 #[test]
 fn a_wrong_command_line_is_refused_in_one_line() {
     let directory = tempfile::tempdir().expect("a directory");

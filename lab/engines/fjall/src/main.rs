@@ -124,6 +124,7 @@ impl Engine for Fjall {
     }
 
     fn settle(&mut self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
         let mut quiet = 0;
         let mut completed = self.db.compactions_completed();
         while quiet < QUIET_LOOKS {

@@ -92,6 +92,8 @@ impl Engine for Terrace {
     }
 
     fn settle(&mut self) -> Result<()> {
+        // What lies in memory is put off too: LevelDB's and RocksDB's drivers write it out as well.
+        self.db.flush().map_err(failed)?;
         self.db.wait_idle().map_err(failed)
     }
 
