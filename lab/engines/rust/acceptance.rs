@@ -2,7 +2,8 @@
 //!
 //! Each engine's package has this file as its test.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use lab_harness::selftest::Digests;
@@ -113,6 +114,41 @@ fn a_wrong_command_line_is_refused_in_one_line() {
     let output = run(directory.path(), &["--benchmarks=fillseq", "--num=10"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(letter.is_file());
+}
+
+/// What every file below a directory holds.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in directory.read_dir().expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.append(&mut contents(&path));
+        } else {
+            let bytes = std::fs::read(&path).expect("a file");
+            files.insert(path, bytes);
+        }
+    }
+    files
+}
+
+#[test]
+fn a_database_that_no_benchmark_made_is_refused_and_untouched() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fill = ["--benchmarks=fillseq", "--num=1000", "--json"];
+    lines(&run(directory.path(), &fill));
+    // What a benchmark made it empties.
+    lines(&run(directory.path(), &fill));
+    // Without the mark it is a database as any program makes it.
+    let mark = directory.path().join("LAB-BENCHMARK");
+    std::fs::remove_file(&mark).expect("a mark");
+    let before = contents(directory.path());
+    let output = run(directory.path(), &fill);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(3) && complaint.contains("LAB-BENCHMARK"), "{complaint}");
+    assert!(contents(directory.path()) == before, "it was touched");
+    // It may be read, and stays somebody else's.
+    assert_eq!(lines(&run(directory.path(), &["--benchmarks=readseq", "--num=1000", "--json"]))[0]["ops"], 1000);
+    assert!(!mark.exists());
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The lab's engine program for fjall.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy,
+    PinningPolicy,
+};
 use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 use lab_driver::{
     Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
@@ -42,7 +44,13 @@ fn failed(error: fjall::Error) -> Failure {
 }
 
 fn keyspace_options(settings: &Settings) -> KeyspaceCreateOptions {
-    let mut options = KeyspaceCreateOptions::default();
+    // Its default pins them in the first levels only, where they are not divided into blocks that the cache holds. The other
+    // trees of tables keep them in memory beside their caches, and a cache of a few megabytes holds little else.
+    let mut options = KeyspaceCreateOptions::default()
+        .filter_block_pinning_policy(PinningPolicy::all(true))
+        .index_block_pinning_policy(PinningPolicy::all(true))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(false))
+        .index_block_partitioning_policy(PartitioningPolicy::all(false));
     if let Some(bytes) = Settings::chosen(settings.write_buffer_size) {
         options = options.max_memtable_size(bytes);
     }
@@ -83,6 +91,8 @@ impl Engine for Fjall {
             settings: "One Database with one Keyspace. cache_size is its cache, write_buffer_size max_memtable_size, \
                        max_open_files max_cached_files (at least 10), bloom_bits a bloom filter policy for all levels \
                        (its default has filters: one in 10,000 wrong in the first level, 10 bits per key below). \
+                       Filters and indexes are in one piece and pinned in every level, so that they lie beside the \
+                       cache and not in it. \
                        Compression is LZ4, from its third level down, and of journal entries from 4 KiB; none turns both \
                        off. The journal keeps its default limit of 512 MiB. Worker threads: as many as processors, at most \
                        4. A bulk load is an ingestion. A full compaction is a rotated memtable and major_compact. The \
@@ -92,10 +102,6 @@ impl Engine for Fjall {
             limits: vec!["keys have at most 65,536 bytes, and at least one"],
             unsupported: BTreeMap::new(),
         })
-    }
-
-    fn holds_database(directory: &Path) -> bool {
-        directory.join("keyspaces").is_dir() && directory.join("version").is_file()
     }
 
     fn open(settings: &Settings) -> Result<Self> {

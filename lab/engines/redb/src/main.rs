@@ -4,7 +4,6 @@ mod backend;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
 use std::process::ExitCode;
 
 use backend::UnsyncedBackend;
@@ -74,10 +73,6 @@ impl Engine for Redb {
             limits: vec!["no compression", "one writer at a time"],
             unsupported: BTreeMap::new(),
         })
-    }
-
-    fn holds_database(directory: &Path) -> bool {
-        directory.join(FILE).is_file()
     }
 
     fn open(settings: &Settings) -> Result<Self> {

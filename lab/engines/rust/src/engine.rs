@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -20,9 +19,6 @@ pub trait Engine: Sized + Send + Sync {
 
     /// What the engine is and how it is run under a variant; `None` if it has no such variant.
     fn describe(variant: &str) -> Option<Description>;
-
-    /// Whether the directory holds a database of this engine: one that may be destroyed to make room for an empty one.
-    fn holds_database(directory: &Path) -> bool;
 
     /// Opens the database in `settings.db()`, a directory that exists, and creates it where there is none.
     fn open(settings: &Settings) -> Result<Self>;

@@ -4,12 +4,13 @@
 //! engine: it costs what the engine's own call costs.
 //!
 //! `args` reads the command line, `data` makes keys and values, `benchmark` names the workloads, `work` is what a thread
-//! does, `runner` starts the threads and takes the time, `meter` and `resources` count, `output` prints, `parent` ends the
-//! program with the harness; `selftest` shows whether an engine is right. One thread runs a program; the threads of a benchmark share the engine and nothing else.
+//! does, `runner` starts the threads and takes the time, `meter` and `resources` count, `directory` keeps
+//! what is not a benchmark's, `output` prints, `parent` ends the program with the harness; `selftest` shows whether an engine is right. One thread runs a program; the threads of a benchmark share the engine and nothing else.
 
 mod args;
 mod benchmark;
 mod data;
+mod directory;
 mod engine;
 mod failure;
 mod meter;

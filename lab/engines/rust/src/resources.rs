@@ -95,15 +95,3 @@ fn visit_files(directory: &Path, visit: &mut dyn FnMut(&Path) -> std::io::Result
     }
     Ok(())
 }
-
-/// Removes everything in a directory.
-pub(crate) fn empty(directory: &Path) -> Result<()> {
-    let remove = || {
-        for entry in directory.read_dir()? {
-            let path = entry?.path();
-            if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
-        }
-        Ok(())
-    };
-    remove().map_err(|e| Failure::io("empty", directory, &e))
-}

@@ -1,6 +1,5 @@
 //! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what they did.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -12,7 +11,7 @@ use crate::engine::Engine;
 use crate::meter::{Interval, Latencies, Meter};
 use crate::resources::{self, ProcessCounters};
 use crate::work::{Task, Worker};
-use crate::{Failure, Result, Settings, output, selftest};
+use crate::{Failure, Result, Settings, directory, output, selftest};
 
 const LARGE_VALUE_SIZE: u64 = 100_000;
 
@@ -76,12 +75,11 @@ impl<'a, E: Engine> Runner<'a, E> {
     fn prepare(&mut self, benchmark: &Benchmark) -> Result<()> {
         if benchmark.empty {
             self.close()?;
-            make_empty::<E>(self.settings.db())?;
+            directory::empty(self.settings.db())?;
             self.newest = AtomicU64::new(self.settings.num - 1);
         }
         if self.engine.is_none() {
-            let db = self.settings.db();
-            std::fs::create_dir_all(db).map_err(|e| Failure::io("create", db, &e))?;
+            directory::create(self.settings.db())?;
             self.engine = Some(E::open(self.settings)?);
         }
         if benchmark.keys == Choice::Zipfian && self.zipfian.is_none() {
@@ -231,16 +229,6 @@ fn limit_of(benchmark: &Benchmark, settings: &Settings) -> Option<Duration> {
         (false, limit) => limit,
     };
     seconds.map(Duration::from_secs_f64)
-}
-
-/// Destroys the database in a directory, and refuses to touch anything that is not one.
-fn make_empty<E: Engine>(directory: &Path) -> Result<()> {
-    let Ok(mut entries) = directory.read_dir() else { return Ok(()) };
-    if entries.next().is_some() && !E::holds_database(directory) {
-        let directory = directory.display();
-        return Err(Failure::new(format!("{directory} is neither empty nor a database of {}: left as it is", E::NAME)));
-    }
-    resources::empty(directory)
 }
 
 /// Where threads wait for each other, so that starting them is not measured and working is, from its beginning.

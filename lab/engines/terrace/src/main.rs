@@ -1,7 +1,6 @@
 //! The lab's engine program for Terrace's own API.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 
 use lab_driver::{
@@ -73,10 +72,6 @@ impl Engine for Terrace {
             limits: vec![],
             unsupported: BTreeMap::new(),
         })
-    }
-
-    fn holds_database(directory: &Path) -> bool {
-        directory.join("CURRENT").is_file()
     }
 
     fn open(settings: &Settings) -> Result<Self> {
