@@ -12,8 +12,8 @@ use super::specification::{CellSpec, ForEngine, GroupSpec, PointSpec, SectionSpe
 use crate::run::{Axis, Cell, Chart, Durability, Section};
 use crate::workload::Workload;
 
-/// Points of a time series that are drawn at most.
-const SERIES_POINTS: f64 = 600.0;
+/// Seconds of an interval of a time series, however long it is: a stall of one second is to be seen as such.
+const SERIES_INTERVAL: f64 = 1.0;
 
 /// The size of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -347,8 +347,7 @@ impl Planner<'_> {
             settings.set("duration", self.form.duration);
         }
         if self.suite.sections[section].chart == Chart::Series && settings.number("interval").is_none() {
-            let interval = if workload.timed { (self.form.duration / SERIES_POINTS).ceil() } else { 1.0 };
-            settings.set("interval", interval.max(1.0));
+            settings.set("interval", SERIES_INTERVAL);
         }
         settings
     }
