@@ -28,6 +28,9 @@ pub enum End {
     Failed(String),
     /// It was killed because it took too long over the first benchmark that has no result.
     Timeout(String),
+    /// Every benchmark was reported, but the program failed afterwards, or never came to its end: while it closed the
+    /// database, which is no benchmark's fault and nothing to be read from.
+    NotClosed(String),
     /// The user wants to end.
     Interrupted,
 }
@@ -74,27 +77,36 @@ pub fn run(
     if end.is_some() {
         running.kill();
     }
-    let status = wait(&mut child, &running, limits.last().copied().flatten());
+    let (status, hung) = wait(&mut child, &running, limits.last().copied().flatten());
     // Whatever the program itself started and left behind.
     running.kill();
     drop(running);
     if interrupt::requested() {
         end = Some(End::Interrupted);
     }
-    let end = end.unwrap_or_else(|| reading.ended(status, log, begun));
+    let end = end.unwrap_or_else(|| match hung {
+        Some(seconds) => reading.overdue(seconds),
+        None => reading.ended(status, log, begun),
+    });
     Ok(Outcome { results: reading.results, end })
 }
 
-/// Waits for a program that has closed its output, or was killed.
-fn wait(child: &mut Child, running: &Running, limit: Option<Duration>) -> std::io::Result<ExitStatus> {
+/// Waits for a program that has closed its output, or was killed; after how many seconds it had to be killed here.
+fn wait(
+    child: &mut Child,
+    running: &Running,
+    limit: Option<Duration>,
+) -> (std::io::Result<ExitStatus>, Option<Duration>) {
     let began = Instant::now();
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
+        match child.try_wait() {
+            Ok(Some(status)) => return (Ok(status), None),
+            Ok(None) => {}
+            Err(e) => return (Err(e), None),
         }
         if limit.is_some_and(|limit| began.elapsed() > limit) {
             running.kill();
-            return child.wait();
+            return (child.wait(), Some(began.elapsed()));
         }
         thread::sleep(SHORT);
     }
@@ -137,10 +149,17 @@ impl Reading<'_> {
             // After the last result the program has as much time to end.
             let limit = limits.get(place).or(limits.last()).copied().flatten();
             if limit.is_some_and(|limit| began.elapsed() > limit) {
-                let what = self.benchmarks.get(place).map_or("closing the database", |name| *name);
-                let seconds = began.elapsed().as_secs_f64();
-                return Some(End::Timeout(format!("killed after {seconds:.0} s of {what}")));
+                return Some(self.overdue(began.elapsed()));
             }
+        }
+    }
+
+    /// It was killed after so long.
+    fn overdue(&self, after: Duration) -> End {
+        let seconds = after.as_secs_f64();
+        match self.benchmarks.get(self.results.len()) {
+            Some(name) => End::Timeout(format!("killed after {seconds:.0} s of {name}")),
+            None => End::NotClosed(format!("killed after {seconds:.0} s of closing the database")),
         }
     }
 
@@ -176,18 +195,17 @@ impl Reading<'_> {
         match status {
             Ok(status) if status.success() && complete => End::Complete,
             Ok(status) if status.success() => End::Failed("ended without a result".to_owned()),
-            // All results are there; what failed after them is not any benchmark's.
-            Ok(_) if complete => End::Complete,
             Ok(status) => {
                 let how = match (status.code(), status.signal()) {
                     (Some(code), _) => format!("ended with status {code}"),
                     (None, Some(signal)) => format!("killed by signal {signal}{}", signal_name(signal)),
                     (None, None) => format!("{status}"),
                 };
-                match last_words(log, begun) {
-                    Some(words) => End::Failed(format!("{how}: {words}")),
-                    None => End::Failed(how),
-                }
+                let reason = match last_words(log, begun) {
+                    Some(words) => format!("{how}: {words}"),
+                    None => how,
+                };
+                if complete { End::NotClosed(format!("after all results it {reason}")) } else { End::Failed(reason) }
             }
             Err(e) => End::Failed(e.to_string()),
         }

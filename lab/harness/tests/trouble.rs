@@ -152,6 +152,52 @@ fn an_engine_that_hangs_is_killed() {
 }
 
 #[test]
+fn a_database_that_is_not_closed_is_not_read_from() {
+    let lab = Lab::with(&["badclose", "hangclose"]);
+    succeeded(&lab.run(&["--reps", "1", "--time-limit", "0.1"]));
+    for (variant, words) in [("badclose", "status 3: the disk is gone"), ("hangclose", "killed after")] {
+        // What was measured before is a figure, with the fault beside it.
+        let (status, reason) = lab.cell(variant, "writes", 1);
+        assert!(status == Status::Ok && reason.contains("not closed") && reason.contains(words), "{variant}: {reason}");
+        assert_eq!(lab.cell(variant, "writes", 0), (Status::Ok, String::new()), "{variant}");
+        // Every reader of it has the same reason, none is taken for the one that hung.
+        for cell in 0..3 {
+            let (status, reason) = lab.cell(variant, "reads", cell);
+            let said = reason.contains("not closed after overwrite") && reason.contains(words);
+            assert!(status == Status::Failed && said, "{variant} {cell}: {reason}");
+        }
+        assert_eq!(lab.cell(variant, "fills", 0), (Status::Ok, String::new()), "{variant}");
+    }
+}
+
+#[test]
+fn a_program_that_only_reads_and_fails_afterwards_leaves_the_database_as_it_was() {
+    let lab = Lab::new();
+    lab.engine("fake", "script = 'fake.sh'\nvariants = ['badclose']");
+    let suites = lab.dir().join("suites");
+    let tiny = fs::read_to_string(suites.join("tiny.toml")).expect("a suite");
+    fs::write(suites.join("readers.toml"), tiny.replace("  \"overwrite\",\n", "")).expect("write");
+    succeeded(&lab.lab(&["run", "readers", "--reps", "1", "--out", &lab.out_text()]));
+    let (status, reason) = lab.cell("badclose", "reads", 0);
+    assert!(status == Status::Ok && reason.contains("not closed"), "{reason}");
+    assert_eq!(lab.cell("badclose", "reads", 1), (Status::Ok, String::new()));
+}
+
+#[test]
+fn what_has_a_duration_is_killed_without_a_time_limit_too() {
+    let lab = Lab::with(&["hangtimed"]);
+    let suites = lab.dir().join("suites");
+    let tiny = fs::read_to_string(suites.join("tiny.toml")).expect("a suite");
+    let timed = tiny.replace("time_limit = 1\nshort", "time_limit = 0\nduration = 0.1\nshort");
+    fs::write(suites.join("timed.toml"), timed.replace("\"overwrite\"", "\"readpareto\"")).expect("write");
+    let out = lab.out_text();
+    succeeded(&lab.lab(&["run", "timed", "--reps", "1", "--grace", "1", "--out", &out]));
+    let (status, reason) = lab.cell("hangtimed", "writes", 1);
+    assert!(status == Status::Timeout && reason.contains("readpareto"), "{reason}");
+    assert_eq!(lab.cell("hangtimed", "reads", 0).0, Status::Ok);
+}
+
+#[test]
 fn a_wrong_answer_disqualifies() {
     let lab = Lab::with(&["wrong", "fast"]);
     let output = lab.run(&["--reps", "1"]);

@@ -5,7 +5,8 @@
 //!    these are cut short as well, its figures are marked: they are of a smaller database.
 //! 3. A step that needs a database which could not be made has no figure but that reason.
 //! 4. Of a cell that is measured several times in a row the pass with the median rate counts.
-//! 5. After a failure the group goes on in a new process with the next step that can be done.
+//! 5. A program that fails after all its results leaves figures, and a database that nothing is read from.
+//! 6. After a failure the group goes on in a new process with the next step that can be done.
 
 use std::path::Path;
 use std::time::Duration;
@@ -103,6 +104,7 @@ impl Attempt<'_> {
                 End::Interrupted => return Ok((state.cells, true)),
                 End::Failed(reason) => at = state.failed(steps, at, Status::Failed, reason),
                 End::Timeout(reason) => at = state.failed(steps, at, Status::Timeout, reason),
+                End::NotClosed(reason) => state.not_closed(task, &reason),
             }
         }
         Ok((state.cells, false))
@@ -124,8 +126,10 @@ impl Attempt<'_> {
             if outcome.end == End::Interrupted {
                 return Ok(None);
             }
-            // The end of the work put off may fail; what was written is there.
-            let Some((filled, _)) = outcome.results.first().filter(|(filled, _)| filled.unsupported.is_none()) else {
+            // The end of the work put off may fail; what was written is there. Unless it was not closed.
+            let closed = !matches!(outcome.end, End::NotClosed(_));
+            let filled = outcome.results.first().filter(|(filled, _)| closed && filled.unsupported.is_none());
+            let Some((filled, _)) = filled else {
                 done = 0;
                 continue;
             };
@@ -249,13 +253,30 @@ impl State {
 
     /// The program ended before it had a result for the step at a place; returns the place to go on at.
     fn failed(&mut self, steps: &[Step], at: usize, status: Status, reason: String) -> usize {
-        // It failed while it ended.
-        let Some(step) = steps.get(at) else { return at };
+        let step = &steps[at];
         if step.workload.writes {
             self.unusable = Some((status, format!("{}: {reason}", step.workload.name)));
         }
         self.without_result(step, status, reason);
         at + 1
+    }
+
+    /// The program reported all of `task`, and failed or was killed while it closed the database: the figures stand, with
+    /// the fault beside the last of them, but nobody knows what of the writes is in the database.
+    fn not_closed(&mut self, task: &[Step], reason: &str) {
+        if task.iter().any(|step| step.workload.writes) {
+            let name = task[0].workload.name;
+            self.unusable = Some((Status::Failed, format!("the database was not closed after {name}: {reason}")));
+        }
+        let Some(last) = self.cells.last().map(|cell| (cell.section, cell.cell)) else { return };
+        if !task.iter().any(|step| step.role == Role::Cell { section: last.0, cell: last.1 }) {
+            return;
+        }
+        // Whichever of its passes counts.
+        for cell in self.cells.iter_mut().rev().take_while(|cell| (cell.section, cell.cell) == last) {
+            let before = cell.reason.take().map_or_else(String::new, |before| format!("{before}; "));
+            cell.reason = Some(format!("{before}the database was not closed: {reason}"));
+        }
     }
 
     fn without_result(&mut self, step: &Step, status: Status, reason: String) {

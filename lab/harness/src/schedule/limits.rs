@@ -38,13 +38,12 @@ impl Limits<'_> {
         self.pace.allowed(self.engine, step, limit)
     }
 
-    /// After which a step's program is killed.
+    /// After which a step's program is killed; without a limit only what has a duration of its own.
     pub(super) fn killed(&self, step: &Step, settings: &Settings) -> Option<Duration> {
-        if self.time_limit <= 0.0 {
-            return None;
-        }
         let asked = if step.workload.timed {
             settings.number("duration").unwrap_or(0.0) + self.time_limit
+        } else if self.time_limit <= 0.0 {
+            return None;
         } else if step.workload.is_whole() {
             // It cannot be cut short.
             self.time_limit * PATIENCE * OVERRUN

@@ -52,11 +52,16 @@ for benchmark in $benchmarks; do
     single-fillrandom) [ -e "$db/again" ] || more=',"truncated":true'; touch "$db/again" ;;
     single-fillrandbatch) exit 3 ;;
     noisy-overwrite) rate=$(($(grep -c '^noisy.*overwrite' TRACE) % 3 * 1000 + 500)) ;;
+    hangtimed-readpareto) sleep 600 & wait ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;
     esac
     echo "{\"series\":\"$benchmark\",\"second\":1,\"ops\":10,\"mean_us\":1}"
     echo "{\"benchmark\":\"$benchmark\",\"engine\":\"fake\",\"ops\":10,\"seconds\":0.5,\"ops_per_sec\":$rate,\"bytes_written\":7$more}"
 done
+case $variant-$benchmarks in
+badclose-overwrite* | badclose-readseq) echo "the disk is gone" >&2; exit 3 ;;
+hangclose-overwrite*) sleep 600 & wait ;;
+esac
 "#;
 
 const SUITE: &str = r#"
