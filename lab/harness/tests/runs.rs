@@ -139,6 +139,23 @@ fn resuming_measures_what_is_left() {
 }
 
 #[test]
+fn a_part_of_the_engines_does_not_complete_a_run() {
+    let lab = Lab::with(&["fast", "crashread"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    assert!(lab.results().0.complete, "what fails has its reason");
+    // A round more, of one engine: the others miss it.
+    succeeded(&lab.run(&["--resume", "--reps", "2", "--engines", "fake-fast"]));
+    let (run, measurements) = lab.results();
+    assert_eq!((run.engines.len(), measurements.iter().count()), (3, CELLS * 4));
+    assert!(!run.complete);
+    succeeded(&lab.run(&["--resume", "--engines", "terrace,fake-crashread"]));
+    assert!(lab.results().0.complete);
+    // A session with nothing to do does not unsay it, though it has forgotten what others failed in.
+    succeeded(&lab.run(&["--resume", "--engines", "terrace"]));
+    assert!(lab.results().0.complete);
+}
+
+#[test]
 fn reports_are_written_anew_and_pooled() {
     let lab = Lab::with(&["fast"]);
     succeeded(&lab.run(&["--reps", "1"]));

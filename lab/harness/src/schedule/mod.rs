@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
         };
         progress.finish();
         self.run.seconds = earlier + self.began.elapsed().as_secs_f64();
-        self.run.complete = ended == Ended::Complete;
+        self.run.complete = ended == Ended::Complete && self.nothing_is_missing()?;
         self.directory.write_run(&self.run)?;
         Ok(ended)
     }
@@ -352,11 +352,32 @@ impl<'a> Session<'a> {
         cells(group).all(|(section, cell)| self.has(&self.plan.sections[section].id, cell, id, round))
     }
 
-    /// Whether the rounds before this one say as much of a group as was asked for, so that it needs no other. A round that
-    /// was begun is ended.
+    /// Whether every engine of the run has an outcome everywhere, also those that this session leaves alone. What they
+    /// failed in before stands in the file, where this session has forgotten it.
+    fn nothing_is_missing(&self) -> Result<bool, String> {
+        let written = self.directory.read_measurements()?;
+        let ids: Vec<&str> = self.run.engines.iter().map(|engine| engine.id.as_str()).collect();
+        Ok((0..self.run.rounds).all(|round| {
+            self.plan.groups.iter().all(|group| {
+                let all = ids.iter().all(|id| {
+                    cells(group)
+                        .all(|(section, cell)| written.get(&self.plan.sections[section].id, cell, id, round).is_some())
+                });
+                all || self.is_settled_for(&ids, group, round)
+            })
+        }))
+    }
+
+    /// Whether the rounds before this one say as much of a group as was asked for, so that it needs no other.
     fn is_settled(&self, group: &Group, round: u32) -> bool {
+        let ids: Vec<&str> = self.engines.iter().map(|engine| engine.column.id.as_str()).collect();
+        self.is_settled_for(&ids, group, round)
+    }
+
+    /// The same for these engines. A round that was begun is ended.
+    fn is_settled_for(&self, engines: &[&str], group: &Group, round: u32) -> bool {
         let Some(precision) = self.run.precision else { return false };
-        let ids = || self.engines.iter().map(|engine| engine.column.id.as_str());
+        let ids = || engines.iter().copied();
         let Some(subject) = ids().find(|id| *id == SUBJECT).or(ids().next()) else { return false };
         let section = |at: usize| self.plan.sections[at].id.as_str();
         let begun = cells(group).any(|(at, cell)| ids().any(|id| self.has(section(at), cell, id, round)));
