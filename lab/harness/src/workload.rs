@@ -30,6 +30,13 @@ impl Workload {
         self.writes && !matches!(self.name, "compact" | "waitcompact" | "selftest")
     }
 
+    /// Whether its operations are counted by `reads`, and not by the entries.
+    #[must_use]
+    pub fn counts_reads(&self) -> bool {
+        let other = matches!(self.name, "readpareto" | "ycsbc" | "cold");
+        (!self.writes && !other) || self.name == "readwhilewriting"
+    }
+
     /// Whether it is about the database as a whole: its one operation cannot be cut short.
     #[must_use]
     pub fn is_whole(&self) -> bool {

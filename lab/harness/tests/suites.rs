@@ -1,8 +1,10 @@
 //! The suites of the lab, as they are planned. Nothing is run here.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
+use lab_harness::engine::discover;
 use lab_harness::run::{Chart, Figure};
 use lab_harness::suite::{Form, Plan, Role, Scale, Suite, load_all};
 
@@ -136,6 +138,67 @@ fn the_steering_table_has_every_workload_three_times() {
     for section in &plan.sections {
         let cells: BTreeSet<&str> = section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
         assert_eq!((section.cells.len(), cells.len()), (18, 18), "{}", section.id);
+    }
+}
+
+#[test]
+fn short_scans_begin_with_a_database_of_their_own() {
+    let suite = suite("modern");
+    let plan = full(&suite);
+    let steps = |name| plan.groups.iter().find(|group| group.steps.iter().any(|step| step.workload.name == name));
+    let group = steps("ycsbe").expect("a group");
+    let names: Vec<&str> = group.steps.iter().map(|step| step.workload.name).collect();
+    assert_eq!(names, ["fillseq", "waitcompact", "ycsbe", "waitcompact"]);
+    assert!(group.steps.iter().all(|step| step.settings("terrace").entries(suite.num) == suite.num / 5));
+}
+
+#[test]
+fn a_multiple_of_reads_is_for_what_reads() {
+    let suite = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites/modern.toml")).expect("read");
+    let text =
+        suite.replace("cells = [\"ycsbe\"]", "cells = [{ benchmark = \"ycsbe\", settings = { reads_times = 0.2 } }]");
+    let suite: Suite = toml::from_str(&text).expect("TOML");
+    let problem = Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[]).expect_err("a setting without a meaning");
+    assert!(problem.contains("ycsbe") && problem.contains("reads_times"), "{problem}");
+}
+
+#[test]
+fn who_has_filters_is_said_where_none_are_asked_for() {
+    for suite in suites() {
+        let asked = full(&suite).sections.iter().all(|section| section.settings.contains_key("bloom_bits"));
+        let said = suite.notes.iter().any(|note| note.contains("Terrace") && note.contains("10 bits a key"));
+        assert!(asked || said, "{}", suite.name);
+    }
+}
+
+#[test]
+fn the_page_about_fairness_names_every_column() {
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = fs::read_to_string(lab.join("README.md")).expect("read");
+    let (_, fairness) = page.split_once("## Fairness").expect("a section");
+    let fairness = fairness.split("\n## ").next().unwrap_or_default();
+    for manifest in discover(&lab).expect("engines") {
+        for id in manifest.columns().into_iter().map(|column| column.id) {
+            assert!(fairness.contains(&format!("`{id}`")), "{id} is not in the page");
+        }
+    }
+}
+
+#[test]
+fn data_fit_the_buffers_where_they_should() {
+    let suite = suite("bangdb-2012");
+    let plan = full(&suite);
+    let largest = |section: &str| {
+        let section = plan.sections.iter().find(|one| one.id == section).expect("a section");
+        let entries = section.cells.iter().filter_map(|cell| cell.x.as_ref()).map(|x| x.value).fold(0.0, f64::max);
+        // Keys of 24 bytes, values of 250 in the mean; of random keys 63 % are different ones.
+        entries * 274.0 * 0.632
+    };
+    let gigabyte = f64::from(1 << 30);
+    assert!(largest("a-fits") < gigabyte && largest("b-overflow") > 1.5 * gigabyte);
+    let flags = flags(&plan, "a-fits", 0, "bdb", suite.num);
+    for flag in ["--cache_size=1073741824", "--write_buffer_size=0"] {
+        assert!(flags.contains(&flag.to_owned()), "{flags:?}");
     }
 }
 

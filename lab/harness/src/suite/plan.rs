@@ -286,6 +286,9 @@ impl Planner<'_> {
         };
         let workload = workload(&inner.replaced(&outer.replaced(&cell.benchmark)))?;
         let own = Settings::parse(&cell.settings)?.with(&inner.settings);
+        if own.number("reads_times").is_some() && !workload.counts_reads() {
+            return Err(format!("{}: reads_times has no meaning for it", cell.benchmark));
+        }
         let settings =
             self.section_settings(&self.suite.sections[section])?.with(base).with(&self.scaled(section, own));
         let settings = self.timed(workload, section, settings);
