@@ -66,7 +66,7 @@ class WiredTiger {
         "cache_size and write_buffer_size together are the cache (default 100 MiB), which holds pages uncompressed; "
         "block_size is leaf_page_max (default 32 KiB; internal_page_max is 16 KiB); compression: snappy or none; "
         "checkpoints every 60 s; eviction_dirty_target=70 and eviction_dirty_trigger=90, since the defaults slow "
-        "random writes down several times; bloom_bits is for the LSM tree's filters (default 8); max_open_files has no "
+        "random writes down several times; bloom_bits is for the LSM tree's filters (default 16); max_open_files has no "
         "meaning. ";
     if (IsLsm(settings)) description.settings += "LSM chunks of 20 MiB, or as much as the cache allows. ";
     if (!HasLog(settings)) description.settings += "No checksums, memory_page_max nearly the cache, as in 2012. ";
