@@ -141,6 +141,20 @@ fn writes_that_are_cut_short_are_done_again_in_batches_for_those_who_read() {
 }
 
 #[test]
+fn a_database_for_other_cells_has_its_time_under_a_budget_too() {
+    let lab = Lab::with(&["short"]);
+    succeeded(&lab.run(&["--reps", "1", "--time-limit", "10", "--budget", "1"]));
+    let log = fs::read_to_string(lab.out().join("logs/fake-short.txt")).expect("a log");
+    let limit = |benchmarks: &str| -> f64 {
+        let line = log.lines().find(|line| line.contains(&format!("--benchmarks={benchmarks}"))).expect("a command");
+        let (_, rest) = line.split_once("--time_limit=").expect("a limit");
+        rest.split('"').next().and_then(|seconds| seconds.parse().ok()).expect("seconds")
+    };
+    // Of a minute two fifths are set apart; writes that are measured have what is left, divided.
+    assert!(limit("fillrandbatch") > 20.0 && limit("fillrandom") <= 10.0, "{log}");
+}
+
+#[test]
 fn an_engine_that_hangs_is_killed() {
     let lab = Lab::with(&["hang"]);
     let began = Instant::now();

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::limits::Limits;
+use super::pace::{Refill, Refilled};
 use crate::engine::Ready;
 use crate::machine;
 use crate::process::{self, End};
@@ -26,6 +27,7 @@ const TOUCHED: u64 = 512;
 pub(super) const SELF_TEST_ENTRIES: u64 = 5000;
 
 /// What is to be done.
+#[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) ready: &'a Ready,
     pub(super) group: &'a Group,
@@ -49,10 +51,22 @@ pub(super) struct Attempted {
     pub(super) series: Vec<Interval>,
 }
 
+/// What came of a group.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// The cells in order. An interrupted step has none.
+    pub(super) cells: Vec<Attempted>,
+    /// Databases that were written anew.
+    pub(super) refills: Vec<Refilled>,
+    /// Whether the user ended it.
+    pub(super) interrupted: bool,
+}
+
 /// What is done so far.
 #[derive(Default)]
 struct State {
     cells: Vec<Attempted>,
+    refills: Vec<Refilled>,
     /// Why the database is not what the next steps need.
     unusable: Option<(Status, String)>,
     /// The writes of the database were cut short at this step, with this result.
@@ -62,16 +76,17 @@ struct State {
 }
 
 impl Attempt<'_> {
-    /// Does it; the cells in order, and whether the user ended it. An interrupted step has no cell.
-    pub(super) fn run(&self, doing: &dyn Fn(&str)) -> Result<(Vec<Attempted>, bool), String> {
-        let (passes, interrupted) = self.passes(doing)?;
-        Ok((medians(passes, &self.group.steps, interrupted), interrupted))
+    /// Does it.
+    pub(super) fn run(&self, doing: &dyn Fn(&str)) -> Result<Done, String> {
+        let mut state = State::default();
+        let interrupted = self.passes(&mut state, doing)?;
+        let cells = medians(state.cells, &self.group.steps, interrupted);
+        Ok(Done { cells, refills: state.refills, interrupted })
     }
 
-    /// As [`Attempt::run`], with every pass of a cell.
-    fn passes(&self, doing: &dyn Fn(&str)) -> Result<(Vec<Attempted>, bool), String> {
+    /// Does every pass of every cell; whether the user ended it.
+    fn passes(&self, state: &mut State, doing: &dyn Fn(&str)) -> Result<bool, String> {
         let steps = &self.group.steps;
-        let mut state = State::default();
         let mut at = 0;
         while at < steps.len() {
             if let (false, Some((status, reason))) = (steps[at].workload.empty, &state.unusable) {
@@ -83,9 +98,9 @@ impl Attempt<'_> {
             if !steps[at].workload.empty
                 && let Some((place, result)) = state.cut.take()
             {
-                match self.refill(&steps[place], &result, doing)? {
+                match self.refill(&steps[place], &result, &mut state.refills, doing)? {
                     Some(instead) => state.instead = Some(instead),
-                    None => return Ok((state.cells, true)),
+                    None => return Ok(true),
                 }
             }
             let flags = self.flags(&steps[at]);
@@ -101,13 +116,20 @@ impl Attempt<'_> {
             }
             match outcome.end {
                 End::Complete => {}
-                End::Interrupted => return Ok((state.cells, true)),
+                End::Interrupted => return Ok(true),
                 End::Failed(reason) => at = state.failed(steps, at, Status::Failed, reason),
                 End::Timeout(reason) => at = state.failed(steps, at, Status::Timeout, reason),
                 End::NotClosed(reason) => state.not_closed(task, &reason),
             }
         }
-        Ok((state.cells, false))
+        Ok(false)
+    }
+
+    /// A database that is to be written by `step`, since its writes were cut short at this rate.
+    fn written_by<'s>(&'s self, step: &'s Step, rate: f64) -> Refill<'s> {
+        let engine = self.limits.engine;
+        let entries = step.settings(&self.ready.column.engine).entries(self.num);
+        Refill { engine, step, entries, rate }
     }
 
     /// How many steps run in one process. What uses the database that a step makes begins a new one.
@@ -118,11 +140,19 @@ impl Attempt<'_> {
 
     /// Writes in batches what a step was cut short in; once more as it was, with more time, if the engine fails in that.
     /// Says how, and whether to the end; `None` if the user ended it.
-    fn refill(&self, step: &Step, cut: &DriverResult, doing: &dyn Fn(&str)) -> Result<Option<(String, bool)>, String> {
+    fn refill(
+        &self,
+        step: &Step,
+        cut: &DriverResult,
+        refills: &mut Vec<Refilled>,
+        doing: &dyn Fn(&str),
+    ) -> Result<Option<(String, bool)>, String> {
         let name = step.workload.name;
         let mut done = cut.ops;
         for task in step.ways_to_prepare() {
-            let outcome = self.run_task(&task, &self.flags(&task[0]), &|_| doing(task[0].workload.name))?;
+            let wanted = self.written_by(&task[0], cut.ops_per_sec);
+            let patient = Attempt { limits: self.limits.while_refilling(&wanted), ..*self };
+            let outcome = patient.run_task(&task, &patient.flags(&task[0]), &|_| doing(task[0].workload.name))?;
             if outcome.end == End::Interrupted {
                 return Ok(None);
             }
@@ -133,7 +163,9 @@ impl Attempt<'_> {
                 done = 0;
                 continue;
             };
-            if !filled.truncated {
+            let (seconds, complete) = (filled.seconds, !filled.truncated);
+            refills.push(Refilled { entries: wanted.entries, seconds, complete });
+            if complete {
                 let how = task[0].workload.label.to_lowercase();
                 let seconds = cut.seconds;
                 let reason =

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::pace::{Pace, Refill};
 use crate::suite::{Role, Settings, Step};
 
 /// For the self-test.
 pub(super) const SELF_TEST: Duration = Duration::from_secs(180);
 /// What makes a database for other cells may take so many times as long as what is only measured.
-const PATIENCE: f64 = 4.0;
+pub(super) const PATIENCE: f64 = 4.0;
 /// A program that takes so many times its limit, and `grace` more, does not look at the clock and is killed.
 const OVERRUN: f64 = 3.0;
 
@@ -23,6 +23,8 @@ pub(super) struct Limits<'a> {
     pub(super) engine: &'a str,
     /// What the run's budget allows.
     pub(super) pace: &'a Pace,
+    /// Seconds for a database that is written anew, while one is.
+    pub(super) refill: Option<f64>,
 }
 
 impl Limits<'_> {
@@ -31,11 +33,24 @@ impl Limits<'_> {
         if step.workload.timed {
             return 0.0;
         }
+        if let Some(seconds) = self.refill {
+            return seconds;
+        }
         // With a budget a cell is cut short like any other, and what reads its database gets it from a quicker way to
         // write it.
         let patient = step.patient && (step.role == Role::Prepare || !self.pace.has_budget());
         let limit = if patient { self.time_limit * PATIENCE } else { self.time_limit };
         self.pace.allowed(self.engine, step, limit)
+    }
+
+    /// While a database is written anew.
+    pub(super) fn while_refilling(self, refill: &Refill<'_>) -> Self {
+        Limits { refill: Some(self.pace.allowed_to_refill(refill, self.longest())), ..self }
+    }
+
+    /// Seconds for what makes a database for others; 0 for no limit.
+    pub(super) fn longest(&self) -> f64 {
+        self.time_limit * PATIENCE
     }
 
     /// After which a step's program is killed; without a limit only what has a duration of its own.

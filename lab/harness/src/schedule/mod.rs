@@ -24,6 +24,7 @@ use crate::process::{self, End};
 use crate::run::{Appender, Directory, Measurement, Measurements, Run, Status};
 use crate::selftest::Digests;
 use crate::suite::{Group, Plan, Role, Settings};
+use attempt::{Attempt, Done};
 use limits::Limits;
 use pace::Pace;
 use progress::Progress;
@@ -150,8 +151,11 @@ impl<'a> Session<'a> {
     fn rounds(&mut self, progress: &mut Progress) -> Result<Ended, String> {
         let plan = self.plan;
         for round in 0..self.run.rounds {
-            let groups: Vec<usize> = self.work_of(round).into_iter().map(|(_, group, _)| group).collect();
-            self.pace.begin_round(groups.into_iter().map(|group| &plan.groups[group]));
+            let work = self.work_of(round);
+            let engines = &self.engines;
+            let named =
+                |(_, group, engine): &(u32, usize, usize)| (engines[*engine].column.id.as_str(), &plan.groups[*group]);
+            self.pace.begin_round(work.iter().map(named), self.run.time_limit * limits::PATIENCE);
             self.round_ends = self.end_of_round(round);
             for (place, group) in plan.groups.iter().enumerate() {
                 if self.is_settled(group, round) {
@@ -200,14 +204,15 @@ impl<'a> Session<'a> {
         let seed = self.run.seed + u64::from(round);
         let database = self.database(&id);
         remove(&database)?;
-        self.pace.begin(group, self.round_ends.map(|end| end - self.began.elapsed().as_secs_f64()));
-        let limits = Limits { time_limit: self.run.time_limit, grace: self.grace, engine: &id, pace: &self.pace };
+        self.pace.begin(&id, group, self.round_ends.map(|end| end - self.began.elapsed().as_secs_f64()));
+        let (time_limit, grace) = (self.run.time_limit, self.grace);
+        let limits = Limits { time_limit, grace, engine: &id, pace: &self.pace, refill: None };
         if let Err(reason) = space::enough(group, &self.engines[engine].column.engine, self.run.num, &self.databases) {
             self.record_all(group, engine, round, Status::Skipped, &reason)?;
             progress.end("skipped");
             return Ok(Ended::Complete);
         }
-        let attempt = attempt::Attempt {
+        let attempt = Attempt {
             ready: &self.engines[engine],
             group,
             num: self.run.num,
@@ -217,10 +222,13 @@ impl<'a> Session<'a> {
             log: &self.log(&id),
         };
         let began = Instant::now();
-        let (cells, interrupted) = attempt.run(&|benchmark| progress.doing(benchmark))?;
+        let Done { cells, refills, interrupted } = attempt.run(&|benchmark| progress.doing(benchmark))?;
         remove(&database)?;
         let measured: f64 = cells.iter().filter_map(|cell| cell.result.as_ref()).map(|result| result.seconds).sum();
-        self.pace.took_beside(began.elapsed().as_secs_f64() - measured);
+        let anew: f64 = refills.iter().map(|refilled| refilled.seconds).sum();
+        let longest = limits.longest();
+        self.pace.took_beside(began.elapsed().as_secs_f64() - measured - anew);
+        refills.iter().for_each(|refilled| self.pace.refilled(&id, &group.name, refilled, longest));
         let troubles = cells.iter().filter(|cell| cell.status > Status::Truncated).count();
         for cell in cells {
             let section = self.plan.sections[cell.section].id.clone();

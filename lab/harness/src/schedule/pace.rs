@@ -5,9 +5,12 @@
 //!    their steps. What one does not use, those after it share.
 //! 2. A benchmark may take several even shares while the engine has never been cut short; then one, and less than one
 //!    where it was cut short in the same benchmark.
-//! 3. Nobody gets less than [`LEAST`], so that there is a figure even when the budget is used up.
+//! 3. What writes a database anew for other cells is not measured, and may take its time: without a complete database all of
+//!    these have no ratio. Its seconds are set apart before the rest is divided, at most [`SET_ASIDE`] of a round. Who
+//!    cannot make it in that time anyway has shares as for all else.
+//! 4. Nobody gets less than [`LEAST`], so that there is a figure even when the budget is used up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::{Measurement, Status};
 use crate::suite::{Group, Role, Step};
@@ -18,6 +21,12 @@ const GENEROUS: f64 = 6.0;
 const CAREFUL: f64 = 1.0;
 /// Even shares for one that has been cut short in the same benchmark.
 const STRICT: f64 = 0.4;
+/// Of a round, for databases that are written anew.
+const SET_ASIDE: f64 = 0.4;
+/// Of the longest time for that, what an engine is taken to need of which nothing is known.
+const USUAL: f64 = 0.3;
+/// Batches that have not been measured are taken to be at most so many times as fast as single writes.
+const HOPE: f64 = 2.0;
 /// Seconds for the shortest look at a benchmark.
 const LEAST: f64 = 0.5;
 /// A run may take so much of its budget more before what is left is skipped.
@@ -38,22 +47,106 @@ pub(super) struct Pace {
     share: Option<f64>,
     /// Engine and benchmark that were cut short before.
     slow: BTreeSet<(String, String)>,
+    /// What is left of the seconds set apart in this round; `None` before its first group.
+    aside: Option<f64>,
+    /// Seconds that one of them may take at most.
+    longest: f64,
+    /// Engine and group that are still to do in this round, and may need a database written anew.
+    makers: BTreeSet<(String, String)>,
+    /// Operations a second, by engine and benchmark, of what was measured last.
+    rates: BTreeMap<(String, String), f64>,
+    /// Seconds that this took before, by engine and group.
+    refills: BTreeMap<(String, String), f64>,
+    /// Engine and entries for which the longest time was not enough.
+    hopeless: BTreeSet<(String, u64)>,
+}
+
+/// A database that is to be written anew, since its writes were cut short.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refill<'a> {
+    /// The engine's id.
+    pub(super) engine: &'a str,
+    /// What writes it.
+    pub(super) step: &'a Step,
+    /// Entries of the whole database.
+    pub(super) entries: u64,
+    /// Of the writes that were cut short, a second.
+    pub(super) rate: f64,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refilled {
+    /// Entries of the whole database.
+    pub(super) entries: u64,
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// Whether it was written to its end.
+    pub(super) complete: bool,
 }
 
 impl Pace {
-    /// A round begins, in which these groups are to do, one for each engine.
-    pub(super) fn begin_round<'a>(&mut self, groups: impl Iterator<Item = &'a Group>) {
-        (self.shares, self.fixed, self.groups) =
-            groups.fold((0.0, 0.0, 0.0), |sum, group| (sum.0 + shares(group), sum.1 + fixed(group), sum.2 + 1.0));
+    /// A round begins, in which these engines have these groups to do; what writes a database anew may take `longest`.
+    pub(super) fn begin_round<'a>(&mut self, work: impl Iterator<Item = (&'a str, &'a Group)>, longest: f64) {
+        (self.shares, self.fixed, self.groups, self.aside) = (0.0, 0.0, 0.0, None);
+        self.longest = longest;
+        self.makers.clear();
+        for (engine, group) in work {
+            self.shares += shares(group);
+            self.fixed += fixed(group);
+            self.groups += 1.0;
+            if group.steps.iter().any(Step::makes_database) {
+                self.makers.insert((engine.to_owned(), group.name.clone()));
+            }
+        }
     }
 
-    /// A group begins, with so many seconds left for the round; without, there is no budget.
-    pub(super) fn begin(&mut self, group: &Group, left: Option<f64>) {
+    /// An engine begins a group, with so many seconds left for the round; without, there is no budget.
+    pub(super) fn begin(&mut self, engine: &str, group: &Group, left: Option<f64>) {
         let beside = self.beside.0 / self.beside.1.max(1.0) * self.groups;
-        self.share = left.map(|left| (left - self.fixed - beside).max(0.0) / self.shares.max(f64::MIN_POSITIVE));
+        let aside = *self.aside.get_or_insert(left.unwrap_or(0.0).max(0.0) * SET_ASIDE);
+        let refills = self.makers.iter().map(|maker| self.expected(maker)).sum::<f64>().min(aside);
+        let others = |left: f64| (left - self.fixed - beside - refills).max(0.0);
+        self.share = left.map(|left| others(left) / self.shares.max(f64::MIN_POSITIVE));
+        let maker = (engine.to_owned(), group.name.clone());
+        if self.makers.remove(&maker) {
+            self.refills.insert(maker, 0.0);
+        }
         self.groups -= 1.0;
         self.shares = (self.shares - shares(group)).max(0.0);
         self.fixed = (self.fixed - fixed(group)).max(0.0);
+    }
+
+    /// Seconds that an engine will take to write a group's database anew: as before, or as in its other groups.
+    fn expected(&self, maker: &(String, String)) -> f64 {
+        let others = || self.refills.iter().filter(|((engine, _), _)| *engine == maker.0).map(|(_, seconds)| *seconds);
+        let known = self.refills.get(maker).copied().or_else(|| others().max_by(f64::total_cmp));
+        known.unwrap_or(self.longest * USUAL)
+    }
+
+    /// The seconds that a database may take to be written anew, at most `limit`; 0 is no limit.
+    pub(super) fn allowed_to_refill(&self, refill: &Refill<'_>, limit: f64) -> f64 {
+        let even = self.allowed(refill.engine, refill.step, limit);
+        let known = self.rates.get(&(refill.engine.to_owned(), refill.step.workload.name.to_owned()));
+        let rate = known.copied().unwrap_or(refill.rate * HOPE);
+        let hopeless =
+            refill.entries as f64 > rate * limit || self.hopeless.contains(&(refill.engine.to_owned(), refill.entries));
+        match self.aside {
+            Some(aside) if self.has_budget() && limit > 0.0 && !hopeless => in_tenths(limit.min(aside)).max(even),
+            _ => even,
+        }
+    }
+
+    /// An engine has written the database of a group anew, in `limit` seconds at most.
+    pub(super) fn refilled(&mut self, engine: &str, group: &str, refilled: &Refilled, limit: f64) {
+        let Refilled { entries, seconds, complete } = *refilled;
+        self.aside = self.aside.map(|aside| (aside - seconds).max(0.0));
+        // Not if it was the round that had no time left.
+        if !complete && limit > 0.0 && seconds >= limit {
+            self.hopeless.insert((engine.to_owned(), entries));
+        }
+        let expected = if complete { seconds } else { 0.0 };
+        self.refills.insert((engine.to_owned(), group.to_owned()), expected);
     }
 
     /// A group took so many seconds beside its benchmarks: opening, closing, work that was put off.
@@ -76,18 +169,24 @@ impl Pace {
         } else {
             GENEROUS
         };
-        let seconds = (share * times * shares_of(step)).max(LEAST);
-        // Tenths are enough, and keep steps with the same limit in one process.
-        let seconds = (seconds * 10.0).round() / 10.0;
+        let seconds = in_tenths((share * times * shares_of(step)).max(LEAST));
         if limit > 0.0 { seconds.min(limit) } else { seconds }
     }
 
     /// Takes in what was measured, now or in an earlier session.
     pub(super) fn learn(&mut self, measurement: &Measurement) {
-        if let (Status::Truncated, Some(result)) = (measurement.status, &measurement.result) {
-            self.slow.insert((measurement.engine.clone(), result.benchmark.clone()));
+        let Some(result) = &measurement.result else { return };
+        let which = (measurement.engine.clone(), result.benchmark.clone());
+        if measurement.status == Status::Truncated {
+            self.slow.insert(which.clone());
         }
+        self.rates.insert(which, result.ops_per_sec);
     }
+}
+
+/// Tenths are enough, and keep steps with the same limit in one process.
+fn in_tenths(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
 }
 
 fn shares(group: &Group) -> f64 {
@@ -114,45 +213,79 @@ fn shares_of(step: &Step) -> f64 {
 mod tests {
     use super::*;
     use crate::run::DriverResult;
+    use crate::schedule::limits::PATIENCE;
     use crate::suite::{Form, Plan, Scale, load};
 
     const TIME_LIMIT: f64 = 10.0;
 
-    /// What a run of `leveldb-2011` takes that has engines of these speeds: seconds, and how often each was cut short.
-    fn simulated(speeds: &[f64], rounds: u32, budget: f64) -> (f64, Vec<u32>) {
+    /// Batches are so many times as fast as single writes.
+    const BATCHES: f64 = 1.4;
+
+    /// What became of a run.
+    struct Simulated {
+        seconds: f64,
+        /// How often each engine was cut short in a cell.
+        cut: Vec<u32>,
+        /// How often each engine's database was not complete when it was read.
+        incomplete: Vec<u32>,
+    }
+
+    fn seconds_for(step: &Step, entries: u64, speed: f64) -> f64 {
+        let quicker = match step.workload.name {
+            "readseq" => 8.0,
+            "readrandom" => 1.5,
+            "fillseqbatch" | "fillrandbatch" => BATCHES,
+            name if name.contains("100K") || step.workload.synchronous => 20.0,
+            _ => 1.0,
+        };
+        entries as f64 / speed / quicker
+    }
+
+    /// What a run of `leveldb-2011` takes that has engines of these speeds.
+    fn simulated(speeds: &[f64], rounds: u32, budget: f64) -> Simulated {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../suites/leveldb-2011.toml");
         let suite = load(path.as_ref()).expect("a suite");
         let plan = Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[]).expect("a plan");
+        let ids: Vec<String> = (0..speeds.len()).map(|engine| engine.to_string()).collect();
         let mut pace = Pace::default();
-        let mut cut = vec![0; speeds.len()];
+        let (mut cut, mut incomplete) = (vec![0; speeds.len()], vec![0; speeds.len()]);
         let mut now = 0.0;
         for round in 0..rounds {
-            pace.begin_round(plan.groups.iter().flat_map(|group| speeds.iter().map(move |_| group)));
+            let work = plan.groups.iter().flat_map(|group| ids.iter().map(move |id| (id.as_str(), group)));
+            pace.begin_round(work, TIME_LIMIT * PATIENCE);
             let end = now + (budget - now) / f64::from(rounds - round);
             for (at, group) in plan.groups.iter().enumerate() {
                 for turn in 0..speeds.len() {
                     let engine = (turn + at) % speeds.len();
-                    pace.begin(group, Some(end - now));
+                    pace.begin(&ids[engine], group, Some(end - now));
                     // A second for opening and closing.
                     let mut beside = 1.0;
                     for step in &group.steps {
-                        let quicker = match step.workload.name {
-                            "readseq" => 8.0,
-                            "readrandom" => 1.5,
-                            name if name.contains("100K") || step.workload.synchronous => 20.0,
-                            _ => 1.0,
-                        };
-                        let wanted = suite.num as f64 / speeds[engine] / quicker;
-                        let allowed = pace.allowed(&engine.to_string(), step, TIME_LIMIT);
+                        let wanted = seconds_for(step, suite.num, speeds[engine]);
+                        let allowed = pace.allowed(&ids[engine], step, TIME_LIMIT);
                         assert!((LEAST..=TIME_LIMIT).contains(&allowed));
                         if matches!(step.role, Role::Debt { .. }) {
                             beside += wanted.min(0.5);
                             continue;
                         }
                         now += wanted.min(allowed);
-                        if wanted > allowed {
-                            cut[engine] += 1;
-                            pace.learn(&truncated(engine, step));
+                        pace.learn(&measured(engine, step, suite.num as f64 / wanted, wanted > allowed));
+                        if wanted <= allowed {
+                            continue;
+                        }
+                        cut[engine] += 1;
+                        if step.makes_database() {
+                            let [batches, _] = &step.ways_to_prepare()[0];
+                            let (id, group, entries) = (ids[engine].as_str(), group.name.as_str(), suite.num);
+                            let refill = Refill { engine: id, step: batches, entries, rate: speeds[engine] };
+                            let wanted = seconds_for(batches, entries, speeds[engine]);
+                            let allowed = pace.allowed_to_refill(&refill, TIME_LIMIT * PATIENCE);
+                            assert!((LEAST..=TIME_LIMIT * PATIENCE).contains(&allowed));
+                            now += wanted.min(allowed);
+                            incomplete[engine] += u32::from(wanted > allowed);
+                            let (seconds, complete) = (wanted.min(allowed), wanted <= allowed);
+                            let refilled = Refilled { entries, seconds, complete };
+                            pace.refilled(id, group, &refilled, TIME_LIMIT * PATIENCE);
                         }
                     }
                     now += beside;
@@ -160,20 +293,21 @@ mod tests {
                 }
             }
         }
-        (now, cut)
+        Simulated { seconds: now, cut, incomplete }
     }
 
-    fn truncated(engine: usize, step: &Step) -> Measurement {
+    fn measured(engine: usize, step: &Step, ops_per_sec: f64, truncated: bool) -> Measurement {
+        let benchmark = step.workload.name.to_owned();
         Measurement {
             section: String::new(),
             cell: 0,
             engine: engine.to_string(),
             round: 0,
-            status: Status::Truncated,
+            status: if truncated { Status::Truncated } else { Status::Ok },
             reason: None,
             partial: false,
             debt: None,
-            result: Some(DriverResult { benchmark: step.workload.name.to_owned(), ..DriverResult::default() }),
+            result: Some(DriverResult { benchmark, ops_per_sec, ..DriverResult::default() }),
             series: Vec::new(),
         }
     }
@@ -184,7 +318,7 @@ mod tests {
         let speeds = [1e6, 8e5, 8e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1.5e5, 4e4, 2e4, 2e4, 1e4, 1e4, 5e3, 1e3];
         for (rounds, minutes) in [(1, 13.0), (3, 38.0)] {
             let budget = minutes * 60.0;
-            let (seconds, cut) = simulated(&speeds, rounds, budget);
+            let Simulated { seconds, cut, .. } = simulated(&speeds, rounds, budget);
             assert!(seconds < budget * 1.05, "{seconds:.0} of {budget} s");
             assert!(cut[..7].iter().all(|count| *count == 0), "the quick ones are measured to the end: {cut:?}");
             assert!(cut[15] > 0);
@@ -192,8 +326,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_is_complete_where_there_is_time() {
+        // As `make results` has it, with four engines more than above.
+        let speeds =
+            [1e6, 8e5, 8e5, 8e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1.5e5, 1.5e5, 1e5, 6e4, 4e4, 4e4, 3e4, 2e4, 2e4, 1e4, 1e3];
+        let budget = 60.0 * 60.0;
+        let Simulated { seconds, cut, incomplete } = simulated(&speeds, 3, budget);
+        assert!(seconds < budget * 1.05, "{seconds:.0} of {budget} s");
+        assert!(cut[..8].iter().all(|count| *count == 0), "{cut:?}");
+        let enough = speeds.iter().filter(|speed| **speed >= 2e4).count();
+        assert!(incomplete[..enough].iter().all(|count| *count == 0), "{incomplete:?}");
+        assert!(incomplete[19] > 0);
+    }
+
+    #[test]
     fn a_budget_that_is_gone_leaves_a_short_look() {
-        let (seconds, cut) = simulated(&[1e6, 1e3], 1, 0.0);
+        let Simulated { seconds, cut, .. } = simulated(&[1e6, 1e3], 1, 0.0);
         assert!(seconds < 200.0 && cut.iter().all(|count| *count > 0), "{seconds} {cut:?}");
     }
 }
