@@ -30,6 +30,14 @@ impl Workload {
         self.writes && !matches!(self.name, "compact" | "waitcompact" | "selftest")
     }
 
+    /// Whether what it leaves in the database follows from its seed alone: not where time, or the order in which threads come,
+    /// decides.
+    #[must_use]
+    pub fn is_repeatable(&self, threads: u64) -> bool {
+        let one_kind = self.empty || matches!(self.name, "overwrite" | "deleteseq" | "deleterandom");
+        !self.timed && self.name != "readwhilewriting" && (threads <= 1 || one_kind)
+    }
+
     /// Whether its operations are counted by `reads`, and not by the entries.
     #[must_use]
     pub fn counts_reads(&self) -> bool {

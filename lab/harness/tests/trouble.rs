@@ -224,6 +224,22 @@ fn a_wrong_answer_disqualifies() {
 }
 
 #[test]
+fn who_does_not_find_what_others_find_has_no_figure() {
+    let lab = Lab::with(&["fast", "forgetful", "short"]);
+    succeeded(&lab.run(&["--reps", "1"]));
+    for cell in [1, 2] {
+        let (status, reason) = lab.cell("forgetful", "reads", cell);
+        assert!(status == Status::Failed && reason.contains("found 6") && reason.contains("found 7"), "{reason}");
+        assert!(lab.measurement("forgetful", "reads", cell).result.is_none());
+        assert_eq!(lab.cell("fast", "reads", cell).0, Status::Ok);
+    }
+    assert_eq!(lab.cell("forgetful", "reads", 0).0, Status::Ok);
+    // Of a database that was written in another way nothing is known.
+    assert_eq!(lab.cell("short", "reads", 1).0, Status::Ok);
+    assert!(lab.results().0.complete);
+}
+
+#[test]
 fn earlier_results_are_never_overwritten() {
     let lab = Lab::new();
     succeeded(&lab.run(&["--reps", "1"]));

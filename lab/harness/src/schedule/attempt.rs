@@ -49,6 +49,8 @@ pub(super) struct Attempted {
     pub(super) debt: Option<Debt>,
     pub(super) result: Option<DriverResult>,
     pub(super) series: Vec<Interval>,
+    /// How the database was made and what was asked of it, and what was found: where both follow from the seed alone.
+    pub(super) answer: Option<(String, u64)>,
 }
 
 /// What came of a group.
@@ -73,6 +75,8 @@ struct State {
     cut: Option<(usize, DriverResult)>,
     /// How the database was made instead, and whether it is complete.
     instead: Option<(String, bool)>,
+    /// What has been written since the database was empty, if its entries follow from that.
+    history: Option<String>,
 }
 
 impl Attempt<'_> {
@@ -99,7 +103,11 @@ impl Attempt<'_> {
                 && let Some((place, result)) = state.cut.take()
             {
                 match self.refill(&steps[place], &result, &mut state.refills, doing)? {
-                    Some(instead) => state.instead = Some(instead),
+                    Some(instead) => {
+                        state.instead = Some(instead);
+                        // Batches have other keys.
+                        state.history = None;
+                    }
                     None => return Ok(true),
                 }
             }
@@ -111,7 +119,7 @@ impl Attempt<'_> {
                 }
             })?;
             for (result, series) in outcome.results {
-                state.result(steps, at, result, series);
+                state.result(steps, at, result, series, &Extent::of(&flags));
                 at += 1;
             }
             match outcome.end {
@@ -236,6 +244,23 @@ fn median(mut passes: Vec<Attempted>) -> Attempted {
     Attempted { debt, ..passes.swap_remove(middle) }
 }
 
+/// Of a program's flags those that decide which keys it writes and asks for.
+struct Extent {
+    flags: String,
+    threads: u64,
+}
+
+impl Extent {
+    fn of(flags: &[String]) -> Extent {
+        const THREADS: &str = "--threads=";
+        let deciding = ["--num=", "--reads=", THREADS];
+        let kept = flags.iter().filter(|flag| deciding.iter().any(|name| flag.starts_with(name)));
+        let threads = flags.iter().find_map(|flag| flag.strip_prefix(THREADS)?.parse::<f64>().ok());
+        let flags = kept.map(String::as_str).collect::<Vec<_>>().join(" ");
+        Extent { flags, threads: threads.map_or(1, |threads| threads as u64) }
+    }
+}
+
 /// Whether it does the work that the step before it put off.
 fn is_settling(step: &Step) -> bool {
     matches!(step.role, Role::Debt { .. }) || step.workload.name == "waitcompact"
@@ -243,11 +268,12 @@ fn is_settling(step: &Step) -> bool {
 
 impl State {
     /// The program reported a result for the step at a place.
-    fn result(&mut self, steps: &[Step], at: usize, result: DriverResult, series: Vec<Interval>) {
+    fn result(&mut self, steps: &[Step], at: usize, result: DriverResult, series: Vec<Interval>, extent: &Extent) {
         let step = &steps[at];
         if step.workload.empty {
-            (self.unusable, self.cut, self.instead) = (None, None, None);
+            (self.unusable, self.cut, self.instead, self.history) = (None, None, None, Some(String::new()));
         }
+        let answer = self.answer(step, &result, extent);
         if let Some((status, reason)) = self.unusable.clone() {
             return self.without_result(step, status, reason);
         }
@@ -278,9 +304,29 @@ impl State {
                 let words: Vec<String> = cut.into_iter().chain(instead).collect();
                 let reason = (!words.is_empty()).then(|| words.join("; "));
                 let result = Some(result);
-                self.cells.push(Attempted { section, cell, status, reason, partial, debt: None, result, series });
+                let debt = None;
+                self.cells.push(Attempted { section, cell, status, reason, partial, debt, result, series, answer });
             }
         }
+    }
+
+    /// Takes in what a step wrote; of one that reads what was asked and found, if every engine has to find the same.
+    fn answer(&mut self, step: &Step, result: &DriverResult, extent: &Extent) -> Option<(String, u64)> {
+        let workload = step.workload;
+        let history = self.history.take()?;
+        let said = format!("{history}{} {}; ", workload.name, extent.flags);
+        let complete = !result.truncated && result.unsupported.is_none();
+        if workload.is_whole() {
+            self.history = Some(history);
+        } else if workload.writes {
+            self.history = Some(said).filter(|_| complete && workload.is_repeatable(extent.threads));
+        } else {
+            self.history = Some(history);
+            let scanned = matches!(workload.name, "readseq" | "readreverse").then_some(result.ops);
+            let found = result.found.or(scanned).filter(|_| complete && !workload.timed);
+            return found.map(|found| (said, found));
+        }
+        None
     }
 
     /// The program ended before it had a result for the step at a place; returns the place to go on at.
@@ -324,8 +370,8 @@ impl State {
             Role::Cell { section, cell } => {
                 let reason = Some(reason);
                 let series = Vec::new();
-                let (partial, debt, result) = (false, None, None);
-                self.cells.push(Attempted { section, cell, status, reason, partial, debt, result, series });
+                let (partial, debt, result, answer) = (false, None, None, None);
+                self.cells.push(Attempted { section, cell, status, reason, partial, debt, result, series, answer });
             }
         }
     }

@@ -5,8 +5,10 @@
 //! 2. Nothing that an engine does ends the run: it becomes a cell with a reason. Only the files of the run itself and
 //!    the user end it.
 //! 3. The engines run one at a time, in an order that moves on by one place from group to group and round to round.
-//! 4. With a precision asked for, a group whose ratios are known as well as that is in no further round.
+//! 4. Engines that read the same have to find the same; who does not has no figure.
+//! 5. With a precision asked for, a group whose ratios are known as well as that is in no further round.
 
+mod answers;
 mod attempt;
 mod limits;
 mod pace;
@@ -24,6 +26,7 @@ use crate::process::{self, End};
 use crate::run::{Appender, Directory, Measurement, Measurements, Run, Status};
 use crate::selftest::Digests;
 use crate::suite::{Group, Plan, Role, Settings};
+use answers::Answer;
 use attempt::{Attempt, Done};
 use limits::Limits;
 use pace::Pace;
@@ -64,6 +67,8 @@ pub struct Session<'a> {
     run: Run,
     measurements: Measurements,
     pace: Pace,
+    /// What engines found in the group that is being measured.
+    answers: Vec<Answer>,
     /// Seconds from the beginning.
     round_ends: Option<f64>,
     began: Instant,
@@ -105,6 +110,7 @@ impl<'a> Session<'a> {
             run,
             measurements,
             pace,
+            answers: Vec::new(),
             round_ends: None,
             began,
         })
@@ -162,6 +168,7 @@ impl<'a> Session<'a> {
                     progress.spare(round, place);
                     continue;
                 }
+                self.answers.clear();
                 for turn in 0..self.engines.len() {
                     let engine = (turn + place + round as usize) % self.engines.len();
                     if self.is_done(group, engine, round) {
@@ -178,9 +185,23 @@ impl<'a> Session<'a> {
                         return Ok(Ended::Interrupted);
                     }
                 }
+                self.compare_answers(round, progress)?;
             }
         }
         Ok(Ended::Complete)
+    }
+
+    /// Drops the figures of engines that did not find what the others found.
+    fn compare_answers(&mut self, round: u32, progress: &Progress) -> Result<(), String> {
+        let answers = std::mem::take(&mut self.answers);
+        for (answer, reason) in answers::odd_ones(&answers) {
+            let (section, cell) = (&self.plan.sections[answer.section].id, answer.cell);
+            let Some(measured) = self.measurements.get(section, cell, &answer.engine, round).cloned() else { continue };
+            progress.note(&format!("{section}, {}: {reason}", answer.engine));
+            let (status, reason, series) = (Status::Failed, Some(reason), Vec::new());
+            self.record(Measurement { status, reason, debt: None, result: None, series, ..measured })?;
+        }
+        Ok(())
     }
 
     fn one(&mut self, round: u32, place: usize, engine: usize, progress: &mut Progress) -> Result<Ended, String> {
@@ -231,6 +252,10 @@ impl<'a> Session<'a> {
         refills.iter().for_each(|refilled| self.pace.refilled(&id, &group.name, refilled, longest));
         let troubles = cells.iter().filter(|cell| cell.status > Status::Truncated).count();
         for cell in cells {
+            if let Some((question, found)) = cell.answer {
+                let (engine, section, cell) = (id.clone(), cell.section, cell.cell);
+                self.answers.push(Answer { engine, section, cell, question, found });
+            }
             let section = self.plan.sections[cell.section].id.clone();
             self.record(Measurement {
                 section,

@@ -32,6 +32,7 @@ for benchmark in $benchmarks; do
     rate=1000
     more=
     case $variant in fast) rate=2000 ;; esac
+    case $benchmark in readrandom) more=',"found":7' ;; esac
     if [ "$benchmark" = selftest ]; then
         digest=DIGEST
         [ "$variant" = wrong ] && digest=0000000000000000
@@ -52,6 +53,7 @@ for benchmark in $benchmarks; do
     single-fillrandom) [ -e "$db/again" ] || more=',"truncated":true'; touch "$db/again" ;;
     single-fillrandbatch) exit 3 ;;
     noisy-overwrite) rate=$(($(grep -c '^noisy.*overwrite' TRACE) % 3 * 1000 + 500)) ;;
+    forgetful-readrandom) more=',"found":6' ;;
     hangtimed-readpareto) sleep 600 & wait ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;
     esac
