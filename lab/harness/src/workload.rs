@@ -30,8 +30,8 @@ impl Workload {
         self.writes && !matches!(self.name, "compact" | "waitcompact" | "selftest")
     }
 
-    /// Whether what it leaves in the database follows from its seed alone: not where time, or the order in which threads come,
-    /// decides.
+    /// Whether what it leaves in the database follows from its seed alone: not where time, or the order in which threads
+    /// come, decides.
     #[must_use]
     pub fn is_repeatable(&self, threads: u64) -> bool {
         let one_kind = self.empty || matches!(self.name, "overwrite" | "deleteseq" | "deleterandom");

@@ -16,8 +16,8 @@ pub(super) struct Answer {
     pub(super) found: u64,
 }
 
-/// The answers that differ from what most others say, each with the reason to drop it. Where none is the most frequent, nobody
-/// can say which is right, and all of them are dropped.
+/// The answers that differ from what most others say, each with the reason to drop it. Where none is the most frequent,
+/// nobody can say which is right, and all of them are dropped.
 pub(super) fn odd_ones(answers: &[Answer]) -> Vec<(&Answer, String)> {
     answers.iter().filter_map(|answer| Some((answer, oddity(answer, answers)?))).collect()
 }

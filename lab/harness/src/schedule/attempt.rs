@@ -339,8 +339,8 @@ impl State {
         at + 1
     }
 
-    /// The program reported all of `task`, and failed or was killed while it closed the database: the figures stand, with
-    /// the fault beside the last of them, but nobody knows what of the writes is in the database.
+    /// The program reported all of `task`, and failed or was killed while it closed the database: the figures stand,
+    /// with the fault beside the last of them, but nobody knows what of the writes is in the database.
     fn not_closed(&mut self, task: &[Step], reason: &str) {
         if task.iter().any(|step| step.workload.writes) {
             let name = task[0].workload.name;

@@ -5,8 +5,8 @@
 //!    their steps. What one does not use, those after it share.
 //! 2. A benchmark may take several even shares while the engine has never been cut short; then one, and less than one
 //!    where it was cut short in the same benchmark.
-//! 3. What writes a database anew for other cells is not measured, and may take its time: without a complete database all of
-//!    these have no ratio. Its seconds are set apart before the rest is divided, at most [`SET_ASIDE`] of a round. Who
+//! 3. What writes a database anew for other cells is not measured, and may take its time: without a complete database all
+//!    of these have no ratio. Its seconds are set apart before the rest is divided, at most [`SET_ASIDE`] of a round. Who
 //!    cannot make it in that time anyway has shares as for all else.
 //! 4. Nobody gets less than [`LEAST`], so that there is a figure even when the budget is used up.
 
