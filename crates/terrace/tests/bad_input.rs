@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use terrace::{Db, Env, Error, ErrorKind, MemEnv, Options, PosixEnv, WriteBatch, WriteOptions, abi, destroy, repair};
+use terrace::{
+    Db, Env, Error, ErrorKind, MemEnv, Options, PosixEnv, WriteBatch, WriteOptions, abi, destroy, repair, verify,
+};
 use terrace_testkit::driver::read_all;
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::simfs::SimFs;
@@ -188,15 +190,36 @@ fn files_with_impossible_numbers_are_strangers() {
         "18446744073709551615.log",
         "4611686018427387904.dbtmp",
         "MANIFEST-9999999999999999",
+        // The greatest number that there may be, and somebody's notes of a day.
+        "9223372036854775807.log",
+        "20261121093000.log",
+        // As many digits as no name is made with.
+        "7.ldb",
+        "999.log",
+        "MANIFEST-2",
     ];
-    strangers.iter().for_each(|name| fs.set_contents(&Path::new("/db").join(name), b""));
+    let put_back = || strangers.iter().for_each(|name| fs.set_contents(&Path::new("/db").join(name), b"somebody's"));
+    put_back();
     for round in 0..3 {
+        let report = verify("/db", &options()).expect("checks");
+        assert!(report.is_clean(), "{report:?}");
+        let report = repair("/db", &options()).expect("repairs");
+        assert!(report.problems.is_empty() && report.moved.is_empty(), "{report:?}");
         let db = Db::open("/db", options()).expect("opens");
         db.put_with(format!("key{round}"), "1", WriteOptions::sync()).expect("puts");
         db.flush().expect("flushes");
         assert_eq!(read_all(&db).expect("reads").len(), round + 1);
+        assert!(db.verify().expect("checks").is_clean());
         db.close().expect("closes");
     }
+    // Where a MANIFEST does not tell which numbers there are, they are no table's and no log's either.
+    fs.set_contents(Path::new("/db/CURRENT"), b"nothing");
+    let manifest = fs.names(Path::new("/db")).into_iter().find(|name| name.starts_with("MANIFEST-0"));
+    fs.set_contents(&Path::new("/db").join(manifest.expect("a MANIFEST")), b"nothing");
+    repair("/db", &options()).expect("repairs");
+    let db = Db::open("/db", options()).expect("opens");
+    assert_eq!(read_all(&db).expect("reads").len(), 3);
+    db.close().expect("closes");
     assert!(
         strangers.iter().all(|name| fs.contents(&Path::new("/db").join(name)).is_some()),
         "somebody's files are gone"

@@ -28,11 +28,11 @@ struct Fault {
     left: u32,
 }
 
-/// A file system in memory with one bad place.
+/// A file system in memory with bad places.
 #[derive(Clone)]
 struct Disk {
     files: MemEnv,
-    fault: Arc<Mutex<Option<Fault>>>,
+    faults: Arc<Mutex<Vec<Fault>>>,
 }
 
 struct BadFile {
@@ -44,7 +44,7 @@ struct BadFile {
 impl Disk {
     /// A disk with a database on it, and what that holds: a deep table, one with newer entries, and a log.
     fn with_database() -> (Self, Contents) {
-        let disk = Disk { files: MemEnv::new(), fault: Arc::default() };
+        let disk = Disk { files: MemEnv::new(), faults: Arc::default() };
         let mut model = Contents::new();
         let db = Db::open(DIR, disk.options()).expect("creates");
         for (step, name) in [(1, "deep"), (3, "newer"), (5, "newest")] {
@@ -74,26 +74,26 @@ impl Disk {
     }
 
     fn break_down(&self, what: &str, range: Range<u64>, code: i32, times: u32) {
-        *self.fault.lock().expect("sound") = Some(Fault { what: what.to_owned(), range, code, left: times });
+        self.faults.lock().expect("sound").push(Fault { what: what.to_owned(), range, code, left: times });
     }
 
-    /// Ends the fault; answers whether it was ever met.
+    /// Ends the faults; answers whether all of them were ever met.
     fn heal(&self, times: u32) -> bool {
-        self.fault.lock().expect("sound").take().is_some_and(|fault| fault.left < times)
+        let faults = std::mem::take(&mut *self.faults.lock().expect("sound"));
+        !faults.is_empty() && faults.iter().all(|fault| fault.left < times)
     }
 
     fn check(&self, what: &str, path: &Path, range: Range<u64>) -> Result<()> {
-        match &mut *self.fault.lock().expect("sound") {
-            Some(fault)
-                if fault.what == what
-                    && fault.left > 0
-                    && fault.range.start < range.end
-                    && range.start < fault.range.end =>
-            {
+        let mut faults = self.faults.lock().expect("sound");
+        let is_hit = |fault: &&mut Fault| {
+            fault.what == what && fault.left > 0 && fault.range.start < range.end && range.start < fault.range.end
+        };
+        match faults.iter_mut().find(is_hit) {
+            Some(fault) => {
                 fault.left -= 1;
                 Err(Error::io("read", path, io::Error::from_raw_os_error(fault.code)))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -294,6 +294,13 @@ fn an_error_that_goes_away_costs_nothing() {
         assert!(report.problems.is_empty() && report.moved.is_empty(), "{file} at {at}: {report:#?}");
         assert!(disk.image() == before, "{file} at {at}");
     }
+    // Two places that fail once each are not one that fails twice.
+    for at in [20_000, 50_000] {
+        disk.break_down(&log, at..at + 1, EIO, 1);
+    }
+    let report = repair(DIR, &disk.options()).expect("repairs");
+    assert!(disk.heal(1), "{log} was not read");
+    assert!(report.problems.is_empty() && disk.image() == before, "{report:#?}");
     // A check tries again what it reads last: blocks and logs.
     for (file, at) in [(&table, 10), (&log, 20_000)] {
         disk.break_down(file, at..at + 1, EIO, 1);

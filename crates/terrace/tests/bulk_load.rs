@@ -507,6 +507,23 @@ fn a_table_of_the_database_is_not_taken_away_from_it() {
     assert!(db.get("key").expect("a read").is_some() && fs.contents(Path::new(&own)).is_some());
 }
 
+/// It sees what was there when it was made, from both ends, and is no snapshot that would have a table rewritten.
+#[test]
+fn a_range_is_of_one_moment_and_in_nobodys_way() {
+    let fs = SimFs::new();
+    let db = beside_a_table(&fs, "key");
+    db.put("a", "1").expect("a write");
+    db.put("b", "1").expect("a write");
+    let mut entries = db.iter().expect("entries");
+    assert_eq!(entries.next().expect("an entry").expect("a read").0, b"a");
+    db.delete("b").expect("a deletion");
+    assert_eq!(db.stats().snapshots, 0);
+    assert_eq!(move_in(&db).expect("an ingestion").sequence, 0, "taken in as it is");
+    db.close().expect("a close");
+    assert_eq!(entries.next_back().expect("an entry").expect("a read").0, b"b");
+    assert!(entries.next().is_none() && entries.next_back().is_none());
+}
+
 /// Taken away from it, its table would be missing.
 #[test]
 fn a_table_of_the_database_is_its_own_under_any_path() {

@@ -243,6 +243,14 @@ fn the_place_must_be_empty_and_nobody_elses() {
     assert!(db.checkpoint("/data/file").is_err());
     assert_eq!(env.file_size(Path::new("/data/file")).expect("a size"), 10);
     refused("/data", ErrorKind::InvalidArgument, "not empty");
+    // A LOCK that cannot be locked is somebody else's.
+    let dir = tempfile::tempdir().expect("a directory");
+    let (real, copy) = (dir.path().join("db"), dir.path().join("copy"));
+    std::fs::create_dir(&copy).expect("a directory");
+    std::os::unix::fs::symlink("nowhere", copy.join("LOCK")).expect("a link");
+    let on_disk = Db::open(&real, Options::new().create_if_missing(true)).expect("a database");
+    on_disk.checkpoint(&copy).expect_err("refused");
+    assert!(copy.join("LOCK").is_symlink(), "it is gone");
     // An empty directory will do, and one that is not there with those above it.
     env.create_dir(Path::new("/data/empty"), 0o755).expect("a directory");
     db.checkpoint("/data/empty").expect("a checkpoint");

@@ -360,17 +360,20 @@ fn a_directory_without_write_permission_is_a_clear_error() {
     }
 }
 
-/// Looks at the database when it is told of an error.
+/// Looks at the database when it is told of an error, and when that is over.
 #[derive(Default)]
 struct Looks {
     db: Mutex<Option<Db>>,
-    seen: Mutex<Option<String>>,
+    seen: Mutex<Vec<(bool, u64)>>,
 }
 
 impl EventListener for Looks {
     fn on_event(&self, event: &Event) {
-        if let (Event::BackgroundError { .. }, Some(db)) = (event, &*self.db.lock().expect("no panic")) {
-            *self.seen.lock().expect("no panic") = db.stats().background_error;
+        let is_error = matches!(event, Event::BackgroundError { .. });
+        if let (true, Some(db)) =
+            (is_error || matches!(event, Event::BackgroundErrorCleared), &*self.db.lock().expect("no panic"))
+        {
+            self.seen.lock().expect("no panic").push((is_error, db.stats().sequence));
         }
     }
 }
@@ -387,8 +390,9 @@ fn a_listener_may_look_at_the_database_that_tells_it_of_an_error() {
     fs.set_faults(Some(FaultPlan { kinds, suffix: ".ldb".into(), ..FaultPlan::at(0, Fault::Io, false) }));
     db.flush().expect_err("the table cannot be synced");
     fs.set_faults(None);
+    db.put("key", "later").expect("puts");
     db.flush().expect("flushes, this time");
     listener.db.lock().expect("no panic").take();
     db.close().expect("closes");
-    assert!(listener.seen.lock().expect("no panic").is_some(), "the error stands when it is told");
+    assert_eq!(*listener.seen.lock().expect("no panic"), [(true, 1), (false, 2)], "each before whoever waits for it");
 }

@@ -6,6 +6,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+/// Equal heads that are looked at one by one: mostly there is one, or none.
+const FEW: usize = 4;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct KeyHeads {
@@ -52,8 +55,11 @@ impl KeyHeads {
     #[inline]
     pub(crate) fn with_head(&self, head: u64) -> Range<usize> {
         let low = self.heads.partition_point(|&other| other < head);
-        let same = self.heads[low..].iter().take_while(|&&other| other == head).count();
-        low..low + same
+        let same = self.heads[low..].iter().take(FEW).take_while(|&&other| other == head).count();
+        let beyond = low + same;
+        // Keys of several families may have any number of equal heads.
+        let more = if same < FEW { 0 } else { self.heads[beyond..].partition_point(|&other| other == head) };
+        low..beyond + more
     }
 
     /// The keys of which the heads do not tell how they compare to `key`.
@@ -114,6 +120,18 @@ mod tests {
                     assert!(keys[undecided.end..].iter().all(|other| *other > key), "{key:?} in {keys:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn equal_heads_are_found_however_many() {
+        for count in 0..20usize {
+            let families = ["another".to_owned()].into_iter();
+            let keys: Vec<String> =
+                families.chain((0..count).map(|at| format!("customer:{at:04}"))).chain(["z".into()]).collect();
+            let heads = KeyHeads::new(keys.iter().map(String::as_bytes));
+            assert_eq!(heads.undecided(b"customer:0003"), 1..1 + count, "{count}");
+            assert_eq!(heads.undecided(b"d"), 1 + count..1 + count);
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) use slot::Cached;
 
 use admission::Admission;
 use queues::Queues;
+use slot::hand_on;
 use slots::Slots;
 
 /// What can be cached.
@@ -97,6 +98,9 @@ impl<V: Weighted> SlotCache<V> {
     }
 }
 
+/// Evicted bytes of which the memory should not wait for others.
+const WORTH_HANDING_ON: usize = 32 << 10;
+
 /// Slots that one owner fills and looks into. Dropping it empties them.
 pub(crate) struct SlotArray<V: Weighted> {
     slots: Arc<Slots<V>>,
@@ -148,7 +152,11 @@ impl<V: Weighted> SlotArray<V> {
                 }
             }
         };
+        let freed: usize = evicted.iter().map(|value| value.weight()).sum();
         drop(evicted);
+        if freed >= WORTH_HANDING_ON {
+            hand_on();
+        }
         kept
     }
 }
@@ -160,11 +168,18 @@ impl<V: Weighted> Drop for SlotArray<V> {
         queues.retire(&self.slots, &mut released);
         self.cache.shared.note(&queues);
         drop(queues);
+        if !released.is_empty() {
+            // Blocks keep their file, which may have been removed already.
+            drop(released);
+            hand_on();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     struct Payload(usize);
@@ -177,6 +192,46 @@ mod tests {
 
     fn held(slots: &SlotArray<Payload>, count: usize) -> Vec<usize> {
         (0..count).filter(|&index| slots.slots.peek(index).is_some()).collect()
+    }
+
+    /// Counts those that there are.
+    struct Counted(&'static AtomicUsize);
+
+    impl Counted {
+        fn new(live: &'static AtomicUsize) -> Arc<Self> {
+            live.fetch_add(1, Ordering::SeqCst);
+            Arc::new(Counted(live))
+        }
+    }
+
+    impl Weighted for Counted {
+        fn weight(&self) -> usize {
+            1 << 20
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn what_was_evicted_is_freed_before_long() {
+        static LIVE: AtomicUsize = AtomicUsize::new(0);
+        let cache = SlotCache::new(8 << 20);
+        let slots = cache.slots(1000);
+        let mut most = 0;
+        for index in 0..2000 {
+            slots.insert(index / 2, Counted::new(&LIVE));
+            most = most.max(LIVE.load(Ordering::SeqCst));
+        }
+        // Pins of other tests' threads keep a few.
+        assert!(most < 40, "{most} of 8");
+        drop(slots);
+        while LIVE.load(Ordering::SeqCst) > 0 {
+            hand_on();
+        }
     }
 
     #[test]

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{ParsedKey, user_key};
-use crate::base::locks::MutexGuard;
 use crate::base::sabotage::sabotaged;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
@@ -93,11 +92,14 @@ impl DbCore {
             // Once more with another number if it ran out of descriptors that tables can spare.
             let goes_on = !has_spared && failure.error.is_out_of_descriptors() && self.tables.spare_descriptors();
             has_spared = true;
+            if !goes_on {
+                self.tell_failure(&failure);
+            }
             let mut state = self.state.lock();
             state.give_flush_back(&immutable);
             if !goes_on {
                 state.flushing -= 1;
-                self.background_failure(state, failure);
+                self.note_failure(&mut state, &failure);
                 break;
             }
             self.changed.notify_all();
@@ -180,11 +182,12 @@ impl DbCore {
             self.log_sync.flushed(log_number, immutable.last_sequence);
         }
         let micros = self.env.now_micros().saturating_sub(start);
-        let replaced;
+        let (replaced, recovered);
         {
             let mut state = self.state.lock();
             state.release(reservation);
             let version = installed?;
+            recovered = std::mem::take(&mut state.has_failed);
             learn(&version, output.as_slice());
             state.immutables.pop_front();
             // Those beside it get as much done.
@@ -201,6 +204,7 @@ impl DbCore {
         }
         drop(versions);
         drop(replaced);
+        self.tell_recovered(recovered);
         self.retire_logs(immutable, log_number);
         let bytes = output.as_ref().map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
@@ -289,13 +293,16 @@ impl DbCore {
         // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
         drop((plan, version));
         self.purge();
+        if let Err(failure) = &result {
+            self.tell_failure(failure);
+        }
         let mut state = self.state.lock();
         state.compactions -= 1;
         state.release(reservation);
-        match result {
-            Ok(()) => self.schedule(&mut state),
-            Err(failure) => self.background_failure(state, failure),
+        if let Err(failure) = &result {
+            self.note_failure(&mut state, failure);
         }
+        self.schedule(&mut state);
         self.changed.notify_all();
     }
 
@@ -352,9 +359,10 @@ impl DbCore {
         }
         let version = versions.log_and_apply(edit, 0)?;
         let micros = self.env.now_micros().saturating_sub(start);
-        let replaced;
+        let (replaced, recovered);
         {
             let mut state = self.state.lock();
+            recovered = std::mem::take(&mut state.has_failed);
             learn(&version, &outputs);
             if plan.is_move {
                 plan.inputs[0][0].earn_seeks();
@@ -374,6 +382,7 @@ impl DbCore {
         }
         drop(versions);
         drop(replaced);
+        self.tell_recovered(recovered);
         self.report(plan, &outputs, micros);
         Ok(())
     }
@@ -411,17 +420,27 @@ impl DbCore {
         });
     }
 
-    /// Takes note of a failed job, unless it failed because the database is closing, and tells of it: without the lock, for
-    /// a listener may look at the database.
-    fn background_failure(&self, mut state: MutexGuard<'_, State>, failure: Failure) {
-        if state.closing {
-            return;
+    /// Tells of a failed job, unless it failed because the database is closing: without the lock, for a listener may look at
+    /// the database, and before the failure is noted, for what clears it is told, too.
+    fn tell_failure(&self, failure: &Failure) {
+        if !self.state.lock().closing {
+            let Failure { error, retryable } = failure;
+            self.log(format!("background error: {error}"));
+            self.tell(&Event::BackgroundError { message: error.to_string(), retryable: *retryable });
         }
-        let Failure { error, retryable } = failure;
-        self.fail(&mut state, &error, retryable);
-        drop(state);
-        self.log(format!("background error: {error}"));
-        self.tell(&Event::BackgroundError { message: error.to_string(), retryable });
+    }
+
+    fn note_failure(&self, state: &mut State, failure: &Failure) {
+        if !state.closing {
+            self.fail(state, &failure.error, failure.retryable);
+        }
+    }
+
+    fn tell_recovered(&self, recovered: bool) {
+        if recovered {
+            self.log("background work succeeds again");
+            self.tell(&Event::BackgroundErrorCleared);
+        }
     }
 
     /// Removes table files that nobody needs any more.

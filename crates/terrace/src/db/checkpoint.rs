@@ -165,15 +165,9 @@ impl<'a> Place<'a> {
         let mut place = Place { env, dir, is_new, files: Vec::new(), lock: None, keeps: false };
         env.create_dir(dir, core.options.dir_mode)?;
         place.check_empty()?;
-        let lock = place.add(filename::LOCK);
-        match env.lock(&lock, LockMode::Exclusive) {
-            Ok(lock) => place.lock = Some(lock),
-            Err(error) => {
-                // Then all that is there is somebody else's.
-                place.keeps = error.kind() == ErrorKind::Busy;
-                return Err(error);
-            }
-        }
+        // If that fails the file is somebody else's; the directory goes only if it is empty.
+        place.lock = Some(env.lock(&dir.join(filename::LOCK), LockMode::Exclusive)?);
+        place.add(filename::LOCK);
         // Somebody may have been here in between.
         let checked = place.check_empty();
         place.keeps = checked.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidArgument);
@@ -210,7 +204,10 @@ impl Drop for Place<'_> {
         }
         // CURRENT, the last, first: what is left if this fails is no database.
         for path in self.files.iter().rev() {
-            let _ = self.env.remove(path);
+            let removed = self.env.remove(path);
+            if path.ends_with(filename::CURRENT) && removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+                return;
+            }
         }
         self.lock = None;
         if self.is_new {

@@ -260,6 +260,7 @@ impl DbCore {
         let worse = state.error.as_ref().is_none_or(|present| present.retryable);
         if worse {
             state.error = Some(BackgroundError { error: error.clone(), retryable });
+            state.has_failed = true;
         }
         self.changed.notify_all();
     }

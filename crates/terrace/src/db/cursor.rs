@@ -3,7 +3,9 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
+use crate::base::internal_key::SequenceNumber;
 use crate::iterator::level::LevelIter;
 use crate::iterator::source::Source;
 use crate::iterator::visible::{Merged, VisibleIter};
@@ -26,6 +28,34 @@ pub struct Cursor {
     core: PurgedCore,
 }
 
+/// What a cursor reads: any number of cursors, made at any time, read the same.
+struct Moment {
+    view: Arc<View>,
+    sequence: SequenceNumber,
+    options: ReadOptions,
+    /// The last one: fields are dropped in this order.
+    core: PurgedCore,
+}
+
+impl Moment {
+    fn now(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
+        core.check_open()?;
+        // The view first: what the number counts is in it then, or came later.
+        let view = core.view.load_full();
+        let sequence = core.read_sequence(options)?;
+        Ok(Moment { view, sequence, options: options.clone(), core: PurgedCore(core.clone()) })
+    }
+
+    fn cursor(&self) -> Result<Cursor> {
+        let core = &self.core.0;
+        let sources = sources(core, &self.view, !self.options.skip_cache)?;
+        let merged = Merged::new(sources, &core.order);
+        let iter = VisibleIter::new(merged, core.order.keys.clone(), self.sequence);
+        let (view, snapshot) = (self.view.clone(), self.options.snapshot.clone());
+        Ok(Cursor { iter, _view: view, _snapshot: snapshot, core: PurgedCore(core.clone()) })
+    }
+}
+
 /// Has files removed that only the cursor kept, once everything else of it is gone.
 struct PurgedCore(Arc<DbCore>);
 
@@ -37,14 +67,7 @@ impl Drop for PurgedCore {
 
 impl Cursor {
     pub(super) fn new(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
-        core.check_open()?;
-        let view = core.view.load_full();
-        let sequence = core.read_sequence(options)?;
-        let sources = sources(core, &view, !options.skip_cache)?;
-        let merged = Merged::new(sources, &core.order);
-        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence);
-        let snapshot = options.snapshot.clone();
-        Ok(Cursor { iter, _view: view, _snapshot: snapshot, core: PurgedCore(core.clone()) })
+        Moment::now(core, options)?.cursor()
     }
 
     /// Whether the cursor stands at an entry.
@@ -151,16 +174,14 @@ fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
 ///
 /// After an error it ends.
 pub struct Entries {
-    core: Arc<DbCore>,
-    options: ReadOptions,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
+    /// Each stands at what its end gave last; the two meet where they pass each other.
     front: Option<Cursor>,
     back: Option<Cursor>,
-    /// What each end gave last: the two meet where they pass each other.
-    last_front: Option<Vec<u8>>,
-    last_back: Option<Vec<u8>>,
     done: bool,
+    /// The last one: fields are dropped in this order.
+    moment: Moment,
 }
 
 /// One entry.
@@ -192,27 +213,16 @@ impl Entries {
     }
 
     fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
-        core.check_open()?;
-        let mut options = options.clone();
-        // Both ends must see the same database, and the second cursor is made later.
-        if options.snapshot.is_none() {
-            options.snapshot = Some(Snapshot::take(core));
-        }
-        Ok(Entries {
-            core: core.clone(),
-            options,
-            from,
-            to,
-            front: None,
-            back: None,
-            last_front: None,
-            last_back: None,
-            done: false,
-        })
+        let moment = Moment::now(core, options)?;
+        Ok(Entries { from, to, front: None, back: None, done: false, moment })
+    }
+
+    fn keys(&self) -> &KeyOrder {
+        &self.moment.core.0.order.keys
     }
 
     fn is_before_start(&self, key: &[u8]) -> bool {
-        let keys = &self.core.order.keys;
+        let keys = self.keys();
         match &self.from {
             Bound::Unbounded => false,
             Bound::Included(from) => keys.compare(key, from).is_lt(),
@@ -221,7 +231,7 @@ impl Entries {
     }
 
     fn is_after_end(&self, key: &[u8]) -> bool {
-        let keys = &self.core.order.keys;
+        let keys = self.keys();
         match &self.to {
             Bound::Unbounded => false,
             Bound::Included(to) => keys.compare(key, to).is_gt(),
@@ -236,13 +246,13 @@ impl Entries {
                 cursor
             }
             None => {
-                let mut cursor = Cursor::new(&self.core, &self.options)?;
+                let mut cursor = self.moment.cursor()?;
                 match &self.from {
                     Bound::Unbounded => cursor.seek_to_first(),
                     Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key),
                 }
                 let excluded = matches!(&self.from, Bound::Excluded(key)
-                    if cursor.valid() && self.core.order.keys.compare(cursor.key(), key).is_eq());
+                    if cursor.valid() && self.moment.core.0.order.keys.compare(cursor.key(), key).is_eq());
                 if excluded {
                     cursor.next();
                 }
@@ -251,8 +261,7 @@ impl Entries {
         };
         cursor.status()?;
         let entry = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
-        let met =
-            |key: &[u8]| self.last_back.as_ref().is_some_and(|back| self.core.order.keys.compare(key, back).is_ge());
+        let met = |key: &[u8]| self.back.as_ref().is_some_and(|back| self.keys().compare(key, back.key()).is_ge());
         Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
     }
 
@@ -263,13 +272,13 @@ impl Entries {
                 cursor
             }
             None => {
-                let mut cursor = Cursor::new(&self.core, &self.options)?;
+                let mut cursor = self.moment.cursor()?;
                 match &self.to {
                     Bound::Unbounded => cursor.seek_to_last(),
                     Bound::Included(key) | Bound::Excluded(key) => cursor.seek_for_prev(key),
                 }
                 let excluded = matches!(&self.to, Bound::Excluded(key)
-                    if cursor.valid() && self.core.order.keys.compare(cursor.key(), key).is_eq());
+                    if cursor.valid() && self.moment.core.0.order.keys.compare(cursor.key(), key).is_eq());
                 if excluded {
                     cursor.prev();
                 }
@@ -278,8 +287,7 @@ impl Entries {
         };
         cursor.status()?;
         let entry = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
-        let met =
-            |key: &[u8]| self.last_front.as_ref().is_some_and(|front| self.core.order.keys.compare(key, front).is_le());
+        let met = |key: &[u8]| self.front.as_ref().is_some_and(|front| self.keys().compare(key, front.key()).is_le());
         Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
     }
 }
@@ -292,10 +300,8 @@ impl Iterator for Entries {
             return None;
         }
         let item = self.step_front().transpose();
+        // Until then both cursors stand at entries.
         self.done = !matches!(item, Some(Ok(_)));
-        if let Some(Ok((key, _))) = &item {
-            self.last_front = Some(key.clone());
-        }
         item
     }
 }
@@ -307,9 +313,6 @@ impl DoubleEndedIterator for Entries {
         }
         let item = self.step_back().transpose();
         self.done = !matches!(item, Some(Ok(_)));
-        if let Some(Ok((key, _))) = &item {
-            self.last_back = Some(key.clone());
-        }
         item
     }
 }

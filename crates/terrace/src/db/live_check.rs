@@ -18,6 +18,7 @@ impl DbCore {
     /// Checks the database while it is in use: the tables of this moment, and the logs as far as they were written.
     pub(super) fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<VerifyReport> {
         self.check_open()?;
+        let _open = if self.is_inherited() { None } else { Some(self.put_close_off()?) };
         let mut check =
             Verification::new(self.env.clone(), &self.dir, self.order.clone(), self.tables.clone(), progress);
         // The logs first, by handles that outlive their names: what is flushed meanwhile is checked as a table.
@@ -43,7 +44,9 @@ impl DbCore {
         let first = self.versions.lock().log_number();
         let commit = self.commit.lock();
         let written = commit.as_ref().map(|commit| (commit.log_number, commit.log.offset()));
-        let mut numbers: Vec<_> = OwnFiles::list(self.env.as_ref(), &self.dir)?.of_kind(FileKind::Log).collect();
+        let mut own = OwnFiles::list(self.env.as_ref(), &self.dir)?;
+        own.leave_strangers(self.numbers.peek());
+        let mut numbers: Vec<_> = own.of_kind(FileKind::Log).collect();
         numbers.retain(|&number| number >= first);
         numbers.sort_unstable();
         let mut logs = Vec::new();
@@ -59,6 +62,9 @@ impl DbCore {
             };
             logs.push((number, file));
         }
+        // Two flushes may have ended meanwhile, and only the later one's log be gone already.
+        let first = self.versions.lock().log_number();
+        logs.retain(|(number, _)| *number >= first);
         Ok(logs)
     }
 }

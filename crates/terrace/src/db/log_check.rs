@@ -51,6 +51,11 @@ impl LogCheck {
         }
     }
 
+    /// How many records have been read.
+    pub(super) fn records(&self) -> u64 {
+        self.records
+    }
+
     pub(super) fn last_sequence(&self) -> SequenceNumber {
         self.last_sequence
     }
@@ -78,6 +83,8 @@ impl LogCheck {
                 }
                 item => item?,
             };
+            // What could be read after all was no loss.
+            failures = 0;
             match item {
                 LogItem::Record { data, offset, .. } => {
                     self.records += 1;

@@ -209,7 +209,7 @@ impl OwnFiles {
 
     /// Leaves out what cannot be the database's own, because its number is far beyond all that were handed out: what follows it
     /// would use the numbers up.
-    fn leave_strangers(&mut self, next_file_number: u64) {
+    pub(super) fn leave_strangers(&mut self, next_file_number: u64) {
         let end = next_file_number.saturating_add(REACH);
         if sabotaged("names-within-reach") {
             return;

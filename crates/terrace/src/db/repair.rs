@@ -40,7 +40,7 @@ use super::manifest_survey::ManifestSurvey;
 use super::open::OwnFiles;
 use super::options::Options;
 use super::problem::Problem;
-use super::repair_inputs::{Candidate, Gathering};
+use super::repair_inputs::{Candidate, Gathering, Inputs};
 use super::salvage::Salvage;
 use super::verify::{checking_tables, no_database, require_database};
 
@@ -85,9 +85,10 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
     }
     require_database(dir, &OwnFiles::list(env.as_ref(), dir)?)?;
     let _lock = env.lock(&dir.join(filename::LOCK), LockMode::Exclusive)?;
-    let own = OwnFiles::list(env.as_ref(), dir)?;
+    let mut own = OwnFiles::list(env.as_ref(), dir)?;
     let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
     let survey = ManifestSurvey::read(env.as_ref(), dir, &order, &own)?;
+    own.leave_strangers(survey.description.as_ref().map_or(0, |found| found.state.next_file_number));
     let numbers = Arc::new(FileNumbers::new(1));
     let named = survey.description.iter().map(|found| found.state.next_file_number.saturating_sub(1));
     let present = own.found.iter().map(|(_, _, number)| *number);
@@ -171,8 +172,8 @@ impl Repair<'_> {
             return Ok(self.report);
         }
         let made = match inputs.keeps_levels {
-            true => self.rebuild_levels(&inputs.tables, &inputs.logs),
-            false => self.rebuild_merged(&inputs.tables, &inputs.logs),
+            true => self.rebuild_levels(&inputs),
+            false => self.rebuild_merged(&inputs),
         };
         let prepared = made.and_then(|rebuilt| {
             let last_sequence = rebuilt.last_sequence.max(inputs.last_sequence);
@@ -212,7 +213,8 @@ impl Repair<'_> {
     }
 
     /// Keeps the levels, replacing damaged tables by what can be read of them.
-    fn rebuild_levels(&self, tables: &[Candidate], logs: &[u64]) -> Result<Rebuilt> {
+    fn rebuild_levels(&self, inputs: &Inputs) -> Result<Rebuilt> {
+        let Inputs { tables, logs, log_records, .. } = inputs;
         let salvage = self.salvage();
         let mut rebuilt = Rebuilt::default();
         // In level 0 the number tells which table is the newer one, and a rewritten table has a new number.
@@ -227,11 +229,11 @@ impl Repair<'_> {
             }
         }
         rebuilt.take(salvage.merge(level_0, 0)?);
-        rebuilt.take(salvage.logs(logs)?);
+        rebuilt.take(salvage.logs(logs, *log_records)?);
         // A damaged table may be another one under its name.
         match tables.iter().all(Candidate::is_sound) || self.is_in_order(&rebuilt)? {
             true => Ok(rebuilt),
-            false => self.rebuild_merged(tables, logs),
+            false => self.rebuild_merged(inputs),
         }
     }
 
@@ -246,16 +248,16 @@ impl Repair<'_> {
     }
 
     /// Merges everything by sequence number.
-    fn rebuild_merged(&self, tables: &[Candidate], logs: &[u64]) -> Result<Rebuilt> {
+    fn rebuild_merged(&self, found: &Inputs) -> Result<Rebuilt> {
         let salvage = self.salvage();
         let mut inputs = Vec::new();
-        for table in tables {
+        for table in &found.tables {
             match table.is_sound() {
                 true => inputs.push(table.record(0)),
                 false => inputs.extend(self.rewrite(table, 0)?.into_iter().map(|output| output.file)),
             }
         }
-        inputs.extend(salvage.logs(logs)?.into_iter().map(|output| output.file));
+        inputs.extend(salvage.logs(&found.logs, found.log_records)?.into_iter().map(|output| output.file));
         let mut rebuilt = Rebuilt::default();
         rebuilt.take(salvage.merge(inputs, MERGED_LEVEL)?);
         Ok(rebuilt)
@@ -275,6 +277,9 @@ impl Repair<'_> {
             ..VersionEdit::default()
         };
         // What a later open would refuse must not replace anything.
+        if self.numbers.peek() > MAX_NUMBER {
+            return Err(Error::not_supported("the file numbers of this database are exhausted"));
+        }
         Version::default().apply(&edit, &self.order, &Arc::default())?;
         let create = CreateOptions { mode: self.options.file_mode, exclusive: true };
         let mut file = env.create(&self.dir.join(filename::log(log)), create)?;

@@ -31,6 +31,8 @@ pub(super) struct Inputs {
     pub(super) tables: Vec<Candidate>,
     /// Ascending.
     pub(super) logs: Vec<u64>,
+    /// Records that could be read of them.
+    pub(super) log_records: u64,
     /// The MANIFEST in force, if it describes the database.
     pub(super) manifest: Option<u64>,
     /// Whether the levels can stay as they are.
@@ -95,7 +97,8 @@ impl Gathering<'_> {
         let keeps_levels = self.check_levels(described.is_some(), &tables, &check)?;
         let manifest = described.filter(|description| description.in_force).map(|description| description.number);
         let last_sequence = survey.last_sequence.max(check.last_sequence());
-        Ok(Inputs { tables, logs, manifest, keeps_levels, last_sequence, problems: self.problems })
+        let log_records = check.records();
+        Ok(Inputs { tables, logs, log_records, manifest, keeps_levels, last_sequence, problems: self.problems })
     }
 
     /// The MANIFEST that tells what the database is, if one does.

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, MAX_SEQUENCE, ParsedKey, user_key};
 use crate::compaction::output::{Output, OutputWriter};
 use crate::env::ReadAccess;
@@ -82,8 +82,9 @@ impl Salvage<'_> {
         Ok(outputs)
     }
 
-    /// Every whole batch of `logs`, as tables of level 0 with ascending numbers.
-    pub(super) fn logs(&self, logs: &[u64]) -> Result<Vec<Output>> {
+    /// Every whole batch of `logs`, as tables of level 0 with ascending numbers. There were so many `records` when they were
+    /// read before.
+    pub(super) fn logs(&self, logs: &[u64], records: u64) -> Result<Vec<Output>> {
         let mut memtable = self.memtable();
         let mut outputs = Vec::new();
         let mut check = LogCheck::new(None);
@@ -97,6 +98,11 @@ impl Salvage<'_> {
                 }
                 Finding::Problem(_) => Ok(()),
             })?;
+        }
+        if check.records() != records {
+            let now = check.records();
+            let message = format!("{records} records of the logs could be read at first, and {now} the second time");
+            return Err(Error::io_message(message));
         }
         outputs.extend(self.flush(&memtable, 0)?);
         Ok(outputs)

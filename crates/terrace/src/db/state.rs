@@ -80,6 +80,8 @@ pub(super) struct State {
     pub(super) settling: bool,
     /// Tables of bulk loads being built or removed: a close waits for them.
     pub(super) loading: usize,
+    /// Whether no job has succeeded since one failed.
+    pub(super) has_failed: bool,
     pub(super) error: Option<BackgroundError>,
     pub(super) closing: bool,
     /// Bytes of memtable a second that flushes get through, and bytes of user data that merges of level 0 do.

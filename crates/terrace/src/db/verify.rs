@@ -84,13 +84,14 @@ pub fn verify_with(
     let options = options.clone().sanitized()?;
     let (dir, env) = (path.as_ref(), options.env.clone());
     let _lock = lock_shared(env.as_ref(), dir)?;
-    let own = OwnFiles::list(env.as_ref(), dir)?;
+    let mut own = OwnFiles::list(env.as_ref(), dir)?;
     require_database(dir, &own)?;
     let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
     let tables = Arc::new(checking_tables(&options, dir, &order));
     let mut check = Verification::new(env, dir, order, tables, progress);
     match check.manifest()? {
         Some((number, state)) => {
+            own.leave_strangers(state.next_file_number);
             let newest = check.directory(&own, &state)?;
             check.strays(&own, number, &state, newest)?;
         }

@@ -31,7 +31,11 @@ fn entry(key: &'static str, skip: usize) -> Entry {
 
 /// A leaf of these keys that is never freed.
 fn leaf(keys: &[&'static str], prefix: Prefix, next: Option<&'static Node>) -> &'static Node {
-    let shape = Shape { level: 0, leftmost: false, low: record(keys[0]), low_tag: BEFORE_ALL };
+    leaf_at(false, keys, prefix, next)
+}
+
+fn leaf_at(leftmost: bool, keys: &[&'static str], prefix: Prefix, next: Option<&'static Node>) -> &'static Node {
+    let shape = Shape { level: 0, leftmost, low: record(keys[0]), low_tag: BEFORE_ALL };
     let entries: Vec<_> = keys.iter().map(|key| entry(key, prefix.skip)).collect();
     let room = Box::leak(Box::new(std::mem::MaybeUninit::<Node>::uninit()));
     // SAFETY: enough room for ever; the entries are records that are never freed.
@@ -60,11 +64,20 @@ fn find(mut node: &'static Node, key: &str) -> Option<&'static str> {
 
 /// Tries `write` against a reader of each of these keys, who is to find one of the answers.
 fn explore(write: fn(&'static Node), full: &'static [&'static str], reads: &[(&'static str, &'static [&'static str])]) {
+    explore_at(false, write, full, reads);
+}
+
+fn explore_at(
+    leftmost: bool,
+    write: fn(&'static Node),
+    full: &'static [&'static str],
+    reads: &[(&'static str, &'static [&'static str])],
+) {
     for &(key, answers) in reads {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
         let model = move || {
-            let node = leaf(full, Prefix { skip: 0, confined: true }, None);
+            let node = leaf_at(leftmost, full, Prefix { skip: 0, confined: true }, None);
             let thread = thread::spawn(move || {
                 is_writer();
                 write(node);
@@ -118,4 +131,18 @@ fn other_heads_hide_nothing() {
     }
     let full = &["long key 1", "long key 3", "long key 5", "long key 7"];
     explore(write, full, &[("long key 1", &["long key 1"]), ("long key 6", &["long key 7"])]);
+}
+
+/// In the first node of a level a prefix may be longer than what all keys that are sought there begin with.
+#[test]
+fn a_prefix_that_others_need_not_have_misleads_nobody() {
+    const PREFIX: Prefix = Prefix { skip: 9, confined: false };
+    fn write(node: &'static Node) {
+        split(node, leaf(&["long key 5", "long key 7"], PREFIX, None));
+        node.change_prefix(&InternalOrder::default(), PREFIX);
+    }
+    let full = &["long key 1", "long key 3", "long key 5", "long key 7"];
+    // Its tenth byte is after those of all keys, its first before.
+    let reads: [(_, &[_]); 2] = [("a........9", &["long key 1"]), ("long key 6", &["long key 7"])];
+    explore_at(true, write, full, &reads);
 }

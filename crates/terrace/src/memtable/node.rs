@@ -345,6 +345,12 @@ impl Node {
             self.heads[new.slot(at)].store(entry.head, Ordering::Relaxed);
             self.slots[new.slot(at)].store(entry.pointer, Ordering::Release);
         }
+        if self.is_confined() && !prefix.confined {
+            // First: the old skip without the promise is right, the new one with it is not, and whoever sees the new one
+            // will notice that this has changed.
+            let version = self.version.load(Ordering::Relaxed);
+            self.version.store((version + VERSION_STEP) & !CONFINED, Ordering::Release);
+        }
         self.state.store(new.word(), Ordering::Release);
         self.retire(prefix.confined);
     }

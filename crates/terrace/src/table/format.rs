@@ -44,6 +44,11 @@ impl BlockHandle {
         Some(BlockHandle { offset: get_varint64(src)?, size: get_varint64(src)? })
     }
 
+    /// Where block and trailer end.
+    pub(super) fn end(self) -> u64 {
+        self.offset.saturating_add(self.size).saturating_add(TRAILER_SIZE as u64)
+    }
+
     /// Whether block and trailer lie before `end`.
     pub(super) fn fits_before(self, end: u64) -> bool {
         let size = self.size.checked_add(TRAILER_SIZE as u64);

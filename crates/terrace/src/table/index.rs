@@ -45,9 +45,16 @@ impl Index {
         let mut iter = BlockIter::new(order.tag_size());
         iter.set_block(Some(block));
         iter.seek_to_first();
+        let mut end = 0;
         while iter.valid() {
             let handle = BlockHandle::decode(&mut iter.value()).filter(|handle| handle.fits_before(limit));
-            index.handles.push(handle.ok_or("it points outside the file")?);
+            let handle = handle.ok_or("it points outside the file")?;
+            // One block for many entries could make hours of a small file.
+            if handle.offset < end {
+                return Err("its blocks overlap");
+            }
+            end = handle.end();
+            index.handles.push(handle);
             allowance.take(iter.key())?;
             index.keys.extend_from_slice(iter.key());
             index.ends.push(index.keys.len());
@@ -148,13 +155,29 @@ mod tests {
     /// An index of separators with `length` bytes before the last two, all in one group that shares them.
     fn decode(length: usize, separators: u16) -> Result<Index, Damage> {
         let mut builder = BlockBuilder::new(usize::MAX);
-        let mut handle = Vec::new();
-        BlockHandle { offset: 0, size: 10 }.encode(&mut handle);
         for number in 0..separators {
+            let mut handle = Vec::new();
+            BlockHandle { offset: u64::from(number) * 100, size: 10 }.encode(&mut handle);
             builder.add(&[&vec![b'x'; length][..], &number.to_be_bytes()].concat(), &handle);
         }
         let block = Block::parse(BlockData::Owned(builder.finish().to_vec().into()))?;
-        Index::decode(Arc::new(block), &TableOrder::user(KeyOrder::default()), 100)
+        Index::decode(Arc::new(block), &TableOrder::user(KeyOrder::default()), 100 * u64::from(separators))
+    }
+
+    /// Each of them is read for itself: a small file of many would take hours.
+    #[test]
+    fn no_two_entries_lead_to_the_same_bytes() {
+        for (offsets, agrees) in [([0, 15, 30], true), ([0, 0, 0], false), ([0, 15, 29], false), ([15, 0, 30], false)] {
+            let mut builder = BlockBuilder::new(16);
+            for (key, offset) in offsets.into_iter().enumerate() {
+                let mut handle = Vec::new();
+                BlockHandle { offset, size: 10 }.encode(&mut handle);
+                builder.add(&[key as u8], &handle);
+            }
+            let block = Block::parse(BlockData::Owned(builder.finish().to_vec().into())).expect("a block");
+            let index = Index::decode(Arc::new(block), &TableOrder::user(KeyOrder::default()), 100);
+            assert_eq!(index.is_ok(), agrees, "{offsets:?}");
+        }
     }
 
     #[test]

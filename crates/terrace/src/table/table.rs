@@ -134,7 +134,16 @@ impl Table {
             entries.push((iter.key().to_vec(), handle));
             iter.next();
         }
-        iter.damage().map_or(Ok(entries), |damage| Err(bad(damage)))
+        if let Some(damage) = iter.damage() {
+            return Err(bad(damage));
+        }
+        // As with the index: one block for many entries.
+        let mut handles: Vec<_> = entries.iter().map(|(_, handle)| *handle).collect();
+        handles.sort_unstable_by_key(|handle| handle.offset);
+        if handles.windows(2).any(|pair| pair[1].offset < pair[0].end()) {
+            return Err(bad("its blocks overlap"));
+        }
+        Ok(entries)
     }
 
     /// The first entry that is not less than `key`, if it has the same user key. `key` is an internal key in a table

@@ -268,8 +268,10 @@ impl TableBuilder {
         } else if order.is_bytewise() {
             order.ascends_bytewise(last, key, common)
         } else {
-            // The engine's own merges are in order; a virtual call for each entry would only prove it again.
-            (order.is_internal() && !cfg!(debug_assertions)) || order.compare(last, key) == Ordering::Less
+            // The engine's own merges are in order; a virtual call for each entry would only prove it again. Tables that
+            // name their comparator are a program's.
+            let is_merged = order.is_internal() && self.settings.comparator.is_none();
+            (is_merged && !cfg!(debug_assertions)) || order.compare(last, key) == Ordering::Less
         };
         if ascends { Ok(()) } else { Err(Error::invalid_argument("keys of a table must be added in ascending order")) }
     }

@@ -70,12 +70,10 @@ pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
     parse_number(number).map(|number| (kind, number))
 }
 
-/// Digits only: `u64::from_str` would take a sign.
+/// Digits only, and as many as a name is made with: another one with the same number is no name for that file.
 fn parse_number(digits: &str) -> Option<u64> {
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok()
+    let number = digits.parse().ok()?;
+    (format!("{number:06}") == digits).then_some(number)
 }
 
 /// The MANIFEST's number that the contents of CURRENT name; `None` if they name anything else, a path above all.
@@ -96,10 +94,11 @@ mod tests {
     fn own_names_parse_and_others_do_not() {
         for (name, expected) in [
             ("000007.log", (FileKind::Log, 7)),
-            ("100.sst", (FileKind::Table, 100)),
+            ("000100.sst", (FileKind::Table, 100)),
+            ("1234567.ldb", (FileKind::Table, 1_234_567)),
             ("18446744073709551615.ldb", (FileKind::Table, u64::MAX)),
             ("MANIFEST-000003", (FileKind::Manifest, 3)),
-            ("5.dbtmp", (FileKind::Temp, 5)),
+            ("000005.dbtmp", (FileKind::Temp, 5)),
             ("CURRENT", (FileKind::Current, 0)),
             ("LOG.old", (FileKind::InfoLog, 0)),
         ] {
@@ -111,13 +110,17 @@ mod tests {
             ".log",
             "100",
             "100.",
-            "100.bar",
-            "+1.log",
+            "000100.bar",
+            "+00001.log",
+            "100.sst",
+            "7.log",
+            "0000007.ldb",
             "MANIFEST-",
-            "MANIFEST-3x",
+            "MANIFEST-3",
+            "MANIFEST-00003x",
             "LOCKED",
             "18446744073709551616.log",
-            "1.log.old",
+            "000001.log.old",
             "lost",
         ] {
             assert_eq!(parse(name), None, "{name}");

@@ -134,6 +134,7 @@ impl DbCore {
         if sequence.is_none() && no_snapshot.is_none() {
             let mut state = self.state.lock();
             places.reservations.iter().for_each(|&id| state.release(id));
+            self.changed.notify_all();
             return Ok(false);
         }
         let last_sequence = sequence.unwrap_or(commit.last_sequence);
@@ -150,6 +151,8 @@ impl DbCore {
         });
         let mut state = self.state.lock();
         places.reservations.iter().for_each(|&id| state.release(id));
+        // A merge by hand may be waiting for them, whatever came of this.
+        self.changed.notify_all();
         if result.is_err() && staged.is_empty() && !sabotaged("load-in-doubt") {
             // The tables may be in force for the next open, and later than any write until then: none may come before a
             // fresh MANIFEST, without them, does.
