@@ -13,12 +13,12 @@
 
 use std::alloc::{self, Layout};
 use std::mem;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use rustix::mm::{Advice, madvise};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Chunks start on a cache line of their own.
 const CHUNK_ALIGNMENT: usize = 64;
@@ -27,8 +27,9 @@ const CHUNK_ALIGNMENT: usize = 64;
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
 
-/// Chunks from this size on are populated.
-const POPULATED_FROM: usize = 64 << 10;
+/// Chunks from this size on are the system's own, and populated. An allocator, which has other pieces beside them, would
+/// keep their memory when they go: tens of megabytes after a queue of memtables.
+const MAPPED_FROM: usize = 64 << 10;
 /// Chunks of this size on are worth a job of a background thread.
 const PREPARED_FROM: usize = 1 << 20;
 /// Where pages are larger the system refuses to populate.
@@ -36,6 +37,8 @@ const PAGE: usize = 4 << 10;
 
 /// No pool keeps more than this.
 const MAX_POOL: usize = 64 << 20;
+/// Arenas up to this capacity leave enough for two more, since mostly more than one memtable is on its way to a table.
+const SMALL: usize = 8 << 20;
 
 /// One allocation of the system.
 struct Chunk {
@@ -50,14 +53,26 @@ impl Chunk {
     fn new(size: usize) -> Self {
         let layout =
             Layout::from_size_align(size, CHUNK_ALIGNMENT).expect("an entry of less than half the address space");
-        // SAFETY: the size is not zero: it is at least a chunk's or a rounded-up piece's.
-        let start = unsafe { alloc::alloc(layout) };
+        let start = match size {
+            ..MAPPED_FROM => {
+                // SAFETY: the size is not zero: it is at least a chunk's or a rounded-up piece's.
+                unsafe { alloc::alloc(layout) }
+            }
+            MAPPED_FROM.. => map(size).unwrap_or(ptr::null_mut()),
+        };
         let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
-        if size >= POPULATED_FROM {
+        if size >= MAPPED_FROM {
             populate(start, size);
         }
         Chunk { start, layout }
     }
+}
+
+/// Fresh pages, which begin at a page and so at a cache line.
+fn map(size: usize) -> Option<*mut u8> {
+    let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: where the system likes, so that nothing that is there is replaced.
+    unsafe { mmap_anonymous(ptr::null_mut(), size, rights, flags) }.ok().map(|start| start.cast())
 }
 
 /// Has the system provide the pages of fresh memory at once, which costs less than one by one at the first touch.
@@ -73,12 +88,19 @@ fn populate(start: NonNull<u8>, size: usize) {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; by invariant 1 nobody uses it any longer.
-        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) }
+        let (start, size) = (self.start.as_ptr(), self.layout.size());
+        if size < MAPPED_FROM {
+            // SAFETY: allocated in `new` with this layout; by invariant 1 nobody uses it any longer.
+            unsafe { alloc::dealloc(start, self.layout) }
+        } else {
+            // SAFETY: mapped in `new` with this size; likewise. It cannot fail for a whole mapping, but for want of memory
+            // for the system's own records; then it stays.
+            let _ = unsafe { munmap(start.cast(), size) };
+        }
     }
 }
 
-/// Chunks of dropped arenas, as many bytes as one full arena has. They go when the last arena and allocator have gone.
+/// Chunks of dropped arenas, as many bytes as one full arena has, or two small ones. They go when the last arena and allocator have gone.
 pub(super) struct ChunkPool {
     chunk_size: usize,
     /// The bytes that are kept at most.
@@ -93,7 +115,7 @@ impl ChunkPool {
     /// A pool for arenas that grow to about `capacity` bytes.
     pub(super) fn new(capacity: usize) -> Self {
         let chunk_size = (capacity / 16).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
-        let limit = capacity.min(MAX_POOL).next_multiple_of(chunk_size);
+        let limit = capacity.max(2 * capacity.min(SMALL)).min(MAX_POOL).next_multiple_of(chunk_size);
         ChunkPool { chunk_size, limit, chunks: Mutex::new(Vec::new()), is_wanting: AtomicBool::new(false) }
     }
 
@@ -253,7 +275,8 @@ mod tests {
 
     #[test]
     fn the_next_arena_gets_what_the_last_left() {
-        let pool = Arc::new(ChunkPool::new(2 * MIN_CHUNK));
+        // Room for two chunks.
+        let pool = Arc::new(ChunkPool::new(MIN_CHUNK));
         let chunks_after = |pieces: usize| {
             let mut allocator = Allocator::new(Arc::new(Arena::new(Arc::clone(&pool))), 8);
             let first = allocator.allocate(MIN_CHUNK / 4);
@@ -290,7 +313,8 @@ mod tests {
 
     #[test]
     fn large_pieces_are_handed_on_too() {
-        let pool = Arc::new(ChunkPool::new(1 << 20));
+        // Room for a megabyte.
+        let pool = Arc::new(ChunkPool::new(512 << 10));
         let pieces_of = |size: usize| {
             let mut allocator = Allocator::new(Arc::new(Arena::new(Arc::clone(&pool))), 8);
             let mut pieces: Vec<_> = (0..20).map(|_| allocator.allocate(size)).collect();
