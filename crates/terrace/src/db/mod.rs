@@ -15,6 +15,7 @@ pub mod abi;
 mod background;
 mod bulk;
 mod checkpoint;
+mod close;
 mod commit;
 mod core;
 mod cursor;
