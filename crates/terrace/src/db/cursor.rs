@@ -28,34 +28,6 @@ pub struct Cursor {
     core: PurgedCore,
 }
 
-/// What a cursor reads: any number of cursors, made at any time, read the same.
-struct Moment {
-    view: Arc<View>,
-    sequence: SequenceNumber,
-    options: ReadOptions,
-    /// The last one: fields are dropped in this order.
-    core: PurgedCore,
-}
-
-impl Moment {
-    fn now(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
-        core.check_open()?;
-        // The view first: what the number counts is in it then, or came later.
-        let view = core.view.load_full();
-        let sequence = core.read_sequence(options)?;
-        Ok(Moment { view, sequence, options: options.clone(), core: PurgedCore(core.clone()) })
-    }
-
-    fn cursor(&self) -> Result<Cursor> {
-        let core = &self.core.0;
-        let sources = sources(core, &self.view, !self.options.skip_cache)?;
-        let merged = Merged::new(sources, &core.order);
-        let iter = VisibleIter::new(merged, core.order.keys.clone(), self.sequence);
-        let (view, snapshot) = (self.view.clone(), self.options.snapshot.clone());
-        Ok(Cursor { iter, _view: view, _snapshot: snapshot, core: PurgedCore(core.clone()) })
-    }
-}
-
 /// Has files removed that only the cursor kept, once everything else of it is gone.
 struct PurgedCore(Arc<DbCore>);
 
@@ -67,7 +39,17 @@ impl Drop for PurgedCore {
 
 impl Cursor {
     pub(super) fn new(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
-        Moment::now(core, options)?.cursor()
+        let (view, sequence) = present(core, options)?;
+        Self::over(core, view, sequence, options)
+    }
+
+    /// A cursor over what was read at a moment: any number of them, made at any time, read the same.
+    fn over(core: &Arc<DbCore>, view: Arc<View>, sequence: SequenceNumber, options: &ReadOptions) -> Result<Self> {
+        let sources = sources(core, &view, !options.skip_cache)?;
+        let merged = Merged::new(sources, &core.order);
+        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence);
+        let snapshot = options.snapshot.clone();
+        Ok(Cursor { iter, _view: view, _snapshot: snapshot, core: PurgedCore(core.clone()) })
     }
 
     /// Whether the cursor stands at an entry.
@@ -152,6 +134,14 @@ impl std::fmt::Debug for Cursor {
     }
 }
 
+/// What a read that begins now looks into, and up to which write.
+fn present(core: &Arc<DbCore>, options: &ReadOptions) -> Result<(Arc<View>, SequenceNumber)> {
+    core.check_open()?;
+    // The view first: what the number counts is in it then, or came later.
+    let view = core.view.load_full();
+    Ok((view, core.read_sequence(options)?))
+}
+
 /// Everything in a view, newest first. A level of one sorted run is one source.
 fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
     let memtables = std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
@@ -180,8 +170,12 @@ pub struct Entries {
     front: Option<Cursor>,
     back: Option<Cursor>,
     done: bool,
+    /// What both read.
+    view: Arc<View>,
+    sequence: SequenceNumber,
+    options: ReadOptions,
     /// The last one: fields are dropped in this order.
-    moment: Moment,
+    core: PurgedCore,
 }
 
 /// One entry.
@@ -213,12 +207,17 @@ impl Entries {
     }
 
     fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
-        let moment = Moment::now(core, options)?;
-        Ok(Entries { from, to, front: None, back: None, done: false, moment })
+        let (view, sequence) = present(core, options)?;
+        let (options, core) = (options.clone(), PurgedCore(core.clone()));
+        Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, options, core })
+    }
+
+    fn cursor(&self) -> Result<Cursor> {
+        Cursor::over(&self.core.0, self.view.clone(), self.sequence, &self.options)
     }
 
     fn keys(&self) -> &KeyOrder {
-        &self.moment.core.0.order.keys
+        &self.core.0.order.keys
     }
 
     fn is_before_start(&self, key: &[u8]) -> bool {
@@ -246,13 +245,13 @@ impl Entries {
                 cursor
             }
             None => {
-                let mut cursor = self.moment.cursor()?;
+                let mut cursor = self.cursor()?;
                 match &self.from {
                     Bound::Unbounded => cursor.seek_to_first(),
                     Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key),
                 }
                 let excluded = matches!(&self.from, Bound::Excluded(key)
-                    if cursor.valid() && self.moment.core.0.order.keys.compare(cursor.key(), key).is_eq());
+                    if cursor.valid() && self.core.0.order.keys.compare(cursor.key(), key).is_eq());
                 if excluded {
                     cursor.next();
                 }
@@ -272,13 +271,13 @@ impl Entries {
                 cursor
             }
             None => {
-                let mut cursor = self.moment.cursor()?;
+                let mut cursor = self.cursor()?;
                 match &self.to {
                     Bound::Unbounded => cursor.seek_to_last(),
                     Bound::Included(key) | Bound::Excluded(key) => cursor.seek_for_prev(key),
                 }
                 let excluded = matches!(&self.to, Bound::Excluded(key)
-                    if cursor.valid() && self.moment.core.0.order.keys.compare(cursor.key(), key).is_eq());
+                    if cursor.valid() && self.core.0.order.keys.compare(cursor.key(), key).is_eq());
                 if excluded {
                     cursor.prev();
                 }
