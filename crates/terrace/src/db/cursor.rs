@@ -39,7 +39,7 @@ impl Drop for PurgedCore {
 
 impl Cursor {
     pub(super) fn new(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
-        let (view, sequence) = present(core, options)?;
+        let (view, sequence) = core.present(options)?;
         Self::over(core, view, sequence, options)
     }
 
@@ -134,14 +134,6 @@ impl std::fmt::Debug for Cursor {
     }
 }
 
-/// What a read that begins now looks into, and up to which write.
-fn present(core: &Arc<DbCore>, options: &ReadOptions) -> Result<(Arc<View>, SequenceNumber)> {
-    core.check_open()?;
-    // The view first: what the number counts is in it then, or came later.
-    let view = core.view.load_full();
-    Ok((view, core.read_sequence(options)?))
-}
-
 /// Everything in a view, newest first. A level of one sorted run is one source.
 fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
     let memtables = std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
@@ -207,7 +199,7 @@ impl Entries {
     }
 
     fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
-        let (view, sequence) = present(core, options)?;
+        let (view, sequence) = core.present(options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
         Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, options, core })
     }

@@ -76,6 +76,14 @@ impl DbCore {
         }
     }
 
+    /// What a read that begins now, and may last, looks into, and up to which write.
+    pub(super) fn present(self: &Arc<Self>, options: &ReadOptions) -> Result<(Arc<View>, SequenceNumber)> {
+        self.check_open()?;
+        // The view first: what the number counts is in it then, or came later.
+        let view = self.view.load_full();
+        Ok((view, self.read_sequence(options)?))
+    }
+
     /// Looks `key` up in a view as of a sequence number that was read after the view was pinned.
     fn find<'v>(
         self: &Arc<Self>,
@@ -172,9 +180,7 @@ impl DbCore {
         keys: &[K],
         options: &ReadOptions,
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        self.check_open()?;
-        let view = self.view.load_full();
-        let sequence = self.read_sequence(options)?;
+        let (view, sequence) = self.present(options)?;
         let value = |found: Option<Found<'_>>| found.map(|found| found.as_slice().to_vec());
         let mut values = Vec::with_capacity(keys.len());
         // Keys that no memtable knows, and their places in `values`.
