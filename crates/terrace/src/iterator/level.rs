@@ -78,9 +78,22 @@ impl LevelIter {
     }
 
     pub(crate) fn seek(&mut self, target: &[u8]) {
+        self.aim(target);
+        self.land(target);
+    }
+
+    /// See [`TableIter::aim`].
+    pub(crate) fn aim(&mut self, target: &[u8]) {
         self.open(self.files.find(&self.order, target));
         if let Some(table) = &mut self.table {
-            table.seek(target);
+            table.aim(target);
+        }
+    }
+
+    /// See [`TableIter::land`].
+    pub(crate) fn land(&mut self, target: &[u8]) {
+        if let Some(table) = &mut self.table {
+            table.land(target);
         }
         self.skip_forward();
     }

@@ -2,9 +2,10 @@
 //!
 //! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so that after the
 //! winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art of Computer Programming* 3,
-//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, and only ties look at keys. Sources are
-//! seldom of one size: where the same one wins again, the best of the others, its *rival*, is remembered, and until that
-//! one is reached nothing is compared but two numbers.
+//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, its *head*, and only ties look at keys.
+//! Where keys that differ tie again and again, as those of one tenant or table do, heads leave out what they have in common.
+//! Sources are seldom of one size: where the same one wins again, the best of the others, its *rival*, is remembered, and
+//! until that one is reached nothing is compared but two numbers.
 //!
 //! # Invariants
 //! 1. The current source is the one with the least key (forward) or the greatest (backward) among the valid ones.
@@ -17,7 +18,9 @@ use std::cmp::Ordering;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{self, InternalOrder, user_key};
+use crate::base::key_heads::common_prefix;
 use crate::base::sabotage::sabotaged;
+use crate::cache::pin;
 use crate::table::TableIter;
 
 use super::source::Source;
@@ -29,24 +32,48 @@ enum Direction {
 }
 
 /// What of a source decides most comparisons.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Standing {
+    /// How its key begins, in the bytewise order, as [`head`] has it; 0 in others.
+    head: u128,
+    /// Of its key.
+    tag: u64,
+    /// The bytes of the user key that `head` holds, if it holds all but the common ones; otherwise `MORE`.
+    length: u32,
     /// Whether it has an entry. The exhausted come last.
     valid: bool,
-    /// How its key begins, in the bytewise order; 0 in others.
-    head: u128,
 }
+
+/// More than a head holds.
+const MORE: u32 = u32::MAX;
+
+const EXHAUSTED: Standing = Standing { head: 0, tag: 0, length: MORE, valid: false };
+
+/// Ties of different keys after which heads leave out other bytes than before.
+const MOST_TIES: u32 = 4;
+
+/// How many bytes before the first one that tells two keys apart heads begin then: other keys may differ earlier.
+const KEPT_BYTES: usize = 8;
+
+/// Steps after which another source is sought for rather than walked when the direction changes. Mostly there is one to
+/// go; in a memtable there is also what came in between since it was sought.
+const MOST_STEPS_BACK: usize = 8;
 
 /// An iterator over the union of its sources. Equal internal keys come in the order of the sources.
 pub(crate) struct MergingIter {
     sources: Vec<Source>,
     order: InternalOrder,
     direction: Direction,
+    /// That of the current source may be of an earlier entry, as long as there is a rival.
     standings: Vec<Standing>,
     /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n + i`.
     tree: Vec<u32>,
     /// In bytewise order only.
     rival: Option<u128>,
+    /// What heads leave out. Any bytes will do: heads order as keys do, whatever these begin with.
+    common: Vec<u8>,
+    /// Of different keys, since heads were last looked at.
+    ties: u32,
     error: Option<Error>,
 }
 
@@ -57,9 +84,11 @@ impl MergingIter {
             sources,
             order,
             direction: Direction::Forward,
-            standings: vec![Standing::default(); count],
+            standings: vec![EXHAUSTED; count],
             tree: vec![0; count.max(1)],
             rival: None,
+            common: Vec::new(),
+            ties: 0,
             error: None,
         }
     }
@@ -110,8 +139,17 @@ impl MergingIter {
         self.reposition(Direction::Backward, Source::seek_to_last);
     }
 
+    /// Moves to the first entry at or after `target`, an internal key. What the sources have to wait for is asked for
+    /// in all of them before the first one waits.
     pub(crate) fn seek(&mut self, target: &[u8]) {
-        self.reposition(Direction::Forward, |source| source.seek(target));
+        self.sources.iter_mut().for_each(|source| source.aim(target));
+        {
+            // Every look into the cache needs this, and it costs less in one piece.
+            let _pin = pin();
+            self.sources.iter().for_each(Source::prefetch_block);
+            self.sources.iter().for_each(Source::prefetch_entries);
+        }
+        self.reposition(Direction::Forward, |source| source.land(target));
     }
 
     #[inline]
@@ -154,12 +192,12 @@ impl MergingIter {
         let winner = self.tree[0] as usize;
         let table = self.sources[winner].table_mut()?;
         let tag = table.next_of_other_key()?;
-        self.standings[winner].head = head(user_key(table.key()));
-        if !self.leads(winner) {
-            self.settle(winner);
-            return Some(None);
+        if self.rival.is_some_and(|rival| head(&self.common, user_key(table.key())).0 < rival) {
+            return Some(Some((tag, look(table))));
         }
-        Some(self.sources[winner].table().map(|table| (tag, look(table))))
+        self.refresh(winner);
+        self.settle(winner);
+        Some(None)
     }
 
     /// Goes to the entry before, where the entry here [is the only one of its user key](Self::is_only_version). Answers as
@@ -176,17 +214,13 @@ impl MergingIter {
         }
         // Within the block, as the entry that follows another one knows.
         table.prev();
-        let Some((key, tag)) = internal_key::split(table.key()) else {
-            // Damage.
-            self.refresh(winner);
-            self.settle(winner);
-            return Some(None);
-        };
-        self.standings[winner].head = head(key);
-        if self.leads(winner) {
-            let table = self.sources[winner].table()?;
+        if let Some((key, tag)) = internal_key::split(table.key())
+            && self.rival.is_some_and(|rival| head(&self.common, key).0 > rival)
+        {
             return Some(table.follows_other_key().then(|| (tag, look(table))));
         }
+        // At or beyond the rival, or damaged.
+        self.refresh(winner);
         self.settle(winner);
         Some(None)
     }
@@ -214,8 +248,21 @@ impl MergingIter {
     #[cold]
     fn turn_forward(&mut self) {
         self.turn(Direction::Forward, |source, order, key| {
-            source.seek(key);
+            // It stands at its last entry before the current one, or before its first.
+            if source.valid() {
+                source.next();
+            } else {
+                source.seek_to_first();
+            }
             // Going backward the current source holds the greatest key; an equal one elsewhere comes after it.
+            let is_behind = |source: &Source| source.valid() && order.compare(source.key(), key) != Ordering::Greater;
+            for _ in 0..MOST_STEPS_BACK {
+                if !is_behind(source) || sabotaged("turn-beside-writes") {
+                    return;
+                }
+                source.next();
+            }
+            source.seek(key);
             if source.valid() && order.compare(source.key(), key) == Ordering::Equal {
                 source.next();
             }
@@ -224,12 +271,29 @@ impl MergingIter {
 
     #[cold]
     fn turn_backward(&mut self) {
-        self.turn(Direction::Backward, |source, _, key| {
+        self.turn(Direction::Backward, |source, order, key| {
+            // It stands at its first entry after the current one, or behind its last.
+            if source.valid() {
+                source.prev();
+            } else {
+                source.seek_to_last();
+            }
+            let is_ahead = |source: &Source| source.valid() && order.compare(source.key(), key) != Ordering::Less;
+            for _ in 0..MOST_STEPS_BACK {
+                if !is_ahead(source) || sabotaged("turn-beside-writes") {
+                    return;
+                }
+                source.prev();
+            }
             source.seek(key);
             if source.valid() {
                 source.prev();
-            } else if source.status().is_ok() || sabotaged("errors-while-turning") {
+            } else if source.status().is_ok() {
                 source.seek_to_last();
+            }
+            // What came in between these two.
+            while is_ahead(source) {
+                source.prev();
             }
         });
     }
@@ -246,6 +310,7 @@ impl MergingIter {
             place(&mut self.sources[index], &self.order, &key);
             self.refresh(index);
         }
+        self.refresh(winner);
         // The current source wins again: every other one is beyond it now.
         self.rebuild();
     }
@@ -255,8 +320,13 @@ impl MergingIter {
     fn refresh(&mut self, index: usize) {
         let source = &self.sources[index];
         let valid = source.valid();
-        let head = if valid && self.order.keys.is_bytewise() { head(user_key(source.key())) } else { 0 };
-        self.standings[index] = Standing { valid, head };
+        self.standings[index] = match internal_key::split(source.key()) {
+            Some((key, tag)) if valid && self.order.keys.is_bytewise() => {
+                let (head, length) = head(&self.common, key);
+                Standing { head, tag, length, valid }
+            }
+            _ => Standing { valid, ..EXHAUSTED },
+        };
         if !valid
             && !sabotaged("source-errors")
             && let Err(error) = source.status()
@@ -268,15 +338,21 @@ impl MergingIter {
     /// Whether source `a` comes before source `b` in the present direction. Exhausted sources come last.
     #[inline]
     fn before(&self, a: u32, b: u32) -> bool {
-        let (first, second) = (self.standings[a as usize], self.standings[b as usize]);
+        let (first, second) = (&self.standings[a as usize], &self.standings[b as usize]);
         if !(first.valid && second.valid) {
             return first.valid && !second.valid;
         }
         if first.head != second.head {
             return (first.head < second.head) == (self.direction == Direction::Forward);
         }
-        let (first, second) = (&self.sources[a as usize], &self.sources[b as usize]);
-        let ordering = self.order.compare(first.key(), second.key()).then_with(|| a.cmp(&b));
+        let ordering = if first.length != MORE && second.length != MORE {
+            // Of two that are the same with zeros behind them the shorter one is less. The greatest tag comes first.
+            first.length.cmp(&second.length).then(second.tag.cmp(&first.tag))
+        } else {
+            let (first, second) = (&self.sources[a as usize], &self.sources[b as usize]);
+            self.order.compare(first.key(), second.key())
+        };
+        let ordering = ordering.then(a.cmp(&b));
         match self.direction {
             Direction::Forward => ordering == Ordering::Less,
             Direction::Backward => ordering == Ordering::Greater,
@@ -286,7 +362,7 @@ impl MergingIter {
     /// Whether source `index`, the last winner, is still before its rival.
     #[inline]
     fn leads(&self, index: usize) -> bool {
-        let Standing { valid, head } = self.standings[index];
+        let Standing { valid, head, .. } = self.standings[index];
         self.rival.is_some_and(|rival| match self.direction {
             Direction::Forward => valid && head < rival,
             Direction::Backward => valid && head > rival,
@@ -303,8 +379,36 @@ impl MergingIter {
             self.rival = Some(self.nearest_head(winner));
             if !self.leads(winner) && !sabotaged("rival-is-beyond") {
                 self.rival = None;
+                if self.standings[winner].length == MORE {
+                    self.note_tie(winner);
+                }
             }
         }
+    }
+
+    /// The head of source `winner` does not tell it from the others. Unless that is for a key that another source has as
+    /// well, heads begin elsewhere from now on, if it happens again and again: little before the first byte that tells.
+    #[cold]
+    fn note_tie(&mut self, winner: usize) {
+        let tied = self.standings[winner].head;
+        let key = user_key(self.sources[winner].key());
+        let others = (0..self.sources.len()).filter(|&other| other != winner);
+        let tied = others.filter(|&other| self.standings[other].valid && self.standings[other].head == tied);
+        let tied = tied.map(|other| user_key(self.sources[other].key()));
+        if tied.clone().any(|other| other == key) {
+            return;
+        }
+        // Nobody is left to tie with where the key is beyond all that begin with `common`.
+        let shared = tied.map(|other| common_prefix(key, other)).max().unwrap_or(0);
+        self.ties += 1;
+        if self.ties < MOST_TIES {
+            return;
+        }
+        self.ties = 0;
+        self.common.clear();
+        self.common.extend_from_slice(&key[..shared.saturating_sub(KEPT_BYTES)]);
+        // The order of the keys is as before, and so is the tree.
+        (0..self.sources.len()).for_each(|index| self.refresh(index));
     }
 
     /// What the key of the best source but the winner, `index`, begins with: that one has lost to nobody else.
@@ -338,33 +442,128 @@ impl MergingIter {
     }
 
     fn rebuild(&mut self) {
-        let count = self.sources.len();
-        if count == 0 {
-            return;
+        if !self.sources.is_empty() {
+            self.tree[0] = self.play(1);
         }
-        // Winners of every node, leaves behind the inner ones; the losers stay in the tree.
-        let mut winners = vec![0u32; 2 * count];
-        for (index, leaf) in winners[count..].iter_mut().enumerate() {
-            *leaf = index as u32;
+    }
+
+    /// Has everything below a node play, and answers who won there.
+    fn play(&mut self, node: usize) -> u32 {
+        if let Some(leaf) = node.checked_sub(self.sources.len()) {
+            return leaf as u32;
         }
-        for node in (1..count).rev() {
-            let (left, right) = (winners[2 * node], winners[2 * node + 1]);
-            let (winner, loser) = if self.before(right, left) { (right, left) } else { (left, right) };
-            winners[node] = winner;
-            self.tree[node] = loser;
-        }
-        self.tree[0] = winners[1];
+        let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
+        let (winner, loser) = if self.before(right, left) { (right, left) } else { (left, right) };
+        self.tree[node] = loser;
+        winner
     }
 }
 
-/// The first 16 bytes of a key as a number that orders as they do. Shorter keys are padded with zeros: a tie says
-/// nothing.
+/// 16 bytes of a key, those behind `common`, as a number that orders as keys do, and how many bytes there were, or `MORE`.
+/// Keys that end before are padded with zeros. Those that do not begin with `common` are less or greater than those that do,
+/// and so is the number.
 #[inline]
-fn head(key: &[u8]) -> u128 {
-    if let Some(bytes) = key.first_chunk::<16>() {
-        return u128::from_be_bytes(*bytes);
+fn head(common: &[u8], key: &[u8]) -> (u128, u32) {
+    let rest = if common.is_empty() { Some(key) } else { key.strip_prefix(common) };
+    let Some(rest) = rest else {
+        let is_less = key < common || sabotaged("heads-beyond-common");
+        return (if is_less { 0 } else { u128::MAX }, MORE);
+    };
+    if let Some(bytes) = rest.first_chunk::<16>() {
+        return (u128::from_be_bytes(*bytes), if rest.len() == 16 { 16 } else { MORE });
     }
     let mut bytes = [0; 16];
-    bytes[..key.len()].copy_from_slice(key);
-    u128::from_be_bytes(bytes)
+    bytes[..rest.len()].copy_from_slice(rest);
+    (u128::from_be_bytes(bytes), rest.len() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::base::internal_key::{EntryKind, encode};
+    use crate::memtable::MemTable;
+
+    /// A user key, and what of its versions comes first.
+    type Place = (Vec<u8>, u64);
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % bound
+        }
+    }
+
+    /// Each step leads on, and past nothing that was there when the walk began, whatever comes in beside it.
+    #[test]
+    fn steps_and_turns_beside_writes() {
+        let order = InternalOrder::new(KeyOrder::default());
+        let mut turns = 0;
+        for seed in 1..=300 {
+            let mut random = Random(seed);
+            let beginning = ["", "tenant-0001/user/"][random.below(2)];
+            let key = |random: &mut Random| format!("{beginning}{:03}", random.below(300)).into_bytes();
+            let mut memtables: Vec<_> = (0..4).map(|_| MemTable::new(order.clone(), 0).0).collect();
+            let mut old = BTreeSet::new();
+            let mut sequence = 0;
+            for _ in 0..random.below(200) {
+                // The last one is empty at first.
+                let (table, key) = (random.below(3), key(&mut random));
+                sequence += 1;
+                memtables[table].insert(sequence, EntryKind::Value, &key, b"");
+                old.insert((key, u64::MAX - sequence));
+            }
+            let place = |entry: &[u8]| {
+                let (key, tag) = internal_key::split(entry).expect("an internal key");
+                (key.to_vec(), u64::MAX - internal_key::tag_sequence(tag))
+            };
+            let sources = memtables.iter().map(|table| Source::Memtable(Arc::clone(table.table()).iter())).collect();
+            let mut iter = MergingIter::new(sources, order.clone());
+            let mut forward = true;
+            for _ in 0..300 {
+                for _ in 0..[0, 0, 1, 8, 9, 30][random.below(6)] {
+                    let (table, key) = (random.below(4), key(&mut random));
+                    sequence += 1;
+                    memtables[table].insert(sequence, EntryKind::Value, &key, b"");
+                }
+                if !iter.valid() {
+                    match random.below(3) {
+                        0 => iter.seek_to_first(),
+                        1 => iter.seek_to_last(),
+                        _ => iter.seek(&encode(&key(&mut random), sequence, EntryKind::Value)),
+                    }
+                    continue;
+                }
+                let before = place(iter.key());
+                let turn = random.below(3) == 0;
+                forward ^= turn;
+                turns += usize::from(turn);
+                if forward {
+                    iter.next();
+                } else {
+                    iter.prev();
+                }
+                let after = iter.valid().then(|| place(iter.key()));
+                let passed = match (&after, forward) {
+                    (Some(after), true) => {
+                        assert!(*after > before, "seed {seed}");
+                        old.range::<Place, _>(&before..after).find(|entry| **entry != before)
+                    }
+                    (Some(after), false) => {
+                        assert!(*after < before, "seed {seed}");
+                        old.range::<Place, _>(after..&before).find(|entry| *entry != after)
+                    }
+                    (None, true) => old.range::<Place, _>(&before..).find(|entry| **entry != before),
+                    (None, false) => old.range::<Place, _>(..&before).next_back(),
+                };
+                assert_eq!(passed, None, "seed {seed}");
+            }
+        }
+        assert!(turns > 1000, "{turns} turns");
+    }
 }

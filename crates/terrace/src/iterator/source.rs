@@ -41,6 +41,39 @@ impl Source {
         each!(self, iter => iter.seek(target));
     }
 
+    /// The first part of a [`seek`](Self::seek), which waits for nothing that is prefetched: where to go. What
+    /// [`prefetch_block`](Self::prefetch_block) takes is asked for.
+    pub(crate) fn aim(&mut self, target: &[u8]) {
+        match self {
+            Source::Memtable(_) => {}
+            Source::Table(iter) => iter.aim(target),
+            Source::Level(iter) => iter.aim(target),
+        }
+    }
+
+    /// Between [`aim`](Self::aim) and [`land`](Self::land): asks for what `prefetch_entries` takes.
+    pub(crate) fn prefetch_block(&self) {
+        if let Some(table) = self.table() {
+            table.prefetch_block();
+        }
+    }
+
+    /// Between [`prefetch_block`](Self::prefetch_block) and [`land`](Self::land): asks for what `land` takes.
+    pub(crate) fn prefetch_entries(&self) {
+        if let Some(table) = self.table() {
+            table.prefetch_entries();
+        }
+    }
+
+    /// The second part of a [`seek`](Self::seek).
+    pub(crate) fn land(&mut self, target: &[u8]) {
+        match self {
+            Source::Memtable(iter) => iter.seek(target),
+            Source::Table(iter) => iter.land(target),
+            Source::Level(iter) => iter.land(target),
+        }
+    }
+
     #[inline]
     pub(crate) fn next(&mut self) {
         each!(self, iter => iter.next());

@@ -21,6 +21,9 @@ use crate::table::{StoredBlock, TableIter};
 use super::merging::MergingIter;
 use super::source::Source;
 
+/// Entries that are walked over backwards rather than passed by with another seek.
+const MOST_STEPS_BACK: usize = 16;
+
 /// One source, or several merged: most databases at rest have one, and merging one costs.
 pub(crate) enum Merged {
     Single(Source),
@@ -230,16 +233,17 @@ impl VisibleIter {
         self.seek_forward();
     }
 
-    fn seek_forward(&mut self) {
+    /// Answers how many entries were passed that this read does not see.
+    fn seek_forward(&mut self) -> usize {
         self.start(Direction::Forward);
         self.inner.seek(&self.target);
-        self.find_forward(false);
+        self.find_forward(false)
     }
 
     /// Moves to the last key at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
         self.set_target(key);
-        self.seek_forward();
+        let passed = self.seek_forward();
         if self.valid && self.keys.compare(self.key(), user_key(&self.target)) == Ordering::Equal {
             return;
         }
@@ -247,10 +251,13 @@ impl VisibleIter {
             return;
         }
         self.start(Direction::Backward);
-        // Just before every entry of the key: the largest tag sorts first.
-        self.target.truncate(self.target.len() - internal_key::TAG_SIZE);
-        self.target.extend_from_slice(&internal_key::pack_tag(MAX_SEQUENCE, KIND_FOR_SEEK).to_le_bytes());
-        self.inner.seek(&self.target);
+        // Nothing between the key and where this stands is there for this read, which goes for the way back, too. Where that
+        // is far, seeking is shorter: to just before every entry of the key, the largest tag of which sorts first.
+        if passed > MOST_STEPS_BACK {
+            self.target.truncate(self.target.len() - internal_key::TAG_SIZE);
+            self.target.extend_from_slice(&internal_key::pack_tag(MAX_SEQUENCE, KIND_FOR_SEEK).to_le_bytes());
+            self.inner.seek(&self.target);
+        }
         if self.inner.valid() {
             self.inner.prev();
         } else if self.inner.status().is_ok() {
@@ -278,7 +285,9 @@ impl VisibleIter {
         }
         match self.short_step(|_| ()) {
             Some(Some((tag, ()))) if self.shows(tag) => {}
-            Some(_) => self.find_forward(false),
+            Some(_) => {
+                self.find_forward(false);
+            }
             None => self.long_step(),
         }
     }
@@ -292,7 +301,9 @@ impl VisibleIter {
         }
         match self.short_step(|table| show(user_key(table.key()), table.value())) {
             Some(Some((tag, ()))) if self.shows(tag) => return true,
-            Some(_) => self.find_forward(false),
+            Some(_) => {
+                self.find_forward(false);
+            }
             None => self.long_step(),
         }
         self.entry().map(|(key, value)| show(key, value)).is_some()
@@ -338,17 +349,22 @@ impl VisibleIter {
         self.saved_key.extend_from_slice(user_key(self.inner.key()));
     }
 
-    /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over `saved_key` first.
-    fn find_forward(&mut self, mut skip: bool) {
+    /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over `saved_key` first. Answers
+    /// how many entries were passed.
+    fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
+        let mut passed = 0;
         while self.inner.valid() {
-            let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
+            let Some(entry) = ParsedKey::parse(self.inner.key()) else {
+                self.fail();
+                break;
+            };
             let hidden = skip && self.keys.compare(entry.user_key, &self.saved_key) != Ordering::Greater;
             if entry.sequence <= self.sequence && !hidden {
                 match entry.kind {
                     EntryKind::Value => {
                         self.valid = true;
-                        return;
+                        break;
                     }
                     EntryKind::Deletion => {
                         self.save_current_key();
@@ -357,7 +373,9 @@ impl VisibleIter {
                 }
             }
             self.inner.next();
+            passed += 1;
         }
+        passed
     }
 
     pub(crate) fn prev(&mut self) {

@@ -26,6 +26,11 @@ pub(crate) struct Place {
     pub(super) head: Option<u64>,
 }
 
+impl Place {
+    /// In no table.
+    pub(super) const NOWHERE: Place = Place { at: usize::MAX, head: None };
+}
+
 /// Separators and blocks of a table, in order.
 pub(super) struct Index {
     /// The separators, one after the other.

@@ -29,13 +29,16 @@ pub(crate) struct TableIter {
     block: BlockIter,
     /// What keeps the block in a cache of the program's.
     hold: Option<Box<HeldBlock>>,
+    /// Where a seek is to end.
+    aim: Place,
     failure: Option<Error>,
 }
 
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> Self {
         let block = BlockIter::new(table.order().tag_size());
-        TableIter { table, fill_cache, given_back: None, at: usize::MAX, block, hold: None, failure: None }
+        let (at, aim) = (usize::MAX, Place::NOWHERE);
+        TableIter { table, fill_cache, given_back: None, at, block, hold: None, aim, failure: None }
     }
 
     /// For a walk forward after which the table is gone: the memory that the process has for what lies behind it would
@@ -105,7 +108,39 @@ impl TableIter {
 
     /// Goes to the first entry whose key is at least `target`, a key of the table's order.
     pub(crate) fn seek(&mut self, target: &[u8]) {
-        let Place { at, head } = self.table.index().search(self.table.order(), target);
+        self.aim = self.table.index().search(self.table.order(), target);
+        self.land(target);
+    }
+
+    /// Finds out where a seek has to go, without going there, and asks for what [`prefetch_block`](Self::prefetch_block)
+    /// takes.
+    pub(crate) fn aim(&mut self, target: &[u8]) {
+        self.aim = self.table.index().search(self.table.order(), target);
+        self.table.prefetch_slot(self.aim);
+    }
+
+    /// Asks for what tells where things are in the block that was aimed at.
+    pub(crate) fn prefetch_block(&self) {
+        if !self.is_there() {
+            self.table.prefetch_block(self.aim);
+        }
+    }
+
+    /// Asks for the entries around what was aimed at.
+    pub(crate) fn prefetch_entries(&self) {
+        if !self.is_there() {
+            self.table.prefetch_entries(self.aim);
+        }
+    }
+
+    /// Whether the block that was aimed at is the one at hand.
+    fn is_there(&self) -> bool {
+        self.aim.at == self.at && self.block.has_block()
+    }
+
+    /// Goes where [`aim`](Self::aim) with the same target has found that it has to go.
+    pub(crate) fn land(&mut self, target: &[u8]) {
+        let Place { at, head } = self.aim;
         if self.enter(at) {
             self.block.seek(self.table.order(), target, head);
             self.settle_forward();

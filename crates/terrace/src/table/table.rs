@@ -6,7 +6,8 @@
 //! # Invariants
 //! 1. No block is used before its checksum was verified. What a slot holds has been.
 //! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that does not fit.
-//! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the bytewise order).
+//! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the bytewise order), but one: when
+//!    the block learns the heads of its entries.
 //! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is read without it, and
 //!    [`Table::for_each_meta_block`] reports it.
 
@@ -201,10 +202,11 @@ impl Table {
     /// Asks for what tells where in the block at `place` things are; for its bytes in the file, if it is not in the cache
     /// and they are mapped.
     pub(crate) fn prefetch_block(&self, place: Place) {
-        if let Some(block) = self.slots.get(place.at) {
-            return prefetch_value::<Block>(&block);
+        match self.slots.get(place.at) {
+            Some(block) => prefetch_value::<Block>(&block),
+            None if self.external.is_none() => self.prefetch_stored(place.at),
+            None => {}
         }
-        self.prefetch_stored(place.at);
     }
 
     /// Asks for the bytes in the file of data block `at`, if they are mapped.
