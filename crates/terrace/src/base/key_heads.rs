@@ -30,6 +30,11 @@ impl KeyHeads {
         self.heads.len()
     }
 
+    /// The bytes at the beginning of keys that are cut off.
+    pub(crate) fn prefix_len(&self) -> usize {
+        self.prefix.len()
+    }
+
     pub(crate) fn get(&self, at: usize) -> Option<u64> {
         self.heads.get(at).copied()
     }
@@ -93,7 +98,7 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// The first eight bytes as a number that orders as they do, zeros where there are fewer.
 #[inline]
-fn head(bytes: &[u8]) -> u64 {
+pub(crate) fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(chunk) => u64::from_be_bytes(*chunk),
         None => bytes.iter().rev().fold(0, |head, &byte| (head >> 8) | (u64::from(byte) << 56)),

@@ -18,6 +18,12 @@ pub(crate) fn prefetch_value<T>(value: &T) {
     ask(ptr::from_ref(value).cast(), size_of::<T>());
 }
 
+/// Asks for `length` bytes at an address, if there is anything.
+#[inline]
+pub(crate) fn prefetch_address(address: usize, length: usize) {
+    ask(ptr::without_provenance(address), length);
+}
+
 #[inline]
 fn ask(start: *const u8, length: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -119,6 +119,13 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.get(index)
     }
 
+    /// Says where what readers of the value in slot `index` want next is, 0 if nowhere: whoever looks into the slot asks the
+    /// processor for it.
+    #[inline]
+    pub(crate) fn set_beside(&self, index: usize, address: usize) {
+        self.slots.set_beside(index, address);
+    }
+
     /// Asks the processor for slot `index`, without what it holds.
     pub(crate) fn prefetch(&self, index: usize) {
         self.slots.prefetch(index);

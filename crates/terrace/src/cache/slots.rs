@@ -4,9 +4,9 @@
 //! changes under the lock of the cache's queues.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use crate::base::prefetch::prefetch_value;
+use crate::base::prefetch::{prefetch_address, prefetch_value};
 
 use super::slot::{Cached, Slot};
 
@@ -22,11 +22,21 @@ struct Place<V: Send + Sync + 'static> {
     used: AtomicBool,
     /// When a value was last turned away from here or evicted on probation; 0 if never.
     left_at: AtomicU32,
+    /// The address of what readers of the value want next; 0 if nothing. Only ever prefetched.
+    beside: AtomicUsize,
 }
+
+/// Bytes that are asked for beside a value.
+const BESIDE: usize = 256;
 
 impl<V: Send + Sync + 'static> Slots<V> {
     pub(super) fn new(count: usize) -> Self {
-        let place = || Place { value: Slot::empty(), used: AtomicBool::new(false), left_at: AtomicU32::new(0) };
+        let place = || Place {
+            value: Slot::empty(),
+            used: AtomicBool::new(false),
+            left_at: AtomicU32::new(0),
+            beside: AtomicUsize::new(0),
+        };
         Slots { slots: (0..count).map(|_| place()).collect(), retired: AtomicBool::new(false) }
     }
 
@@ -41,6 +51,10 @@ impl<V: Send + Sync + 'static> Slots<V> {
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Cached<V>> {
         let slot = self.slots.get(index)?;
+        let beside = slot.beside.load(Ordering::Relaxed);
+        if beside != 0 {
+            prefetch_address(beside, BESIDE);
+        }
         let value = slot.value.get()?;
         // A store only where it changes something: the line stays shared between the readers of a hot block.
         if !slot.used.load(Ordering::Relaxed) {
@@ -52,6 +66,16 @@ impl<V: Send + Sync + 'static> Slots<V> {
     pub(super) fn prefetch(&self, index: usize) {
         if let Some(slot) = self.slots.get(index) {
             prefetch_value(slot);
+        }
+    }
+
+    /// Says what readers of the value in a slot want next.
+    #[inline]
+    pub(super) fn set_beside(&self, index: usize, address: usize) {
+        if let Some(slot) = self.slots.get(index)
+            && slot.beside.load(Ordering::Relaxed) != address
+        {
+            slot.beside.store(address, Ordering::Relaxed);
         }
     }
 
@@ -71,6 +95,7 @@ impl<V: Send + Sync + 'static> Slots<V> {
     pub(super) fn fill(&self, index: usize, value: Arc<V>) {
         let slot = &self.slots[index];
         slot.used.store(false, Ordering::Relaxed);
+        slot.beside.store(0, Ordering::Relaxed);
         slot.value.put(value);
     }
 

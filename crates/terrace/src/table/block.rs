@@ -5,6 +5,8 @@
 //! file and offset makes an error of that.
 
 use std::cmp::Ordering;
+use std::sync::OnceLock;
+use std::sync::atomic::{self, AtomicU8};
 
 use crate::base::coding::get_varint32;
 use crate::base::internal_key;
@@ -12,6 +14,7 @@ use crate::base::key_heads::common_prefix;
 use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
+use super::entry_heads::EntryHeads;
 use super::format::BlockData;
 use super::index::Index;
 use super::order::TableOrder;
@@ -31,6 +34,13 @@ const OVERHEAD: usize = size_of::<Block>() + 64;
 /// Restart points that a block keeps the heads of.
 const MAX_HEADS: usize = 6;
 
+/// Searches after which a block learns the heads of its entries: that costs as much as five of them save, and some blocks are
+/// soon merged away.
+const WORTH_HEADS: u8 = 12;
+
+/// What is asked for of an entry before it is looked at.
+const ENTRY_BYTES: usize = 192;
+
 /// About what a search goes through behind a restart point where entries are small: asked for at once.
 const SCANNED_BYTES: usize = 1536;
 
@@ -47,6 +57,12 @@ pub(crate) struct Block {
     entries_end: usize,
     restarts: usize,
     heads: Option<RestartHeads>,
+    /// Bytes that heads of keys of this table leave out.
+    prefix: usize,
+    /// Searches so far, up to those that heads of entries are worth.
+    searches: AtomicU8,
+    /// `None` if it cannot have them.
+    entry_heads: OnceLock<Option<Box<EntryHeads>>>,
 }
 
 /// Offsets and heads (see [`Index`]) of the restart points of a small block, but for the first, which is at 0. They
@@ -146,7 +162,8 @@ impl Block {
             return Err("more restart points than bytes");
         }
         let entries_end = rest.len() - 4 * restarts;
-        let block = Block { data, entries_end, restarts, heads: None };
+        let (searches, entry_heads) = (AtomicU8::new(0), OnceLock::new());
+        let block = Block { data, entries_end, restarts, heads: None, prefix: 0, searches, entry_heads };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
         }
@@ -182,6 +199,13 @@ impl Block {
         self.restart(low).filter(|&restart| restart < offset).ok_or(BAD_RESTART)
     }
 
+    /// Where the heads of its entries are; 0 if it has none.
+    #[inline]
+    pub(super) fn heads_address(&self) -> usize {
+        let heads = self.entry_heads.get().and_then(Option::as_deref);
+        heads.map_or(0, |heads| std::ptr::from_ref(heads).addr())
+    }
+
     /// Asks for what a walk forward through the block begins with.
     #[inline]
     pub(super) fn prefetch_first(&self) {
@@ -199,6 +223,7 @@ impl Block {
     /// Takes the heads of the restart points, where all of them have one.
     pub(super) fn with_heads(mut self, order: &TableOrder, index: &Index) -> Self {
         self.heads = self.restart_heads(order, index);
+        self.prefix = index.prefix_len();
         self
     }
 
@@ -230,9 +255,54 @@ impl Block {
 
     /// Asks for what a search for a key with this head goes through, if that is known.
     pub(super) fn prefetch_near(&self, head: Option<u64>) {
+        if let (Some(Some(known)), Some(head)) = (self.entry_heads.get(), head) {
+            if let Some(start) = known.start(head) {
+                let entries = self.entries();
+                prefetch(entries.get(start.offset..entries.len().min(start.offset + ENTRY_BYTES)).unwrap_or_default());
+            }
+            return;
+        }
         let Some(known) = &self.heads else { return };
         let start = self.restarts_around(head).0.checked_sub(1).map_or(0, |at| known.offsets[at] as usize);
         self.prefetch_from(start);
+    }
+
+    /// [`find`](Self::find) by the heads of entries, if the block has been searched often enough. `None` if these cannot say.
+    #[inline]
+    fn find_by_heads(&self, order: &TableOrder, target: &[u8], head: u64) -> Result<Option<Option<Found>>, Damage> {
+        let Some(known) = self.entry_heads.get() else {
+            self.count_search(order, target);
+            return Ok(None);
+        };
+        let Some(known) = known.as_deref() else { return Ok(None) };
+        let entries = self.entries();
+        let Some(start) = known.start(head) else { return Ok(Some(None)) };
+        prefetch(entries.get(start.offset..entries.len().min(start.offset + ENTRY_BYTES)).unwrap_or_default());
+        let first = Entry::decode(entries, start.offset)?;
+        if first.shared > start.told.min(order.user_key(target).len()) {
+            return Ok(None);
+        }
+        scan_bytewise(entries, start.offset, first.shared, order, target)
+    }
+
+    /// Learns the heads of its entries when that is worth it.
+    #[inline]
+    fn count_search(&self, order: &TableOrder, target: &[u8]) {
+        let searches = self.searches.load(atomic::Ordering::Relaxed);
+        self.searches.store(searches.saturating_add(1), atomic::Ordering::Relaxed);
+        if searches >= WORTH_HEADS {
+            self.learn_heads(order, target);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn_heads(&self, order: &TableOrder, target: &[u8]) {
+        let restarts = (0..self.restarts).map(|index| self.restart(index));
+        // A block in a mapped file weighs little else, and its memory is what the cache has room for.
+        let prefix = target.get(..self.prefix).filter(|_| self.owns_its_bytes());
+        let heads = prefix.and_then(|prefix| EntryHeads::new(self.entries(), restarts, order, prefix));
+        let _ = self.entry_heads.set(heads.map(Box::new));
     }
 
     /// Asks for what a search goes through from `start` on.
@@ -248,6 +318,12 @@ impl Block {
         let entries = self.entries();
         if entries.is_empty() {
             return Ok(None);
+        }
+        let bytewise = order.is_bytewise() && target.len() >= order.tag_size();
+        if let Some(head) = head.filter(|_| bytewise)
+            && let Some(found) = self.find_by_heads(order, target, head)?
+        {
+            return Ok(found);
         }
         let (mut low, mut high) = self.restarts_around(head);
         while high - low > 1 {
@@ -266,11 +342,10 @@ impl Block {
             None => self.restart(low).ok_or(BAD_RESTART)?,
         };
         self.prefetch_from(start);
-        if order.is_bytewise() && target.len() >= order.tag_size() {
-            scan_bytewise(entries, start, order, target)
-        } else {
-            scan(entries, start, order, target)
+        if bytewise && let Some(found) = scan_bytewise(entries, start, 0, order, target)? {
+            return Ok(found);
         }
+        scan(entries, start, order, target)
     }
 }
 
@@ -293,21 +368,29 @@ impl Block {
 
 impl Weighted for Block {
     fn weight(&self) -> usize {
-        self.data.owned_bytes() + OVERHEAD
+        let heads = if self.owns_its_bytes() { size_of::<EntryHeads>() } else { 0 };
+        self.data.owned_bytes() + OVERHEAD + heads
     }
 }
 
-/// Looks for the first entry that is at least `target`, from the restart point `start` on, without putting keys
-/// together.
+/// Looks for the first entry that is at least `target`, from `start` on, without putting keys together. `start` is a
+/// restart point, or an entry that shares `shared` bytes of its user key with `target`, and no more than those with the one
+/// before.
 ///
 /// `matched` is how much of the sought user key the key before has in common with it. An entry that shares more than
 /// that with the key before is as small as that one, whatever else it holds; of one that shares less, the shared part
 /// is the sought key's too, and only the rest needs a look. Where tags come into it (versions of one user key, or a
-/// user key that is the beginning of another) this does not hold, and [`scan`] takes over.
-fn scan_bytewise(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]) -> Result<Option<Found>, Damage> {
+/// user key that is the beginning of another) this does not hold: `None`, and [`scan`] takes over.
+fn scan_bytewise(
+    entries: &[u8],
+    start: usize,
+    shared: usize,
+    order: &TableOrder,
+    target: &[u8],
+) -> Result<Option<Option<Found>>, Damage> {
     let tag_size = order.tag_size();
     let (user, tag) = target.split_at(target.len() - tag_size);
-    let (mut matched, mut previous_user, mut previous_key) = (0, 0, 0);
+    let (mut matched, mut previous_user, mut previous_key) = (shared, shared, shared);
     let mut offset = start;
     while offset < entries.len() {
         let entry = Entry::decode(entries, offset)?;
@@ -320,7 +403,7 @@ fn scan_bytewise(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]
             continue;
         }
         if entry.shared > matched || entry.shared > length {
-            return scan(entries, start, order, target);
+            return Ok(None);
         }
         let (rest, entry_tag) = entries[entry.rest..entry.value].split_at(length - entry.shared);
         let remaining = &user[entry.shared..];
@@ -337,9 +420,9 @@ fn scan_bytewise(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]
             continue;
         }
         let same_user_key = ordering == Ordering::Equal;
-        return Ok(Some(Found { entry, same_user_key, key: None, tag: read_tag(entry_tag) }));
+        return Ok(Some(Some(Found { entry, same_user_key, key: None, tag: read_tag(entry_tag) })));
     }
-    Ok(None)
+    Ok(Some(None))
 }
 
 /// Looks for the first entry that is at least `target`, from the restart point `start` on, in any order.
@@ -373,7 +456,10 @@ mod tests {
     use super::*;
     use crate::base::coding::{put_u32, put_varint32};
     use crate::base::comparator::KeyOrder;
-    use crate::base::internal_key::{EntryKind, encode};
+    use crate::base::internal_key::{EntryKind, encode, user_key};
+    use crate::base::key_heads::head;
+    use crate::table::block_builder::BlockBuilder;
+    use crate::table::tests::Random;
 
     /// A block of entries as they are: how much they share, the rest of the key, the value.
     fn block(entries: &[(u32, &[u8], &[u8])], restarts: &[u32]) -> Result<Block, Damage> {
@@ -409,6 +495,53 @@ mod tests {
         assert_eq!(find(&block, "abcdefghi"), Ok(Some((b"3".to_vec(), false))));
         assert_eq!(find(&block, "b"), Ok(Some((b"3".to_vec(), true))));
         assert_eq!(find(&block, "c"), Ok(None));
+    }
+
+    /// A block that knows the heads of its entries finds what it found before.
+    #[test]
+    fn heads_of_entries_lead_where_entries_do() {
+        let order = TableOrder::internal(KeyOrder::default());
+        let (mut learned, mut by_heads) = (0, 0);
+        for seed in 1..=2000u64 {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let size = random.below(6);
+            let prefix = random.bytes(size, 256);
+            let (letters, longest) = ([2, 10, 256][random.below(3)], 1 + random.below(14));
+            let any_key = |random: &mut Random| {
+                let (mut user, size) = (prefix.clone(), random.below(longest + 1));
+                user.extend(random.bytes(size, letters));
+                encode(&user, random.below(3) as u64, EntryKind::Value)
+            };
+            let mut keys: Vec<_> = (0..random.below(60)).map(|_| any_key(&mut random)).collect();
+            keys.sort_by(|a, b| order.compare(a, b));
+            keys.dedup();
+            let mut builder = BlockBuilder::new(1 + random.below(20));
+            for key in &keys {
+                let size = random.below(50);
+                let value = random.bytes(size, 256);
+                builder.add(key, &value);
+            }
+            let mut block = Block::parse(BlockData::Owned(builder.finish().to_vec().into())).expect("frames");
+            block.prefix = prefix.len();
+            for search in 0..200 {
+                let target = any_key(&mut random);
+                let head = head(&user_key(&target)[prefix.len()..]);
+                let answer = |head| {
+                    let found = block.find(&order, &target, head).expect("sound");
+                    found.map(|found| {
+                        let (shared, rest) = (found.entry.shared, found.entry.rest..found.entry.value);
+                        let key = found.key.unwrap_or_else(|| [&target[..shared], &block.entries()[rest]].concat());
+                        (found.entry.offset, found.same_user_key, found.tag, key)
+                    })
+                };
+                let expected = keys.iter().find(|key| order.compare(key, &target).is_ge());
+                assert_eq!(answer(None).map(|(_, _, _, key)| key), expected.cloned(), "seed {seed}, search {search}");
+                assert_eq!(answer(Some(head)), answer(None), "seed {seed}, search {search}");
+                by_heads += usize::from(block.find_by_heads(&order, &target, head).is_ok_and(|found| found.is_some()));
+            }
+            learned += usize::from(matches!(block.entry_heads.get(), Some(Some(_))));
+        }
+        assert!(learned > 500 && by_heads > 100_000, "{learned} blocks, {by_heads} searches by heads");
     }
 
     #[test]

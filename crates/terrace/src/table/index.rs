@@ -134,6 +134,11 @@ impl Index {
         self.heads.head_of(user_key)
     }
 
+    /// The bytes at the beginning of keys that heads leave out.
+    pub(super) fn prefix_len(&self) -> usize {
+        self.heads.prefix_len()
+    }
+
     fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {
         while low < high {
             let middle = low + (high - low) / 2;

@@ -14,6 +14,7 @@ mod block_writer;
 mod buffer;
 mod compression;
 mod counters;
+mod entry_heads;
 mod external_cache;
 mod filter_block;
 mod format;

@@ -312,6 +312,7 @@ impl Table {
     /// The data block `at`, which is at `handle`, from the cache or from the file.
     pub(super) fn block(&self, at: usize, handle: BlockHandle, fill_cache: bool, filtered: bool) -> Result<BlockRef> {
         if let Some(cached) = self.slots.get(at ^ usize::from(sabotaged("cache-slot"))) {
+            self.slots.set_beside(at, cached.heads_address());
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
             return Ok(BlockRef::Cached(cached));
         }
