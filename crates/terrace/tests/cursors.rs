@@ -40,6 +40,20 @@ fn write(db: &Db, model: &mut Model, random: &mut Rng, beginnings: &[Vec<u8>]) {
     }
 }
 
+/// Leaves many versions of one key in one memtable.
+fn write_again_and_again(db: &Db, model: &mut Model, random: &mut Rng, beginnings: &[Vec<u8>]) {
+    let key = key(random, beginnings);
+    for value in 0..random.below(80) as u8 {
+        if random.below(10) == 0 {
+            db.delete(&key).unwrap();
+            model.remove(&key);
+        } else {
+            db.put(&key, [value]).unwrap();
+            model.insert(key.clone(), vec![value]);
+        }
+    }
+}
+
 /// Moves both at random, and answers how many steps there were.
 fn walk(cursor: &mut Cursor, model: &Model, random: &mut Rng, beginnings: &[Vec<u8>], seed: u64) -> usize {
     let mut here = cursor.entry().map(|(key, _)| key.to_vec());
@@ -113,6 +127,7 @@ fn cursors_go_where_a_model_says() {
                 for _ in 0..random.below(100) {
                     write(&db, &mut model, &mut random, &beginnings);
                 }
+                write_again_and_again(&db, &mut model, &mut random, &beginnings);
             }
         }
         db.close().unwrap();

@@ -152,6 +152,12 @@ impl MergingIter {
         self.reposition(Direction::Forward, |source| source.land(target));
     }
 
+    /// Takes the current source to its first entry at or after `target`, an internal key. Entries of other sources before
+    /// that come first. Forward only.
+    pub(super) fn pass(&mut self, target: &[u8]) {
+        self.step(|source| source.seek(target));
+    }
+
     #[inline]
     pub(crate) fn next(&mut self) {
         if self.direction != Direction::Forward {

@@ -16,13 +16,14 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{
     self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
 };
+use crate::base::sabotage::sabotaged;
 use crate::table::{StoredBlock, TableIter};
 
 use super::merging::MergingIter;
 use super::source::Source;
 
-/// Entries that are walked over backwards rather than passed by with another seek.
-const MOST_STEPS_BACK: usize = 16;
+/// Entries that are walked over, forward or back, rather than passed by with another seek.
+const MOST_STEPS: usize = 8;
 
 /// One source, or several merged: most databases at rest have one, and merging one costs.
 pub(crate) enum Merged {
@@ -62,6 +63,14 @@ impl Merged {
 
     pub(crate) fn seek(&mut self, target: &[u8]) {
         each!(self, iter => iter.seek(target));
+    }
+
+    /// See [`MergingIter::pass`].
+    fn pass(&mut self, target: &[u8]) {
+        match self {
+            Merged::Single(source) => source.seek(target),
+            Merged::Many(merging) => merging.pass(target),
+        }
     }
 
     #[inline]
@@ -252,16 +261,12 @@ impl VisibleIter {
         }
         self.start(Direction::Backward);
         // Nothing between the key and where this stands is there for this read, which goes for the way back, too. Where that
-        // is far, seeking is shorter: to just before every entry of the key, the largest tag of which sorts first.
-        if passed > MOST_STEPS_BACK {
-            self.target.truncate(self.target.len() - internal_key::TAG_SIZE);
-            self.target.extend_from_slice(&internal_key::pack_tag(MAX_SEQUENCE, KIND_FOR_SEEK).to_le_bytes());
-            self.inner.seek(&self.target);
-        }
-        if self.inner.valid() {
-            self.inner.prev();
-        } else if self.inner.status().is_ok() {
-            self.inner.seek_to_last();
+        // is far, seeking is shorter.
+        if passed > MOST_STEPS {
+            put(&mut self.saved_key, user_key(&self.target));
+            self.seek_before_versions();
+        } else {
+            self.step_back();
         }
         self.find_backward();
     }
@@ -345,22 +350,23 @@ impl VisibleIter {
     }
 
     fn save_current_key(&mut self) {
-        self.saved_key.clear();
-        self.saved_key.extend_from_slice(user_key(self.inner.key()));
+        put(&mut self.saved_key, user_key(self.inner.key()));
     }
 
     /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over `saved_key` first. Answers
     /// how many entries were passed.
     fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
-        let mut passed = 0;
+        let (mut passed, mut unseen) = (0, 0);
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else {
                 self.fail();
                 break;
             };
             let hidden = skip && self.keys.compare(entry.user_key, &self.saved_key) != Ordering::Greater;
+            unseen += 1;
             if entry.sequence <= self.sequence && !hidden {
+                unseen = 0;
                 match entry.kind {
                     EntryKind::Value => {
                         self.valid = true;
@@ -372,10 +378,40 @@ impl VisibleIter {
                     }
                 }
             }
-            self.inner.next();
+            if unseen < MOST_STEPS {
+                self.inner.next();
+            } else {
+                unseen = 0;
+                skip = self.pass_versions(skip);
+            }
             passed += 1;
         }
         passed
+    }
+
+    /// Forward, after many entries that were not seen: goes to the next entry, or to the one of this key that may be seen,
+    /// over other versions of it in the same source, if they were many. `skip` passes over `saved_key`, if that is the key
+    /// here. Answers whether that is to be passed over still.
+    #[cold]
+    fn pass_versions(&mut self, skip: bool) -> bool {
+        let ordering = self.keys.compare(user_key(self.inner.key()), &self.saved_key);
+        if ordering != Ordering::Equal {
+            // What others have written meanwhile may come before the key that is to be passed over.
+            let before = skip && ordering == Ordering::Less;
+            if !before {
+                // If as many again are to come of this key, they are known by that.
+                self.save_current_key();
+            }
+            self.inner.next();
+            return before;
+        }
+        let all = skip || sabotaged("versions-passed");
+        let (sequence, kind) = if all { (0, EntryKind::Deletion) } else { (self.sequence, KIND_FOR_SEEK) };
+        let length = self.saved_key.len();
+        internal_key::append(&mut self.saved_key, &[], sequence, kind);
+        self.inner.pass(&self.saved_key);
+        self.saved_key.truncate(length);
+        skip
     }
 
     pub(crate) fn prev(&mut self) {
@@ -445,19 +481,31 @@ impl VisibleIter {
         }
         self.direction = Direction::Backward;
         self.valid = false;
-        let mut found = false;
+        let (mut found, mut passed) = (false, 0);
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
             if found && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less {
                 break;
             }
+            passed += 1;
+            if passed == MOST_STEPS {
+                passed = 0;
+                if self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Equal {
+                    // Of those that may be seen the newest came last, if others have come already.
+                    if entry.sequence <= self.sequence {
+                        found = self.find_newest_version();
+                    }
+                    self.seek_before_versions();
+                    continue;
+                }
+                // Nothing is found yet. If as many again are to come of this key, they are known by that.
+                put(&mut self.saved_key, entry.user_key);
+            }
             if entry.sequence <= self.sequence {
                 found = entry.kind == EntryKind::Value;
                 if found {
-                    self.saved_key.clear();
-                    self.saved_key.extend_from_slice(entry.user_key);
-                    self.saved_value.clear();
-                    self.saved_value.extend_from_slice(self.inner.value());
+                    put(&mut self.saved_key, entry.user_key);
+                    put(&mut self.saved_value, self.inner.value());
                 }
             }
             self.inner.prev();
@@ -468,9 +516,58 @@ impl VisibleIter {
         }
     }
 
+    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Answers whether it is a value, which is
+    /// saved then.
+    #[cold]
+    fn find_newest_version(&mut self) -> bool {
+        self.seek_version(self.sequence);
+        let newest = ParsedKey::parse(self.inner.key()).filter(|_| self.inner.valid());
+        let found = newest.is_some_and(|newest| {
+            newest.kind == EntryKind::Value && self.keys.compare(newest.user_key, &self.saved_key) == Ordering::Equal
+        });
+        if found {
+            put(&mut self.saved_value, self.inner.value());
+        }
+        found
+    }
+
+    /// Goes to the last entry before all of `saved_key`, the largest tag of which sorts first.
+    #[cold]
+    fn seek_before_versions(&mut self) {
+        // What failed stays known.
+        if self.inner.status().is_ok() {
+            self.seek_version(MAX_SEQUENCE);
+            self.step_back();
+        }
+    }
+
+    /// Goes to the first version of `saved_key` that is not newer than `sequence`, or behind all of them.
+    fn seek_version(&mut self, sequence: SequenceNumber) {
+        let length = self.saved_key.len();
+        internal_key::append(&mut self.saved_key, &[], sequence, KIND_FOR_SEEK);
+        self.inner.seek(&self.saved_key);
+        self.saved_key.truncate(length);
+    }
+
+    /// To the entry before, from behind the last one, too.
+    fn step_back(&mut self) {
+        if self.inner.valid() {
+            self.inner.prev();
+        } else if self.inner.status().is_ok() {
+            self.inner.seek_to_last();
+        }
+    }
+
     #[cold]
     fn fail(&mut self) {
         self.valid = false;
         self.error = Some(Error::corruption("an entry whose internal key is too short or of an unknown kind"));
     }
+}
+
+/// Copies `bytes` to where there is room for them mostly.
+#[inline]
+fn put(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    buffer.clear();
+    buffer.extend_from_slice(bytes);
 }
