@@ -22,6 +22,7 @@ enum class Kind {
   kLatest,
   kShortScans,
   kGetAndPut,
+  kQueue,
   kBulkLoad,
   kCompact,
   kSettle,
@@ -50,7 +51,7 @@ struct Benchmark {
   // Whether the report says how many keys were found.
   bool ReportsFound() const {
     return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting || kind == Kind::kGetAndPut ||
-           kind == Kind::kLatest || (kind == Kind::kMix && reads_in_100 > 0);
+           kind == Kind::kLatest || kind == Kind::kQueue || (kind == Kind::kMix && reads_in_100 > 0);
   }
 
   bool CountsReads() const {
@@ -102,6 +103,7 @@ inline constexpr Benchmark kBenchmarks[] = {
     {"selftest",         31, Kind::kSelfTest,        Keys::kRandom,   true,  1,    false, false, false, 0},
     {"ycsbf",            32, Kind::kGetAndPut,       Keys::kZipfian,  false, 1,    false, false, false, 50},
     {"readwriterandom",  33, Kind::kMix,             Keys::kRandom,   false, 1,    false, false, false, 50},
+    {"queue",            34, Kind::kQueue,           Keys::kInOrder,  true,  1,    false, false, false, 0},
 };
 // clang-format on
 

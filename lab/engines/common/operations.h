@@ -70,6 +70,7 @@ class Operations {
       case Kind::kLatest: return Each([this](uint64_t) { Latest(); });
       case Kind::kShortScans: return Each([this](uint64_t) { ShortScan(); });
       case Kind::kGetAndPut: return Each([this](uint64_t i) { GetAndPut(NextKey(i)); });
+      case Kind::kQueue: return Each([this](uint64_t i) { PutLastTakeFirst(i); });
       case Kind::kBulkLoad: return Load();
       case Kind::kCompact:
       case Kind::kSettle:
@@ -87,6 +88,8 @@ class Operations {
  private:
   static constexpr uint64_t kScanStride = 128;
   static constexpr uint64_t kSeekSteps = 10;
+  // Entries in a queue before any is taken out.
+  static constexpr uint64_t kQueued = 1000;
 
   static uint64_t RangeOf(const Task& task) {
     if (task.benchmark.large_values) return task.operations();
@@ -191,6 +194,29 @@ class Operations {
     Steps(key, 1 + random_.Next() % 100, false);
   }
 
+  void PutLastTakeFirst(uint64_t number) {
+    const std::string_view key = key_.Set(number);
+    const std::string_view value = values_.Next(&random_);
+    session_.Put(key, value);
+    uint64_t bytes = key.size() + value.size();
+    if (number - first_ >= kQueued) {
+      bool valid;
+      {
+        Cursor cursor(&session_, 1);
+        valid = cursor.First();
+        if (valid) {
+          bytes += cursor.key().size() + cursor.value().size();
+          first_in_queue_.assign(cursor.key());
+        }
+      }
+      if (valid) {
+        meter_.Found();
+        session_.Delete(first_in_queue_);
+      }
+    }
+    meter_.End(1, bytes);
+  }
+
   void Batches() {
     uint64_t i = first_;
     while (i < end_ && meter_.GoesOn()) {
@@ -253,6 +279,7 @@ class Operations {
   Key key_;
   Values values_;
   std::string value_;
+  std::string first_in_queue_;
 };
 
 }  // namespace lab

@@ -13,7 +13,7 @@ const PROGRAM: &str = env!(concat!("CARGO_BIN_EXE_", env!("CARGO_PKG_NAME")));
 const BENCHMARKS: &str = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,\
     readseq,readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,\
     readwriterandom,deleterandom,deleteseq,fillseqsync,bulkload,cold,readseq,waitcompact,compact,readrandom,readpareto,\
-    mixedpareto,writepareto,selftest";
+    mixedpareto,writepareto,queue,selftest";
 
 fn run(db: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
@@ -75,6 +75,8 @@ fn every_benchmark_does_what_it_says() {
         assert_eq!([&result("seekrandom", 0)["found"], &result("ycsbc", 0)["found"]], [NUM, NUM]);
         assert_eq!([&result("bulkload", 0)["ops"], &result("readseq", 1)["ops"]], [NUM, NUM]);
         assert_eq!(result("readrandom", 1)["found"], NUM);
+        // A thousand entries of each thread are put before any is taken out.
+        assert_eq!(result("queue", 0)["found"], NUM - 2000);
         assert!(result("readwhilewriting", 0)["writer_ops_per_sec"].as_f64() > Some(0.0));
         assert!(result("cold", 0)["disk_bytes"].as_u64() > Some(NUM * 50));
     }

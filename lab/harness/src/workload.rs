@@ -35,7 +35,10 @@ impl Workload {
     #[must_use]
     pub fn is_repeatable(&self, threads: u64) -> bool {
         let one_kind = self.empty || matches!(self.name, "overwrite" | "deleteseq" | "deleterandom");
-        !self.timed && self.name != "readwhilewriting" && (threads <= 1 || one_kind)
+        !self.timed
+            && self.name != "readwhilewriting"
+            && (threads <= 1 || self.name != "queue")
+            && (threads <= 1 || one_kind)
     }
 
     /// Whether its operations are counted by `reads`, and not by the entries.
@@ -73,7 +76,7 @@ const fn timed(workload: Workload) -> Workload {
 }
 
 /// All of them, in the order of `WORKLOADS.md`.
-pub const WORKLOADS: [Workload; 33] = [
+pub const WORKLOADS: [Workload; 34] = [
     fill("fillseq", "Sequential writes"),
     fill("fillrandom", "Random writes"),
     write("overwrite", "Random overwrites"),
@@ -107,6 +110,7 @@ pub const WORKLOADS: [Workload; 33] = [
     fill("selftest", "Self-test"),
     write("ycsbf", "YCSB F: 50% reads, 50% read, modify, write"),
     write("readwriterandom", "Random reads and writes, half each"),
+    fill("queue", "Queue: put last, take first"),
 ];
 
 #[cfg(test)]

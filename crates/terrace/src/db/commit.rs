@@ -5,7 +5,8 @@
 //! 1. A batch is in the log before it is in the memtable, and in the memtable before its sequence number is visible.
 //! 2. After an append or a sync of the log has failed, no write is acknowledged before everything in that log has
 //!    become a durable table and the MANIFEST has left the log behind.
-//! 3. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
+//! 3. A key is cut out of the gaps before its put is visible.
+//! 4. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,7 +73,10 @@ impl DbCore {
             core.append(commit, u64::from(batch.count), &parts)?;
             for (sequence, operation) in (sequence..).zip(batch.operations()) {
                 match operation? {
-                    Operation::Put { key, value } => commit.memtable.insert(sequence, EntryKind::Value, key, value),
+                    Operation::Put { key, value } => {
+                        core.gaps.cut(key);
+                        commit.memtable.insert(sequence, EntryKind::Value, key, value);
+                    }
                     Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
                 }
                 if sabotaged("publish-whole-batches") {
@@ -96,6 +100,9 @@ impl DbCore {
             let sequence = commit.last_sequence + 1;
             let (head, middle) = frame.around(sequence);
             core.append(commit, 1, &[head, key, middle, value])?;
+            if kind == EntryKind::Value {
+                core.gaps.cut(key);
+            }
             commit.memtable.insert(sequence, kind, key, value);
             Ok(())
         })?;

@@ -13,6 +13,7 @@ use crate::compaction::output::OutputSettings;
 use crate::compaction::plan::PlanSettings;
 use crate::compaction::write_limit::WriteLimit;
 use crate::env::{Env, FileLock, Logger};
+use crate::iterator::gaps::Gaps;
 use crate::memtable::MemTable;
 use crate::table::{BlockCache, TableOrder, TableSettings};
 use crate::version::file_meta::ObsoleteFiles;
@@ -91,6 +92,7 @@ pub(crate) struct DbCore {
     pub(super) generation: u64,
     pub(super) counters: Counters,
     pub(super) quiet: Quiet,
+    pub(super) gaps: Gaps,
 }
 
 /// A read that asks for fewer sorted runs.

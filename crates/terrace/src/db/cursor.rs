@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
+use crate::iterator::gaps::{GapKeeper, Gaps};
 use crate::iterator::level::LevelIter;
 use crate::iterator::source::Source;
 use crate::iterator::visible::{Merged, VisibleIter};
@@ -20,12 +21,11 @@ use super::snapshot::Snapshot;
 /// tells which; then `key` and `value` are empty and `next` and `prev` do nothing. A cursor keeps what it reads alive,
 /// on disk and in memory: hold it briefly. It may outlive the `Db` and move between threads.
 pub struct Cursor {
-    iter: VisibleIter,
     /// Kept for as long as the cursor reads.
     _view: Arc<View>,
     _snapshot: Option<Snapshot>,
-    /// The last one: fields are dropped in this order.
-    core: PurgedCore,
+    /// The last one: fields are dropped in this order, and the core is its last one.
+    iter: VisibleIter<PurgedCore>,
 }
 
 /// Has files removed that only the cursor kept, once everything else of it is gone.
@@ -37,19 +37,39 @@ impl Drop for PurgedCore {
     }
 }
 
+impl GapKeeper for PurgedCore {
+    fn gaps(&self) -> &Gaps {
+        &self.0.gaps
+    }
+
+    fn watch(&self, from: &[u8], to: Option<&[u8]>) {
+        // Writers may hold it for long, and in a fork for ever.
+        if let Some(commit) = self.0.commit.try_lock() {
+            let last = commit.as_ref().map_or(self.0.visible_sequence(), |commit| commit.last_sequence);
+            self.0.gaps.watch(from, to, last);
+        }
+    }
+}
+
 impl Cursor {
     pub(super) fn new(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
+        let moment = core.gaps.moment();
         let (view, sequence) = core.present(options)?;
-        Self::over(core, view, sequence, options)
+        Self::over(core, view, sequence, moment, options)
     }
 
     /// A cursor over what was read at a moment: any number of them, made at any time, read the same.
-    fn over(core: &Arc<DbCore>, view: Arc<View>, sequence: SequenceNumber, options: &ReadOptions) -> Result<Self> {
+    fn over(
+        core: &Arc<DbCore>,
+        view: Arc<View>,
+        sequence: SequenceNumber,
+        moment: u64,
+        options: &ReadOptions,
+    ) -> Result<Self> {
         let sources = sources(core, &view, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.order);
-        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence);
-        let snapshot = options.snapshot.clone();
-        Ok(Cursor { iter, _view: view, _snapshot: snapshot, core: PurgedCore(core.clone()) })
+        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence, moment, PurgedCore(core.clone()));
+        Ok(Cursor { _view: view, _snapshot: options.snapshot.clone(), iter })
     }
 
     /// Whether the cursor stands at an entry.
@@ -88,13 +108,13 @@ impl Cursor {
 
     /// Moves to the first entry whose key is at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        self.core.0.sample_seek();
+        self.iter.keeper().0.sample_seek();
         self.iter.seek(key.as_ref());
     }
 
     /// Moves to the last entry whose key is at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        self.core.0.sample_seek();
+        self.iter.keeper().0.sample_seek();
         self.iter.seek_for_prev(key.as_ref());
     }
 
@@ -165,6 +185,8 @@ pub struct Entries {
     /// What both read.
     view: Arc<View>,
     sequence: SequenceNumber,
+    /// That of the gaps before.
+    moment: u64,
     options: ReadOptions,
     /// The last one: fields are dropped in this order.
     core: PurgedCore,
@@ -199,13 +221,14 @@ impl Entries {
     }
 
     fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
+        let moment = core.gaps.moment();
         let (view, sequence) = core.present(options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
-        Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, options, core })
+        Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, moment, options, core })
     }
 
     fn cursor(&self) -> Result<Cursor> {
-        Cursor::over(&self.core.0, self.view.clone(), self.sequence, &self.options)
+        Cursor::over(&self.core.0, self.view.clone(), self.sequence, self.moment, &self.options)
     }
 
     fn keys(&self) -> &KeyOrder {

@@ -21,6 +21,7 @@ use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::write_limit::WriteLimit;
 use crate::env::{Env, FileLock, LockMode, Logger, WritableFile};
+use crate::iterator::gaps::Gaps;
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, TableOrder, TableReadSettings};
@@ -344,6 +345,7 @@ impl Parts {
             lock: Mutex::new(Some(lock)),
             counters: Counters::default(),
             quiet: Quiet::default(),
+            gaps: Gaps::default(),
             options,
         })
     }

@@ -8,6 +8,7 @@
 //! 3. `key` and `value` stay as they are until the iterator is moved.
 //! 4. An iterator keeps alive what it reads.
 
+pub(crate) mod gaps;
 pub(crate) mod level;
 pub(crate) mod merging;
 pub(crate) mod source;

@@ -4,12 +4,15 @@
 //! In the bytewise order sources are walked without copies where that can be: where an entry and its neighbour are seen to
 //! have different user keys, and no other source comes in between, a step is all there is to do, in either direction.
 //!
+//! What walks find deleted, many keys side by side, others leap over: see [`gaps`](super::gaps).
+//!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
 //! 2. Backward, the inner iterator stands just before all entries of the user key that is shown, which is therefore
 //!    kept here, key and value. What can be shown where it stands is shown as if on the way forward.
 
 use std::cmp::Ordering;
+use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
@@ -19,11 +22,17 @@ use crate::base::internal_key::{
 use crate::base::sabotage::sabotaged;
 use crate::table::{StoredBlock, TableIter};
 
+use super::gaps::GapKeeper;
 use super::merging::MergingIter;
 use super::source::Source;
 
 /// Entries that are walked over, forward or back, rather than passed by with another seek.
 const MOST_STEPS: usize = 8;
+
+/// Deleted keys in a row of which every so many a walk looks for a gap that leads on, and after how many it has it known what
+/// it has gone over.
+const DELETED_FOR_A_LOOK: usize = 8;
+const DELETED_FOR_A_NOTE: usize = 64;
 
 /// One source, or several merged: most databases at rest have one, and merging one costs.
 pub(crate) enum Merged {
@@ -149,8 +158,25 @@ enum Direction {
     Backward,
 }
 
+/// Deleted keys that a walk goes over.
+#[derive(Default)]
+struct Deleted {
+    /// The end that the walk came from; `None` until it has looked for gaps.
+    begin: Option<Bound<Vec<u8>>>,
+    /// Since it has found a gap.
+    count: usize,
+}
+
+impl Deleted {
+    /// One more. Answers whether it is time to look for a gap.
+    fn add(&mut self) -> bool {
+        self.count += 1;
+        self.count.is_multiple_of(DELETED_FOR_A_LOOK)
+    }
+}
+
 /// See the [module](self).
-pub(crate) struct VisibleIter {
+pub(crate) struct VisibleIter<K> {
     inner: Merged,
     keys: KeyOrder,
     sequence: SequenceNumber,
@@ -162,10 +188,15 @@ pub(crate) struct VisibleIter {
     /// What is sought. Never what is shown: C and C++ programs seek to the key that they were shown.
     target: Vec<u8>,
     error: Option<Error>,
+    /// That of the gaps before this read began.
+    moment: u64,
+    /// The last one: fields are dropped in this order.
+    keeper: K,
 }
 
-impl VisibleIter {
-    pub(crate) fn new(inner: Merged, keys: KeyOrder, sequence: SequenceNumber) -> Self {
+impl<K: GapKeeper> VisibleIter<K> {
+    /// What a read at `sequence`, which began at a [`moment`](super::gaps::Gaps::moment), sees of `inner`.
+    pub(crate) fn new(inner: Merged, keys: KeyOrder, sequence: SequenceNumber, moment: u64, keeper: K) -> Self {
         VisibleIter {
             inner,
             keys,
@@ -176,7 +207,13 @@ impl VisibleIter {
             saved_value: Vec::new(),
             target: Vec::new(),
             error: None,
+            moment,
+            keeper,
         }
+    }
+
+    pub(crate) fn keeper(&self) -> &K {
+        &self.keeper
     }
 
     #[inline]
@@ -357,7 +394,7 @@ impl VisibleIter {
     /// how many entries were passed.
     fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
-        let (mut passed, mut unseen) = (0, 0);
+        let (mut passed, mut unseen, mut deleted) = (0, 0, Deleted::default());
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else {
                 self.fail();
@@ -375,6 +412,11 @@ impl VisibleIter {
                     EntryKind::Deletion => {
                         self.save_current_key();
                         skip = true;
+                        if deleted.add() && self.leap(&mut deleted) {
+                            skip = false;
+                            passed += MOST_STEPS;
+                            continue;
+                        }
                     }
                 }
             }
@@ -385,6 +427,9 @@ impl VisibleIter {
                 skip = self.pass_versions(skip);
             }
             passed += 1;
+        }
+        if deleted.count >= DELETED_FOR_A_NOTE {
+            self.note(deleted);
         }
         passed
     }
@@ -481,7 +526,7 @@ impl VisibleIter {
         }
         self.direction = Direction::Backward;
         self.valid = false;
-        let (mut found, mut passed) = (false, 0);
+        let (mut found, mut passed, mut deleted) = (false, 0, Deleted::default());
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
             if found && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less {
@@ -503,16 +548,81 @@ impl VisibleIter {
             }
             if entry.sequence <= self.sequence {
                 found = entry.kind == EntryKind::Value;
+                put(&mut self.saved_key, entry.user_key);
                 if found {
-                    put(&mut self.saved_key, entry.user_key);
                     put(&mut self.saved_value, self.inner.value());
+                } else if deleted.add() && self.leap(&mut deleted) {
+                    continue;
                 }
             }
             self.inner.prev();
         }
         self.valid = found && self.inner.status().is_ok();
+        if deleted.count >= DELETED_FOR_A_NOTE {
+            self.note(deleted);
+        }
         if !self.valid {
             self.direction = Direction::Forward;
+        }
+    }
+
+    /// At a deleted key, `saved_key`: over the gap that it is in. Answers whether there is one.
+    #[cold]
+    fn leap(&mut self, deleted: &mut Deleted) -> bool {
+        if !self.keys.is_bytewise() {
+            return false;
+        }
+        let is_forward = self.direction == Direction::Forward;
+        let bounds = |from: &[u8], to: Option<&[u8]>| {
+            let from = Bound::Included(from.to_vec());
+            let to = to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec()));
+            if is_forward { (from, to) } else { (to, from) }
+        };
+        let gap = self.keeper.gaps().around(&self.saved_key, self.sequence, bounds);
+        let (begin, end) = match gap {
+            Some((begin, end)) => (begin, Some(end)),
+            None if is_forward => (Bound::Included(self.saved_key.clone()), None),
+            None => (Bound::Excluded(self.saved_key.clone()), None),
+        };
+        deleted.begin.get_or_insert(begin);
+        match end {
+            None => return false,
+            Some(Bound::Unbounded) => {
+                self.inner.seek_to_last();
+                self.inner.next();
+            }
+            Some(Bound::Included(key) | Bound::Excluded(key)) => {
+                self.saved_key = key;
+                self.seek_version(MAX_SEQUENCE);
+                if !is_forward {
+                    self.step_back();
+                }
+            }
+        }
+        deleted.count = 0;
+        true
+    }
+
+    /// Has it known what the walk that has come to its end here has gone over.
+    #[cold]
+    fn note(&mut self, deleted: Deleted) {
+        if self.status().is_err() {
+            return;
+        }
+        let (from, to) = match deleted.begin {
+            None => return,
+            Some(Bound::Included(from)) => (from, self.valid.then(|| self.key().to_vec())),
+            Some(begin) => {
+                let mut from = if self.valid { self.saved_key.clone() } else { Vec::new() };
+                if self.valid {
+                    from.push(0);
+                }
+                let to = if let Bound::Excluded(to) = begin { Some(to) } else { None };
+                (from, to)
+            }
+        };
+        if self.keeper.gaps().note(&from, to.as_deref(), self.sequence, self.moment) {
+            self.keeper.watch(&from, to.as_deref());
         }
     }
 

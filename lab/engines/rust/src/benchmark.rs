@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     ShortScans(u64),
     /// So many gets in a hundred, else a get and a put of one key.
     GetAndPut(u64),
+    /// Puts of the next key, each with a deletion of the first one there is.
+    Queue,
     BulkLoad,
     Compact,
     Settle,
@@ -60,7 +62,7 @@ use Choice::*;
 use Kind::*;
 
 /// In the order of their numbers, from 1.
-const ALL: [(&str, Kind, Choice); 33] = [
+const ALL: [(&str, Kind, Choice); 34] = [
     ("fillseq", Put, InOrder),
     ("fillrandom", Put, Random),
     ("overwrite", Put, Random),
@@ -94,6 +96,7 @@ const ALL: [(&str, Kind, Choice); 33] = [
     ("selftest", SelfTest, Random),
     ("ycsbf", GetAndPut(50), Zipfian),
     ("readwriterandom", Mix(50), Random),
+    ("queue", Queue, InOrder),
 ];
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
@@ -106,7 +109,7 @@ pub(crate) fn find(name: &str) -> Result<Benchmark> {
         number: at as u64 + 1,
         kind,
         keys,
-        empty: name.starts_with("fill") || matches!(kind, BulkLoad | SelfTest),
+        empty: name.starts_with("fill") || matches!(kind, BulkLoad | SelfTest | Queue),
         timed: matches!(keys, Pareto(_)),
     })
 }
@@ -115,7 +118,7 @@ impl Benchmark {
     /// Whether it counts the keys that it found.
     pub(crate) fn counts_found(&self) -> bool {
         match self.kind {
-            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) => true,
+            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) | Queue => true,
             Mix(gets) => gets > 0,
             _ => false,
         }
@@ -151,6 +154,6 @@ mod tests {
         }
         assert!(find("fillsequential").is_err());
         let number = |name| find(name).unwrap().number;
-        assert_eq!([number("readpareto"), number("selftest"), number("readwriterandom")], [23, 31, 33]);
+        assert_eq!([number("readpareto"), number("selftest"), number("queue")], [23, 31, 34]);
     }
 }

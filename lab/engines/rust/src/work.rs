@@ -14,6 +14,8 @@ const SEEK_STEPS: u64 = 10;
 const SCAN_STRIDE: u64 = 128;
 /// Steps of a short scan, at most.
 const SHORT_SCAN: u64 = 100;
+/// Entries in a queue before any is taken out.
+const QUEUED: u64 = 1000;
 /// Keys for each hot key.
 const HOT_SHARE: u64 = 100;
 
@@ -64,6 +66,8 @@ pub(crate) struct Worker<'a, S> {
     session: S,
     source: Source<'a>,
     part: Range<u64>,
+    /// Of a queue.
+    first_in_queue: Vec<u8>,
 }
 
 /// Where a thread's keys and values come from.
@@ -103,7 +107,7 @@ impl<'a, S: Session> Worker<'a, S> {
             values: task.values,
             position: 0,
         };
-        Ok(Worker { task, session, source, part: task.part_of(thread) })
+        Ok(Worker { task, session, source, part: task.part_of(thread), first_in_queue: Vec::new() })
     }
 
     pub(crate) fn run(&mut self, meter: &mut Meter<'_>) -> Result<()> {
@@ -149,6 +153,7 @@ impl<'a, S: Session> Worker<'a, S> {
                 worker.steps(number, steps, false, meter)
             }),
             Kind::GetAndPut(gets) => self.each(meter, |worker, i, meter| worker.get_and_put(gets, i, meter)),
+            Kind::Queue => self.each(meter, Self::put_last_take_first),
             Kind::BulkLoad => self.load(meter),
             Kind::Compact | Kind::Settle | Kind::Cold | Kind::SelfTest => {
                 Err(Failure::new(format!("{} concerns the whole database", self.task.benchmark.name)))
@@ -278,6 +283,27 @@ impl<'a, S: Session> Worker<'a, S> {
             if seen == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         meter.end_steps(steps, bytes);
+        Ok(())
+    }
+
+    fn put_last_take_first(&mut self, number: u64, meter: &mut Meter<'_>) -> Result<()> {
+        let (key, value) = self.source.entry(number);
+        self.session.put(key, value, Durability::Asynchronous)?;
+        let mut bytes = (key.len() + value.len()) as u64;
+        if number - self.part.start >= QUEUED {
+            let first = &mut self.first_in_queue;
+            first.clear();
+            self.session.scan(Start::First, |key, value| {
+                first.extend_from_slice(key);
+                bytes += (key.len() + value.len()) as u64;
+                ControlFlow::Break(())
+            })?;
+            if !first.is_empty() {
+                self.session.delete(first)?;
+                meter.found += 1;
+            }
+        }
+        meter.end(1, bytes);
         Ok(())
     }
 
