@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
-use crate::iterator::gaps::{GapKeeper, Gaps};
+use crate::iterator::gaps::{Beginning, GapKeeper, Gaps};
 use crate::iterator::level::LevelIter;
 use crate::iterator::source::Source;
 use crate::iterator::visible::{Merged, VisibleIter};
@@ -43,7 +43,10 @@ impl GapKeeper for PurgedCore {
     }
 
     fn watch(&self, from: &[u8], to: Option<&[u8]>) {
-        // Writers may hold it for long, and in a fork for ever.
+        if self.0.works_elsewhere() {
+            return;
+        }
+        // Writers may hold it for long.
         if let Some(commit) = self.0.commit.try_lock() {
             let last = commit.as_ref().map_or(self.0.visible_sequence(), |commit| commit.last_sequence);
             self.0.gaps.watch(from, to, last);
@@ -53,9 +56,9 @@ impl GapKeeper for PurgedCore {
 
 impl Cursor {
     pub(super) fn new(core: &Arc<DbCore>, options: &ReadOptions) -> Result<Self> {
-        let moment = core.gaps.moment();
+        let beginning = core.beginning();
         let (view, sequence) = core.present(options)?;
-        Self::over(core, view, sequence, moment, options)
+        Self::over(core, view, sequence, beginning, options)
     }
 
     /// A cursor over what was read at a moment: any number of them, made at any time, read the same.
@@ -63,12 +66,12 @@ impl Cursor {
         core: &Arc<DbCore>,
         view: Arc<View>,
         sequence: SequenceNumber,
-        moment: u64,
+        beginning: Beginning,
         options: &ReadOptions,
     ) -> Result<Self> {
         let sources = sources(core, &view, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.order);
-        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence, moment, PurgedCore(core.clone()));
+        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence, beginning, PurgedCore(core.clone()));
         Ok(Cursor { _view: view, _snapshot: options.snapshot.clone(), iter })
     }
 
@@ -185,8 +188,7 @@ pub struct Entries {
     /// What both read.
     view: Arc<View>,
     sequence: SequenceNumber,
-    /// That of the gaps before.
-    moment: u64,
+    beginning: Beginning,
     options: ReadOptions,
     /// The last one: fields are dropped in this order.
     core: PurgedCore,
@@ -221,14 +223,14 @@ impl Entries {
     }
 
     fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
-        let moment = core.gaps.moment();
+        let beginning = core.beginning();
         let (view, sequence) = core.present(options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
-        Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, moment, options, core })
+        Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, beginning, options, core })
     }
 
     fn cursor(&self) -> Result<Cursor> {
-        Cursor::over(&self.core.0, self.view.clone(), self.sequence, self.moment, &self.options)
+        Cursor::over(&self.core.0, self.view.clone(), self.sequence, self.beginning, &self.options)
     }
 
     fn keys(&self) -> &KeyOrder {
@@ -345,4 +347,39 @@ fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;
     Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, MemEnv, Options, WriteBatch, WriteOptions};
+
+    /// A reader may have got hold of memtables before another one was begun, and of its number after a write into that.
+    #[test]
+    fn a_gap_that_is_younger_than_what_a_reader_holds_is_none_for_it() {
+        let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+        let db = Db::open("/db", options).unwrap();
+        let numbers = |range: std::ops::Range<u32>| range.map(|number| format!("{number:04}"));
+        numbers(0..400).for_each(|key| db.put(key, "").unwrap());
+        numbers(0..100).chain(numbers(101..200)).for_each(|key| db.delete(key).unwrap());
+        let (core, read) = (db.core(), ReadOptions::new());
+        let beginning = core.beginning();
+        let view = core.view.load_full();
+        db.flush().unwrap();
+        let mut batch = WriteBatch::new();
+        batch.delete("0100");
+        batch.put("0250", "later");
+        db.write(&batch, WriteOptions::new()).unwrap();
+        let sequence = core.visible_sequence();
+        let first = |cursor: &mut Cursor| {
+            cursor.seek_to_first();
+            cursor.key().to_vec()
+        };
+        for _ in 0..3 {
+            assert_eq!(first(&mut db.cursor(&read).unwrap()), b"0200");
+        }
+        assert!(core.gaps.around(b"0050", sequence, |_, _| ()).is_some());
+        let mut late = Cursor::over(core, view, sequence, beginning, &read).unwrap();
+        assert_eq!(first(&mut late), b"0100");
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
+use crate::iterator::gaps::Beginning;
 use crate::table::BlockSlice;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::Lookup;
@@ -74,6 +75,11 @@ impl DbCore {
             Some(snapshot) if snapshot.belongs_to(self) => Ok(snapshot.sequence()),
             Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
         }
+    }
+
+    /// What a read that [leaps over gaps](crate::iterator::gaps) takes before [what it reads](Self::present).
+    pub(super) fn beginning(&self) -> Beginning {
+        Beginning { moment: self.gaps.moment(), visible: self.visible_sequence() }
     }
 
     /// What a read that begins now, and may last, looks into, and up to which write.

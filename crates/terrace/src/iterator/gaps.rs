@@ -78,6 +78,16 @@ impl Stretch {
     }
 }
 
+/// What a reader takes note of before it takes anything that it reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning {
+    /// Of the gaps: see [`Gaps::moment`].
+    pub(crate) moment: u64,
+    /// The last write that could be seen. The reader's own number may be later than what it has got hold of: a write into a
+    /// memtable that was begun meanwhile is not there for it. This one and those before it are.
+    pub(crate) visible: SequenceNumber,
+}
+
 /// Whether what ends before `end` ends with what ends before `outer`, or earlier.
 fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
     match (end, outer) {
@@ -91,18 +101,18 @@ fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
 pub(crate) trait GapKeeper {
     fn gaps(&self) -> &Gaps;
 
-    /// Has a stretch [watched](Gaps::watch), unless somebody is writing.
+    /// Has a stretch [watched](Gaps::watch), unless somebody writes at the moment.
     fn watch(&self, from: &[u8], to: Option<&[u8]>);
 }
 
 impl Gaps {
-    /// What a reader has to know of itself later, taken before anything that it reads.
+    /// Which stretches are watched already when a reader begins.
     #[inline]
     pub(crate) fn moment(&self) -> u64 {
         self.moment.load(Ordering::Acquire)
     }
 
-    /// The gap around `key` for reads at `sequence`, if there is one: its bounds are shown.
+    /// The gap around `key` for a reader that sees everything up to `sequence`, if there is one: its bounds are shown.
     pub(crate) fn around<R>(
         &self,
         key: &[u8],
@@ -117,7 +127,7 @@ impl Gaps {
         stretches.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
     }
 
-    /// A walk at `sequence` of a reader of that `moment` found nothing between these bounds. Answers whether it is worth to
+    /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds. Answers whether it is worth to
     /// [`watch`](Self::watch) them.
     pub(crate) fn note(&self, from: &[u8], to: Option<&[u8]>, sequence: SequenceNumber, moment: u64) -> bool {
         if from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY || to.is_some_and(|to| to <= from) {
@@ -126,13 +136,17 @@ impl Gaps {
         let Some(mut stretches) = self.stretches.try_lock() else { return false };
         let is_new = |stretch: &Stretch| {
             let began_later = stretch.moment <= moment && stretch.watched_since <= sequence;
-            stretch.empty_at.is_none() && began_later && stretch.is_within(from, to)
+            let is_seen = stretch.is_within(from, to) || stretch.covers(from, to);
+            stretch.empty_at.is_none() && began_later && is_seen
         };
         let Some(mut gap) = stretches.iter().position(is_new).map(|at| stretches.remove(at)) else {
             // What is covered is known, or watched and waits for the next walk.
             return !stretches.iter().any(|stretch| stretch.covers(from, to));
         };
         gap.empty_at = Some(sequence);
+        if !gap.is_within(from, to) {
+            (gap.from, gap.to) = (from.to_vec(), to.map(<[u8]>::to_vec));
+        }
         stretches.retain(|stretch| !stretch.is_within(&gap.from, gap.to.as_deref()));
         stretches.push(gap);
         self.count.store(stretches.len(), Ordering::Relaxed);

@@ -22,7 +22,7 @@ use crate::base::internal_key::{
 use crate::base::sabotage::sabotaged;
 use crate::table::{StoredBlock, TableIter};
 
-use super::gaps::GapKeeper;
+use super::gaps::{Beginning, GapKeeper};
 use super::merging::MergingIter;
 use super::source::Source;
 
@@ -163,7 +163,7 @@ enum Direction {
 struct Deleted {
     /// The end that the walk came from; `None` until it has looked for gaps.
     begin: Option<Bound<Vec<u8>>>,
-    /// Since it has found a gap.
+    /// Those that it has not leapt over.
     count: usize,
 }
 
@@ -188,15 +188,20 @@ pub(crate) struct VisibleIter<K> {
     /// What is sought. Never what is shown: C and C++ programs seek to the key that they were shown.
     target: Vec<u8>,
     error: Option<Error>,
-    /// That of the gaps before this read began.
-    moment: u64,
+    beginning: Beginning,
     /// The last one: fields are dropped in this order.
     keeper: K,
 }
 
 impl<K: GapKeeper> VisibleIter<K> {
-    /// What a read at `sequence`, which began at a [`moment`](super::gaps::Gaps::moment), sees of `inner`.
-    pub(crate) fn new(inner: Merged, keys: KeyOrder, sequence: SequenceNumber, moment: u64, keeper: K) -> Self {
+    /// What a read at `sequence`, of which `beginning` was taken before `inner`, sees of that.
+    pub(crate) fn new(
+        inner: Merged,
+        keys: KeyOrder,
+        sequence: SequenceNumber,
+        beginning: Beginning,
+        keeper: K,
+    ) -> Self {
         VisibleIter {
             inner,
             keys,
@@ -207,7 +212,7 @@ impl<K: GapKeeper> VisibleIter<K> {
             saved_value: Vec::new(),
             target: Vec::new(),
             error: None,
-            moment,
+            beginning,
             keeper,
         }
     }
@@ -578,20 +583,21 @@ impl<K: GapKeeper> VisibleIter<K> {
             let to = to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec()));
             if is_forward { (from, to) } else { (to, from) }
         };
-        let gap = self.keeper.gaps().around(&self.saved_key, self.sequence, bounds);
-        let (begin, end) = match gap {
-            Some((begin, end)) => (begin, Some(end)),
-            None if is_forward => (Bound::Included(self.saved_key.clone()), None),
-            None => (Bound::Excluded(self.saved_key.clone()), None),
+        let sequence = self.sequence.min(self.beginning.visible);
+        let Some((begin, end)) = self.keeper.gaps().around(&self.saved_key, sequence, bounds) else {
+            deleted.begin.get_or_insert_with(|| {
+                let key = self.saved_key.clone();
+                if is_forward { Bound::Included(key) } else { Bound::Excluded(key) }
+            });
+            return false;
         };
         deleted.begin.get_or_insert(begin);
         match end {
-            None => return false,
-            Some(Bound::Unbounded) => {
+            Bound::Unbounded => {
                 self.inner.seek_to_last();
                 self.inner.next();
             }
-            Some(Bound::Included(key) | Bound::Excluded(key)) => {
+            Bound::Included(key) | Bound::Excluded(key) => {
                 self.saved_key = key;
                 self.seek_version(MAX_SEQUENCE);
                 if !is_forward {
@@ -599,7 +605,6 @@ impl<K: GapKeeper> VisibleIter<K> {
                 }
             }
         }
-        deleted.count = 0;
         true
     }
 
@@ -621,7 +626,7 @@ impl<K: GapKeeper> VisibleIter<K> {
                 (from, to)
             }
         };
-        if self.keeper.gaps().note(&from, to.as_deref(), self.sequence, self.moment) {
+        if self.keeper.gaps().note(&from, to.as_deref(), self.sequence, self.beginning.moment) {
             self.keeper.watch(&from, to.as_deref());
         }
     }
@@ -636,6 +641,7 @@ impl<K: GapKeeper> VisibleIter<K> {
             newest.kind == EntryKind::Value && self.keys.compare(newest.user_key, &self.saved_key) == Ordering::Equal
         });
         if found {
+            put(&mut self.saved_key, user_key(self.inner.key()));
             put(&mut self.saved_value, self.inner.value());
         }
         found
