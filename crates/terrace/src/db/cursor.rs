@@ -8,8 +8,9 @@ use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
 use crate::iterator::gaps::{Beginning, GapKeeper, Gaps};
 use crate::iterator::level::LevelIter;
+use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
-use crate::iterator::visible::{Merged, VisibleIter};
+use crate::iterator::visible::VisibleIter;
 
 use super::core::{DbCore, View};
 use super::options::ReadOptions;

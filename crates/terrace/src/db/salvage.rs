@@ -17,8 +17,8 @@ use crate::base::internal_key::{EntryKind, InternalOrder, MAX_SEQUENCE, ParsedKe
 use crate::compaction::output::{Output, OutputWriter};
 use crate::env::ReadAccess;
 use crate::iterator::level::LevelIter;
+use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
-use crate::iterator::visible::Merged;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{ScanItem, Table, TableOrder, rescue};
 use crate::version::edit::NewFile;

@@ -10,6 +10,7 @@
 
 pub(crate) mod gaps;
 pub(crate) mod level;
+pub(crate) mod merged;
 pub(crate) mod merging;
 pub(crate) mod source;
 pub(crate) mod visible;

@@ -16,15 +16,12 @@ use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{
-    self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
-};
+use crate::base::internal_key::{self, EntryKind, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key};
 use crate::base::sabotage::sabotaged;
-use crate::table::{StoredBlock, TableIter};
+use crate::table::TableIter;
 
 use super::gaps::{Beginning, GapKeeper};
-use super::merging::MergingIter;
-use super::source::Source;
+use super::merged::Merged;
 
 /// Entries that are walked over, forward or back, rather than passed by with another seek.
 const MOST_STEPS: usize = 8;
@@ -33,123 +30,6 @@ const MOST_STEPS: usize = 8;
 /// it has gone over.
 const DELETED_FOR_A_LOOK: usize = 8;
 const DELETED_FOR_A_NOTE: usize = 64;
-
-/// One source, or several merged: most databases at rest have one, and merging one costs.
-pub(crate) enum Merged {
-    Single(Source),
-    Many(MergingIter),
-}
-
-macro_rules! each {
-    ($merged:expr, $iter:ident => $body:expr) => {
-        match $merged {
-            Merged::Single($iter) => $body,
-            Merged::Many($iter) => $body,
-        }
-    };
-}
-
-impl Merged {
-    pub(crate) fn new(sources: Vec<Source>, order: &InternalOrder) -> Self {
-        match <[Source; 1]>::try_from(sources) {
-            Ok([source]) => Merged::Single(source),
-            Err(sources) => Merged::Many(MergingIter::new(sources, order.clone())),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn valid(&self) -> bool {
-        each!(self, iter => iter.valid())
-    }
-
-    pub(crate) fn seek_to_first(&mut self) {
-        each!(self, iter => iter.seek_to_first());
-    }
-
-    pub(crate) fn seek_to_last(&mut self) {
-        each!(self, iter => iter.seek_to_last());
-    }
-
-    pub(crate) fn seek(&mut self, target: &[u8]) {
-        each!(self, iter => iter.seek(target));
-    }
-
-    /// See [`MergingIter::pass`].
-    fn pass(&mut self, target: &[u8]) {
-        match self {
-            Merged::Single(source) => source.seek(target),
-            Merged::Many(merging) => merging.pass(target),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn next(&mut self) {
-        each!(self, iter => iter.next());
-    }
-
-    #[inline]
-    pub(crate) fn prev(&mut self) {
-        each!(self, iter => iter.prev());
-    }
-
-    #[inline]
-    pub(crate) fn key(&self) -> &[u8] {
-        each!(self, iter => iter.key())
-    }
-
-    #[inline]
-    pub(crate) fn value(&self) -> &[u8] {
-        each!(self, iter => iter.value())
-    }
-
-    #[inline]
-    fn entry(&self) -> (&[u8], &[u8]) {
-        each!(self, iter => iter.entry())
-    }
-
-    /// See [`MergingIter::next_of_other_key`]. In the bytewise order only.
-    #[inline]
-    fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        match self {
-            Merged::Single(source) => source.next_of_other_key(look).map(Some),
-            Merged::Many(merging) => merging.next_of_other_key(look),
-        }
-    }
-
-    /// See [`MergingIter::prev_of_other_key`]. In the bytewise order only.
-    #[inline]
-    fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        match self {
-            Merged::Single(source) => {
-                let seen = |table: &TableIter| Some((internal_key::split(table.key())?.1, look(table)));
-                source.prev_of_other_key(seen).map(Option::flatten)
-            }
-            Merged::Many(merging) => merging.prev_of_other_key(look),
-        }
-    }
-
-    /// See [`MergingIter::is_only_version`]. In the bytewise order only.
-    #[inline]
-    fn is_only_version(&self) -> bool {
-        match self {
-            Merged::Single(source) => source.follows_other_key(),
-            Merged::Many(merging) => merging.is_only_version(),
-        }
-    }
-
-    /// See [`TableIter::lone_block`].
-    pub(crate) fn lone_block(&self) -> Option<StoredBlock<'_>> {
-        let source = match self {
-            Merged::Single(source) => source,
-            Merged::Many(merging) => merging.current()?,
-        };
-        source.table()?.lone_block()
-    }
-
-    pub(crate) fn status(&self) -> Result<()> {
-        each!(self, iter => iter.status())
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
