@@ -34,11 +34,11 @@ impl Workload {
     /// come, decides.
     #[must_use]
     pub fn is_repeatable(&self, threads: u64) -> bool {
-        let one_kind = self.empty || matches!(self.name, "overwrite" | "deleteseq" | "deleterandom");
-        !self.timed
-            && self.name != "readwhilewriting"
-            && (threads <= 1 || self.name != "queue")
-            && (threads <= 1 || one_kind)
+        let one_kind = match self.name {
+            "queue" => false,
+            name => self.empty || matches!(name, "overwrite" | "deleteseq" | "deleterandom"),
+        };
+        !self.timed && self.name != "readwhilewriting" && (threads <= 1 || one_kind)
     }
 
     /// Whether its operations are counted by `reads`, and not by the entries.

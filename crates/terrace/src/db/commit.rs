@@ -5,8 +5,8 @@
 //! 1. A batch is in the log before it is in the memtable, and in the memtable before its sequence number is visible.
 //! 2. After an append or a sync of the log has failed, no write is acknowledged before everything in that log has
 //!    become a durable table and the MANIFEST has left the log behind.
-//! 3. A key is cut out of the gaps before its put is visible.
-//! 4. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
+//! 3. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
+//! 4. A key is cut out of the gaps before its put is visible.
 
 use std::path::Path;
 use std::sync::Arc;

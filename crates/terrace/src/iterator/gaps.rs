@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //! 1. Puts with a sequence number greater than `watched_since` have cut their keys out before a read sees them.
-//! 2. In a gap no read at `empty_at` or later finds anything.
+//! 2. In a gap no read that has everything up to `empty_at` finds anything.
 //! 3. Nothing waits here: a reader that does not get the lock goes on as if there were nothing. (After a fork its owner may
 //!    be in the other process.)
 //!
@@ -127,8 +127,8 @@ impl Gaps {
         stretches.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
     }
 
-    /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds. Answers whether it is worth to
-    /// [`watch`](Self::watch) them.
+    /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds. Answers whether they are
+    /// worth [watching](Self::watch).
     pub(crate) fn note(&self, from: &[u8], to: Option<&[u8]>, sequence: SequenceNumber, moment: u64) -> bool {
         if from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY || to.is_some_and(|to| to <= from) {
             return false;
