@@ -1,10 +1,11 @@
 //! A range of keys as the options `--from`, `--to` and `--prefix` give it, and the walk through it.
 
 use std::ffi::OsString;
+use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
-use terrace::{Cursor, Db, ReadOptions};
+use terrace::{Cursor, Db, ReadOptions, Transaction};
 
 use crate::failure::{Failure, Result};
 use crate::text::Notation;
@@ -87,6 +88,25 @@ impl KeyRange {
             }
         }
         Ok(cursor.status()?)
+    }
+
+    /// The same with the entries that a transaction sees.
+    pub(crate) fn walk_transaction(
+        &self,
+        transaction: &Transaction,
+        reverse: bool,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        let from = self.from.as_ref().map_or(Bound::Unbounded, Bound::Included);
+        let to = self.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut entries = transaction.range::<Vec<u8>>((from, to));
+        while let Some(entry) = if reverse { entries.next_back() } else { entries.next() } {
+            let (key, value) = entry?;
+            if !visit(&key, &value)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn start(&self, cursor: &mut Cursor, reverse: bool) {

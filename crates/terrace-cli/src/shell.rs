@@ -35,6 +35,7 @@ const HELP: &str = "\
 put KEY VALUE            store a value            scan [--prefix P] ...    print entries in order
 get KEY                  print a value            dump [FILE], load [FILE] everything out, or in
 delete KEY               remove a key             batch FILE               put and delete lines, atomically
+begin, commit, rollback  what comes between, all of it or nothing, unless others come in between
 stat                     levels and counters      files                    the files and their key ranges
 compact                  merge tables             inspect FILE             look into one file
 
@@ -87,6 +88,12 @@ enum Verb {
     Dump(DumpArgs),
     /// Apply put and delete lines from a file, all of them or none
     Batch(BatchArgs),
+    /// Begin a transaction: put, delete and batch take effect when it is committed, all together
+    Begin,
+    /// Do what has been written since begin, or nothing if others have written one of its keys
+    Commit,
+    /// Forget what has been written since begin
+    Rollback,
     /// Show levels, sizes and counters
     Stat(StatArgs),
     /// List the files of the database
@@ -279,6 +286,9 @@ impl Shell<'_> {
             Verb::Load(command) => command.run(session, out)?,
             Verb::Dump(command) => command.run(session, out)?,
             Verb::Batch(command) => command.run(session, out)?,
+            Verb::Begin => session.begin()?,
+            Verb::Commit => session.commit()?,
+            Verb::Rollback => session.rollback()?,
             Verb::Stat(command) => command.run(session, out)?,
             Verb::Files(command) => command.run(session, out)?,
             Verb::Inspect(command) => command.run(form, out)?,

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Where to look: [`Db`] for what a database does and promises, [`Options`] for how it is opened, [`Cursor`] and [`Entries`] for
-//! scans, [`BulkLoad`], [`TableWriter`] and [`Db::ingest`] for much data at once, [`Db::checkpoint`] for copies, [`verify()`] and
+//! scans, [`Transaction`] for reads and writes that belong together, [`BulkLoad`], [`TableWriter`] and [`Db::ingest`] for much data at once, [`Db::checkpoint`] for copies, [`verify()`] and
 //! [`repair()`] for what disks do, [`Stats`] and [`EventListener`] for what is going on, [`Env`] for other places than the file
 //! system, [`inspect`] for single files.
 
@@ -53,8 +53,8 @@ pub use db::inspect;
 pub use db::{
     BulkLoad, BulkLoadOptions, CheckpointReport, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats,
     LoadReport, NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot,
-    Stats, TableFile, TableSummary, TableWriter, VerifyReport, Workload, WriteOptions, destroy, repair, verify,
-    verify_with,
+    Stats, TableFile, TableSummary, TableWriter, Transaction, TransactionCursor, TransactionEntries, VerifyReport,
+    Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use terrace::{WriteBatch, WriteOptions};
+use terrace::WriteBatch;
 
 use super::{Run, Session};
 use crate::args::{FormArgs, NotationArgs};
@@ -64,7 +64,7 @@ impl Run for PutArgs {
         };
         let mut batch = WriteBatch::new();
         batch.put(&key, &value);
-        Ok(session.db()?.write(&batch, WriteOptions::sync())?)
+        session.write(&batch)
     }
 }
 
@@ -81,7 +81,7 @@ impl Run for GetArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let key = decode_argument("KEY", &self.key, form.notation)?;
-        let value = session.db()?.get(&key)?;
+        let value = session.get(&key)?;
         if form.json && !self.raw {
             let shown = value.as_ref().map(|value| form.notation.encode(value));
             out.json(&json!({ "key": form.notation.encode(&key), "value": shown }))?;
@@ -103,6 +103,6 @@ impl Run for DeleteArgs {
         let key = decode_argument("KEY", &self.key, notation)?;
         let mut batch = WriteBatch::new();
         batch.delete(&key);
-        Ok(session.db()?.write(&batch, WriteOptions::sync())?)
+        session.write(&batch)
     }
 }

@@ -8,14 +8,15 @@ pub(crate) mod scan;
 pub(crate) mod transfer;
 pub(crate) mod upkeep;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 
-use terrace::Db;
+use terrace::{Db, Transaction, WriteBatch, WriteOptions};
 
 use crate::args::Form;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::range::KeyRange;
 
 /// A command on an open database.
 pub(crate) trait Run {
@@ -29,11 +30,13 @@ pub(crate) struct Session<'a> {
     form: Form,
     open: &'a dyn Fn() -> Result<Db>,
     db: OnceCell<Db>,
+    /// What the shell has begun. Reads see it, and writes go there.
+    transaction: RefCell<Option<Transaction>>,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Db>) -> Self {
-        Session { path, form, open, db: OnceCell::new() }
+        Session { path, form, open, db: OnceCell::new(), transaction: RefCell::new(None) }
     }
 
     /// The database's directory.
@@ -58,11 +61,72 @@ impl<'a> Session<'a> {
         Ok(self.db.get_or_init(|| db))
     }
 
-    /// Closes the database if it was opened, and reports what closing reports.
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match &*self.transaction.borrow() {
+            Some(transaction) => Ok(transaction.get(key)?),
+            None => Ok(self.db()?.get(key)?),
+        }
+    }
+
+    /// Does a batch, durably, or as part of the transaction.
+    pub(crate) fn write(&self, batch: &WriteBatch) -> Result<()> {
+        match &mut *self.transaction.borrow_mut() {
+            Some(transaction) => Ok(transaction.apply(batch)?),
+            None => Ok(self.db()?.write(batch, WriteOptions::sync())?),
+        }
+    }
+
+    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers false.
+    pub(crate) fn walk(
+        &self,
+        range: &KeyRange,
+        reverse: bool,
+        visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        match &*self.transaction.borrow() {
+            Some(transaction) => range.walk_transaction(transaction, reverse, visit),
+            None => range.walk(self.db()?, reverse, visit),
+        }
+    }
+
+    /// The database, for what cannot be part of a transaction.
+    pub(crate) fn db_without_transaction(&self) -> Result<&Db> {
+        if self.transaction.borrow().is_some() {
+            return Err(Failure::other("this cannot be part of a transaction: commit or rollback first"));
+        }
+        self.db()
+    }
+
+    pub(crate) fn begin(&self) -> Result<()> {
+        let transaction = self.db_without_transaction()?.transaction();
+        self.transaction.replace(Some(transaction));
+        Ok(())
+    }
+
+    /// Ends the transaction and does its writes, durably.
+    pub(crate) fn commit(&self) -> Result<()> {
+        Ok(self.take_transaction()?.commit(WriteOptions::sync())?)
+    }
+
+    pub(crate) fn rollback(&self) -> Result<()> {
+        self.take_transaction()?.rollback();
+        Ok(())
+    }
+
+    fn take_transaction(&self) -> Result<Transaction> {
+        self.transaction.take().ok_or_else(|| Failure::other("there is no transaction; begin one first"))
+    }
+
+    /// Closes the database if it was opened, and reports what closing reports, and a transaction that nobody has committed.
     pub(crate) fn close(self) -> Result<()> {
-        match self.db.into_inner() {
-            Some(db) => Ok(db.close()?),
+        let unfinished = self.transaction.into_inner().filter(|transaction| !transaction.is_empty());
+        if let Some(db) = self.db.into_inner() {
+            db.close()?;
+        }
+        match unfinished {
             None => Ok(()),
+            Some(_) => Err(Failure::other("the transaction was not committed: its writes are undone")),
         }
     }
 }

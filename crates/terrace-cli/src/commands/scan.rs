@@ -38,7 +38,6 @@ impl Run for ScanArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let range = self.range.range(form.notation)?;
-        let db = session.db()?;
         let limit = self.limit.unwrap_or(u64::MAX);
         if self.count {
             let count = self.count_entries(session, limit)?;
@@ -50,7 +49,7 @@ impl Run for ScanArgs {
         if left == 0 {
             return Ok(());
         }
-        range.walk(db, self.reverse, |key, value| {
+        session.walk(&range, self.reverse, |key, value| {
             match (self.keys_only, form.json) {
                 (false, _) => writer.write(out, key, value)?,
                 (true, true) => out.json(&json!({ "key": form.notation.encode(key) }))?,
@@ -70,7 +69,7 @@ impl ScanArgs {
         if limit == 0 {
             return Ok(0);
         }
-        range.walk(session.db()?, self.reverse, |_, _| {
+        session.walk(&range, self.reverse, |_, _| {
             count += 1;
             if count.is_multiple_of(PROGRESS_STEP) {
                 progress.set(count);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{BulkLoadOptions, Db, WriteBatch, WriteOptions};
+use terrace::{BulkLoadOptions, Db, WriteBatch};
 
 use super::{Run, Session};
 use crate::args::{Form, FormArgs};
@@ -76,7 +76,7 @@ impl Run for LoadArgs {
         let progress = Progress::bytes("loading", source.size());
         let mut reader = EntryReader::new(source, format_of(self.format, form), form.notation)?;
         let mut taken = Taken::default();
-        match load(session.db()?, &mut reader, progress, &mut taken) {
+        match load(session.db_without_transaction()?, &mut reader, progress, &mut taken) {
             Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], taken.entries, taken.bytes),
             Err(Failure::Other(message)) if taken.entries > 0 => {
                 let entries = counted(taken.entries, "entry", "entries");
@@ -137,7 +137,6 @@ impl Run for DumpArgs {
         let form = self.form.over(session.form());
         let range = self.range.range(form.notation)?;
         let format = format_of(self.format, form);
-        let db = session.db()?;
         let mut file = match self.file.as_deref().filter(|path| path.as_os_str() != "-") {
             Some(path) => Some(Output::file(path)?),
             None => None,
@@ -146,7 +145,7 @@ impl Run for DumpArgs {
         let progress = if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
         let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
-        range.walk(db, false, |key, value| {
+        session.walk(&range, false, |key, value| {
             bytes += (key.len() + value.len()) as u64;
             progress.set(bytes);
             writer.write(to, key, value).map(|()| true)
@@ -174,7 +173,7 @@ impl Run for BatchArgs {
         while source.advance()? {
             bytes += add_operation(&mut batch, source.line(), form.notation).map_err(|e| source.mistake(e))?;
         }
-        session.db()?.write(&batch, WriteOptions::sync())?;
+        session.write(&batch)?;
         report_written(out, form, "applied", ["operation", "operations"], batch.len() as u64, bytes)
     }
 }

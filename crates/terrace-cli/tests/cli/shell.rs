@@ -38,6 +38,28 @@ fn failures_name_their_line_and_do_not_end_it() {
 }
 
 #[test]
+fn transactions_end_in_all_or_nothing() {
+    let tool = Tool::new();
+    std::fs::write(tool.path("changes"), "put c 3\ndelete a\n").expect("written");
+    let script =
+        b"put a 1\nbegin\nput b 2\nbatch changes\nget c\nscan --reverse\nscan --count --to c\ndump\nrollback\nscan\n\
+        begin\ndelete a\nput d 4\ncommit\nscan\n";
+    let printed = tool.ok_with(&["shell", "--create", "db"], script);
+    assert_eq!(printed, "applied 2 operations, 3 bytes of keys and values\n3\nc\t3\nb\t2\n1\nb\t2\nc\t3\na\t1\nd\t4\n");
+    for (line, part) in [("commit", "no transaction"), ("rollback", "no transaction")] {
+        tool.run_with(&["shell", "db"], line.as_bytes()).fails(2, part);
+    }
+    for line in ["begin", "load changes"] {
+        let script = format!("begin\n{line}\n");
+        tool.run_with(&["shell", "db"], script.as_bytes()).fails(2, "cannot be part of a transaction");
+    }
+    tool.run_with(&["shell", "db"], b"begin\nput e 5\n").fails(2, "not committed");
+    tool.ok_with(&["shell", "db"], b"begin\nget d\n");
+    assert_eq!(tool.ok(&["scan", "db"]), "d\t4\n");
+    tool.run_with(&["shell", "--read-only", "db"], b"begin\nput e 5\ncommit\n").fails(2, "read-only");
+}
+
+#[test]
 fn the_other_commands_are_there_too() {
     let tool = Tool::new();
     std::fs::write(tool.path("changes"), "put b 2\nput c 3\n").expect("written");

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Io,
     /// Somebody else holds what is needed, for example the database's lock.
     Busy,
+    /// Somebody else has changed what a transaction rests on. Nothing was changed by it; begin anew.
+    Conflict,
 }
 
 impl fmt::Display for ErrorKind {
@@ -32,6 +34,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::InvalidArgument => "invalid argument",
             ErrorKind::Io => "I/O error",
             ErrorKind::Busy => "busy",
+            ErrorKind::Conflict => "conflict",
         })
     }
 }
@@ -77,6 +80,11 @@ impl Error {
     /// Somebody else holds what is needed.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Busy, message.into(), None)
+    }
+
+    /// Somebody else came in between.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Conflict, message.into(), None)
     }
 
     /// An I/O failure without an operating-system error behind it.

@@ -197,6 +197,7 @@ impl DbCore {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables[..view.immutables.len() - 1].to_vec(),
                 version,
+                in_tables: view.in_tables.max(immutable.last_sequence),
             });
             self.update_throttle(&state);
             self.schedule(&mut state);
@@ -376,6 +377,7 @@ impl DbCore {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables.clone(),
                 version,
+                in_tables: view.in_tables,
             });
             self.update_throttle(&state);
             self.changed.notify_all();

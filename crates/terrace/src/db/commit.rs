@@ -61,9 +61,20 @@ impl DbCore {
 
     /// The same for a batch that is bytes of somebody else's, checked.
     pub(super) fn write_view(self: &Arc<Self>, batch: BatchView<'_>, options: WriteOptions) -> Result<SequenceNumber> {
+        self.write_if(batch, options, || Ok(()))
+    }
+
+    /// The same, if `check` has nothing against it. Between the two nobody else writes.
+    pub(super) fn write_if(
+        self: &Arc<Self>,
+        batch: BatchView<'_>,
+        options: WriteOptions,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<SequenceNumber> {
         let operations = batch.operation_bytes();
         check_size(HEADER_SIZE + operations.len())?;
         let sequence = self.commit(HEADER_SIZE + operations.len(), |core, commit| {
+            check()?;
             // An empty batch in the log means something: it is a durability mark.
             if batch.count == 0 {
                 return Ok(());
@@ -260,6 +271,7 @@ impl DbCore {
             memtable,
             immutables: std::iter::once(view.memtable.clone()).chain(view.immutables.iter().cloned()).collect(),
             version: view.version.clone(),
+            in_tables: view.in_tables,
         });
         self.update_throttle(&state);
         self.schedule(&mut state);

@@ -52,6 +52,8 @@ pub(super) struct View {
     /// Newest first.
     pub(super) immutables: Vec<Arc<MemTable>>,
     pub(super) version: Arc<Version>,
+    /// Whatever is later than this is in a memtable.
+    pub(super) in_tables: SequenceNumber,
 }
 
 /// See the [module](self).

@@ -1,9 +1,8 @@
 //! Iterators for users: a cursor to move about with, and ranges as Rust iterators.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
 use crate::iterator::gaps::{Beginning, GapKeeper, Gaps};
@@ -15,6 +14,7 @@ use crate::iterator::visible::VisibleIter;
 use super::core::{DbCore, View};
 use super::options::ReadOptions;
 use super::snapshot::Snapshot;
+use super::span::{Entry, Span, walks_by_its_own_methods};
 
 /// A position among the entries of a database, as they were when the cursor was made (or its snapshot taken).
 ///
@@ -152,6 +152,8 @@ impl Cursor {
     }
 }
 
+walks_by_its_own_methods!(Cursor);
+
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cursor").field("valid", &self.valid()).finish_non_exhaustive()
@@ -180,13 +182,8 @@ fn sources(core: &DbCore, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
 ///
 /// After an error it ends.
 pub struct Entries {
-    from: Bound<Vec<u8>>,
-    to: Bound<Vec<u8>>,
-    /// Each stands at what its end gave last; the two meet where they pass each other.
-    front: Option<Cursor>,
-    back: Option<Cursor>,
-    done: bool,
-    /// What both read.
+    span: Span<Cursor>,
+    /// What cursors at both ends read.
     view: Arc<View>,
     sequence: SequenceNumber,
     beginning: Beginning,
@@ -195,117 +192,24 @@ pub struct Entries {
     core: PurgedCore,
 }
 
-/// One entry.
-type Entry = (Vec<u8>, Vec<u8>);
-
-fn owned(bound: Bound<&[u8]>) -> Bound<Vec<u8>> {
-    bound.map(<[u8]>::to_vec)
-}
-
 impl Entries {
     pub(super) fn range<K: AsRef<[u8]>>(
         core: &Arc<DbCore>,
-        range: impl RangeBounds<K>,
+        range: &impl RangeBounds<K>,
         options: &ReadOptions,
     ) -> Result<Self> {
-        let from = owned(range.start_bound().map(|key| key.as_ref()));
-        let to = owned(range.end_bound().map(|key| key.as_ref()));
-        Self::bounded(core, from, to, options)
+        Self::over(core, Span::new(&core.order.keys, range), options)
     }
 
     pub(super) fn prefix(core: &Arc<DbCore>, prefix: &[u8], options: &ReadOptions) -> Result<Self> {
-        // The keys with a prefix are a range in bytewise order only.
-        if !core.order.keys.is_bytewise() {
-            let message = "prefixes need the bytewise comparator";
-            return Err(crate::Error::not_supported(message));
-        }
-        let to = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        Self::bounded(core, Bound::Included(prefix.to_vec()), to, options)
+        Self::over(core, Span::prefix(&core.order.keys, prefix)?, options)
     }
 
-    fn bounded(core: &Arc<DbCore>, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>, options: &ReadOptions) -> Result<Self> {
+    fn over(core: &Arc<DbCore>, span: Span<Cursor>, options: &ReadOptions) -> Result<Self> {
         let beginning = core.beginning();
         let (view, sequence) = core.present(options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
-        Ok(Entries { from, to, front: None, back: None, done: false, view, sequence, beginning, options, core })
-    }
-
-    fn cursor(&self) -> Result<Cursor> {
-        Cursor::over(&self.core.0, self.view.clone(), self.sequence, self.beginning, &self.options)
-    }
-
-    fn keys(&self) -> &KeyOrder {
-        &self.core.0.order.keys
-    }
-
-    fn is_before_start(&self, key: &[u8]) -> bool {
-        let keys = self.keys();
-        match &self.from {
-            Bound::Unbounded => false,
-            Bound::Included(from) => keys.compare(key, from).is_lt(),
-            Bound::Excluded(from) => keys.compare(key, from).is_le(),
-        }
-    }
-
-    fn is_after_end(&self, key: &[u8]) -> bool {
-        let keys = self.keys();
-        match &self.to {
-            Bound::Unbounded => false,
-            Bound::Included(to) => keys.compare(key, to).is_gt(),
-            Bound::Excluded(to) => keys.compare(key, to).is_ge(),
-        }
-    }
-
-    fn step_front(&mut self) -> Result<Option<Entry>> {
-        let cursor = match &mut self.front {
-            Some(cursor) => {
-                cursor.next();
-                cursor
-            }
-            None => {
-                let mut cursor = self.cursor()?;
-                match &self.from {
-                    Bound::Unbounded => cursor.seek_to_first(),
-                    Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key),
-                }
-                let excluded = matches!(&self.from, Bound::Excluded(key)
-                    if cursor.valid() && self.core.0.order.keys.compare(cursor.key(), key).is_eq());
-                if excluded {
-                    cursor.next();
-                }
-                self.front.insert(cursor)
-            }
-        };
-        cursor.status()?;
-        let entry = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
-        let met = |key: &[u8]| self.back.as_ref().is_some_and(|back| self.keys().compare(key, back.key()).is_ge());
-        Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
-    }
-
-    fn step_back(&mut self) -> Result<Option<Entry>> {
-        let cursor = match &mut self.back {
-            Some(cursor) => {
-                cursor.prev();
-                cursor
-            }
-            None => {
-                let mut cursor = self.cursor()?;
-                match &self.to {
-                    Bound::Unbounded => cursor.seek_to_last(),
-                    Bound::Included(key) | Bound::Excluded(key) => cursor.seek_for_prev(key),
-                }
-                let excluded = matches!(&self.to, Bound::Excluded(key)
-                    if cursor.valid() && self.core.0.order.keys.compare(cursor.key(), key).is_eq());
-                if excluded {
-                    cursor.prev();
-                }
-                self.back.insert(cursor)
-            }
-        };
-        cursor.status()?;
-        let entry = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()));
-        let met = |key: &[u8]| self.front.as_ref().is_some_and(|front| self.keys().compare(key, front.key()).is_le());
-        Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
+        Ok(Entries { span, view, sequence, beginning, options, core })
     }
 }
 
@@ -313,24 +217,15 @@ impl Iterator for Entries {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let item = self.step_front().transpose();
-        // Until then both cursors stand at entries.
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        let Entries { span, view, sequence, beginning, options, core } = self;
+        span.next(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
     }
 }
 
 impl DoubleEndedIterator for Entries {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let item = self.step_back().transpose();
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        let Entries { span, view, sequence, beginning, options, core } = self;
+        span.next_back(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
     }
 }
 
@@ -338,16 +233,9 @@ impl std::iter::FusedIterator for Entries {}
 
 impl std::fmt::Debug for Entries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entries").field("from", &self.from).field("to", &self.to).finish_non_exhaustive()
+        let (from, to) = self.span.bounds();
+        f.debug_struct("Entries").field("from", from).field("to", to).finish_non_exhaustive()
     }
-}
-
-/// The first key after all keys that begin with `prefix`; `None` if there is none.
-fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
 }
 
 #[cfg(test)]

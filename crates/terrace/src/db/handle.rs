@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::error::Result;
+use crate::base::error::{ErrorKind, Result};
 use crate::env::pace;
 use crate::write::batch::WriteBatch;
 
@@ -17,6 +17,7 @@ use super::options::{Options, ReadOptions, WriteOptions};
 use super::pinned::PinnedValue;
 use super::snapshot::Snapshot;
 use super::statistics::{Stats, TableFile};
+use super::transaction::Transaction;
 use super::verify::VerifyReport;
 
 /// An open database.
@@ -154,7 +155,7 @@ impl Db {
 
     /// The entries whose keys are in `range`.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, options: &ReadOptions) -> Result<Entries> {
-        Entries::range(self.core(), range, options)
+        Entries::range(self.core(), &range, options)
     }
 
     /// The entries whose keys begin with `prefix`. `NotSupported` under a custom comparator, where such keys need
@@ -166,6 +167,43 @@ impl Db {
     /// The database as it is now, for any number of reads later.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(self.core())
+    }
+
+    /// Begins a transaction. Others neither wait for it nor see anything of it until it is committed.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.core())
+    }
+
+    /// Does `work` in a transaction and commits it; does it again, with the database as it is then, for as long as others come
+    /// in between (see [`Transaction`]). An error of `work` ends it, and nothing has happened.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/stock.db", options)?;
+    /// # db.put("apples", "3")?;
+    /// let number = |value: Option<Vec<u8>>| value.and_then(|value| String::from_utf8(value).ok()?.parse::<u32>().ok());
+    /// let sold = db.transact(terrace::WriteOptions::sync(), |transaction| {
+    ///     let left = number(transaction.get("apples")?).unwrap_or(0);
+    ///     if left > 0 {
+    ///         transaction.put("apples", (left - 1).to_string());
+    ///     }
+    ///     Ok(left > 0)
+    /// })?;
+    /// assert!(sold);
+    /// # assert_eq!(number(db.get("apples")?), Some(2));
+    /// # db.close()
+    /// # }
+    /// ```
+    pub fn transact<T>(&self, options: WriteOptions, mut work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        loop {
+            let mut transaction = self.transaction();
+            let result = work(&mut transaction)?;
+            match transaction.commit(options) {
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                committed => return committed.map(|()| result),
+            }
+        }
     }
 
     /// Begins to load many entries at once: much faster than writing them, and all of them visible at the same moment.

@@ -1,5 +1,6 @@
-//! A whole database under schedules: readers and snapshots beside writes, flushes and merges; callers who wait for the
-//! queue of full memtables, with flushes that fail; a close beside all of them.
+//! A whole database under schedules: readers and snapshots beside writes, flushes and merges; walks that leap over gaps
+//! into which others put; callers who wait for the queue of full memtables, with flushes that fail; transactions that
+//! conflict; a close beside all of them.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The database is the real one, over files in
 //! memory and with the real pool of background threads. Others run at every lock, at every use of the live view, and at
@@ -117,6 +118,90 @@ fn readers_see_whole_batches_under_every_schedule() {
     println!("readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and merges");
 }
 
+/// Keys side by side, all deleted but for one, which moves.
+const PLACES: Range<u32> = 0..200;
+const MOVES: [u32; 5] = [50, 150, 149, 20, 180];
+
+fn place(at: u32) -> String {
+    format!("{at:03}")
+}
+
+/// All places are deleted before the first move.
+fn delete_places(db: &Db, first: u32) {
+    let (mut puts, mut deletes) = (WriteBatch::new(), WriteBatch::new());
+    PLACES.for_each(|at| puts.put(place(at), "0"));
+    PLACES.filter(|&at| at != first).for_each(|at| deletes.delete(place(at)));
+    for batch in [puts, deletes] {
+        db.write(&batch, WriteOptions::new()).expect("writes");
+    }
+}
+
+/// From place to place, into gaps that others know of, from one memtable to the next.
+fn move_about(db: &Db, first: u32) {
+    let mut before = first;
+    for (value, at) in (1..).zip(MOVES) {
+        let mut batch = WriteBatch::new();
+        batch.delete(place(before));
+        batch.put(place(at), value.to_string());
+        if value % 2 == 0 {
+            db.flush().expect("flushes");
+        }
+        db.write(&batch, WriteOptions::new()).expect("writes");
+        before = at;
+    }
+}
+
+/// What a walk from either end comes to, and nothing else does it come to.
+fn only_entry(db: &Db, options: &ReadOptions) -> (Vec<u8>, u64) {
+    let mut cursor = db.cursor(options).expect("reads");
+    cursor.seek_to_first();
+    assert!(cursor.valid(), "forward there is nothing");
+    let first = (cursor.key().to_vec(), number(cursor.value()));
+    cursor.next();
+    assert!(!cursor.valid(), "{first:?}, and then {:?}", cursor.key());
+    cursor.seek_to_last();
+    assert!(cursor.valid(), "forward there is {first:?}, backward nothing");
+    assert_eq!((cursor.key().to_vec(), number(cursor.value())), first);
+    cursor.prev();
+    assert!(!cursor.valid(), "{first:?}, and before it {:?}", cursor.key());
+    first
+}
+
+fn follow(db: &Db) {
+    let now = ReadOptions::new();
+    let first = only_entry(db, &now);
+    let snapshot = db.snapshot();
+    let then = ReadOptions::new().snapshot(&snapshot);
+    let kept = only_entry(db, &then);
+    assert!(kept.1 >= first.1, "a snapshot has {kept:?}, after {first:?}");
+    let next = only_entry(db, &now);
+    assert!(next.1 >= kept.1, "{next:?} after {kept:?}");
+    assert_eq!(only_entry(db, &then), kept, "a snapshot changed");
+}
+
+#[test]
+fn walks_leap_over_nothing_that_is_there_under_every_schedule() {
+    const FIRST: u32 = 100;
+    let count = scaled(10_000);
+    explore(count, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        delete_places(&db, FIRST);
+        // Twice: what the first walk finds is watched, and a gap after the second.
+        (0..2).for_each(|_| assert_eq!(only_entry(&db, &ReadOptions::new()).1, 0));
+        let start = |work: fn(&Db)| {
+            let db = db.clone();
+            thread::spawn(move || work(&db))
+        };
+        let threads = [start(|db| move_about(db, FIRST)), start(follow), start(follow)];
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        let last = MOVES.len();
+        assert_eq!(only_entry(&db, &ReadOptions::new()), (place(MOVES[last - 1]).into_bytes(), last as u64));
+        db.close().expect("closes");
+    });
+    println!("walks_leap_over_nothing_that_is_there: {count} schedules of gaps, moves and flushes");
+}
+
 /// Whether `key` is in a memtable that is being written or waits.
 fn is_in_memory(core: &DbCore, key: &str) -> bool {
     let view = core.view.load_full();
@@ -200,6 +285,53 @@ fn who_waits_for_a_flush_is_woken_under_every_schedule() {
 fn too_late(error: &Error) {
     let message = error.to_string();
     assert!(message.contains("closed"), "{message}");
+}
+
+/// Counts once more. Answers what it has counted.
+fn count(db: &Db) -> u64 {
+    db.transact(WriteOptions::new(), |transaction| {
+        let counted = transaction.get("count")?.as_deref().map_or(0, number) + 1;
+        transaction.put("count", counted.to_string());
+        Ok(counted)
+    })
+    .expect("commits")
+}
+
+#[test]
+fn no_transaction_is_overwritten_unseen_under_every_schedule() {
+    const TIMES: u64 = 3;
+    let schedules = scaled(10_000);
+    explore(schedules, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        let counted = Arc::new(Mutex::new(Vec::new()));
+        let counters = [0, 1].map(|_| {
+            let (db, counted) = (db.clone(), counted.clone());
+            thread::spawn(move || {
+                for _ in 0..TIMES {
+                    let value = count(&db);
+                    counted.lock().push(value);
+                }
+            })
+        });
+        let others = [
+            thread::spawn({
+                let db = db.clone();
+                move || (0..2).for_each(|_| db.flush().expect("flushes"))
+            }),
+            thread::spawn({
+                let db = db.clone();
+                move || db.compact_range(None, None).expect("merges")
+            }),
+        ];
+        counters.into_iter().chain(others).for_each(|thread| thread.join().expect("no panic"));
+        let mut counted = std::mem::take(&mut *counted.lock());
+        counted.sort_unstable();
+        assert_eq!(counted, (1..=2 * TIMES).collect::<Vec<_>>());
+        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(2 * TIMES));
+        db.close().expect("closes");
+    });
+    println!("no_transaction_is_overwritten_unseen: {schedules} schedules of transactions, flushes and merges");
 }
 
 #[test]

@@ -317,6 +317,7 @@ impl Parts {
             memtable,
             immutables: recovered.memtables.iter().rev().map(|recovered| recovered.writer.table().clone()).collect(),
             version: versions.current().clone(),
+            in_tables: recovered.last_sequence,
         };
         Arc::new(DbCore {
             generation: env.process_generation(),
@@ -413,7 +414,12 @@ impl DbCore {
         }
         let memtable = commit.memtable.table().clone();
         let immutables: Vec<_> = state.immutables.iter().rev().map(|immutable| immutable.memtable.clone()).collect();
-        let _ = self.swap_view(&mut state, |view| View { memtable, immutables, version: view.version.clone() });
+        let _ = self.swap_view(&mut state, |view| View {
+            memtable,
+            immutables,
+            version: view.version.clone(),
+            in_tables: view.in_tables,
+        });
         *self.commit.lock() = Some(commit);
         self.schedule(&mut state);
         while many && !state.immutables.is_empty() && state.error.is_none() {

@@ -167,6 +167,7 @@ impl DbCore {
             memtable: view.memtable.clone(),
             immutables: view.immutables.clone(),
             version,
+            in_tables: last_sequence,
         });
         commit.last_sequence = last_sequence;
         self.visible.store(last_sequence, Ordering::Release);

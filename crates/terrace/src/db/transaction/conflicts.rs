@@ -1,0 +1,76 @@
+//! Whether others have written what a transaction rests on.
+
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{KIND_FOR_SEEK, MAX_SEQUENCE, SequenceNumber, encode, tag_sequence};
+use crate::base::sabotage::sabotaged;
+use crate::db::core::{DbCore, View};
+use crate::db::options::WriteOptions;
+use crate::write::batch::{BatchView, WriteBatch};
+
+/// The bytes of a key that a message shows.
+const SHOWN: usize = 64;
+
+impl DbCore {
+    /// Writes `batch`, unless one of `keys` has been written since `since`, up to which a snapshot sees: `Conflict` then, and
+    /// nothing has happened.
+    ///
+    /// Tables are looked into before the lock is taken, and only if there is something later in them; under the lock again
+    /// only if there are others by then.
+    pub(super) fn write_unless_changed<'k>(
+        self: &Arc<Self>,
+        batch: &WriteBatch,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+        since: SequenceNumber,
+        options: WriteOptions,
+    ) -> Result<()> {
+        batch.check()?;
+        self.check_writable()?;
+        let before = self.view.load_full();
+        let check = |view: &View, in_tables| {
+            keys.clone().try_for_each(|key| {
+                self.check_unchanged(view, key, since, in_tables && !sabotaged("conflicts-in-tables"))
+            })
+        };
+        if before.in_tables > since {
+            check(&before, true)?;
+        }
+        self.write_if(BatchView::of(batch), options, || {
+            if sabotaged("conflicts") {
+                return Ok(());
+            }
+            let now = self.view.load();
+            check(&now, now.in_tables > since && !Arc::ptr_eq(&now.version, &before.version))
+        })?;
+        Ok(())
+    }
+
+    /// `Conflict` if the newest entry of `key` is later than `since`.
+    fn check_unchanged(&self, view: &View, key: &[u8], since: SequenceNumber, in_tables: bool) -> Result<()> {
+        let newest = match view.newest_in_memory(key) {
+            Some(sequence) => sequence,
+            None if in_tables => self.newest_in_tables(view, key)?.unwrap_or(0),
+            None => return Ok(()),
+        };
+        if newest <= since {
+            return Ok(());
+        }
+        let shown = key[..key.len().min(SHOWN)].escape_ascii();
+        let more = if key.len() > SHOWN { " and so on" } else { "" };
+        Err(Error::conflict(format!("the key \"{shown}\"{more} was written since the transaction began")))
+    }
+
+    fn newest_in_tables(&self, view: &View, key: &[u8]) -> Result<Option<SequenceNumber>> {
+        let seek_key = encode(key, MAX_SEQUENCE, KIND_FOR_SEEK);
+        let lookup = view.version.get(&self.tables, &self.order, &seek_key, true)?;
+        Ok(lookup.hit.map(|hit| tag_sequence(hit.tag)))
+    }
+}
+
+impl View {
+    fn newest_in_memory(&self, key: &[u8]) -> Option<SequenceNumber> {
+        let mut memtables = std::iter::once(&self.memtable).chain(&self.immutables);
+        memtables.find_map(|table| table.get(key, MAX_SEQUENCE)).map(|(tag, _)| tag_sequence(tag))
+    }
+}

@@ -1,0 +1,239 @@
+//! Walks over what a transaction sees: the database as it was when it began, with its own writes on top.
+
+use std::cmp::Ordering;
+use std::ops::RangeBounds;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::Result;
+use crate::db::cursor::Cursor;
+use crate::db::span::{Entry, Span, walks_by_its_own_methods};
+
+use super::Transaction;
+use super::own_writes::{OwnEntry, OwnWrites};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Where the entry that is shown is from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Database,
+    Own,
+}
+
+/// A position among the entries that a transaction sees, its own writes included.
+///
+/// It moves as a [`Cursor`] does. While it is in use the transaction takes no writes.
+///
+/// # Invariants
+/// 1. Forward, the database's cursor and the own entry stand at their first keys at or after what is shown; backward, at
+///    their last at or before it.
+/// 2. An own entry hides the database's of the same key.
+pub struct TransactionCursor<'t> {
+    database: Cursor,
+    writes: &'t OwnWrites,
+    keys: KeyOrder,
+    own: Option<OwnEntry<'t>>,
+    direction: Direction,
+    shown: Shown,
+}
+
+impl<'t> TransactionCursor<'t> {
+    pub(super) fn new(database: Cursor, writes: &'t OwnWrites, keys: KeyOrder) -> Self {
+        let (direction, shown) = (Direction::Forward, Shown::Nothing);
+        TransactionCursor { database, writes, keys, own: None, direction, shown }
+    }
+
+    /// Whether the cursor stands at an entry.
+    pub fn valid(&self) -> bool {
+        self.shown != Shown::Nothing
+    }
+
+    /// The key at the cursor; empty if it is not valid.
+    pub fn key(&self) -> &[u8] {
+        self.entry().map_or(&[], |(key, _)| key)
+    }
+
+    /// The value at the cursor; empty if it is not valid.
+    pub fn value(&self) -> &[u8] {
+        self.entry().map_or(&[], |(_, value)| value)
+    }
+
+    /// The key and the value at the cursor, if it is valid.
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        match self.shown {
+            Shown::Nothing => None,
+            Shown::Database => self.database.entry(),
+            Shown::Own => self.own.and_then(|(key, write)| Some((key.as_slice(), write.value()?))),
+        }
+    }
+
+    /// Moves to the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.database.seek_to_first();
+        self.own = self.writes.first();
+        self.find(Direction::Forward);
+    }
+
+    /// Moves to the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.database.seek_to_last();
+        self.own = self.writes.last();
+        self.find(Direction::Backward);
+    }
+
+    /// Moves to the first entry whose key is at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        let key = key.as_ref();
+        self.database.seek(key);
+        self.own = self.writes.at_or_after(key);
+        self.find(Direction::Forward);
+    }
+
+    /// Moves to the last entry whose key is at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        let key = key.as_ref();
+        self.database.seek_for_prev(key);
+        self.own = self.writes.at_or_before(key);
+        self.find(Direction::Backward);
+    }
+
+    /// Moves to the next entry. Nothing happens if the cursor is not valid.
+    pub fn next(&mut self) {
+        self.go(Direction::Forward);
+    }
+
+    /// Moves to the previous entry. Nothing happens if the cursor is not valid.
+    pub fn prev(&mut self) {
+        self.go(Direction::Backward);
+    }
+
+    /// Why the cursor is invalid: `Ok` if it is only off an end.
+    pub fn status(&self) -> Result<()> {
+        self.database.status()
+    }
+
+    fn go(&mut self, direction: Direction) {
+        if !self.valid() {
+            return;
+        }
+        if self.direction != direction {
+            let key = self.key().to_vec();
+            match direction {
+                Direction::Forward => self.seek(&key),
+                Direction::Backward => self.seek_for_prev(&key),
+            }
+        }
+        let both = self.ordering() == Some(Ordering::Equal);
+        if both || self.shown == Shown::Database {
+            self.step_database();
+        }
+        if both || self.shown == Shown::Own {
+            self.step_own();
+        }
+        self.find(direction);
+    }
+
+    fn step_database(&mut self) {
+        match self.direction {
+            Direction::Forward => self.database.next(),
+            Direction::Backward => self.database.prev(),
+        }
+    }
+
+    fn step_own(&mut self) {
+        self.own = self.own.and_then(|(key, _)| match self.direction {
+            Direction::Forward => self.writes.after(key),
+            Direction::Backward => self.writes.before(key),
+        });
+    }
+
+    /// How the database's key compares to the own one in the present direction, if there are both.
+    fn ordering(&self) -> Option<Ordering> {
+        let ((key, _), (own, _)) = (self.database.entry()?, self.own?);
+        let ordering = self.keys.compare(key, own.as_slice());
+        Some(if self.direction == Direction::Forward { ordering } else { ordering.reverse() })
+    }
+
+    /// Shows the first entry from where both stand, in this direction.
+    fn find(&mut self, direction: Direction) {
+        self.direction = direction;
+        loop {
+            self.shown = Shown::Nothing;
+            if self.database.status().is_err() {
+                // What is own would be shown as if nothing were beside it.
+                return;
+            }
+            let ordering = self.ordering();
+            let Some((_, write)) = self.own.filter(|_| ordering != Some(Ordering::Less)) else {
+                if self.database.valid() {
+                    self.shown = Shown::Database;
+                }
+                return;
+            };
+            if write.value().is_some() {
+                self.shown = Shown::Own;
+                return;
+            }
+            if ordering == Some(Ordering::Equal) {
+                self.step_database();
+            }
+            self.step_own();
+        }
+    }
+}
+
+walks_by_its_own_methods!(TransactionCursor<'_>);
+
+impl std::fmt::Debug for TransactionCursor<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TransactionCursor").field("valid", &self.valid()).finish_non_exhaustive()
+    }
+}
+
+/// The entries of a range that a transaction sees, from either end, each as an owned key and value.
+///
+/// After an error it ends.
+pub struct TransactionEntries<'t> {
+    transaction: &'t Transaction,
+    span: Span<TransactionCursor<'t>>,
+}
+
+impl<'t> TransactionEntries<'t> {
+    pub(super) fn range<K: AsRef<[u8]>>(transaction: &'t Transaction, range: &impl RangeBounds<K>) -> Self {
+        TransactionEntries { transaction, span: Span::new(transaction.keys(), range) }
+    }
+
+    pub(super) fn prefix(transaction: &'t Transaction, prefix: &[u8]) -> Result<Self> {
+        Ok(TransactionEntries { transaction, span: Span::prefix(transaction.keys(), prefix)? })
+    }
+}
+
+impl Iterator for TransactionEntries<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let transaction = self.transaction;
+        self.span.next(|| transaction.cursor())
+    }
+}
+
+impl DoubleEndedIterator for TransactionEntries<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let transaction = self.transaction;
+        self.span.next_back(|| transaction.cursor())
+    }
+}
+
+impl std::iter::FusedIterator for TransactionEntries<'_> {}
+
+impl std::fmt::Debug for TransactionEntries<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (from, to) = self.span.bounds();
+        f.debug_struct("TransactionEntries").field("from", from).field("to", to).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! What a transaction has written and nobody else sees yet, in the order of keys.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use crate::base::comparator::KeyOrder;
+
+/// A key that sorts as the database sorts it.
+pub(super) struct OrderedKey {
+    bytes: Vec<u8>,
+    order: KeyOrder,
+}
+
+impl OrderedKey {
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Ord for OrderedKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order.compare(&self.bytes, &other.bytes)
+    }
+}
+
+impl PartialOrd for OrderedKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for OrderedKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for OrderedKey {}
+
+/// The last write of a key.
+pub(super) enum Write {
+    Put(Vec<u8>),
+    Delete,
+}
+
+impl Write {
+    /// The value that the key has now, if it has one.
+    pub(super) fn value(&self) -> Option<&[u8]> {
+        match self {
+            Write::Put(value) => Some(value),
+            Write::Delete => None,
+        }
+    }
+}
+
+/// A key and its last write.
+pub(super) type OwnEntry<'w> = (&'w OrderedKey, &'w Write);
+
+/// See the [module](self).
+pub(super) struct OwnWrites {
+    order: KeyOrder,
+    writes: BTreeMap<OrderedKey, Write>,
+    /// What each write since the first savepoint has replaced.
+    replaced: Vec<(Vec<u8>, Option<Write>)>,
+    /// How much had been replaced at each savepoint.
+    savepoints: Vec<usize>,
+}
+
+impl OwnWrites {
+    pub(super) fn new(order: KeyOrder) -> Self {
+        OwnWrites { order, writes: BTreeMap::new(), replaced: Vec::new(), savepoints: Vec::new() }
+    }
+
+    fn key(&self, key: &[u8]) -> OrderedKey {
+        OrderedKey { bytes: key.to_vec(), order: self.order.clone() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    pub(super) fn set(&mut self, key: &[u8], write: Write) {
+        let replaced = self.writes.insert(self.key(key), write);
+        if !self.savepoints.is_empty() {
+            self.replaced.push((key.to_vec(), replaced));
+        }
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Write> {
+        if self.writes.is_empty() { None } else { self.writes.get(&self.key(key)) }
+    }
+
+    pub(super) fn set_savepoint(&mut self) {
+        self.savepoints.push(self.replaced.len());
+    }
+
+    /// Undoes what was written since the last savepoint, which is gone then. False if there is none.
+    pub(super) fn rollback_to_savepoint(&mut self) -> bool {
+        let Some(replaced_then) = self.savepoints.pop() else { return false };
+        while self.replaced.len() > replaced_then
+            && let Some((key, replaced)) = self.replaced.pop()
+        {
+            let key = self.key(&key);
+            match replaced {
+                Some(write) => self.writes.insert(key, write),
+                None => self.writes.remove(&key),
+            };
+        }
+        true
+    }
+
+    /// All of them, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = OwnEntry<'_>> + Clone {
+        self.writes.iter()
+    }
+
+    pub(super) fn first(&self) -> Option<OwnEntry<'_>> {
+        self.writes.first_key_value()
+    }
+
+    pub(super) fn last(&self) -> Option<OwnEntry<'_>> {
+        self.writes.last_key_value()
+    }
+
+    pub(super) fn after(&self, key: &OrderedKey) -> Option<OwnEntry<'_>> {
+        self.writes.range::<OrderedKey, _>((Bound::Excluded(key), Bound::Unbounded)).next()
+    }
+
+    pub(super) fn before(&self, key: &OrderedKey) -> Option<OwnEntry<'_>> {
+        self.writes.range::<OrderedKey, _>((Bound::Unbounded, Bound::Excluded(key))).next_back()
+    }
+
+    pub(super) fn at_or_after(&self, key: &[u8]) -> Option<OwnEntry<'_>> {
+        self.writes.range(self.key(key)..).next()
+    }
+
+    pub(super) fn at_or_before(&self, key: &[u8]) -> Option<OwnEntry<'_>> {
+        self.writes.range(..=self.key(key)).next_back()
+    }
+}
