@@ -18,5 +18,12 @@ fn main() -> terrace::Result<()> {
         let (key, value) = entry?;
         println!("{} = {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
     }
+
+    db.transact(WriteOptions::new(), |transaction| {
+        let apple = transaction.get("apple")?.unwrap_or_default();
+        transaction.put("pear", apple);
+        transaction.delete("apple");
+        Ok(())
+    })?; // all of it as of one moment; done again if others came in between
     db.close()
 }
