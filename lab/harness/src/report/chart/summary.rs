@@ -23,6 +23,8 @@ pub(crate) struct Row {
 const WIDTH: f64 = 760.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 27.0;
+/// Where 1 is nearer to the axis's beginning, the word before it would stand in the column of means.
+const SLOWER_ROOM: f64 = 44.0;
 
 /// Draws the rows in their order. `heading` and `note` stand above.
 pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
@@ -43,7 +45,9 @@ pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
         canvas.text("axis middle", (x.at(tick), bottom + 17.0), &format!("{}×", number::tick(tick)));
     }
     canvas.line("one", (one, TOP - 12.0), (one, bottom));
-    canvas.text("axis end", (one - 8.0, TOP - 14.0), "slower ←");
+    if one - left >= SLOWER_ROOM {
+        canvas.text("axis end", (one - 8.0, TOP - 14.0), "slower ←");
+    }
     canvas.text("axis", (one + 8.0, TOP - 14.0), "→ Terrace is faster");
     canvas.text("axis end", (room + 62.0, TOP - 24.0), "geometric");
     canvas.text("axis end", (room + 62.0, TOP - 11.0), "mean");
