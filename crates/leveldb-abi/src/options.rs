@@ -7,7 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use terrace::{
-    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger, Options, Result, repair,
+    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger, Options, ReadAccess, Result,
+    repair,
 };
 
 /// `leveldb::Options`, once what its pointers lead to has been understood.
@@ -32,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) compression: i32,
     pub(crate) read_only: bool,
     pub(crate) table_filter_bits: usize,
+    /// Absent: `$TERRACE_READ_ACCESS`, or automatic.
+    pub(crate) read_access: Option<ReadAccess>,
 }
 
 impl Default for Settings {
@@ -54,6 +57,7 @@ impl Default for Settings {
             compression: 1,
             read_only: false,
             table_filter_bits: 10,
+            read_access: None,
         }
     }
 }
@@ -75,6 +79,7 @@ impl Settings {
             .compression(compression)
             .read_only(self.read_only)
             .table_filter_bits(self.table_filter_bits)
+            .read_access(self.read_access.unwrap_or_else(read_access_of_environment))
             .filter_policy(self.filter.clone())
             .logger(self.logger.clone())
             .block_cache(self.cache.clone());
@@ -112,6 +117,16 @@ impl Settings {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// What `$TERRACE_READ_ACCESS` says, for programs that know nothing of Terrace: `auto`, `mapped` or `pread`. Anything else is
+/// as if it were not set.
+fn read_access_of_environment() -> ReadAccess {
+    match std::env::var_os("TERRACE_READ_ACCESS").as_deref().map(OsStr::as_bytes) {
+        Some(b"mapped") => ReadAccess::Mapped,
+        Some(b"pread") => ReadAccess::Pread,
+        _ => ReadAccess::Auto,
     }
 }
 

@@ -34,6 +34,14 @@ LEVELDB_EXPORT void terrace_options_set_read_only(leveldb_options_t*, uint8_t);
 /* Bits for each key in the filter that every table has besides LevelDB's: 0 for none, at most 32. Default: 10. */
 LEVELDB_EXPORT void terrace_options_set_table_filter_bits(leveldb_options_t*, int);
 
+/* How tables are read. `auto`, the default, maps them, checks that a block can be read before its first load and whenever
+ * data seem not to fit into memory, and uses pread after the first read error. `mapped` never checks: a sector that cannot be
+ * read kills the process with SIGBUS, as in LevelDB. `pread` never maps: every such sector is an error, a load of a block that
+ * is in memory costs about three times as much, and each open table a descriptor. Options that do not say take it from the
+ * environment variable TERRACE_READ_ACCESS=auto|mapped|pread. Other numbers count as auto. */
+enum { terrace_read_access_auto = 0, terrace_read_access_mapped = 1, terrace_read_access_pread = 2 };
+LEVELDB_EXPORT void terrace_options_set_read_access(leveldb_options_t*, int);
+
 /* A logger for leveldb_options_set_info_log, which must outlive the database. `log` is called from any thread, for one
  * line at a time, which does not end in a zero; `destructor` may be null. */
 LEVELDB_EXPORT leveldb_logger_t* terrace_logger_create(void* state, void (*destructor)(void*),

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::{ptr, slice};
 
-use terrace::PinnedValue;
+use terrace::{PinnedValue, ReadAccess};
 
 use super::database::{Database, read_options};
 use super::error::{last_error, reporting, required};
@@ -32,6 +32,17 @@ export! {
     fn terrace_options_set_read_only(options: *mut COptions, value: u8) {
         if let Some(options) = options.as_mut() {
             options.plain.read_only = value != 0;
+        }
+    }
+
+    /// Sets how tables are read.
+    fn terrace_options_set_read_access(options: *mut COptions, access: c_int) {
+        if let Some(options) = options.as_mut() {
+            options.plain.read_access = Some(match access {
+                1 => ReadAccess::Mapped,
+                2 => ReadAccess::Pread,
+                _ => ReadAccess::Auto,
+            });
         }
     }
 

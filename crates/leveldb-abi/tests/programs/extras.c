@@ -177,6 +177,39 @@ static void Nulls(void) {
   terrace_logger_destroy(NULL);
   terrace_options_set_read_only(NULL, 1);
   terrace_options_set_table_filter_bits(NULL, 1);
+  terrace_options_set_read_access(NULL, terrace_read_access_pread);
+}
+
+/* Whether tables are mapped once something was read. */
+static int MapsTables(const leveldb_options_t* options, const char* name) {
+  leveldb_t* db = leveldb_open(options, name, &err);
+  OK;
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  leveldb_iterator_t* iter = leveldb_create_iterator(db, read);
+  leveldb_iter_seek_to_first(iter);
+  CHECK(leveldb_iter_valid(iter));
+  char line[2000];
+  int found = 0;
+  FILE* maps = fopen("/proc/self/maps", "r");
+  CHECK(maps != NULL);
+  while (fgets(line, sizeof(line), maps) != NULL) found |= strstr(line, ".ldb") != NULL;
+  fclose(maps);
+  leveldb_iter_destroy(iter);
+  leveldb_readoptions_destroy(read);
+  leveldb_close(db);
+  return found;
+}
+
+static void ReadAccess(leveldb_options_t* options, const char* name) {
+  setenv("TERRACE_READ_ACCESS", "pread", 1);
+  CHECK(!MapsTables(options, name));
+  terrace_options_set_read_access(options, terrace_read_access_mapped);
+  CHECK(MapsTables(options, name));
+  terrace_options_set_read_access(options, terrace_read_access_pread);
+  unsetenv("TERRACE_READ_ACCESS");
+  CHECK(!MapsTables(options, name));
+  terrace_options_set_read_access(options, terrace_read_access_auto);
+  CHECK(MapsTables(options, name));
 }
 
 int main(int argc, char** argv) {
@@ -232,6 +265,7 @@ int main(int argc, char** argv) {
   leveldb_close(db);
   terrace_options_set_read_only(options, 0);
 
+  ReadAccess(options, name);
   Damage(name);
   report = terrace_verify_db(options, name, &err);
   OK;

@@ -20,11 +20,11 @@ use crate::base::internal_key::InternalOrder;
 use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::write_limit::WriteLimit;
-use crate::env::{Env, FileLock, LockMode, Logger, WritableFile};
+use crate::env::{Env, FileLock, LockMode, Logger, ReadAccess, WritableFile};
 use crate::iterator::gaps::Gaps;
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
-use crate::table::{BlockCache, TableOrder, TableReadSettings};
+use crate::table::{BlockCache, Residency, TableOrder, TableReadSettings};
 use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename::{self, FileKind, LOST_DIR};
 use crate::version::manifest::{self, ManifestState};
@@ -293,11 +293,16 @@ struct Parts {
 
 fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
     let cache = options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
+    let residency = match options.read_access {
+        ReadAccess::Auto => Residency::automatic(options.env.clone()),
+        ReadAccess::Mapped | ReadAccess::Pread => Arc::default(),
+    };
     let settings = TableReadSettings {
         order: TableOrder::internal(order.keys.clone()),
         filter_policy: options.filter_policy.clone(),
         cache,
         counters: Arc::default(),
+        residency,
     };
     let capacity = options.max_open_files - 10;
     TableSet::new(options.env.clone(), dir.to_owned(), options.read_access, settings, capacity)

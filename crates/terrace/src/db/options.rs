@@ -103,7 +103,7 @@ impl Default for Options {
             compression_per_level: Vec::new(),
             reuse_logs: false,
             background_threads: 2,
-            read_access: ReadAccess::Mapped,
+            read_access: ReadAccess::Auto,
             mapped_log: true,
             bytes_per_sync: 0,
             background_write_rate: 0,
@@ -173,7 +173,7 @@ impl Options {
         reuse_logs: bool = |v| v;
         /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64. Default: 2.
         background_threads: usize = |v| v;
-        /// How tables are read. Default: mapped.
+        /// How tables are read, and what a sector that cannot be read does. Default: [`ReadAccess::Auto`].
         read_access: ReadAccess = |v| v;
         /// Append to the write-ahead log through prepared, mapped segments where the file system allows it, instead
         /// of a system call per write, and go on with the file of an old log that the disk has never seen. The promise is

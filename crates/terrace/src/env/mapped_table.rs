@@ -1,7 +1,8 @@
 //! A finished file as memory.
 //!
 //! Any number of threads may read. The engine never modifies or shortens a finished table while it is open, and the
-//! directory is locked against other engines: that is what makes handing out `&[u8]` sound.
+//! directory is locked against other engines: that is what makes handing out `&[u8]` sound. A load of bytes that the device
+//! cannot read is SIGBUS; [`populate`](RandomAccessFile::populate) makes an error of it.
 //!
 //! # Invariants
 //! 1. At most [`MAX_MAPPINGS`] files of the process are mapped: the system limits mappings (65,530 by default on
@@ -10,12 +11,14 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 use super::RandomAccessFile;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 
 /// The most files mapped at once; the next ones are read by calls.
 const MAX_MAPPINGS: usize = if usize::BITS >= 64 { 16_384 } else { 0 };
@@ -25,6 +28,7 @@ static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 /// A file mapped as a whole.
 pub(super) struct MappedTable {
     memory: Mmap,
+    path: Box<Path>,
     _place: Place,
 }
 
@@ -50,12 +54,18 @@ impl Drop for Place {
 impl MappedTable {
     /// Maps `file`, whose size is `size`. `None` if it cannot or should not be mapped: empty, too many mappings, no
     /// address space.
-    pub(super) fn new(file: &File, size: u64) -> Option<MappedTable> {
+    pub(super) fn new(file: &File, path: &Path, size: u64) -> Option<MappedTable> {
         let length = usize::try_from(size).ok().filter(|&length| length > 0)?;
         let place = Place::take()?;
         // SAFETY: the file is not modified while it is mapped; see the module's contract.
         let memory = unsafe { memmap2::MmapOptions::new().len(length).map(file).ok()? };
-        Some(MappedTable { memory, _place: place })
+        Some(MappedTable { memory, path: path.into(), _place: place })
+    }
+
+    /// Where a range begins and ends within the mapping.
+    fn clipped(&self, offset: u64, length: u64) -> (usize, usize) {
+        let clipped = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(self.memory.len());
+        (clipped(offset), clipped(offset.saturating_add(length)))
     }
 }
 
@@ -83,9 +93,25 @@ impl RandomAccessFile for MappedTable {
         }
     }
 
+    fn populate(&self, offset: u64, length: u64) -> Result<()> {
+        let (start, end) = self.clipped(offset, length);
+        if start >= end {
+            return Ok(());
+        }
+        // First all pages in one read: a fault would read each of them by itself, or many around it.
+        let _ = self.memory.advise_range(Advice::WillNeed, start, end - start);
+        match self.memory.advise_range(Advice::PopulateRead, start, end - start) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EFAULT | libc::EHWPOISON)) => {
+                let error = Error::io("read", &self.path, io::Error::from_raw_os_error(libc::EIO));
+                Err(error.context(format_args!("{length} bytes at offset {offset} of a mapping")))
+            }
+            // Linux before 5.14 cannot tell (EINVAL), and lack of memory says nothing about the device.
+            _ => Ok(()),
+        }
+    }
+
     fn not_needed(&self, offset: u64, length: u64) {
-        let clipped = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(self.memory.len());
-        let (start, end) = (clipped(offset), clipped(offset.saturating_add(length)));
+        let (start, end) = self.clipped(offset, length);
         if start < end {
             // SAFETY: the mapping is shared and for reading only, so that its pages have nothing that the file has not:
             // whoever reads them again, or is at it, finds the same bytes.

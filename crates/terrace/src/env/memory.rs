@@ -242,7 +242,7 @@ impl Env for MemEnv {
         let file = self.file("open", path)?;
         let data = file.data.lock().clone();
         match access {
-            ReadAccess::Mapped => Ok(Arc::new(MemMapping(data))),
+            ReadAccess::Auto | ReadAccess::Mapped => Ok(Arc::new(MemMapping(data))),
             ReadAccess::Pread => Ok(Arc::new(MemReader { file, size: data.len() as u64 })),
         }
     }

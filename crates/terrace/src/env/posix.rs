@@ -34,9 +34,9 @@ impl Env for PosixEnv {
     fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
         let file = posix_file::open_for_read(path)?;
         let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
-        if access == ReadAccess::Mapped
+        if access != ReadAccess::Pread
             && filesystem::may_map_tables(&file)
-            && let Some(mapped) = MappedTable::new(&file, size)
+            && let Some(mapped) = MappedTable::new(&file, path, size)
         {
             return Ok(Arc::new(mapped));
         }

@@ -110,7 +110,10 @@ impl RandomAccessFile for PosixRandomFile {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("read", &self.path, error)),
+                Err(error) => {
+                    let at = offset.saturating_add(done as u64);
+                    return Err(Error::io("read", &self.path, error).context(format_args!("at offset {at}")));
+                }
             }
         }
         Ok(done)

@@ -29,6 +29,7 @@ mod key_buffer;
 mod order;
 mod properties;
 mod rescue;
+mod residency;
 mod scan;
 #[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]
 mod table;
@@ -48,6 +49,7 @@ pub(crate) use iter::TableIter;
 pub(crate) use order::TableOrder;
 pub(crate) use properties::TableProperties;
 pub(crate) use rescue::rescue;
+pub(crate) use residency::Residency;
 pub(crate) use scan::ScanItem;
 pub(crate) use table::{Table, TableHit, TableReadSettings};
 pub(crate) use table_builder::{TableBuilder, TableSettings};

@@ -84,7 +84,10 @@ impl TableSet {
     #[inline]
     pub(crate) fn table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
         let table = file.table.load();
-        if table.is_some() {
+        if let Some(open) = &*table {
+            if open.is_outdated() {
+                return self.reopen_table(file);
+            }
             if !file.recently_used.load(Ordering::Relaxed) {
                 file.recently_used.store(true, Ordering::Relaxed);
             }
@@ -116,21 +119,21 @@ impl TableSet {
         open.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
     }
 
+    /// Opens a table once more, for the way of reading that is left after an error.
+    #[cold]
+    fn reopen_table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
+        let table = self.read_table(file)?;
+        // If the table was closed in between, it stays closed, as the ring knows.
+        let previous = file.table.load();
+        if previous.is_some() {
+            file.table.compare_and_swap(&*previous, Some(table.clone()));
+        }
+        Ok(TableRef(Guard::from_inner(Some(table))))
+    }
+
     #[cold]
     fn open_table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
-        let (handle, name) = self.open_file(file.number)?;
-        let display = self.dir.join(&name).display().to_string();
-        if handle.size() != file.size {
-            return Err(Error::corruption(format!(
-                "{display}: is {} bytes long, the MANIFEST says {}",
-                handle.size(),
-                file.size
-            )));
-        }
-        let table = Arc::new(Table::open(handle, display, self.settings.clone())?);
-        if let Some(properties) = table.properties() {
-            file.learn(Contents::from(properties));
-        }
+        let table = self.read_table(file)?;
         // Two threads may open the same table at once: the first one's stays.
         let previous = file.table.compare_and_swap(&None::<Arc<Table>>, Some(table.clone()));
         if previous.is_some() {
@@ -144,14 +147,32 @@ impl TableSet {
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
 
+    fn read_table(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+        let (handle, name) = self.open_file(file.number)?;
+        let display = self.dir.join(&name).display().to_string();
+        if handle.size() != file.size {
+            return Err(Error::corruption(format!(
+                "{display}: is {} bytes long, the MANIFEST says {}",
+                handle.size(),
+                file.size
+            )));
+        }
+        let table = Arc::new(Table::open(handle, display, self.settings.clone())?);
+        if let Some(properties) = table.properties() {
+            file.learn(Contents::from(properties));
+        }
+        Ok(table)
+    }
+
     /// Opens the file of table `number` under its present or its old name.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
+        let access = if self.settings.residency.has_failed() { ReadAccess::Pread } else { self.access };
         let mut last = None;
         for name in (self.names)(number) {
             let path = self.dir.join(&name);
-            let mut result = self.env.open_random(&path, self.access);
+            let mut result = self.env.open_random(&path, access);
             if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.spare_descriptors() {
-                result = self.env.open_random(&path, self.access);
+                result = self.env.open_random(&path, access);
             }
             match result {
                 Ok(file) => return Ok((file, name)),

@@ -1,0 +1,231 @@
+//! How tables are read, and what becomes of a database whose disk cannot read a part of one.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use terrace::{
+    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, Lane, LockMode, MemEnv, Options,
+    RandomAccessFile, ReadAccess, Result, WritableFile,
+};
+
+const EIO: i32 = 5;
+const TABLES: u32 = 4;
+const KEYS: u32 = 500;
+
+/// A disk in memory that writes down how tables are opened, and that cannot read the middle of table files when told.
+#[derive(Clone)]
+struct Disk {
+    files: MemEnv,
+    fails: Arc<AtomicBool>,
+    opened: Arc<Mutex<Vec<ReadAccess>>>,
+}
+
+struct Mapped {
+    file: Arc<dyn RandomAccessFile>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Mapped {
+    fn check(&self) -> Result<()> {
+        match self.fails.load(Ordering::Relaxed) {
+            true => Err(Error::io("read", Path::new("a table"), io::Error::from_raw_os_error(EIO))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl RandomAccessFile for Mapped {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.check()?;
+        self.file.read_at(offset, buffer)
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        self.file.mapped()
+    }
+
+    fn populate(&self, _: u64, _: u64) -> Result<()> {
+        self.check()
+    }
+}
+
+impl Env for Disk {
+    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
+        let file = self.files.open_random(path, access)?;
+        if path.extension().is_none_or(|extension| extension != "ldb") {
+            return Ok(file);
+        }
+        self.opened.lock().expect("sound").push(access);
+        Ok(Arc::new(Mapped { file, fails: self.fails.clone() }))
+    }
+
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
+        self.files.create(path, options)
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
+        self.files.open_append(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.files.exists(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.files.list(dir)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.files.remove(path)
+    }
+
+    fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
+        self.files.create_dir(path, mode)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.files.remove_dir(path)
+    }
+
+    fn file_size(&self, path: &Path) -> Result<u64> {
+        self.files.file_size(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.files.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+        self.files.lock(path, mode)
+    }
+
+    fn schedule(&self, lane: Lane, job: Job) {
+        self.files.schedule(lane, job);
+    }
+
+    fn set_background_threads(&self, count: usize) {
+        self.files.set_background_threads(count);
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.files.now_micros()
+    }
+
+    fn wall_clock(&self) -> std::time::Duration {
+        self.files.wall_clock()
+    }
+
+    fn sleep(&self, duration: std::time::Duration) {
+        self.files.sleep(duration);
+    }
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key{number:06}").into_bytes()
+}
+
+fn value(number: u32) -> Vec<u8> {
+    format!("value {number:0100}").into_bytes()
+}
+
+impl Disk {
+    fn new() -> Self {
+        Disk { files: MemEnv::new(), fails: Arc::default(), opened: Arc::default() }
+    }
+
+    fn open(&self, path: &Path, access: ReadAccess) -> Db {
+        let options = Options::new().create_if_missing(true).env(Arc::new(self.clone())).read_access(access);
+        let options = options.compression(Compression::None).block_size(1 << 10).block_cache_size(0);
+        Db::open(path, options.seek_compaction(false)).expect("opens")
+    }
+
+    fn opened(&self) -> Vec<ReadAccess> {
+        std::mem::take(&mut *self.opened.lock().expect("sound"))
+    }
+}
+
+/// Tables without overlaps.
+fn fill(db: &Db) {
+    for table in 0..TABLES {
+        for number in table * KEYS..(table + 1) * KEYS {
+            db.put(key(number), value(number)).expect("writes");
+        }
+        db.flush().expect("flushes");
+    }
+    db.wait_idle().expect("rests");
+}
+
+#[test]
+fn tables_are_read_with_pread_after_the_first_read_error() {
+    let (disk, path) = (Disk::new(), Path::new("/db"));
+    let db = disk.open(path, ReadAccess::Auto);
+    fill(&db);
+    for number in (0..TABLES * KEYS).step_by(50) {
+        assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
+    }
+    let opened = disk.opened();
+    assert!(!opened.is_empty() && opened.iter().all(|access| *access != ReadAccess::Pread), "{opened:?}");
+
+    disk.fails.store(true, Ordering::Relaxed);
+    // The neighbour of what was read: a block that was never loaded.
+    let error = db.get(key(25)).expect_err("cannot be read");
+    assert_eq!((error.kind(), error.raw_os_error()), (ErrorKind::Io, Some(EIO)), "{error}");
+    disk.fails.store(false, Ordering::Relaxed);
+    assert_eq!(disk.opened(), []);
+
+    for number in 0..TABLES * KEYS {
+        assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
+    }
+    let entries: Vec<_> = db.iter().expect("iterates").collect::<Result<_>>().expect("reads");
+    assert_eq!(entries.len(), (TABLES * KEYS) as usize);
+    let opened = disk.opened();
+    assert!(!opened.is_empty() && opened.len() <= TABLES as usize, "each table is opened once more: {opened:?}");
+    assert!(opened.iter().all(|access| *access == ReadAccess::Pread), "{opened:?}");
+    // And what is written from now on.
+    db.put(b"new", b"value").expect("writes");
+    db.flush().expect("flushes");
+    assert_eq!(db.get(b"new").expect("reads"), Some(b"value".to_vec()));
+    assert!(disk.opened().iter().all(|access| *access == ReadAccess::Pread));
+}
+
+#[test]
+fn scans_and_compactions_report_what_cannot_be_read() {
+    let (disk, path) = (Disk::new(), Path::new("/db"));
+    fill(&disk.open(path, ReadAccess::Auto));
+    // Opened anew, so that no block is known to be resident.
+    let db = disk.open(path, ReadAccess::Auto);
+    assert_eq!(db.get(key(0)).expect("reads"), Some(value(0)));
+    disk.fails.store(true, Ordering::Relaxed);
+    let read: Vec<_> = db.iter().expect("iterates").collect();
+    let (last, before) = read.split_last().expect("something");
+    assert_eq!(last.as_ref().expect_err("cannot be read").kind(), ErrorKind::Io);
+    for (number, entry) in before.iter().enumerate() {
+        assert_eq!(entry.as_ref().expect("reads").0, key(number as u32));
+    }
+    disk.fails.store(false, Ordering::Relaxed);
+    assert_eq!(db.iter().expect("iterates").filter(Result::is_ok).count(), (TABLES * KEYS) as usize);
+}
+
+#[test]
+fn the_other_ways_of_reading_stay_what_they_were_asked_to_be() {
+    for access in [ReadAccess::Mapped, ReadAccess::Pread] {
+        let (disk, path) = (Disk::new(), Path::new("/db"));
+        let db = disk.open(path, access);
+        fill(&db);
+        disk.fails.store(access == ReadAccess::Pread, Ordering::Relaxed);
+        assert_eq!(db.get(key(25)).is_err(), access == ReadAccess::Pread);
+        disk.fails.store(false, Ordering::Relaxed);
+        assert_eq!(db.get(key(25)).expect("reads"), Some(value(25)));
+        assert!(disk.opened().iter().all(|opened| *opened == access));
+    }
+}
