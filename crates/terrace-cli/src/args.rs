@@ -24,6 +24,7 @@ const AFTER_HELP: &str = "\
 Keys and values are text: \\xNN stands for a byte, \\\\ for a backslash, \\t, \\n and \\r for TAB,
 newline and carriage return; everything else stands for itself. With --hex or --base64 they are
 read and printed in that form instead. Write `--` before a key that begins with a dash.
+In JSON a string is the text itself, and bytes that are not UTF-8 are {\"base64\": \"...\"}.
 Lines of input may end as on Windows: a carriage return before the newline is none of their text.
 
 Exit status: 0 all is well; 1 the key is not there, or damage was found; 2 wrong usage or another
@@ -98,8 +99,14 @@ Examples:
 Creates the database if there is none. All entries come into it at the same moment, at the end of
 the input, past the log: until then nothing of them is there, also if the command is killed or the
 disk is full. When a line is wrong the command says which, and the entries before it are loaded.
-What was loaded is durable when the command returns. A carriage return before a newline belongs to the end of the line, in
-every format; at the end of a value it is written \\r, as `terrace dump` does.
+What was loaded is durable when the command returns. A carriage return before a newline belongs to
+the end of the line, in every format; at the end of a value it is written \\r, as `terrace dump`
+does.
+
+JSON input is one object a line, {\"key\": \"...\", \"value\": \"...\"}: strings are stored as they are,
+and bytes that are not UTF-8 are written {\"base64\": \"...\"}. Earlier versions of `dump --json` wrote
+escapes such as \\x00 into its strings. They are not undone now; load such a dump with
+  jq -r '.key + \"\\t\" + .value' OLD.json | terrace load DB
 
 Examples:
   terrace load DB entries.txt                    one entry a line: key, TAB, value

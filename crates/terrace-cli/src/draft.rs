@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
+use crate::directory::{FileType, list_files};
+
 /// Names of what is open already, whatever it is.
 const HANDLES: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
 
@@ -35,11 +37,15 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
         }
         // A symbolic link to nothing yet.
         Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            // Not followed: what it leads to could be a name in a database.
+            let place = std::fs::read_link(path)?;
+            refuse_database_file(&directory_of(path).join(place))?;
             return Ok((File::create(path)?, None));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => (path.to_owned(), None),
         Err(error) => return Err(error),
     };
+    refuse_database_file(&place)?;
     // At no time with more rights than in the end.
     let mut mode = old.as_ref().map_or(0o666, |old| old.mode() & 0o777);
     let mut builder = tempfile::Builder::new();
@@ -55,6 +61,18 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     }
     let draft = Draft { file: file.try_clone()?, written_as, place };
     Ok((file, Some(draft)))
+}
+
+/// Fails if `place` has the name of a file of the database in whose directory it is.
+fn refuse_database_file(place: &Path) -> io::Result<()> {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let files = list_files(directory_of(place)).unwrap_or_default();
+    let has_database = files.iter().any(|file| matches!(file.file_type, FileType::Current | FileType::Manifest));
+    match FileType::of(&name) {
+        FileType::Foreign => Ok(()),
+        _ if !has_database => Ok(()),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "this is a name of the database's own files")),
+    }
 }
 
 fn directory_of(path: &Path) -> &Path {

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use terrace::ErrorKind;
 
+use crate::text;
+
 /// The key is not there, or damage was found.
 const STATUS_FOUND_WANTING: u8 = 1;
 /// Wrong usage, or any failure that says nothing about the data.
@@ -22,6 +24,8 @@ pub(crate) enum Failure {
     Database(terrace::Error),
     /// Wrong usage, wrong input or the operating system.
     Other(String),
+    /// Wrong usage, in the parser's words: a message of several lines.
+    Usage(String),
     /// Several failures that were reported when they happened; the status is the worst of them.
     Reported(u8),
     /// Nobody reads standard output any more. Not an error: whoever closed it has seen enough.
@@ -44,9 +48,17 @@ impl Failure {
         match self {
             Failure::Missing(_) | Failure::Damage => STATUS_FOUND_WANTING,
             Failure::Database(error) if error.kind() == ErrorKind::Corruption => STATUS_FOUND_WANTING,
-            Failure::Database(_) | Failure::Other(_) => STATUS_ERROR,
+            Failure::Database(_) | Failure::Other(_) | Failure::Usage(_) => STATUS_ERROR,
             Failure::Reported(status) => *status,
             Failure::ClosedPipe => 0,
+        }
+    }
+
+    /// The message without control characters, which may come from files, paths and arguments.
+    fn printable(&self, message: &str) -> String {
+        match self {
+            Failure::Usage(_) => message.lines().map(text::printable).collect::<Vec<_>>().join("\n"),
+            _ => text::printable(message).into_owned(),
         }
     }
 
@@ -55,7 +67,7 @@ impl Failure {
         let message = self.to_string();
         if !message.is_empty() {
             // Nothing is left to do when standard error is closed as well.
-            let _ = writeln!(io::stderr(), "terrace: {message}");
+            let _ = writeln!(io::stderr(), "terrace: {}", self.printable(&message));
         }
     }
 }
@@ -63,7 +75,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Missing(message) | Failure::Other(message) => f.write_str(message),
+            Failure::Missing(message) | Failure::Other(message) | Failure::Usage(message) => f.write_str(message),
             Failure::Database(error) => error.fmt(f),
             Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),
         }

@@ -53,7 +53,7 @@ fn explain(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.to_string();
-    let failure = Failure::other(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+    let failure = Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned());
     failure.report();
     ExitCode::from(failure.status())
 }

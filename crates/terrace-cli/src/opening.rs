@@ -152,7 +152,7 @@ impl OpenArgs {
 
     /// Opens a database for reading: no byte of the directory changes.
     pub(crate) fn open(&self, path: &Path) -> Result<Db> {
-        require_directory(path)?;
+        require_database(path)?;
         Ok(Db::open(path, self.read_options())?)
     }
 
@@ -232,10 +232,19 @@ fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
         Missing::Fail | Missing::FailWithHint => require_database(path),
     };
     match (found, missing) {
-        (Err(Failure::Other(message)), Missing::FailWithHint) => {
+        // Where a file is in the way, or a directory may not be read, --create would not help.
+        (Err(Failure::Other(message)), Missing::FailWithHint) if is_absent(path) => {
             Err(Failure::Other(format!("{message}; --create makes a new one")))
         }
         (found, _) => found.and_then(|()| Ok(Db::open(path, options.create_if_missing(missing == Missing::Create))?)),
+    }
+}
+
+/// Whether there is nothing at `path`, or a directory that can be read and is not a database's.
+fn is_absent(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(_) => has_database(path).is_ok_and(|has| !has),
+        Err(error) => error.kind() == ErrorKind::NotFound,
     }
 }
 

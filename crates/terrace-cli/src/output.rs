@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::draft::{self, Draft};
 use crate::failure::{Failure, Result};
+use crate::text;
 
 const BUFFER_SIZE: usize = 64 << 10;
 
@@ -52,15 +53,22 @@ impl Output {
         self.checked(written)
     }
 
-    pub(crate) fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
-        self.bytes(line.as_ref())?;
+    /// One line, whatever names and messages from files it holds: control characters are printed as escapes.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<()> {
+        self.bytes(text::printable(line.as_ref()).as_bytes())?;
         self.bytes(b"\n")
+    }
+
+    /// Several lines.
+    pub(crate) fn lines(&mut self, lines: &str) -> Result<()> {
+        lines.lines().try_for_each(|line| self.line(line))
     }
 
     /// One JSON value on one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
         let line = serde_json::to_string(value).map_err(|e| Failure::other(format!("JSON: {e}")))?;
-        self.line(line)
+        self.bytes(text::printable_json(line).as_bytes())?;
+        self.bytes(b"\n")
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {

@@ -23,7 +23,7 @@ use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
 use crate::commands::upkeep::{CheckpointArgs, CompactArgs};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
-use crate::opening::{Missing, WriteArgs, require_directory};
+use crate::opening::{Missing, WriteArgs, require_database};
 use crate::output::Output;
 use crate::source::Source;
 use crate::text::Notation;
@@ -151,7 +151,7 @@ impl ShellCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let open = || {
             if self.read_only {
-                require_directory(&self.db)?;
+                require_database(&self.db)?;
                 return Ok(terrace::Db::open(&self.db, self.write.options(&self.db).read_only(true))?);
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
@@ -312,10 +312,10 @@ impl Shell<'_> {
 }
 
 fn print_help(command: Option<&str>, out: &mut Output) -> Result<()> {
-    let Some(name) = command else { return out.line(HELP) };
+    let Some(name) = command else { return out.lines(HELP) };
     let mut line = Line::command();
     match line.find_subcommand_mut(name) {
-        Some(command) => out.line(command.render_help().to_string().trim_end()),
+        Some(command) => out.lines(command.render_help().to_string().trim_end()),
         None => Err(Failure::other(format!("no command {name}; .help lists them"))),
     }
 }
@@ -324,7 +324,7 @@ fn print_help(command: Option<&str>, out: &mut Output) -> Result<()> {
 fn explain(error: &clap::Error, out: &mut Output) -> Result<Next> {
     let text = error.to_string();
     match error.kind() {
-        ErrorKind::DisplayHelp => out.line(text.trim_end()).map(|()| Next::Continue),
+        ErrorKind::DisplayHelp => out.lines(text.trim_end()).map(|()| Next::Continue),
         ErrorKind::InvalidSubcommand => {
             let name = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
             Err(Failure::other(format!("no command {name}; .help lists the commands")))

@@ -12,6 +12,23 @@ use crate::failure::{Failure, Result};
 
 const BUFFER_SIZE: usize = 64 << 10;
 
+/// Fails if the command was started with standard input closed.
+///
+/// Rust's runtime opens `/dev/null` for reading and writing in the place of a closed one, and to read from that would be
+/// to take nothing for an empty input. `< /dev/null` is for reading alone and stays an empty input.
+pub(crate) fn require_standard_input() -> Result<()> {
+    let stdin = io::stdin();
+    let is_null = || -> rustix::io::Result<bool> {
+        let (input, null) = (rustix::fs::fstat(&stdin)?, rustix::fs::stat("/dev/null")?);
+        let is_same = (input.st_dev, input.st_ino) == (null.st_dev, null.st_ino);
+        Ok(is_same && rustix::fs::fcntl_getfl(&stdin)?.contains(rustix::fs::OFlags::RDWR))
+    };
+    match is_null() {
+        Ok(true) => Err(Failure::other("standard input is closed (or is /dev/null, opened for writing too)")),
+        Ok(false) | Err(_) => Ok(()),
+    }
+}
+
 /// Input that is read a line at a time.
 pub(crate) struct Source {
     reader: Box<dyn BufRead>,
@@ -26,6 +43,7 @@ impl Source {
     /// The file at `path`; standard input if there is no path or it is `-`.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path.filter(|path| !Self::is_standard_input(Some(path))) else {
+            require_standard_input()?;
             return Ok(Self::new(Box::new(io::stdin().lock()), "standard input".into(), None));
         };
         let file = File::open(path).map_err(|e| Failure::io("open", path, &e))?;

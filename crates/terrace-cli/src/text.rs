@@ -4,8 +4,12 @@
 //! 2. An encoded form holds no TAB, no newline, no carriage return and no control character, so that a line of it can
 //!    be cut at its TABs. In the text notation it is valid UTF-8.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
 
 /// A way to write bytes down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +87,40 @@ fn is_invisible(character: char) -> bool {
         || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// `text` with escapes in place of characters that a terminal would obey, or that break a line. Backslashes stay, so
+/// that text in a notation comes out as it is.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let is_hostile = |character: char| character != '\t' && is_invisible(character);
+    if !text.contains(is_hostile) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match is_hostile(character) {
+            true => shown.push_str(&Notation::Text.encode(character.encode_utf8(&mut [0; 4]).as_bytes())),
+            false => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The same inside of a JSON text: `\u` escapes, so that the strings stay what they are.
+pub(crate) fn printable_json(json: String) -> String {
+    if !json.contains(is_invisible) {
+        return json;
+    }
+    let mut shown = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        match is_invisible(character) {
+            true => {
+                character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")))
+            }
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
 fn unescape(written: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written;
@@ -121,6 +159,35 @@ fn unescape_one(rest: &[u8]) -> Result<(u8, usize), String> {
 }
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// `bytes` as JSON. In the text notation: a string that is exactly the text, or `{"base64": "..."}` where the bytes are
+/// not UTF-8; in the other notations a string in that notation.
+pub(crate) fn to_json(notation: Notation, bytes: &[u8]) -> Value {
+    match (notation, std::str::from_utf8(bytes)) {
+        (Notation::Text, Ok(text)) => text.into(),
+        (Notation::Text, Err(_)) => serde_json::json!({ "base64": Notation::Base64.encode(bytes) }),
+        (Notation::Hex | Notation::Base64, _) => notation.encode(bytes).into(),
+    }
+}
+
+/// The two forms in which JSON holds bytes.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a key or value must be a string or {\"base64\": \"...\"}")]
+pub(crate) enum JsonBytes {
+    Text(String),
+    Base64 { base64: String },
+}
+
+impl JsonBytes {
+    /// The bytes that [`to_json`] was given.
+    pub(crate) fn decode(self, notation: Notation) -> Result<Vec<u8>, String> {
+        match (self, notation) {
+            (JsonBytes::Text(text), Notation::Text) => Ok(text.into_bytes()),
+            (JsonBytes::Text(text), notation) => notation.decode(text.as_bytes()),
+            (JsonBytes::Base64 { base64 }, _) => Notation::Base64.decode(base64.as_bytes()),
+        }
+    }
+}
 
 /// Appends the two digits of `byte`.
 pub(crate) fn push_hex(byte: u8, line: &mut Vec<u8>) {

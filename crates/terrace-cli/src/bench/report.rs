@@ -127,7 +127,7 @@ fn print_histogram(work: &Work, out: &mut Output) -> Result<()> {
 pub(super) fn print_stats(db: &Db, json: bool, out: &mut Output) -> Result<()> {
     // Standard output is for measurements alone where a program reads it.
     match db.property("leveldb.stats") {
-        Some(stats) if !json => out.line(stats.trim_end()),
+        Some(stats) if !json => out.lines(stats.trim_end()),
         _ => Ok(()),
     }
 }

@@ -13,6 +13,8 @@ use crate::args::{FormArgs, NotationArgs};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::range::decode_argument;
+use crate::source;
+use crate::text::to_json;
 
 #[derive(Args, Debug)]
 pub(crate) struct PutArgs {
@@ -70,6 +72,7 @@ impl Run for PutArgs {
 
 fn read_whole(path: &Path) -> Result<Vec<u8>> {
     if path == Path::new("-") {
+        source::require_standard_input()?;
         let mut bytes = Vec::new();
         let read = io::stdin().lock().read_to_end(&mut bytes);
         return read.map(|_| bytes).map_err(|e| Failure::other(format!("cannot read standard input: {e}")));
@@ -83,8 +86,8 @@ impl Run for GetArgs {
         let key = decode_argument("KEY", &self.key, form.notation)?;
         let value = session.get(&key)?;
         if form.json && !self.raw {
-            let shown = value.as_ref().map(|value| form.notation.encode(value));
-            out.json(&json!({ "key": form.notation.encode(&key), "value": shown }))?;
+            let shown = value.as_ref().map(|value| to_json(form.notation, value));
+            out.json(&json!({ "key": to_json(form.notation, &key), "value": shown }))?;
         }
         let Some(value) = value else {
             return Err(Failure::Missing(format!("no entry for the key {}", form.notation.encode(&key))));

@@ -2,16 +2,16 @@
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use terrace::Stats;
 
 use super::{Run, Session};
-use crate::args::FormArgs;
+use crate::args::{Form, FormArgs};
 use crate::columns::{Columns, size};
 use crate::directory::{FileType, ListedFile, list_files};
 use crate::failure::Result;
 use crate::output::Output;
-use crate::text::Notation;
+use crate::text::to_json;
 
 #[derive(Args, Debug)]
 pub(crate) struct StatArgs {
@@ -37,7 +37,7 @@ impl Run for StatArgs {
     }
 }
 
-fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> serde_json::Value {
+fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
     let levels = stats.levels.iter().map(|level| {
         json!({
             "level": level.level,
@@ -161,15 +161,15 @@ struct FileLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     deletions: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    smallest: Option<String>,
+    smallest: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    largest: Option<String>,
+    largest: Option<Value>,
 }
 
 impl Run for FilesArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
-        let mut lines = file_lines(session, form.notation)?;
+        let mut lines = file_lines(session, form)?;
         // Tables first, in the order in which a look-up meets them; then the rest.
         lines.sort_by_key(|line| line.level.unwrap_or(usize::MAX));
         if form.json {
@@ -182,24 +182,28 @@ impl Run for FilesArgs {
                 (None, FileType::Table) => "not in use".into(),
                 (None, other) => other.name().into(),
             };
-            let key = |key: Option<String>| key.unwrap_or_default();
+            let key = |key: Option<Value>| key.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
             columns.row([level, line.size.to_string(), line.name, key(line.smallest), key(line.largest)]);
         }
         columns.print(out)
     }
 }
 
-fn file_lines(session: &Session<'_>, notation: Notation) -> Result<Vec<FileLine>> {
+fn file_lines(session: &Session<'_>, form: Form) -> Result<Vec<FileLine>> {
     let tables = session.db()?.files();
     let listed = list_files(session.path())?;
+    let show = |key: &[u8]| match form.json {
+        true => to_json(form.notation, key),
+        false => form.notation.encode(key).into(),
+    };
     let lines = listed.into_iter().map(|file| {
         let table = file.table_number().and_then(|number| tables.iter().find(|table| table.number == number));
         FileLine {
             level: table.map(|table| table.level),
             entries: table.and_then(|table| table.entries),
             deletions: table.and_then(|table| table.deletions),
-            smallest: table.map(|table| notation.encode(&table.smallest)),
-            largest: table.map(|table| notation.encode(&table.largest)),
+            smallest: table.map(|table| show(&table.smallest)),
+            largest: table.map(|table| show(&table.largest)),
             name: file.name,
             file_type: file.file_type,
             size: file.size,

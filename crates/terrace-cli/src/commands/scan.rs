@@ -10,6 +10,7 @@ use crate::interchange::{EntryWriter, Format};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::range::RangeArgs;
+use crate::text::to_json;
 
 /// Entries between two steps of a progress bar.
 const PROGRESS_STEP: u64 = 1 << 12;
@@ -52,7 +53,7 @@ impl Run for ScanArgs {
         session.walk(&range, self.reverse, |key, value| {
             match (self.keys_only, form.json) {
                 (false, _) => writer.write(out, key, value)?,
-                (true, true) => out.json(&json!({ "key": form.notation.encode(key) }))?,
+                (true, true) => out.json(&json!({ "key": to_json(form.notation, key) }))?,
                 (true, false) => out.line(form.notation.encode(key))?,
             }
             left -= 1;

@@ -29,7 +29,7 @@ pub(crate) struct VerifyCommand {
 
 impl VerifyCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
-        require_directory(&self.db)?;
+        require_database(&self.db)?;
         let progress = Progress::bytes("verifying", Some(0));
         let report = terrace::verify_with(&self.db, &self.open.read_options(), &mut |step| {
             progress.set_of(step.done, step.total);

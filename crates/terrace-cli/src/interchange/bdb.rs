@@ -114,7 +114,7 @@ pub(super) fn write_header(out: &mut Output, style: Style) -> Result<()> {
         Style::Bytes => "bytevalue",
         Style::Print => "print",
     };
-    out.line(format!("VERSION=3\nformat={format}\ntype=btree\nHEADER=END"))
+    out.lines(&format!("VERSION=3\nformat={format}\ntype=btree\nHEADER=END"))
 }
 
 pub(super) fn write(lines: &mut Vec<u8>, style: Style, key: &[u8], value: &[u8]) {

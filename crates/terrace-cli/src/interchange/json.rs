@@ -1,22 +1,19 @@
-//! One JSON object a line. Keys and values are strings in a notation, because JSON strings cannot hold any byte.
+//! One JSON object a line, `{"key": ..., "value": ...}`. A string is exactly the text that it stands for; bytes that are
+//! not UTF-8, which no JSON string holds, are `{"base64": "..."}`. With `--hex` and `--base64` strings are in that
+//! notation.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::failure::Result;
 use crate::output::Output;
 use crate::source::Source;
-use crate::text::Notation;
+use crate::text::{JsonBytes, Notation, to_json};
 
 #[derive(Deserialize)]
 struct ReadEntry {
-    key: String,
-    value: String,
-}
-
-#[derive(Serialize)]
-struct WrittenEntry {
-    key: String,
-    value: String,
+    key: JsonBytes,
+    value: JsonBytes,
 }
 
 pub(super) fn read(source: &mut Source, notation: Notation) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -27,14 +24,23 @@ pub(super) fn read(source: &mut Source, notation: Notation) -> Result<Option<(Ve
         if source.line().trim_ascii().is_empty() {
             continue;
         }
-        let entry: ReadEntry = serde_json::from_slice(source.line()).map_err(|e| source.mistake(e))?;
-        let decode = |name: &str, written: &str| {
-            notation.decode(written.as_bytes()).map_err(|e| source.mistake(format_args!("{name}: {e}")))
+        let entry: ReadEntry = serde_json::from_slice(source.line()).map_err(|e| source.mistake(without_line(&e)))?;
+        let decode = |name: &str, written: JsonBytes| {
+            written.decode(notation).map_err(|e| source.mistake(format_args!("{name}: {e}")))
         };
-        return Ok(Some((decode("key", &entry.key)?, decode("value", &entry.value)?)));
+        return Ok(Some((decode("key", entry.key)?, decode("value", entry.value)?)));
     }
 }
 
 pub(super) fn write(out: &mut Output, notation: Notation, key: &[u8], value: &[u8]) -> Result<()> {
-    out.json(&WrittenEntry { key: notation.encode(key), value: notation.encode(value) })
+    out.json(&json!({ "key": to_json(notation, key), "value": to_json(notation, value) }))
+}
+
+/// The parser's message. It counts lines within what it was given, which is always one line.
+fn without_line(error: &serde_json::Error) -> String {
+    let (message, column) = (error.to_string(), error.column());
+    match message.split_once(" at line ") {
+        Some((what, _)) => format!("{what} at column {column}"),
+        None => message,
+    }
 }

@@ -146,3 +146,45 @@ fn a_closed_pipe_is_no_failure() {
     let output = child.wait_with_output().expect("the command ends");
     assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
 }
+
+#[test]
+fn a_closed_standard_input_is_no_empty_value() {
+    let tool = Tool::new();
+    tool.ok(&["put", "--create", "db", "k", "v"]);
+    for command in ["put db k --value-file -", "load db", "batch db"] {
+        let script = format!("exec \"$0\" {command} <&-");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_terrace")]).current_dir(tool.path(""));
+        let output = shell.output().expect("sh runs");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{command}: {message}");
+        assert!(message.contains("standard input is closed"), "{message}");
+    }
+    assert_eq!(tool.ok(&["get", "db", "k"]), "v\n");
+}
+
+#[test]
+fn hints_fit_what_is_wrong() {
+    let tool = Tool::new();
+    std::fs::write(tool.path("file"), "text").expect("written");
+    std::fs::create_dir(tool.path("empty")).expect("created");
+    std::os::unix::fs::symlink("loop", tool.path("loop")).expect("linked");
+    for args in [&["put", "file", "k", "v"][..], &["put", "file/db", "k", "v"], &["put", "loop", "k", "v"]] {
+        let ran = tool.run(args);
+        assert!(ran.status == 2 && !ran.stderr.contains("--create"), "{ran:?}");
+    }
+    for args in [&["put", "empty", "k", "v"][..], &["put", "nowhere", "k", "v"]] {
+        tool.run(args).fails(2, "--create makes a new one");
+    }
+    for command in ["get", "scan", "dump", "stat", "files", "checkpoint", "verify", "shell", "advise"] {
+        let more: &[&str] = match command {
+            "get" => &["k"],
+            "checkpoint" => &["copy"],
+            _ => &[],
+        };
+        let ran = tool.run(&[&[command, "empty"], more].concat());
+        assert!(!ran.stderr.contains("create_if_missing"), "{ran:?}");
+        ran.fails(2, "there is no database at empty");
+    }
+    tool.run(&["shell", "--read-only", "empty"]).fails(2, "there is no database at empty");
+}

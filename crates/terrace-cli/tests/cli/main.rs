@@ -3,6 +3,7 @@
 mod advise;
 mod bench;
 mod entries;
+mod hostile;
 mod shell;
 mod tool;
 mod transfer;

@@ -108,7 +108,7 @@ fn lines_may_end_as_on_windows() {
     let tool = Tool::new();
     let bdb = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 61\n 31\n 62\n 0d\nDATA=END\n";
     let print = "VERSION=3\nformat=print\ntype=btree\nHEADER=END\n a\n 1\n b\n \\0d\nDATA=END\n";
-    let json = "{\"key\":\"a\",\"value\":\"1\"}\n\n{\"key\":\"b\",\"value\":\"\\\\r\"}\n";
+    let json = "{\"key\":\"a\",\"value\":\"1\"}\n\n{\"key\":\"b\",\"value\":\"\\r\"}\n";
     for (number, (options, input)) in [
         (&[][..], "a\t1\n\nb\t\\r\n"),
         (&["--hex"], "61\t31\n62\t0d\n"),
@@ -159,4 +159,46 @@ fn a_dump_that_fails_leaves_the_file_as_it_was() {
     assert_eq!(tool.ok(&["dump", "db", "/dev/stdout"]), expected);
     assert_eq!(tool.ok(&["dump", "db", "/dev/null"]), "");
     assert_eq!(tool.path("").read_dir().expect("a directory").count(), 4);
+}
+
+#[test]
+fn json_strings_are_text_and_other_bytes_are_base64_objects() {
+    let tool = Tool::new();
+    let foreign = r#"{"key":"p","value":"C:\\temp\\users\\x00"}
+{"key":"q","value":"x\ny\t\u00e9\u0000"}
+{"value":{"base64":"/wA="},"key":{"base64":"cv8="}}
+"#;
+    tool.ok_with(&["load", "db", "--json"], foreign.as_bytes());
+    assert_eq!(tool.run(&["get", "db", "p", "--raw"]).stdout, br"C:\temp\users\x00");
+    assert_eq!(tool.run(&["get", "db", "q", "--raw"]).stdout, "x\ny\t\u{e9}\0".as_bytes());
+    assert_eq!(tool.run(&["get", "db", r"r\xff", "--raw"]).stdout, b"\xff\0");
+    let printed = tool.run(&["get", "db", "q", "--json"]).json_lines();
+    assert_eq!(printed, [serde_json::json!({ "key": "q", "value": "x\ny\t\u{e9}\0" })]);
+    let scanned = tool.run(&["scan", "db", "--json"]).json_lines();
+    assert_eq!(scanned[0], serde_json::json!({ "key": "p", "value": r"C:\temp\users\x00" }));
+    assert_eq!(scanned[2], serde_json::json!({ "key": { "base64": "cv8=" }, "value": { "base64": "/wA=" } }));
+    assert_eq!(tool.run(&["scan", "db", "--json", "--keys-only"]).json_lines()[2]["key"]["base64"], "cv8=");
+    for (line, message) in [
+        (r#"{"key":"a","value":{"base64":"?"}}"#, "value: not base64"),
+        (r#"{"key":"a","value":{"hex":"00"}}"#, "standard input:1: "),
+        (r#"{"key":"a","value":1}"#, "standard input:1: "),
+    ] {
+        tool.run_with(&["load", "bad", "--json"], line.as_bytes()).fails(2, message);
+    }
+}
+
+#[test]
+fn a_dump_never_replaces_a_file_of_a_database() {
+    let tool = Tool::new();
+    tool.sample("db");
+    std::os::unix::fs::symlink("db", tool.path("link")).expect("linked");
+    let manifest = tool.files("db", "MANIFEST-")[0].to_string_lossy().into_owned();
+    let before = crate::tool::state_of(&tool.path("db"));
+    for to in ["db/CURRENT", "db/LOCK", "db/LOG", "db/000099.ldb", "db/999999.log", "link/CURRENT", &manifest] {
+        tool.run(&["dump", "db", to]).fails(2, "is a name of the database's own files");
+    }
+    std::os::unix::fs::symlink("db/CURRENT", tool.path("current")).expect("linked");
+    tool.run(&["dump", "db", "current"]).fails(2, "is a name of the database's own files");
+    assert!(crate::tool::state_of(&tool.path("db")) == before);
+    tool.ok(&["dump", "db", "CURRENT"]);
 }

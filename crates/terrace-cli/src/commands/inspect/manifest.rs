@@ -94,7 +94,7 @@ impl Printer<'_> {
             "next_file_number": edit.next_file_number,
             "last_sequence": edit.last_sequence,
             "compact_pointers": pointers
-                .map(|(level, key)| json!({ "level": level, "key": self.show(key) }))
+                .map(|(level, key)| json!({ "level": level, "key": self.json(key) }))
                 .collect::<Vec<_>>(),
             "removed": edit.removed.iter()
                 .map(|(level, number)| json!({ "level": level, "number": number }))
@@ -104,8 +104,8 @@ impl Printer<'_> {
                     "level": table.level,
                     "number": table.number,
                     "size": table.size,
-                    "smallest": self.show(&table.smallest),
-                    "largest": self.show(&table.largest),
+                    "smallest": self.json(&table.smallest),
+                    "largest": self.json(&table.largest),
                 }))
                 .collect::<Vec<_>>(),
         }})

@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 use terrace::Options;
 use terrace::inspect::{self, Damage, FileKind};
 
 use crate::args::{Form, FormArgs};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::text::to_json;
 
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
@@ -82,17 +83,18 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn operation(&mut self, effect: &str, sequence: u64, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        let key = self.show(key);
-        let shown = value.filter(|_| self.args.values).map(|value| self.show(value));
+        let shown_value = value.filter(|_| self.args.values);
         let value_size = value.map(<[u8]>::len);
         if self.form.json {
-            let mut object = json!({ "sequence": sequence, "effect": effect, "key": key, "value_size": value_size });
-            if let Some(value) = shown {
-                object["value"] = value.into();
+            let mut object =
+                json!({ "sequence": sequence, "effect": effect, "key": self.json(key), "value_size": value_size });
+            if let Some(value) = shown_value {
+                object["value"] = self.json(value);
             }
             return self.out.json(&json!({ "entry": object }));
         }
-        let rest = match (shown, value_size) {
+        let key = self.show(key);
+        let rest = match (shown_value.map(|value| self.show(value)), value_size) {
             (Some(value), _) => format!("\t{value}"),
             (None, Some(bytes)) => format!("\t({bytes} bytes)"),
             (None, None) => String::new(),
@@ -135,7 +137,11 @@ impl Printer<'_> {
         self.form.notation.encode(bytes)
     }
 
-    fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
+    fn json(&self, bytes: &[u8]) -> Value {
+        to_json(self.form.notation, bytes)
+    }
+
+    fn line(&mut self, line: impl AsRef<str>) -> Result<()> {
         self.out.line(line)
     }
 

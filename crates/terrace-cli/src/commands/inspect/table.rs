@@ -36,8 +36,8 @@ impl Printer<'_> {
                     "deletions": summary.deletions,
                     "key_bytes": summary.key_bytes,
                     "value_bytes": summary.value_bytes,
-                    "smallest": bounds.map(|(first, _)| self.show(first)),
-                    "largest": bounds.map(|(_, last)| self.show(last)),
+                    "smallest": bounds.map(|(first, _)| self.json(first)),
+                    "largest": bounds.map(|(_, last)| self.json(last)),
                     "smallest_sequence": summary.sequences.map(|(first, _)| first),
                     "largest_sequence": summary.sequences.map(|(_, last)| last),
                     "damages": summary.damages,
@@ -78,7 +78,6 @@ impl Printer<'_> {
         match item {
             TableItem::Block(_) if self.args.summary => Ok(()),
             TableItem::Block(block) => {
-                let separator = self.show(block.separator);
                 if self.form.json {
                     return self.out.json(&json!({ "block": {
                         "offset": block.extent.offset,
@@ -86,10 +85,11 @@ impl Printer<'_> {
                         "compression": block.compression,
                         "raw_size": block.raw_size,
                         "entries": block.entries,
-                        "separator": separator,
+                        "separator": self.json(block.separator),
                     }}));
                 }
                 let Extent { offset, size } = block.extent;
+                let separator = self.show(block.separator);
                 let entries = counted(block.entries, "entry", "entries");
                 let packing = match block.compression {
                     "none" => "not compressed".to_string(),
