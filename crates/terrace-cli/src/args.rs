@@ -169,6 +169,7 @@ Examples:
   terrace inspect DB/000005.ldb --keys           every entry, deleted and overwritten ones included
   terrace inspect DB/000007.log --values         every record and its operations
   terrace inspect DB/MANIFEST-000004             the history of the set of tables
+  terrace inspect DB/*.ldb --summary             several files, one after the other
   terrace inspect DB/000005.ldb --summary --json")]
     Inspect(InspectArgs),
 
@@ -205,7 +206,8 @@ Examples:
 
 Examples:
   terrace compact DB                             everything
-  terrace compact DB --from a --to b")]
+  terrace compact DB --from a --to b
+  terrace compact DB --force --compression none  rewrites all of it, also what is compact already")]
     Compact(Writing<CompactArgs>),
 
     /// Make a copy of a database, sharing its tables by hard links where that can be
@@ -313,9 +315,9 @@ pub(crate) struct NotationArgs {
 pub(crate) struct FormArgs {
     #[command(flatten)]
     notation: NotationArgs,
-    /// Print JSON, one object a line
+    /// JSON, one object a line: what is printed, and what `load` reads
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// The form of input and output that a command works with.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use crate::directory::{FileType, list_files};
+use crate::signals::{self, Registered};
 
 /// Names of what is open already, whatever it is.
 const HANDLES: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
@@ -17,6 +18,7 @@ const HANDLES: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
 pub(crate) struct Draft {
     file: File,
     written_as: TempPath,
+    _registered: Registered,
     place: PathBuf,
 }
 
@@ -51,6 +53,7 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".terrace-").permissions(Permissions::from_mode(mode));
     let (file, written_as) = builder.tempfile_in(directory_of(&place))?.into_parts();
+    let _registered = signals::remove_at_signal(&written_as);
     if let Some(old) = old {
         let (owner, group) = (Some(old.uid()), Some(old.gid()));
         if fchown(&file, owner, group).or_else(|_| fchown(&file, None, group)).is_err() {
@@ -59,7 +62,7 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
         }
         file.set_permissions(Permissions::from_mode(mode))?;
     }
-    let draft = Draft { file: file.try_clone()?, written_as, place };
+    let draft = Draft { file: file.try_clone()?, written_as, place, _registered };
     Ok((file, Some(draft)))
 }
 

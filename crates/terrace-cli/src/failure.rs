@@ -13,6 +13,9 @@ const STATUS_FOUND_WANTING: u8 = 1;
 /// Wrong usage, or any failure that says nothing about the data.
 const STATUS_ERROR: u8 = 2;
 
+/// What a shell reports of a command that SIGINT ended.
+const STATUS_INTERRUPTED: u8 = 130;
+
 /// The reason why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -26,6 +29,8 @@ pub(crate) enum Failure {
     Other(String),
     /// Wrong usage, in the parser's words: a message of several lines.
     Usage(String),
+    /// The user ended the command.
+    Interrupted,
     /// Several failures that were reported when they happened; the status is the worst of them.
     Reported(u8),
     /// Nobody reads standard output any more. Not an error: whoever closed it has seen enough.
@@ -51,6 +56,7 @@ impl Failure {
             Failure::Database(_) | Failure::Other(_) | Failure::Usage(_) => STATUS_ERROR,
             Failure::Reported(status) => *status,
             Failure::ClosedPipe => 0,
+            Failure::Interrupted => STATUS_INTERRUPTED,
         }
     }
 
@@ -76,6 +82,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Missing(message) | Failure::Other(message) | Failure::Usage(message) => f.write_str(message),
+            Failure::Interrupted => f.write_str("interrupted"),
             Failure::Database(error) => error.fmt(f),
             Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),
         }

@@ -18,6 +18,7 @@ mod output;
 mod progress;
 mod range;
 mod shell;
+mod signals;
 mod source;
 mod text;
 mod words;

@@ -9,27 +9,32 @@ use std::time::Instant;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
-use rustyline::{Config, Editor, Helper};
+use rustyline::{Config, Editor};
 
+use crate::advise::AdviseCommand;
 use crate::args::Form;
 use crate::commands::entries::{DeleteArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
-use crate::commands::upkeep::{CheckpointArgs, CompactArgs};
+use crate::commands::upkeep::{CheckpointArgs, CompactArgs, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::opening::{Missing, WriteArgs, require_database};
 use crate::output::Output;
+use crate::signals;
 use crate::source::Source;
 use crate::text::Notation;
 use crate::words;
+use complete::Completion;
+
+mod complete;
 
 const PROMPT: &str = "terrace> ";
+const TRANSACTION_PROMPT: &str = "terrace*> ";
 
 const HELP: &str = "\
 put KEY VALUE            store a value            scan [--prefix P] ...    print entries in order
@@ -37,7 +42,11 @@ get KEY                  print a value            dump [FILE], load [FILE] every
 delete KEY               remove a key             batch FILE               put and delete lines, atomically
 begin, commit, rollback  what comes between, all of it or nothing, unless others come in between
 stat                     levels and counters      files                    the files and their key ranges
-compact                  merge tables             inspect FILE             look into one file
+compact [--force]        compact tables           inspect FILE ...         look into files
+verify                   check everything         advise                   which settings suit
+checkpoint DIR           a copy of the database
+
+Ctrl-C ends a scan, and twice the session; Tab completes commands, options and paths.
 
 .help [COMMAND]          this, or more about a command
 .mode text|hex|base64    how keys and values are written
@@ -104,6 +113,18 @@ enum Verb {
     Compact(CompactArgs),
     /// Make a copy of the database as it is now
     Checkpoint(CheckpointArgs),
+    /// Check every checksum, the order of all keys, the levels and the MANIFEST
+    Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say which settings suit the database, and why
+    Advise {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     #[command(name = ".help", alias = "help")]
     Help { command: Option<String> },
     #[command(name = ".mode")]
@@ -185,8 +206,9 @@ impl Shell<'_> {
     fn interact(&mut self, out: &mut Output) -> Result<()> {
         let failed = |error: ReadlineError| Failure::other(format!("line editing: {error}"));
         let config = Config::builder().auto_add_history(true).build();
-        let mut editor: Editor<CommandNames, DefaultHistory> = Editor::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(CommandNames));
+        let mut editor: Editor<Completion, DefaultHistory> = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Completion::new()));
+        signals::interrupt_commands();
         let history = history_path();
         if let Some(path) = &history {
             // A first session has no history yet.
@@ -195,17 +217,13 @@ impl Shell<'_> {
         out.line(format!("{}; .help for help", self.session.path().display()))?;
         loop {
             out.flush()?;
-            match editor.readline(PROMPT) {
-                Ok(line) => match self.run_line(&line, out) {
-                    Ok(Next::Continue) => {}
-                    Ok(Next::Exit) => break,
-                    Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
-                    // A person has seen it; the status of the session is about the session.
-                    Err(failure) => {
-                        out.flush()?;
-                        failure.report();
+            let prompt = if self.session.has_transaction() { TRANSACTION_PROMPT } else { PROMPT };
+            match editor.readline(prompt) {
+                Ok(lines) => {
+                    if self.run_pasted(&lines, out)? == Next::Exit {
+                        break;
                     }
-                },
+                }
                 Err(ReadlineError::Interrupted) => {}
                 Err(ReadlineError::Eof) => break,
                 Err(error) => return Err(failed(error)),
@@ -216,6 +234,28 @@ impl Shell<'_> {
             let _ = editor.save_history(path);
         }
         Ok(())
+    }
+
+    /// Runs a line, or the several lines of something pasted. An interrupt ends all of them.
+    fn run_pasted(&mut self, lines: &str, out: &mut Output) -> Result<Next> {
+        for line in lines.split(['\n', '\r']) {
+            signals::forget_interrupt();
+            match self.run_line(line, out) {
+                Ok(Next::Continue) => {}
+                Ok(Next::Exit) => return Ok(Next::Exit),
+                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                // A person has seen it; the status of the session is about the session.
+                Err(failure) => {
+                    out.flush()?;
+                    failure.report();
+                    if matches!(failure, Failure::Interrupted) {
+                        break;
+                    }
+                }
+            }
+        }
+        signals::forget_interrupt();
+        Ok(Next::Continue)
     }
 
     fn read_lines(&mut self, out: &mut Output, bail: bool, is_script: bool) -> Result<()> {
@@ -273,12 +313,17 @@ impl Shell<'_> {
     }
 
     fn run_verb(&mut self, verb: Verb, out: &mut Output) -> Result<Next> {
-        let session = &self.session;
-        let form = session.form();
+        let form = self.session.form();
         if verb.reads_standard_input() {
             return Err(Failure::other("name a FILE: standard input holds the shell's own commands"));
         }
+        if matches!(verb, Verb::Verify { .. } | Verb::Advise { .. }) {
+            self.session.release()?;
+        }
+        let session = &self.session;
         match verb {
+            Verb::Verify { json } => VerifyCommand::on(session.path().into(), json || form.json).run(out)?,
+            Verb::Advise { json } => AdviseCommand::on(session.path().into(), json || form.json).run(out)?,
             Verb::Put(command) => command.run(session, out)?,
             Verb::Get(command) => command.run(session, out)?,
             Verb::Delete(command) => command.run(session, out)?,
@@ -347,32 +392,3 @@ fn history_path() -> Option<PathBuf> {
         None => Some(PathBuf::from(std::env::var_os("HOME")?).join(".terrace_history")),
     }
 }
-
-/// Completes the first word of a line.
-struct CommandNames;
-
-impl Completer for CommandNames {
-    type Candidate = String;
-
-    fn complete(
-        &self,
-        line: &str,
-        position: usize,
-        _: &rustyline::Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
-        let typed = &line[..position];
-        if typed.contains(' ') {
-            return Ok((position, Vec::new()));
-        }
-        let command = Line::command();
-        let names = command.get_subcommands().map(|command| format!("{} ", command.get_name()));
-        Ok((0, names.filter(|name| name.starts_with(typed)).collect()))
-    }
-}
-
-impl rustyline::highlight::Highlighter for CommandNames {}
-impl rustyline::hint::Hinter for CommandNames {
-    type Hint = String;
-}
-impl rustyline::validate::Validator for CommandNames {}
-impl Helper for CommandNames {}

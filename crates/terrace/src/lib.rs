@@ -51,10 +51,10 @@ pub use db::abi;
 pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
-    BulkLoad, BulkLoadOptions, CheckpointReport, Cursor, Db, Entries, Event, EventListener, IngestOptions, LevelStats,
-    LoadReport, NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot,
-    Stats, TableFile, TableSummary, TableWriter, Transaction, TransactionCursor, TransactionEntries, VerifyReport,
-    Workload, WriteOptions, destroy, repair, verify, verify_with,
+    BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Cursor, Db, Entries, Event, EventListener,
+    IngestOptions, LevelStats, LoadReport, NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions,
+    RecoveryMode, RepairReport, Snapshot, Stats, TableFile, TableSummary, TableWriter, Transaction, TransactionCursor,
+    TransactionEntries, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,

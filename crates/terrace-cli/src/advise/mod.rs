@@ -56,6 +56,11 @@ pub(crate) struct AdviseCommand {
 }
 
 impl AdviseCommand {
+    /// The command with the usual options.
+    pub(crate) fn on(db: PathBuf, json: bool) -> Self {
+        AdviseCommand { db, workload: None, lab_run: None, json, open: OpenArgs::default() }
+    }
+
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_database(&self.db)?;
         let figures = self.lab_run.as_deref().map_or_else(|| Ok(Figures::built_in()), Figures::of_run)?;

@@ -84,7 +84,10 @@ fn merges_due(survey: &Survey) -> Option<Advice> {
     Some(Advice {
         setting: "terrace compact",
         change: "run it, or leave the database open for a while".to_owned(),
-        why: format!("{} at level 0, merges over {due} are due", counted(level_0, "table lies", "tables lie")),
+        why: match level_0 {
+            0 => format!("compactions over {due} are due"),
+            _ => format!("{} at level 0, compactions over {due} are due", counted(level_0, "table lies", "tables lie")),
+        },
         gain: "A look-up asks every table of level 0 and one of each deeper level. Terrace merges in the background while \
                the database is open for writing."
             .to_owned(),

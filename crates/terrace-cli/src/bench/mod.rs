@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::failure::{Failure, Result};
 use crate::opening::{CompressionName, PresetName, has_database, parse_size};
 use crate::output::Output;
+use crate::signals;
 use runner::Runner;
 use workload::{Benchmark, Step};
 
@@ -138,6 +139,7 @@ impl BenchArgs {
         let steps = self.benchmarks.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
         let steps: Vec<Step> = steps.map(|name| Step::parse(name).map_err(Failure::Other)).collect::<Result<_>>()?;
         let (path, temporary) = self.directory()?;
+        let _registered = temporary.as_ref().map(|directory| signals::remove_at_signal(directory.path()));
         let mut runner = Runner::new(self, path.clone());
         if let Some(benchmark) = self.destroys(&steps)? {
             if !self.yes {

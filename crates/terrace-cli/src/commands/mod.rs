@@ -17,6 +17,7 @@ use crate::args::Form;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::range::KeyRange;
+use crate::signals;
 
 /// A command on an open database.
 pub(crate) trait Run {
@@ -82,8 +83,12 @@ impl<'a> Session<'a> {
         &self,
         range: &KeyRange,
         reverse: bool,
-        visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
+        let visit = |key: &[u8], value: &[u8]| {
+            signals::check()?;
+            visit(key, value)
+        };
         match &*self.transaction.borrow() {
             Some(transaction) => range.walk_transaction(transaction, reverse, visit),
             None => range.walk(self.db()?, reverse, visit),
@@ -92,16 +97,32 @@ impl<'a> Session<'a> {
 
     /// The database, for what cannot be part of a transaction.
     pub(crate) fn db_without_transaction(&self) -> Result<&Db> {
-        if self.transaction.borrow().is_some() {
-            return Err(Failure::other("this cannot be part of a transaction: commit or rollback first"));
-        }
+        self.refuse_transaction()?;
         self.db()
+    }
+
+    /// Fails while there is a transaction.
+    pub(crate) fn refuse_transaction(&self) -> Result<()> {
+        match self.has_transaction() {
+            true => Err(Failure::other("this cannot be part of a transaction: commit or rollback first")),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn begin(&self) -> Result<()> {
         let transaction = self.db_without_transaction()?.transaction();
         self.transaction.replace(Some(transaction));
         Ok(())
+    }
+
+    pub(crate) fn has_transaction(&self) -> bool {
+        self.transaction.borrow().is_some()
+    }
+
+    /// Closes the database for a command that opens it in its own way. What comes next opens it again.
+    pub(crate) fn release(&mut self) -> Result<()> {
+        self.refuse_transaction()?;
+        self.db.take().map_or(Ok(()), |db| Ok(db.close()?))
     }
 
     /// Ends the transaction and does its writes, durably.

@@ -14,6 +14,7 @@ use crate::interchange::{EntryReader, EntryWriter, Format};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::range::RangeArgs;
+use crate::signals;
 use crate::source::Source;
 use crate::text::Notation;
 use crate::words;
@@ -72,11 +73,16 @@ impl LoadArgs {
 impl Run for LoadArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
+        session.refuse_transaction()?;
         let source = Source::open(self.file.as_deref())?;
         let progress = Progress::bytes("loading", source.size());
         let mut reader = EntryReader::new(source, format_of(self.format, form), form.notation)?;
+        // Before a database is made for it: an input that is wrong from the start leaves none.
+        let first = reader.read()?;
         let mut taken = Taken::default();
-        match load(session.db_without_transaction()?, &mut reader, progress, &mut taken) {
+        let db = session.db_without_transaction()?;
+        let _registered = signals::remove_temporary_files_at_signal(session.path());
+        match load(db, first, &mut reader, progress, &mut taken) {
             Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], taken.entries, taken.bytes),
             Err(Failure::Other(message)) if taken.entries > 0 => {
                 let entries = counted(taken.entries, "entry", "entries");
@@ -87,6 +93,9 @@ impl Run for LoadArgs {
     }
 }
 
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// What has been read of the input.
 #[derive(Default)]
 struct Taken {
@@ -95,10 +104,12 @@ struct Taken {
 }
 
 /// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the database too.
-fn load(db: &Db, reader: &mut EntryReader, progress: Progress, taken: &mut Taken) -> Result<()> {
+fn load(db: &Db, first: Option<Entry>, reader: &mut EntryReader, progress: Progress, taken: &mut Taken) -> Result<()> {
     let mut load = db.bulk_load(BulkLoadOptions::new())?;
+    let mut next = Ok(first);
     let end = loop {
-        match reader.read() {
+        signals::check()?;
+        match next {
             Ok(Some((key, value))) => {
                 load.put(&key, &value).map_err(|error| error.context("nothing was loaded"))?;
                 taken.entries += 1;
@@ -106,6 +117,7 @@ fn load(db: &Db, reader: &mut EntryReader, progress: Progress, taken: &mut Taken
                 if taken.entries.is_multiple_of(PROGRESS_STRIDE) {
                     progress.set(reader.source().bytes_read());
                 }
+                next = reader.read();
             }
             Ok(None) => break Ok(()),
             Err(failure) => break Err(failure),
@@ -136,6 +148,9 @@ impl Run for DumpArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let range = self.range.range(form.notation)?;
+        if self.form.json && self.format.is_some_and(|format| format != Format::Json) {
+            return Err(Failure::other("--json is --format json: say one of --json and --format"));
+        }
         let format = format_of(self.format, form);
         let mut file = match self.file.as_deref().filter(|path| path.as_os_str() != "-") {
             Some(path) => Some(Output::file(path)?),

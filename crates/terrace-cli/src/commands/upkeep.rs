@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use terrace::Problem;
+use terrace::{CompactOptions, Problem};
 
 use super::{Run, Session};
 use crate::args::FormArgs;
@@ -28,6 +28,11 @@ pub(crate) struct VerifyCommand {
 }
 
 impl VerifyCommand {
+    /// The command with the usual options.
+    pub(crate) fn on(db: PathBuf, json: bool) -> Self {
+        VerifyCommand { db, json, open: OpenArgs::default() }
+    }
+
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_database(&self.db)?;
         let progress = Progress::bytes("verifying", Some(0));
@@ -35,7 +40,8 @@ impl VerifyCommand {
             progress.set_of(step.done, step.total);
         });
         drop(progress);
-        let report = report?;
+        let mut report = report?;
+        report.notes.sort_by(|a, b| a.file.cmp(&b.file));
         if self.json {
             out.json(&json!({
                 "clean": report.is_clean(),
@@ -96,6 +102,7 @@ impl RepairCommand {
                 "tables": report.tables,
                 "logs": report.logs,
                 "entries": report.entries,
+                "log_entries": report.log_entries,
                 "problems": problems_as_json(&report.problems),
                 "moved": report.moved,
             }))?;
@@ -107,7 +114,12 @@ impl RepairCommand {
             let entries = counted(report.entries, "entry", "entries");
             let tables = counted(report.tables, "table", "tables");
             let logs = counted(report.logs, "log", "logs");
-            out.line(format!("read {tables} and {logs}; the database holds {entries} now"))?;
+            // What a healthy database has in its logs stays there; otherwise logs have become tables.
+            let in_logs = match report.problems.is_empty() {
+                true => format!(" and {} in logs", counted(report.log_entries, "entry", "entries")),
+                false => String::new(),
+            };
+            out.line(format!("read {tables} and {logs}; the database holds {entries} in tables{in_logs}"))?;
         }
         // No problem is known to be harmless: without a MANIFEST, for one, nothing tells whether a table is missing, and
         // tables that had been merged away bring deleted entries back.
@@ -123,6 +135,9 @@ pub(crate) struct CompactArgs {
     /// End after this key
     #[arg(long, value_name = "KEY")]
     to: Option<OsString>,
+    /// Rewrite tables that are compact already, too: with another --compression, for one
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     form: FormArgs,
 }
@@ -138,7 +153,8 @@ impl Run for CompactArgs {
         let table_bytes = || db.files().iter().map(|file| file.size).sum::<u64>();
         let progress = Progress::spinner("compacting");
         let before = table_bytes();
-        db.compact_range(from.as_deref(), to.as_deref())?;
+        let options = CompactOptions::new().force(self.force);
+        db.compact_range_with(from.as_deref(), to.as_deref(), options)?;
         drop(progress);
         let after = table_bytes();
         if form.json {

@@ -5,6 +5,7 @@ mod bench;
 mod entries;
 mod hostile;
 mod shell;
+mod terminal;
 mod tool;
 mod transfer;
 mod upkeep;

@@ -265,3 +265,28 @@ fn help_teaches() {
     assert_eq!(tool.run::<&str>(&[]).status, 2);
     tool.run(&["frobnicate"]).fails(2, "unrecognized subcommand");
 }
+
+#[test]
+fn a_forced_compaction_rewrites_the_bottommost_level() {
+    let tool = Tool::new();
+    tool.sample("db");
+    tool.ok(&["compact", "db"]);
+    let compression = |db: &Tool| {
+        let table = db.files("db", ".ldb")[0].to_string_lossy().into_owned();
+        db.run(&["inspect", &table, "--json"]).json_lines()[0]["block"]["compression"].clone()
+    };
+    assert_eq!(compression(&tool), "snappy");
+    tool.ok(&["compact", "db", "--compression", "none", "--force"]);
+    assert_eq!(compression(&tool), "none");
+    assert_eq!(tool.ok(&["scan", "db", "--count"]), "2000\n");
+}
+
+#[test]
+fn a_repair_counts_what_is_in_logs() {
+    let tool = Tool::new();
+    tool.ok(&["put", "--create", "db", "apple", "red"]);
+    let said = tool.ok(&["repair", "db"]);
+    assert!(said.contains("0 entries in tables and 1 entry in logs"), "{said}");
+    let json: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
+    assert_eq!((&json["entries"], &json["log_entries"]), (&0.into(), &1.into()));
+}

@@ -12,6 +12,7 @@ use super::bulk::{self, BulkLoad, BulkLoadOptions, IngestOptions, LoadReport};
 use super::checkpoint::CheckpointReport;
 use super::core::DbCore;
 use super::cursor::{Cursor, Entries};
+use super::manual::CompactOptions;
 use super::open;
 use super::options::{Options, ReadOptions, WriteOptions};
 use super::pinned::PinnedValue;
@@ -245,7 +246,12 @@ impl Db {
     /// Merges everything between `from` and `to`, both inclusive, down to as few tables as possible, dropping
     /// overwritten and deleted entries; an absent end is open. Waits for it.
     pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
-        self.core().compact_range(from, to)
+        self.compact_range_with(from, to, CompactOptions::new())
+    }
+
+    /// Does what [`compact_range`](Self::compact_range) does, as `options` say.
+    pub fn compact_range_with(&self, from: Option<&[u8]>, to: Option<&[u8]>, options: CompactOptions) -> Result<()> {
+        self.core().compact_range(from, to, options)
     }
 
     /// Waits until no flush or merge is due or running.

@@ -9,6 +9,27 @@ use crate::version::version::Version;
 
 use super::core::DbCore;
 
+/// How a range is compacted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompactOptions {
+    force: bool,
+}
+
+impl CompactOptions {
+    /// Rewrites what has to be rewritten, and no more.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rewrites the bottommost level of the range, too, so that all of it is written with the present options, such as
+    /// another compression or another filter. Default: false.
+    #[must_use]
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+}
+
 /// What to merge next, in which version, and its reservation.
 type Bite = (Arc<Plan>, Arc<Version>, u64);
 
@@ -50,10 +71,15 @@ impl Drop for Reserved<'_> {
 
 impl DbCore {
     /// Merges a range level by level down to the deepest one that holds any of it. Runs on the caller's thread.
-    pub(super) fn compact_range(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+    pub(super) fn compact_range(
+        self: &Arc<Self>,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        options: CompactOptions,
+    ) -> Result<()> {
         self.check_writable()?;
         self.flush()?;
-        self.manually(|| self.compact_levels(from, to))
+        self.manually(|| self.compact_levels(from, to, options))
     }
 
     /// Merges level 0 and then level 1 downwards where they have anything of a range.
@@ -67,7 +93,7 @@ impl DbCore {
         work()
     }
 
-    fn compact_levels(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+    fn compact_levels(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>, options: CompactOptions) -> Result<()> {
         let overlapping = |version: &Version, level| version.overlapping(&self.order.keys, level, from, to);
         let version = self.view.load().version.clone();
         let deepest = (0..NUM_LEVELS).rev().find(|&level| !overlapping(&version, level).is_empty());
@@ -83,7 +109,7 @@ impl DbCore {
                 .iter()
                 .any(|file| file.contents().is_some_and(|contents| contents.deletions > 0));
             let is_bottom = (level + 1..NUM_LEVELS).all(|deeper| overlapping(&version, deeper).is_empty());
-            if has_tombstones && is_bottom {
+            if (has_tombstones || options.force) && is_bottom {
                 self.compact_level(level, true, from, to)?;
             }
         }

@@ -64,6 +64,7 @@ pub use self::cursor::{Cursor, Entries};
 pub use self::destroy::destroy;
 pub use self::events::{Event, EventListener};
 pub use self::handle::Db;
+pub use self::manual::CompactOptions;
 pub use self::options::{NUM_LEVELS, Options, ReadOptions, RecoveryMode, WriteOptions};
 pub use self::pinned::PinnedValue;
 pub use self::problem::Problem;

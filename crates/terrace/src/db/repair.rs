@@ -56,6 +56,9 @@ pub struct RepairReport {
     pub tables: u64,
     /// Logs that were read.
     pub logs: u64,
+    /// Puts and deletes that could be read of the logs. Where the database was healthy they are in the logs still, and not among
+    /// `entries`.
+    pub log_entries: u64,
     /// Entries in the tables of the repaired database, versions and tombstones included.
     pub entries: u64,
     /// What was wrong, and so what may be lost.
@@ -161,6 +164,7 @@ impl Repair<'_> {
         let inputs = gathering.run(survey)?;
         self.report.tables = inputs.tables.len() as u64;
         self.report.logs = inputs.logs.len() as u64;
+        self.report.log_entries = inputs.log_entries;
         self.report.problems.clone_from(&inputs.problems);
         if let Some(manifest) = inputs.manifest
             && inputs.problems.is_empty()

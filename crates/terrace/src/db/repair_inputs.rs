@@ -31,6 +31,8 @@ pub(super) struct Inputs {
     pub(super) tables: Vec<Candidate>,
     /// Ascending.
     pub(super) logs: Vec<u64>,
+    /// Puts and deletes that could be read of them.
+    pub(super) log_entries: u64,
     /// Records that could be read of them.
     pub(super) log_records: u64,
     /// The MANIFEST in force, if it describes the database.
@@ -93,12 +95,21 @@ impl Gathering<'_> {
             None => self.all_inputs(survey)?,
         };
         let mut check = LogCheck::new(described.map(|description| description.state.last_sequence));
-        self.check_logs(&logs, &mut check)?;
+        let log_entries = self.check_logs(&logs, &mut check)?;
         let keeps_levels = self.check_levels(described.is_some(), &tables, &check)?;
         let manifest = described.filter(|description| description.in_force).map(|description| description.number);
         let last_sequence = survey.last_sequence.max(check.last_sequence());
         let log_records = check.records();
-        Ok(Inputs { tables, logs, log_records, manifest, keeps_levels, last_sequence, problems: self.problems })
+        Ok(Inputs {
+            tables,
+            logs,
+            log_entries,
+            log_records,
+            manifest,
+            keeps_levels,
+            last_sequence,
+            problems: self.problems,
+        })
     }
 
     /// The MANIFEST that tells what the database is, if one does.
@@ -211,13 +222,16 @@ impl Gathering<'_> {
         Ok(Seen { name, size, summary })
     }
 
-    fn check_logs(&mut self, logs: &[u64], check: &mut LogCheck) -> Result<()> {
+    /// Checks the logs and returns how many puts and deletes they hold.
+    fn check_logs(&mut self, logs: &[u64], check: &mut LogCheck) -> Result<u64> {
+        let mut entries = 0;
         for &number in logs {
             let name = filename::log(number);
             let file = self.options.env.open_random(&self.dir.join(&name), ReadAccess::Pread)?;
             check.read(file, &name, &mut |finding| {
-                if let Finding::Problem(message) = finding {
-                    self.problems.push(Problem::new(&name, message));
+                match finding {
+                    Finding::Batch(batch) => entries += batch.operations().count() as u64,
+                    Finding::Problem(message) => self.problems.push(Problem::new(&name, message)),
                 }
                 Ok(())
             })?;
@@ -225,7 +239,7 @@ impl Gathering<'_> {
         if let (Some(message), Some(&last)) = (check.finish(), logs.last()) {
             self.problems.push(Problem::new(filename::log(last), message));
         }
-        Ok(())
+        Ok(entries)
     }
 
     /// Whether the levels can stay: they are ordered, nothing in them hides anything newer, and the logs are newer

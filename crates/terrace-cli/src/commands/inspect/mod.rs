@@ -5,7 +5,7 @@ mod manifest;
 mod table;
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -19,8 +19,9 @@ use crate::text::to_json;
 
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A table (.ldb, .sst), a log (.log) or a MANIFEST
-    file: PathBuf,
+    /// Tables (.ldb, .sst), logs (.log) or MANIFESTs
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// What the file is, instead of what its name or contents say
     #[arg(long, value_name = "KIND")]
     kind: Option<KindName>,
@@ -45,10 +46,35 @@ enum KindName {
 }
 
 impl InspectArgs {
+    /// Goes on behind a file that cannot be read; the status is the worst of all.
     pub(crate) fn run(&self, usual: Form, out: &mut Output) -> Result<()> {
+        if let [file] = self.files.as_slice() {
+            return self.run_on(file, usual, out);
+        }
+        let form = self.form.over(usual);
+        let mut status = 0;
+        for file in &self.files {
+            match form.json {
+                true => out.json(&json!({ "file": file.to_string_lossy() }))?,
+                false => out.line(format!("{}:", file.display()))?,
+            }
+            match self.run_on(file, usual, out) {
+                Ok(()) => {}
+                Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+                Err(failure) => {
+                    out.flush()?;
+                    failure.report();
+                    status = status.max(failure.status());
+                }
+            }
+        }
+        if status == 0 { Ok(()) } else { Err(Failure::Reported(status)) }
+    }
+
+    fn run_on(&self, named: &Path, usual: Form, out: &mut Output) -> Result<()> {
         // The library opens no symbolic links; a person who names one means what it points to.
-        let file = self.file.canonicalize().map_err(|e| Failure::io("open", &self.file, &e))?;
-        let path = self.file.display();
+        let file = named.canonicalize().map_err(|e| Failure::io("open", named, &e))?;
+        let path = named.display();
         if file.is_dir() {
             return Err(Failure::other(format!("{path} is a directory; `terrace files` lists the files in it")));
         }
