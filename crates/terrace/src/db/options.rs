@@ -176,8 +176,9 @@ impl Options {
         /// How tables are read, and what a sector that cannot be read does. Default: [`ReadAccess::Auto`].
         read_access: ReadAccess = |v| v;
         /// Append to the write-ahead log through prepared, mapped segments where the file system allows it, instead
-        /// of a system call per write, and go on with the file of an old log that the disk has never seen. The promise is
-        /// the same. Default: true.
+        /// of a system call per write, and go on with the file of an old log that the disk has never seen. Logs are mapped
+        /// on ext4 and tmpfs, on x86-64 and AArch64; elsewhere, and on XFS, where a store after a shutdown of the file
+        /// system would kill the process, they are written. Default: true.
         mapped_log: bool = |v| v;
         /// Start writing a growing table out after this many bytes, so that its final sync has less to do; 0 leaves
         /// it to the system. Default: 0.

@@ -23,19 +23,24 @@ const REMOTE: &[u32] = &[
 ];
 
 /// File systems on which writing zeros reserves blocks that a later store through a mapping uses. Where a store needs
-/// new blocks, as it does under copy-on-write, a full disk would kill the process.
+/// new blocks, as it does under copy-on-write, a full disk would kill the process (SIGBUS).
+///
+/// XFS is not one of them: a store to a page that was written back fails after the file system has shut down, and so
+/// does a store to a file that `cp` has reflinked when the disk is full. Both kill the process.
 const IN_PLACE: &[u32] = &[
     0x0000_ef53, // ext2, ext3, ext4
-    0x5846_5342, // XFS
     0x0102_1994, // tmpfs
 ];
+
+/// Whether a store of eight unaligned bytes is one instruction, which a mapped log needs.
+const STORES_ARE_WHOLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// Whether mapping a finished file for reading is safe. Unknown file systems are taken for local ones.
 pub(super) fn may_map_tables(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|info| !REMOTE.contains(&(info.f_type as u32)))
 }
 
-/// Whether a log may be appended to through a mapping. Unknown file systems may not.
+/// Whether a log may be appended to through a mapping. On unknown file systems it may not.
 pub(super) fn may_map_logs(file: impl AsFd) -> bool {
-    fstatfs(file).is_ok_and(|info| IN_PLACE.contains(&(info.f_type as u32)))
+    STORES_ARE_WHOLE && fstatfs(file).is_ok_and(|info| IN_PLACE.contains(&(info.f_type as u32)))
 }

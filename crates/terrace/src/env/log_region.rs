@@ -18,6 +18,8 @@
 //!    instruction. A process that dies at any point leaves zeros there, or the whole record.
 #![allow(unsafe_code)]
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use std::arch::asm;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -321,9 +323,25 @@ impl LogCursor {
 /// The eight bytes at `place` lie in a mapping, below `ready`, and nobody else stores there.
 #[inline]
 unsafe fn commit(place: *mut u8, head: [u8; COMMIT_SIZE]) {
-    // A process dies between two of its instructions: their order is what counts, not the processor's.
+    let head = u64::from_ne_bytes(head);
+    // A process dies between two of its instructions: their order is what counts, not the processor's. A compiler may
+    // split an unaligned store, so the instruction is written out.
     compiler_fence(Ordering::SeqCst);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's word; the instruction stores eight bytes at `place` and changes nothing else.
+    unsafe {
+        asm!("mov qword ptr [{}], {}", in(reg) place, in(reg) head, options(nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as on x86-64.
+    unsafe {
+        asm!("str {1}, [{0}]", in(reg) place, in(reg) head, options(nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    // Logs are not mapped here (`filesystem::may_map_logs`).
     // SAFETY: the caller's word.
-    unsafe { place.cast::<u64>().write_unaligned(u64::from_ne_bytes(head)) };
+    unsafe {
+        place.cast::<u64>().write_unaligned(head);
+    }
     compiler_fence(Ordering::SeqCst);
 }

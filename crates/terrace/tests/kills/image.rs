@@ -24,6 +24,8 @@ pub(crate) struct Image {
 const SHUT_DOWN: libc::c_ulong = 0x8004_587d;
 /// Nothing is written out, not even the journal.
 const WITHOUT_FLUSHING: u32 = 2;
+/// How a file system can be shut down: everything is written out before, or the journal, or nothing.
+pub(crate) const SHUTDOWN_FLAGS: [u32; 3] = [0, 1, WITHOUT_FLUSHING];
 
 /// Held by whoever starts a process, and by whoever has a file of an image open: between fork and exec a new process has
 /// every open file of this one, and a file system with an open file is too busy to be unmounted.
@@ -86,9 +88,13 @@ impl Image {
 
     /// From now on nothing reaches the disk.
     pub(crate) fn cut_power(&mut self) -> Result<(), String> {
+        self.shut_down(WITHOUT_FLUSHING)
+    }
+
+    /// Shuts the file system down; `how` is one of [`SHUTDOWN_FLAGS`].
+    pub(crate) fn shut_down(&mut self, how: u32) -> Result<(), String> {
         let _held = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
         let root = File::open(&self.mounted).map_err(|error| error.to_string())?;
-        let how = WITHOUT_FLUSHING;
         // SAFETY: the request reads one u32 through the pointer, which is there.
         let done = unsafe { libc::ioctl(root.as_raw_fd(), SHUT_DOWN, &raw const how) };
         if done == 0 { Ok(()) } else { Err(format!("shutdown: {}", std::io::Error::last_os_error())) }

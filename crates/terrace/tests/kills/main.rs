@@ -7,6 +7,7 @@
 //! must be there. That needs root, `mkfs.ext4` and `mkfs.xfs`; without them the tests say SKIPPED.
 
 mod image;
+mod shutdowns;
 mod worker;
 
 use std::path::Path;

@@ -3,13 +3,14 @@
 use std::env;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio, exit};
+use std::process::{Child, Command, ExitStatus, Stdio, exit};
 
 use terrace::{Db, Options, WriteBatch, WriteOptions};
 use terrace_testkit::rng::mix;
 use terrace_testkit::workload::{Digest, Operation, Workload};
 
 use crate::image::spawn;
+use crate::shutdowns;
 
 const PATH: &str = "TERRACE_KILLS_DB";
 const SEED: &str = "TERRACE_KILLS_SEED";
@@ -17,6 +18,9 @@ const SEED: &str = "TERRACE_KILLS_SEED";
 /// Set in a process that only looks at what is there. It ends before a file system is unmounted, with all that a
 /// database may keep mapped for a while after it was closed.
 const LOOK: &str = "TERRACE_KILLS_LOOK";
+
+/// Set in a process whose file system shuts down.
+const SHUTDOWN: &str = "TERRACE_KILLS_SHUTDOWN";
 
 /// What a worker says: a byte, and a number.
 const OPENING: u8 = b'o';
@@ -68,7 +72,14 @@ pub(crate) fn run_if_asked() {
         exit(0);
     }
     say(OPENING, 0);
-    if write(Path::new(&path), seed).is_err() {
+    let result = match env::var_os(SHUTDOWN) {
+        Some(_) => Db::open(&path, shutdowns::options(seed)).and_then(|db| {
+            say(OPENED, 0);
+            shutdowns::write_until_error(&db, seed, |number| say(WRITTEN, number))
+        }),
+        None => write(Path::new(&path), seed),
+    };
+    if result.is_err() {
         // The file system is gone, or so it should be: the test knows.
         say(FAILED, 0);
     }
@@ -155,6 +166,18 @@ impl Worker {
     pub(crate) fn start(test: &str, path: &Path, seed: u64) -> Worker {
         let child = spawn(&mut command(test, path, seed)).expect("a process");
         Worker { child, known: Acknowledged::default(), failed: false }
+    }
+
+    /// Starts one whose file system will be shut down.
+    pub(crate) fn start_for_shutdown(test: &str, path: &Path, seed: u64) -> Worker {
+        let child = spawn(command(test, path, seed).env(SHUTDOWN, "1")).expect("a process");
+        Worker { child, known: Acknowledged::default(), failed: false }
+    }
+
+    /// Waits until the worker ends by itself.
+    pub(crate) fn wait_for_end(&mut self) -> Result<ExitStatus, String> {
+        while self.hear()? {}
+        self.child.wait().map_err(|error| error.to_string())
     }
 
     /// Takes in what the worker says next. False when it says nothing more.
