@@ -1,6 +1,7 @@
 //! Bulk loads: what they leave behind, who sees them when, and where their tables go.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -396,14 +397,15 @@ fn a_table_that_cannot_come_into_force_is_given_back() {
     }
     assert_eq!(db.get("key").expect("a read"), None);
     // Whether an edit that failed is durable nobody knows. Its tables go when a fresh MANIFEST does without them.
-    for kind in [OpKind::Append, OpKind::Sync] {
+    // The first edit records the number of the link, the second the table.
+    for (kind, after) in [(OpKind::Append, 0), (OpKind::Append, 1), (OpKind::Sync, 0), (OpKind::Sync, 1)] {
         for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late] {
             // Now the MANIFEST that CURRENT names is written to.
             db.put("other", "1").expect("a write");
             db.flush().expect("a flush");
             let current = fs.contents(Path::new("/data/db/CURRENT")).expect("a name");
             let suffix = String::from_utf8(current).expect("a name").trim_end().to_owned();
-            fs.set_faults(Some(FaultPlan { kinds: vec![kind], suffix, ..FaultPlan::at(0, fault, false) }));
+            fs.set_faults(Some(FaultPlan { kinds: vec![kind], suffix, ..FaultPlan::at(after, fault, false) }));
             let error = move_in(&db).expect_err("a failure");
             assert!(error.message().contains("MANIFEST") && fs.injected() == 1, "{error}");
             fs.set_faults(None);
@@ -479,6 +481,61 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
     }
     println!("{states} states, {only_outside} with the table outside alone, {only_inside} inside alone");
     assert!(only_outside > 50 && only_inside >= 3, "{only_outside} and {only_inside} of {states}");
+}
+
+/// Whatever LevelDB makes of what a kill or a power cut leaves, it never writes through a second name of the program's own
+/// file, and the entries are in that file or in the database.
+#[test]
+fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
+    let Some(peer) = Peer::find() else { return };
+    let (mut states, mut shared, mut spoilt) = (0, 0, Vec::new());
+    for history in ["created", "written", "opened again"] {
+        let fs = SimFs::new();
+        let mut db = beside_a_table(&fs, "key");
+        if history != "created" {
+            // The MANIFEST then says that the number which the link will have is the next one.
+            db.put("other", "value").expect("a write");
+            db.flush().expect("a flush");
+        }
+        if history == "opened again" {
+            db.close().expect("a close");
+            db = Db::open("/data/db", simulated(&fs)).expect("a database");
+        }
+        db.wait_idle().expect("no background work");
+        let bytes = fs.contents(Path::new(OUTSIDE)).expect("a table");
+        fs.record();
+        assert_eq!(move_in(&db).expect("an ingestion").sequence, 0, "taken in as it is");
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        loop {
+            for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT, PowerLoss::random(replay.at() as u64)] {
+                let dir = tempfile::tempdir().expect("a temporary directory");
+                replay.power_loss(loss).export(Path::new("/data"), dir.path()).expect("files");
+                let (db, outside) = (dir.path().join("db"), dir.path().join("table"));
+                states += 1;
+                shared += u64::from(std::fs::metadata(&outside).is_ok_and(|file| file.nlink() > 1));
+                let options = PeerOptions { create: false, paranoid: false, ..PeerOptions::default() };
+                let has_key = || peer.get(&db, &options, b"key").map(|value| value.is_some());
+                let taken = (has_key(), has_key());
+                let left = std::fs::read(&outside).ok();
+                let is_outside = left.as_ref() == Some(&bytes);
+                let is_sound = match taken {
+                    (Ok(true), Ok(true)) => is_outside || left.is_none(),
+                    _ => taken == (Ok(false), Ok(false)) && is_outside,
+                };
+                if !is_sound {
+                    let steps = recording.describe(replay.at());
+                    spoilt.push(format!("{history}, {loss:?}: in the database {taken:?}, the file {left:?}\n{steps}"));
+                }
+            }
+            if !replay.advance() {
+                break;
+            }
+        }
+    }
+    println!("{states} states, {shared} with a table under two names");
+    assert!(spoilt.is_empty(), "{} of {states} states, the first: {}", spoilt.len(), spoilt[0]);
+    assert!(shared > 20, "{shared} of {states}");
 }
 
 #[test]

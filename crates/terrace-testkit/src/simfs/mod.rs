@@ -14,7 +14,7 @@ mod handles;
 mod power_loss;
 mod recording;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -197,6 +197,31 @@ impl SimFs {
         state.disk.entries.insert(path.to_owned(), Entry::File(inode));
         state.disk.durable.insert(path.to_owned(), Entry::File(inode));
         state.disk.files.insert(inode, Arc::new(file::File::settled(content)));
+    }
+
+    /// Writes the files in `dir`, and those in directories below it, to the directory `to` of the real file system, past
+    /// every fault. Two names of one file are two names of one file there, too.
+    pub fn export(&self, dir: &Path, to: &Path) -> io::Result<()> {
+        let state = self.state();
+        let mut written: BTreeMap<Inode, PathBuf> = BTreeMap::new();
+        for (path, entry) in &state.disk.entries {
+            let Ok(name) = path.strip_prefix(dir) else { continue };
+            let to = to.join(name);
+            match entry {
+                Entry::Dir => std::fs::create_dir_all(&to)?,
+                Entry::File(inode) => match written.get(inode) {
+                    Some(first) => std::fs::hard_link(first, &to)?,
+                    None => {
+                        std::fs::write(
+                            &to,
+                            state.disk.file(path).map(|file| file.current.to_vec()).unwrap_or_default(),
+                        )?;
+                        written.insert(*inode, to);
+                    }
+                },
+            }
+        }
+        Ok(())
     }
 
     /// The names of the files in `dir`, sorted, past every fault.

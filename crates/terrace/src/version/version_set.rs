@@ -157,13 +157,27 @@ impl VersionSet {
         if self.writer.is_some() {
             return Ok(());
         }
-        let edit = VersionEdit {
+        self.roll(&self.no_change())
+    }
+
+    /// Records, durably, which file numbers have been handed out. Without this the next open, by whatever engine, may use
+    /// a number again that no edit has named.
+    pub(crate) fn record_numbers(&mut self) -> Result<()> {
+        if sabotaged("numbers-before-links") {
+            return Ok(());
+        }
+        self.write(&self.no_change())
+    }
+
+    /// An edit that leaves the version as it is.
+    fn no_change(&self) -> VersionEdit {
+        VersionEdit {
             log_number: Some(self.log_number),
             previous_log_number: Some(0),
+            next_file_number: Some(self.numbers.peek()),
             last_sequence: Some(self.last_sequence),
             ..VersionEdit::default()
-        };
-        self.roll(&edit)
+        }
     }
 
     fn write(&mut self, edit: &VersionEdit) -> Result<()> {

@@ -127,10 +127,12 @@ impl DbCore {
         if !fits || !self.may_be_oldest(ascending.iter().map(|external| range_of(external))) {
             return Ok(None);
         }
+        let numbers = self.reserve_numbers(ascending.len(), options)?;
         let mut staged = Vec::new();
         let outcome = ascending
             .iter()
-            .try_for_each(|external| self.stage(external, options).map(|table| staged.push(table)))
+            .zip(numbers)
+            .try_for_each(|(external, number)| self.stage(external, number, options).map(|table| staged.push(table)))
             .and_then(|()| {
                 let report = LoadReport::of(&staged, 0);
                 let bytes = tables.iter().filter_map(|external| external.table.properties());
@@ -142,10 +144,20 @@ impl DbCore {
         outcome
     }
 
-    /// Puts a table into the database's directory.
-    fn stage(&self, external: &External, options: IngestOptions) -> Result<Staged> {
+    /// File numbers for `count` tables. Those of links are durable: LevelDB creates a file over what has its name and so
+    /// would write into the caller's file if it found a link under a number that it takes for unused.
+    fn reserve_numbers(&self, count: usize, options: IngestOptions) -> Result<Vec<u64>> {
         let _open = self.stay_open()?;
-        let number = self.numbers.take();
+        let numbers = (0..count).map(|_| self.numbers.take()).collect();
+        if options.move_files {
+            self.versions.lock().record_numbers()?;
+        }
+        Ok(numbers)
+    }
+
+    /// Puts a table into the database's directory, under a temporary name with the number that it will keep.
+    fn stage(&self, external: &External, number: u64, options: IngestOptions) -> Result<Staged> {
+        let _open = self.stay_open()?;
         let path = self.path(&filename::temp(number));
         let put = if options.move_files { Self::link_or_copy } else { Self::copy_file };
         if let Err(error) = put(self, &external.path, &path) {
