@@ -35,10 +35,24 @@ pub fn chosen_seed() -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("TERRACE_SEED is {text:?}, must be a number")))
 }
 
-/// How many runs were done before: `TERRACE_FIRST_RUN`, so that a soak goes on where the last round ended.
+/// The number of the first run: `TERRACE_FIRST_RUN`, so that a soak goes on where its last round ended and continuous
+/// integration tries other seeds for every commit.
 fn first_run() -> u64 {
     let Ok(text) = env::var("TERRACE_FIRST_RUN") else { return 0 };
     text.parse().unwrap_or_else(|_| panic!("TERRACE_FIRST_RUN is {text:?}, must be a number"))
+}
+
+/// The seed of a test that has one for all its cases: the one that `TERRACE_SEED` names, or that of the first run.
+///
+/// # Panics
+/// If one of the variables is not a number.
+pub fn seed() -> u64 {
+    chosen_seed().unwrap_or_else(|| seed_of(first_run()))
+}
+
+/// Small seeds are easier to type than to tell apart: `mix` in the generators takes care of that.
+fn seed_of(run: u64) -> u64 {
+    mix(run) % 1_000_000_007
 }
 
 /// Does `run` with `count` seeds, or with the one that `TERRACE_SEED` names.
@@ -51,8 +65,7 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
     let before = panics();
     let first = first_run();
     for number in first..first + count {
-        // Small seeds are easier to type than to tell apart: `mix` in the generators takes care of that.
-        let seed = chosen.unwrap_or_else(|| mix(number) % 1_000_000_007);
+        let seed = chosen.unwrap_or_else(|| seed_of(number));
         let outcome = catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| Err(panic_text(&*panic)));
         if let Err(message) = outcome {
             panic!("{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this test's name");

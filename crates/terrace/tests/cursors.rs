@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use terrace::{Cursor, Db, Options, ReadOptions};
+use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 
@@ -106,7 +107,7 @@ fn walk(cursor: &mut Cursor, model: &Model, random: &mut Rng, beginnings: &[Vec<
 fn cursors_go_where_a_model_says() {
     let beginnings = beginnings();
     let mut steps = 0;
-    for seed in 1..=scaled(60) {
+    campaign("cursors_go_where_a_model_says", scaled(60), |seed| {
         let mut random = Rng::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path(), Options::new().create_if_missing(true)).unwrap();
@@ -130,7 +131,7 @@ fn cursors_go_where_a_model_says() {
                 write_again_and_again(&db, &mut model, &mut random, &beginnings);
             }
         }
-        db.close().unwrap();
-    }
+        db.close().map_err(|error| error.to_string())
+    });
     assert!(steps > 1000, "{steps} steps");
 }

@@ -5,6 +5,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use terrace::{BulkLoadOptions, Db, Options, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 
@@ -94,7 +95,7 @@ fn compare(db: &Db, model: &Model, options: &ReadOptions, random: &mut Rng, seed
 
 #[test]
 fn walks_over_deleted_keys_equal_a_model() {
-    for seed in 1..=scaled(25) {
+    campaign("walks_over_deleted_keys_equal_a_model", scaled(25), |seed| {
         let mut random = Rng::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path(), Options::new().create_if_missing(true)).unwrap();
@@ -113,8 +114,8 @@ fn walks_over_deleted_keys_equal_a_model() {
             }
         }
         drop(before);
-        db.close().unwrap();
-    }
+        db.close().map_err(|error| error.to_string())
+    });
 }
 
 /// Everything that producers put into a queue comes out of it, once, beside walks in both directions.

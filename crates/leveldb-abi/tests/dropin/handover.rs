@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use terrace_testkit::campaign::chosen_seed;
+use terrace_testkit::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 
@@ -62,7 +62,7 @@ const PARANOID: u64 = 32;
 fn nothing_acknowledged_is_lost_between_killed_processes_of_either_library() {
     let Some(libraries) = libraries() else { return };
     let program = compiled("handover.cc", &[]);
-    let seed = chosen_seed().unwrap_or(1);
+    let seed = campaign::seed();
     println!("TERRACE_SEED={seed}");
     let mut random = Rng::new(seed);
     let both = [libraries.debian.clone(), libraries.swapped()];
