@@ -2,13 +2,17 @@
 //!
 //! Between processes it is an open-file-description lock on the whole of `LOCK`, which conflicts with the POSIX lock
 //! that LevelDB takes, both ways, but is not lost when the process closes some other descriptor of the file. Within
-//! the process a table of (device, inode) answers before the file is touched at all, so that a second open can do no
-//! harm even to a LevelDB that lives in the same process.
+//! the process a table of (device, inode) is consulted before the file is opened.
+//!
+//! A LevelDB in the same process is not in that table, and its POSIX lock is lost when any descriptor of the file is
+//! closed, by whatever code. So a descriptor that met a lock of this process is not closed but kept for the next attempt.
 //!
 //! # Invariants
 //! 1. The table has an entry for a file as long as a lock on it is held in this process.
 //! 2. A child of a fork starts with an empty table: the locks are its parent's. Dropping an inherited lock releases
 //!    nothing.
+//! 3. No descriptor of a file is closed while another descriptor of this process may hold a POSIX lock on it. At most one
+//!    descriptor for each file and mode is kept for that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,7 +28,7 @@ use parking_lot::Mutex;
 
 use super::fork::generation;
 use super::posix_file::open_regular;
-use super::system_call::{LockRequest, set_lock};
+use super::system_call::{LockRequest, lock_holder, set_lock};
 use super::{FileLock, LockMode};
 use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
@@ -71,12 +75,32 @@ type FileId = (u64, u64);
 
 struct Table {
     generation: u64,
-    files: Mutex<HashMap<FileId, Holders>>,
+    locks: Mutex<Locks>,
+}
+
+#[derive(Default)]
+struct Locks {
+    holders: HashMap<FileId, Holders>,
+    /// Descriptors that may not be closed, see the module's third invariant. An open one keeps its file's identity from
+    /// being given to another file.
+    kept: Vec<(FileId, LockMode, File)>,
+}
+
+impl Locks {
+    fn allow(&self, id: FileId, mode: LockMode) -> bool {
+        self.holders.get(&id).copied().unwrap_or_default().allow(mode)
+    }
+
+    /// The descriptor that an earlier attempt had to keep.
+    fn take_kept(&mut self, id: FileId, mode: LockMode) -> Option<File> {
+        let at = self.kept.iter().position(|kept| (kept.0, kept.1) == (id, mode))?;
+        Some(self.kept.swap_remove(at).2)
+    }
 }
 
 impl Table {
     fn new() -> Arc<Table> {
-        Arc::new(Table { generation: generation(), files: Mutex::default() })
+        Arc::new(Table { generation: generation(), locks: Mutex::default() })
     }
 }
 
@@ -107,11 +131,11 @@ impl Drop for PosixLock {
         if self.table.generation != generation() {
             return;
         }
-        let mut files = self.table.files.lock();
+        let mut locks = self.table.locks.lock();
         // Released rather than left to closing: a child that inherited the descriptor would keep the lock alive.
         // Several shared holders have a descriptor each, so this ends only this one's.
         let _ = set_lock(self.file.as_fd(), LockRequest::Release);
-        if let Entry::Occupied(mut entry) = files.entry(self.id) {
+        if let Entry::Occupied(mut entry) = locks.holders.entry(self.id) {
             entry.get_mut().remove(self.mode);
             if *entry.get() == Holders::default() {
                 entry.remove();
@@ -129,44 +153,53 @@ impl FileLock for NoLock {}
 pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
     let table = table();
     // Held throughout: nothing in here waits, and two opens must not race between looking and locking.
-    let mut files = table.files.lock();
+    let mut locks = table.locks.lock();
     loop {
-        if let Some(id) = identify(path)?
-            && !holders(&files, id).allow(mode)
-        {
+        let known = identify(path)?;
+        if known.is_some_and(|id| !locks.allow(id, mode)) {
             return Err(busy_here(path));
         }
-        let file = match open(path, mode) {
-            Err(error) if mode == LockMode::Shared && error.raw_os_error() == Some(libc::ENOENT) => {
-                return Ok(Box::new(NoLock));
-            }
-            opened => opened?,
+        let file = match known.and_then(|id| locks.take_kept(id, mode)) {
+            Some(file) => file,
+            None => match open(path, mode) {
+                Err(error) if mode == LockMode::Shared && error.raw_os_error() == Some(libc::ENOENT) => {
+                    return Ok(Box::new(NoLock));
+                }
+                opened => opened?,
+            },
         };
         let info = file.metadata().map_err(|e| Error::io("stat", path, e))?;
         let id = (info.dev(), info.ino());
-        if !holders(&files, id).allow(mode) {
+        if !locks.allow(id, mode) {
             return Err(busy_here(path));
         }
         let request = match mode {
             LockMode::Exclusive => LockRequest::Exclusive,
             LockMode::Shared => LockRequest::Shared,
         };
-        if !set_lock(file.as_fd(), request).map_err(|e| Error::io("lock", path, e))? && !sabotaged("lock") {
-            return Err(busy_elsewhere(path));
+        let locked = set_lock(file.as_fd(), request);
+        if !matches!(locked, Ok(true)) && !sabotaged("lock") {
+            // A lock that vanished meanwhile may be back, and of this process, before the descriptor is closed.
+            let holder = lock_holder(file.as_fd(), request);
+            let is_elsewhere = holder.is_some_and(|process| process.cast_unsigned() != std::process::id());
+            if !is_elsewhere && !sabotaged("refused-descriptors") {
+                locks.kept.push((id, mode, file));
+            }
+            return Err(match locked {
+                Err(error) => Error::io("lock", path, error),
+                Ok(_) if is_elsewhere => busy_elsewhere(path),
+                Ok(_) => busy_here(path),
+            });
         }
         // Whoever destroys a database removes the file while holding its lock: a lock on a removed file excludes
         // nobody.
         if identify(path)? != Some(id) {
             continue;
         }
-        files.entry(id).or_default().add(mode);
-        drop(files);
+        locks.holders.entry(id).or_default().add(mode);
+        drop(locks);
         return Ok(Box::new(PosixLock { file, id, mode, table }));
     }
-}
-
-fn holders(files: &HashMap<FileId, Holders>, id: FileId) -> Holders {
-    files.get(&id).copied().unwrap_or_default()
 }
 
 fn open(path: &Path, mode: LockMode) -> Result<File> {
@@ -298,6 +331,37 @@ mod tests {
             assert!(child.join().unwrap());
         });
         assert_eq!(kind(lock(&path, LockMode::Exclusive)), None);
+    }
+
+    /// Closing any descriptor of a file drops the POSIX locks that the process has on it.
+    #[test]
+    fn a_refused_attempt_leaves_the_lock_of_leveldb_in_this_process_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let leveldb = File::create(&path).unwrap();
+        // Opened before and closed after: the test must not drop the lock itself.
+        let other = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        assert!(set_posix_lock(&leveldb, libc::F_WRLCK));
+        let descriptors =
+            || std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.ok()?.path().read_link().ok());
+        let open_here = || descriptors().filter(|target| *target == path).count();
+        for _ in 0..100 {
+            for mode in [LockMode::Exclusive, LockMode::Shared] {
+                let error = lock(&path, mode).err().unwrap();
+                let words = format!("lock {}: already held by process", path.display());
+                assert!(error.kind() == ErrorKind::Busy && error.message().starts_with(&words), "{error}");
+            }
+        }
+        assert!(!in_another_process(|| set_posix_lock(&other, libc::F_WRLCK)), "LevelDB's lock is gone");
+        assert!(open_here() <= 4, "{} descriptors", open_here());
+        assert!(set_posix_lock(&leveldb, libc::F_UNLCK));
+        for mode in [LockMode::Shared, LockMode::Exclusive] {
+            let held = lock(&path, mode).unwrap();
+            assert!(!in_another_process(|| set_posix_lock(&other, libc::F_WRLCK)));
+            drop(held);
+            assert!(in_another_process(|| set_posix_lock(&other, libc::F_WRLCK)));
+        }
+        assert_eq!(open_here(), 2);
     }
 
     #[test]

@@ -12,9 +12,8 @@ pub(super) enum LockRequest {
     Release,
 }
 
-/// Sets or releases a lock on the whole file that belongs to the open file description (F_OFD_SETLK), without
-/// waiting. `false` if somebody else's lock, of that kind or of POSIX's, is in the way.
-pub(super) fn set_lock(file: BorrowedFd<'_>, request: LockRequest) -> io::Result<bool> {
+/// `request` for a whole file.
+fn whole_file(request: LockRequest) -> libc::flock {
     let kind = match request {
         LockRequest::Exclusive => libc::F_WRLCK,
         LockRequest::Shared => libc::F_RDLCK,
@@ -24,6 +23,22 @@ pub(super) fn set_lock(file: BorrowedFd<'_>, request: LockRequest) -> io::Result
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock
+}
+
+/// The process that holds a POSIX lock in the way of `request`; -1 if it is a lock of an open file description. `None` if
+/// there is no such lock or the system does not tell.
+pub(super) fn lock_holder(file: BorrowedFd<'_>, request: LockRequest) -> Option<libc::pid_t> {
+    let mut lock = whole_file(request);
+    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `lock`, which outlives the call.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } == 0;
+    (done && i32::from(lock.l_type) != libc::F_UNLCK).then_some(lock.l_pid)
+}
+
+/// Sets or releases a lock on the whole file that belongs to the open file description (F_OFD_SETLK), without
+/// waiting. `false` if somebody else's lock, of that kind or of POSIX's, is in the way.
+pub(super) fn set_lock(file: BorrowedFd<'_>, request: LockRequest) -> io::Result<bool> {
+    let lock = whole_file(request);
     loop {
         // SAFETY: the descriptor is open for the life of `file`; `lock` outlives the call.
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } == 0 {
