@@ -37,12 +37,10 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
             // Of a symbolic link what it leads to is replaced.
             (path.canonicalize()?, Some(metadata))
         }
-        // A symbolic link to nothing yet.
+        // Not followed, as `cp` does not: the target could be a name in a database.
         Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
-            // Not followed: what it leads to could be a name in a database.
-            let place = std::fs::read_link(path)?;
-            refuse_database_file(&directory_of(path).join(place))?;
-            return Ok((File::create(path)?, None));
+            let message = "a symbolic link to a file that does not exist";
+            return Err(io::Error::new(ErrorKind::NotFound, message));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => (path.to_owned(), None),
         Err(error) => return Err(error),

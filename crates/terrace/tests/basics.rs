@@ -1,7 +1,10 @@
 //! The first things anybody does with a database.
 
+use std::collections::BTreeMap;
+
 use terrace::{
-    Db, Env, ErrorKind, Event, EventListener, LockMode, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions,
+    CompactOptions, Compression, Db, Env, ErrorKind, Event, EventListener, LockMode, MemEnv, Options, ReadOptions,
+    WriteBatch, WriteOptions,
 };
 use terrace_testkit::hooked::Hooked;
 
@@ -98,6 +101,42 @@ fn properties_and_sizes_tell_where_the_data_is() {
     assert!(db.approximate_sizes(&[(b"a", b"z")]).is_err());
 }
 
+/// So that a changed option, such as a compression, reaches tables that no compaction would touch.
+#[test]
+fn a_forced_compaction_rewrites_the_bottommost_level_of_its_range() {
+    let env = MemEnv::new();
+    let open = |compression| {
+        let options = options().env(std::sync::Arc::new(env.clone())).max_file_size(1 << 20).compression(compression);
+        Db::open("/db", options).expect("opens")
+    };
+    let key = |n: u32| format!("key{n:06}").into_bytes();
+    let db = open(Compression::Snappy);
+    (0..40_000).for_each(|n| db.put(key(n), [n as u8; 100]).expect("puts"));
+    db.compact_range(None, None).expect("compacts");
+    let files = || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
+    let before = files();
+    db.compact_range(None, None).expect("compacts");
+    db.compact_range_with(None, None, CompactOptions::new()).expect("compacts");
+    assert_eq!(files(), before, "nothing has to be rewritten");
+    db.close().expect("closes");
+
+    let db = open(Compression::None);
+    let files = || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
+    let bytes = |files: &BTreeMap<u64, u64>| files.values().sum::<u64>();
+    let force = CompactOptions::new().force(true);
+    db.compact_range_with(Some(&key(0)), Some(&key(1)), force).expect("compacts");
+    let partly = files();
+    let kept = before.keys().filter(|number| partly.contains_key(number)).count();
+    assert!(kept > 0 && kept < before.len(), "{kept} of {} tables are left", before.len());
+    db.compact_range_with(None, None, force).expect("compacts");
+    let after = files();
+    assert!(partly.keys().all(|number| !after.contains_key(number)), "{after:?}");
+    assert!(bytes(&after) > 2 * bytes(&before) && bytes(&after) > 4_000_000, "{before:?}, {after:?}");
+    let entries = db.iter().expect("iterates").map(|entry| entry.expect("reads"));
+    assert!(entries.eq((0..40_000).map(|n| (key(n), vec![n as u8; 100]))));
+    assert!(db.verify().expect("checks").is_clean());
+}
+
 #[test]
 fn destroying_takes_what_is_the_databases_own() {
     let env = std::sync::Arc::new(MemEnv::new());
@@ -126,9 +165,13 @@ fn a_database_that_is_not_there_leaves_no_trace() {
     for name in ["LOG", "LOG.old", "notes.txt"] {
         std::fs::write(dir.path().join(name), "somebody's").expect("writes");
     }
-    for options in [Options::new(), Options::new().read_only(true).create_if_missing(true)] {
+    for (options, reason) in [
+        (Options::new(), "create_if_missing is not set"),
+        (Options::new().read_only(true), "a read-only open creates none"),
+        (Options::new().read_only(true).create_if_missing(true), "a read-only open creates none"),
+    ] {
         let error = Db::open(dir.path(), options).expect_err("there is none");
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().ends_with(reason), "{error}");
         let mut names: Vec<_> =
             std::fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("an entry").file_name()).collect();
         names.sort();

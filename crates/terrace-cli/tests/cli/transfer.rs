@@ -199,6 +199,12 @@ fn a_dump_never_replaces_a_file_of_a_database() {
     }
     std::os::unix::fs::symlink("db/CURRENT", tool.path("current")).expect("linked");
     tool.run(&["dump", "db", "current"]).fails(2, "is a name of the database's own files");
+    // What leads to nothing yet is not followed, however many links it takes.
+    for (target, name) in [("db/000099.ldb", "dangling"), ("dangling", "chain"), ("elsewhere", "harmless")] {
+        std::os::unix::fs::symlink(target, tool.path(name)).expect("linked");
+        tool.run(&["dump", "db", name]).fails(2, "a symbolic link to a file that does not exist");
+    }
+    assert!(!tool.path("elsewhere").exists());
     assert!(crate::tool::state_of(&tool.path("db")) == before);
     tool.ok(&["dump", "db", "CURRENT"]);
 }

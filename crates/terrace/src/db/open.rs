@@ -118,7 +118,7 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
         env.create_dir(dir, options.dir_mode)?;
     } else if !has_database(env, dir)? {
         // Before anything is left in a directory that is somebody else's.
-        return Err(no_database(dir));
+        return Err(no_database(dir, options));
     }
     let path = dir.join(filename::LOCK);
     if options.read_only {
@@ -146,8 +146,12 @@ fn names_in(env: &dyn Env, dir: &Path) -> Result<Vec<String>> {
     }
 }
 
-fn no_database(dir: &Path) -> Error {
-    Error::invalid_argument(format!("{}: no database there, and create_if_missing is not set", dir.display()))
+fn no_database(dir: &Path, options: &Options) -> Error {
+    let reason = match options.read_only {
+        true => "a read-only open creates none",
+        false => "create_if_missing is not set",
+    };
+    Error::invalid_argument(format!("{}: no database there, and {reason}", dir.display()))
 }
 
 /// Makes the names of a new database's directory and of those above it durable, some of which may be new.
@@ -183,7 +187,7 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
         return Err(Error::corruption(message));
     }
     if !options.create_if_missing || options.read_only {
-        return Err(no_database(dir));
+        return Err(no_database(dir, options));
     }
     sync_directories_above(env, dir)?;
     create_database(settings)?;
