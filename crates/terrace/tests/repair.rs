@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use damage::{Contents, build, contents, contents_of, flip, manifest, names, options};
 use terrace::{
-    BloomFilterPolicy, Compression, Db, ErrorKind, Logger, Options, RepairReport, WriteBatch, WriteOptions, repair,
-    verify,
+    BloomFilterPolicy, Compression, Db, ErrorKind, Logger, Options, Problem, RepairReport, WriteBatch, WriteOptions,
+    repair, verify,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
@@ -512,7 +512,9 @@ fn any_damage_can_be_repaired_and_no_value_is_made_up() {
         }
         let report = repair(DB, &options).map_err(|error| told("repair", error.to_string()))?;
         let check = verify(DB, &options).map_err(|error| told("verify again", error.to_string()))?;
-        if !check.is_clean() || !check.notes.is_empty() {
+        // A repair leaves a healthy database as it is, with what is no damage.
+        let is_ordinary = |note: &Problem| report.problems.is_empty() && note.message.contains("as a crash");
+        if !check.is_clean() || !check.notes.iter().all(is_ordinary) {
             return Err(told("not clean", format!("{check:#?} after {report:#?}")));
         }
         let found = contents(Path::new(DB), options);

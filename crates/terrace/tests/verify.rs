@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use damage::{build, contents, contents_of, flip, manifest, names, options};
-use terrace::{BloomFilterPolicy, Db, ErrorKind, Options, VerifyReport, WriteOptions, verify, verify_with};
+use terrace::{BloomFilterPolicy, Db, ErrorKind, Options, VerifyReport, WriteOptions, repair, verify, verify_with};
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::workload::Workload;
 
@@ -132,7 +132,13 @@ fn damage_in_logs_manifest_and_current_is_found() {
     assert!(report.log_records > 1000 && report.problems.len() == 1, "{report:#?}");
     // A log that ends early is a torn tail, unless a later mark shows that more was there.
     fs::write(path.join(&log), &bytes[..bytes.len() - 3]).expect("writes");
-    assert!(verify(path, &filtered()).expect("checks").is_clean());
+    let report = verify(path, &filtered()).expect("checks");
+    let notes: Vec<_> = report.notes.iter().map(|note| (note.file.as_str(), note.message.as_str())).collect();
+    assert!(report.is_clean(), "{report:#?}");
+    assert!(
+        matches!(notes[..], [(file, message)] if file == log && message.contains("incomplete record")),
+        "{notes:?}"
+    );
     fs::remove_file(path.join(&log)).expect("removes");
     finds(path, &log, "missing");
     fs::write(path.join(&log), &bytes).expect("writes");
@@ -140,6 +146,12 @@ fn damage_in_logs_manifest_and_current_is_found() {
     let current = fs::read(path.join("CURRENT")).expect("reads");
     let manifest = manifest(path);
     let manifest_bytes = fs::read(path.join(&manifest)).expect("reads");
+    // The beginning of an edit, as a crash or a full disk leaves it.
+    fs::write(path.join(&manifest), [&manifest_bytes[..], &[1, 2, 3, 4, 100, 0, 1, 2]].concat()).expect("writes");
+    let report = verify(path, &filtered()).expect("checks");
+    assert!(report.is_clean(), "{report:#?}");
+    assert!(report.notes.iter().any(|note| note.file == manifest && note.message.contains("torn")), "{report:#?}");
+    fs::write(path.join(&manifest), &manifest_bytes).expect("writes");
     flip(path, &manifest, 12);
     let report = finds(path, &manifest, "checksum mismatch at offset 0");
     assert!(report.entries > 0 && report.log_records > 0, "tables and logs are checked all the same");
@@ -176,6 +188,51 @@ fn what_keeps_it_from_checking_is_an_error() {
     let reverse = filtered().comparator(Arc::new(terrace_testkit::model::ReverseComparator));
     let refused = verify(dir.path(), &reverse).expect_err("another order");
     assert!(refused.kind() == ErrorKind::InvalidArgument && refused.message().contains("comparator"), "{refused}");
+}
+
+/// LevelDB ends a table between any two versions of a key, which is legal in its format.
+#[test]
+fn a_key_that_leveldb_split_over_two_tables_is_healthy() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path();
+    let peer_options =
+        PeerOptions { snappy: false, write_buffer: 1 << 20, max_file_size: 1 << 20, ..PeerOptions::default() };
+    peer.split(path, &peer_options, 60).expect("LevelDB compacts");
+    let newest = |key: &str| [format!("{key}{:016}", 59).into_bytes(), vec![b'.'; 20_000 - 17]].concat();
+    let mut expected: BTreeMap<_, _> = ["a", "b", "c"].map(|key| (key.as_bytes().to_vec(), newest(key))).into();
+    assert!(contents(path, options().read_only(true)) == expected);
+
+    let reader = Db::open(path, options().read_only(true)).expect("opens");
+    let files = reader.files();
+    let shared = files.windows(2).filter(|pair| pair[0].level == pair[1].level && pair[0].largest == pair[1].smallest);
+    assert!(shared.count() >= 2, "LevelDB did not split a key: {files:?}");
+    expected.iter().for_each(|(key, value)| assert_eq!(reader.get(key).expect("reads").as_ref(), Some(value)));
+    assert!(reader.verify().expect("checks").is_clean());
+    drop(reader);
+    let report = verify(path, &options()).expect("checks");
+    assert!(report.is_clean(), "{report:#?}");
+    let tables = names(path, ".ldb");
+    let before = image(path);
+    let report = repair(path, &options()).expect("repairs");
+    assert!(report.problems.is_empty() && report.moved.is_empty(), "{report:#?}");
+    assert_eq!(names(path, ".ldb"), tables, "nothing was rewritten");
+    assert!(image(path) == before);
+
+    // A deletion hides every version, wherever it is compacted to.
+    let db = Db::open(path, options()).expect("opens");
+    db.delete("b").expect("deletes");
+    expected.remove(b"b".as_slice());
+    for _ in 0..3 {
+        db.compact_range(Some(b"b"), Some(b"b")).expect("compacts");
+        assert!(contents_of(&db) == expected);
+        assert_eq!(db.get("b").expect("reads"), None);
+        let report = db.verify().expect("checks");
+        assert!(report.is_clean(), "{report:#?}");
+    }
+    db.close().expect("closes");
+    assert_eq!(peer.get(path, &peer_options, b"b").expect("LevelDB reads"), None);
+    assert_eq!(peer.get(path, &peer_options, b"c").expect("LevelDB reads"), Some(newest("c")));
 }
 
 #[test]

@@ -217,6 +217,14 @@ impl Peer {
         self.answer(command, db, &options.arguments()).map(drop)
     }
 
+    /// Puts `versions` of the keys "a", "b" and "c", each of 20,000 bytes that begin with the key and 16 digits, and compacts
+    /// while snapshots hold all of them, so that a key's versions are in several tables of one level.
+    pub fn split(&self, db: &Path, options: &PeerOptions, versions: u64) -> PeerResult<()> {
+        let mut arguments = options.arguments();
+        arguments.push(format!("--to={versions}"));
+        self.answer("split", db, &arguments).map(drop)
+    }
+
     /// One of LevelDB's property strings.
     pub fn property(&self, db: &Path, options: &PeerOptions, name: &str) -> PeerResult<String> {
         let mut arguments = options.arguments();

@@ -15,6 +15,8 @@
 //   put       --key=HEX --value=HEX [--sync=1]                              -> "done"
 //   delete    --key=HEX [--sync=1]                                          -> "done"
 //   compact   the whole range                                               -> "done"
+//   split     puts --to=N versions of the keys "a", "b" and "c", of 20,000 bytes each, and compacts while snapshots hold
+//             all of them: the versions of a key end up in several tables of one level        -> "done"
 //   property  --property=NAME                                               -> the property's text, or "missing"
 //   lock      -> "locked"; holds the database open until standard input ends
 //   open, repair, destroy                                                   -> "done"
@@ -466,6 +468,20 @@ void Get(leveldb::DB* db, const std::string& key) {
   std::puts("");
 }
 
+void Split(leveldb::DB* db, uint64_t versions) {
+  std::vector<const leveldb::Snapshot*> snapshots;
+  for (uint64_t version = 0; version < versions; version++) {
+    for (const char* key : {"a", "b", "c"}) {
+      std::string value = key + Decimal(version);
+      value.resize(20000, '.');
+      Check(db->Put(leveldb::WriteOptions(), key, value));
+    }
+    snapshots.push_back(db->GetSnapshot());
+  }
+  db->CompactRange(nullptr, nullptr);
+  for (const leveldb::Snapshot* snapshot : snapshots) db->ReleaseSnapshot(snapshot);
+}
+
 void HoldOpen() {
   std::puts("locked");
   std::fflush(stdout);
@@ -491,6 +507,7 @@ int main(int argc, char** argv) {
   const std::string key = arguments.Hex("key");
   const std::string value = arguments.Hex("value");
   const std::string property = arguments.Text("property", "");
+  const uint64_t versions = arguments.Number("to", 0);
   leveldb::WriteOptions write;
   write.sync = arguments.Number("sync", 0) != 0;
   arguments.RefuseUnused();
@@ -519,6 +536,9 @@ int main(int argc, char** argv) {
     std::puts("done");
   } else if (command == "compact") {
     db->CompactRange(nullptr, nullptr);
+    std::puts("done");
+  } else if (command == "split") {
+    Split(db.get(), versions);
     std::puts("done");
   } else if (command == "property") {
     std::string text;

@@ -1,7 +1,9 @@
 //! Checks what holds between tables: for each key, what is higher up is newer.
 //!
 //! Look-ups stop at the first entry of a key that they meet, from level 0 down. Nothing in a single table shows that
-//! it is the newest one: only walking over all levels at once does.
+//! it is the newest one: only a scan of all levels at once does. Within a level deeper than 0 the version itself is
+//! checked for overlaps when it is made ([`Version::check`](crate::version::version::Version::check)): tables may share a
+//! user key, whose versions LevelDB splits where a table is full, but no internal key.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use crate::version::filename;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
 
-use super::problem::{Problem, shown_key, shown_user_key};
+use super::problem::{Problem, shown_key};
 
 /// Problems that one check reports at most.
 const MAX_PROBLEMS: usize = 20;
@@ -28,22 +30,6 @@ pub(super) type SoundLevel = (usize, Vec<Arc<FileMeta>>);
 struct Rank {
     level: usize,
     files: Arc<Level>,
-}
-
-/// User keys that two neighbours of a level share.
-pub(super) fn check_neighbours(order: &InternalOrder, level: usize, files: &[Arc<FileMeta>]) -> Vec<Problem> {
-    let shared = files.windows(2).filter(|pair| {
-        level > 0 && order.keys.compare(pair[0].largest_user_key(), pair[1].smallest_user_key()) != Ordering::Less
-    });
-    let message = |pair: &[Arc<FileMeta>]| {
-        let key = shown_user_key(pair[0].largest_user_key());
-        let after = filename::table(pair[1].number);
-        Problem::new(
-            filename::table(pair[0].number),
-            format!("key {key} goes on in {after}, at the same level {level}"),
-        )
-    };
-    shared.map(message).collect()
 }
 
 /// Entries that hide newer ones. Levels are from 0 down, level 0 newest first; every table in them is sound.

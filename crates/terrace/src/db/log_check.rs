@@ -16,6 +16,9 @@ pub(super) enum Finding<'a> {
     Batch(BatchView<'a>),
     /// Something that is not as it should be, with its offset.
     Problem(String),
+    /// The end of the file cuts a record off, as a crash leaves it. Whether writes are missing that were durable or that
+    /// the next log relies on shows in durability marks and in the next log.
+    Torn(String),
 }
 
 /// Which sequence number the next batch must have.
@@ -101,12 +104,11 @@ impl LogCheck {
                     let reason = reason.strip_prefix(name).unwrap_or(&reason).trim_start_matches([':', ' ']);
                     visit(Finding::Problem(format!("{reason}; {length} bytes are lost")))?;
                 }
-                LogItem::End { torn, .. } => {
-                    // Writes that were never synced. Whether anything is missing shows in the next log.
-                    if torn {
-                        self.next.get_or_insert(Expected::AtMost(self.last_sequence + 1));
-                    }
-                    return Ok(());
+                LogItem::End { torn: false, .. } => return Ok(()),
+                LogItem::End { torn: true, offset } => {
+                    self.next.get_or_insert(Expected::AtMost(self.last_sequence + 1));
+                    let message = format!("an incomplete record at offset {offset}, as a crash leaves it");
+                    return visit(Finding::Torn(message));
                 }
             }
         }

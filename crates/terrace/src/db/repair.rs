@@ -34,7 +34,7 @@ use crate::version::version::Version;
 use crate::version::version_set::{FileNumbers, set_current};
 
 use super::info_log;
-use super::level_check::{check_neighbours, check_recency};
+use super::level_check::check_recency;
 use super::lost::free_name;
 use super::manifest_survey::ManifestSurvey;
 use super::open::OwnFiles;
@@ -245,10 +245,8 @@ impl Repair<'_> {
     fn is_in_order(&self, rebuilt: &Rebuilt) -> Result<bool> {
         let edit = VersionEdit { new_files: rebuilt.files.clone(), ..VersionEdit::default() };
         let Ok(version) = Version::default().apply(&edit, &self.order, &Arc::default()) else { return Ok(false) };
-        let shared =
-            (0..NUM_LEVELS).any(|level| !check_neighbours(&self.order, level, &version.levels[level]).is_empty());
         let levels: Vec<_> = version.levels.iter().map(|files| files.to_vec()).enumerate().collect();
-        Ok(!shared && check_recency(&levels, &self.tables, &self.order, &mut |_| ())?.is_empty())
+        Ok(check_recency(&levels, &self.tables, &self.order, &mut |_| ())?.is_empty())
     }
 
     /// Merges everything by sequence number.

@@ -16,7 +16,7 @@ use crate::version::file_meta::FileMeta;
 use crate::version::filename::{self, FileKind, MAX_NUMBER};
 use crate::version::table_set::TableSet;
 
-use super::level_check::{check_neighbours, check_recency};
+use super::level_check::check_recency;
 use super::log_check::{Finding, LogCheck};
 use super::manifest_survey::{Description, ManifestSurvey};
 use super::medium::{is_damage, twice};
@@ -232,6 +232,7 @@ impl Gathering<'_> {
                 match finding {
                     Finding::Batch(batch) => entries += batch.operations().count() as u64,
                     Finding::Problem(message) => self.problems.push(Problem::new(&name, message)),
+                    Finding::Torn(_) => {}
                 }
                 Ok(())
             })?;
@@ -248,15 +249,10 @@ impl Gathering<'_> {
         if !described || tables.iter().any(|table| !table.summary.is_orderly) {
             return Ok(false);
         }
-        let mut problems = Vec::new();
-        let mut levels = Vec::new();
-        for level in 0..NUM_LEVELS {
-            let at_level = || tables.iter().filter(move |table| table.level == level);
-            let all: Vec<_> = at_level().map(|table| table.file.clone()).collect();
-            problems.extend(check_neighbours(self.order, level, &all));
-            levels.push((level, at_level().filter(|table| table.is_sound()).map(|table| table.file.clone()).collect()));
-        }
-        problems.extend(check_recency(&levels, self.tables, self.order, &mut |_| ())?);
+        let sound_at = |level| tables.iter().filter(move |table| table.level == level && table.is_sound());
+        let files_at = |level| sound_at(level).map(|table| table.file.clone()).collect();
+        let levels: Vec<_> = (0..NUM_LEVELS).map(|level| (level, files_at(level))).collect();
+        let problems = check_recency(&levels, self.tables, self.order, &mut |_| ())?;
         let in_order = problems.is_empty();
         self.problems.extend(problems);
         let newest = tables.iter().map(|table| table.summary.largest_sequence).max();

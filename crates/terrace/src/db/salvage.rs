@@ -96,7 +96,7 @@ impl Salvage<'_> {
                     insert(&mut memtable, batch)?;
                     self.flush_if_full(&mut memtable, 0, &mut outputs)
                 }
-                Finding::Problem(_) => Ok(()),
+                Finding::Problem(_) | Finding::Torn(_) => Ok(()),
             })?;
         }
         if check.records() != records {

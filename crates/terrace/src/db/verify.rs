@@ -18,7 +18,7 @@ use crate::version::manifest::{self, ManifestState};
 use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 
-use super::level_check::{SoundLevel, check_neighbours, check_recency};
+use super::level_check::{SoundLevel, check_recency};
 use super::log_check::{Finding, LogCheck};
 use super::medium::is_damage;
 use super::open::OwnFiles;
@@ -45,7 +45,9 @@ pub struct VerifyReport {
     pub log_records: u64,
     /// What is wrong.
     pub problems: Vec<Problem>,
-    /// What is worth knowing and harmless, such as files that nothing needs and the next open removes.
+    /// What is worth knowing and harmless: files that nothing needs and the next open removes, and the incomplete last
+    /// record of a log or the MANIFEST, which a crash leaves. If such a record was durable, as later records show, it is
+    /// among the problems.
     pub notes: Vec<Problem>,
 }
 
@@ -163,7 +165,7 @@ impl<'a> Verification<'a> {
         self.report.problems.push(Problem::new(file, message));
     }
 
-    fn note(&mut self, file: &str, message: &str) {
+    fn note(&mut self, file: &str, message: impl Into<String>) {
         self.report.notes.push(Problem::new(file, message));
     }
 
@@ -203,7 +205,13 @@ impl<'a> Verification<'a> {
                 self.report.problems.push(Problem::of(self.dir, &name, &error));
                 Ok(None)
             }
-            state => Ok(Some((number, state?))),
+            state => {
+                let state = state?;
+                if let Some(torn) = &state.torn {
+                    self.note(&name, torn_manifest(self.dir, &name, torn));
+                }
+                Ok(Some((number, state)))
+            }
         }
     }
 
@@ -277,7 +285,6 @@ impl<'a> Verification<'a> {
     pub(super) fn version(&mut self, version: &Version, last_sequence: SequenceNumber) -> Result<()> {
         let mut sound: Vec<SoundLevel> = Vec::new();
         for (level, files) in version.levels.iter().enumerate() {
-            self.report.problems.extend(check_neighbours(&self.order, level, files));
             let mut readable = Vec::new();
             for file in files.iter() {
                 if self.table(file.number, Some(Promise { file, last_sequence }))? {
@@ -348,8 +355,10 @@ impl<'a> Verification<'a> {
         self.report.bytes += size;
         let before = check.records;
         let read = check.read(file, name, &mut |finding| {
-            if let Finding::Problem(message) = finding {
-                self.report.problems.push(Problem::new(name, message));
+            match finding {
+                Finding::Problem(message) => self.report.problems.push(Problem::new(name, message)),
+                Finding::Torn(message) => self.report.notes.push(Problem::new(name, message)),
+                Finding::Batch(_) => {}
             }
             Ok(())
         });
@@ -366,6 +375,12 @@ impl<'a> Verification<'a> {
             self.problem("*.log", message);
         }
     }
+}
+
+/// Says that the end of the file cuts a MANIFEST's last edit off, which therefore was never durable: no damage.
+fn torn_manifest(dir: &Path, name: &str, torn: &str) -> String {
+    let torn = torn.replace(&dir.join(name).display().to_string(), name);
+    format!("{}: the last edit is incomplete, as a crash or a full disk leaves it", strip(&torn, name))
 }
 
 /// What is wrong with the size of a table's file.
