@@ -538,6 +538,40 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
     assert!(shared > 20, "{shared} of {states}");
 }
 
+/// The load sorts in runs, so that there are temporary tables, too, under names that LevelDB gives to its own files.
+#[test]
+fn leveldb_finds_a_killed_load_whole_or_not_at_all() {
+    let Some(peer) = Peer::find() else { return };
+    let fs = SimFs::new();
+    let db = Db::open("/data/db", simulated(&fs)).expect("a database");
+    db.put("other", "value").expect("a write");
+    db.flush().expect("a flush");
+    db.wait_idle().expect("no background work");
+    fs.record();
+    let entries: Vec<_> = (0..1_500).rev().map(|number| (key(number), vec![number as u8; 100])).collect();
+    load(&db, &entries, BulkLoadOptions::new().memory(64 << 10).threads(1));
+    let recording = fs.take_recording();
+    let mut replay = recording.replay();
+    let (mut without, mut whole) = (0, 0);
+    loop {
+        for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT] {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            replay.power_loss(loss).export(Path::new("/data"), dir.path()).expect("files");
+            let options = PeerOptions { create: false, ..PeerOptions::default() };
+            match peer.digest(&dir.path().join("db"), &options).map(|digest| digest.count()) {
+                Ok(1) => without += 1,
+                Ok(1_501) => whole += 1,
+                other => panic!("{other:?}, {loss:?}\n{}", recording.describe(replay.at())),
+            }
+        }
+        if !replay.advance() {
+            break;
+        }
+    }
+    println!("{without} states without the load, {whole} with all of it");
+    assert!(without > 30 && whole >= 2, "{without} without the load, {whole} with all of it");
+}
+
 #[test]
 fn a_table_that_nobody_synced_is_durable_once_it_is_moved_in() {
     let fs = SimFs::new();

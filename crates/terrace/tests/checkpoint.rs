@@ -12,12 +12,12 @@ use terrace::{
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::hooked::Hooked;
-use terrace_testkit::leveldb::{Peer, PeerOptions};
+use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
-use terrace_testkit::workload::Digest;
+use terrace_testkit::workload::{Digest, Workload};
 
 const DB: &str = "/data/db";
 const COPY: &str = "/data/copies/first";
@@ -378,6 +378,41 @@ fn a_crash_leaves_a_whole_checkpoint_or_none() {
         assert!(fs.power_loss(PowerLoss::STRICT).contents(Path::new(&format!("{COPY}/CURRENT"))).is_some());
     }
     assert!(whole >= 10 && none > 30, "{whole} whole, {none} not");
+}
+
+/// The tables of a checkpoint are links to those of the database. Without a CURRENT beside them LevelDB makes a new database
+/// there, whose numbers begin with 1.
+#[test]
+fn leveldb_never_writes_into_the_tables_of_a_checkpoint_that_was_killed() {
+    let Some(peer) = Peer::find() else { return };
+    let fs = SimFs::new();
+    let (db, _) = filled(&fs);
+    fs.record();
+    db.checkpoint(COPY).expect("a checkpoint");
+    let recording = fs.take_recording();
+    let mut replay = recording.replay();
+    let mut shared = 0;
+    loop {
+        let fs = replay.power_loss(PowerLoss::PROCESS_ONLY);
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        fs.export(Path::new("/data"), dir.path()).expect("files");
+        let (db, copy) = (dir.path().join("db"), dir.path().join("copies/first"));
+        let tables: Vec<_> = fs.names(Path::new(DB)).into_iter().filter(|name| name.ends_with(".ldb")).collect();
+        shared += tables.iter().filter(|name| copy.join(name).exists()).count();
+        let options = PeerOptions { write_buffer: 64 << 10, ..PeerOptions::default() };
+        let fill = Fill { workload: Workload::new(1), from: 0, to: 2_000, batch: 5, sync_every: 0, kill: false };
+        std::fs::create_dir_all(&copy).expect("a directory");
+        peer.fill(&copy, &options, &fill).expect("LevelDB writes");
+        for name in tables {
+            let before = fs.contents(&Path::new(DB).join(&name));
+            let after = std::fs::read(db.join(&name)).ok();
+            assert!(after == before, "LevelDB wrote into {name}:\n{}", recording.describe(replay.at()));
+        }
+        if !replay.advance() {
+            break;
+        }
+    }
+    assert!(shared > 20, "{shared} tables under two names");
 }
 
 #[test]
