@@ -41,8 +41,8 @@ impl IngestOptions {
     ///
     /// A file that can stay as it is gets a second name in the database's directory, by a hard link, or is copied where
     /// that cannot be: from another file system, or without the right. The files are removed when the database has
-    /// their entries durably. So after an error they are all there; after a crash each of them is, or its entries are
-    /// in the database, or both.
+    /// their entries durably. So after an error they are all there; after a crash each of them is, unchanged, or its
+    /// entries are in the database, or both, whichever engine opens the database next.
     ///
     /// A file that cannot be removed stays. That is no error; the database's log says it. It may be another name of a
     /// table in use then: remove it, but never write to it. Default: false.
