@@ -218,7 +218,8 @@ impl Peer {
     }
 
     /// Puts `versions` of the keys "a", "b" and "c", each of 20,000 bytes that begin with the key and 16 digits, and compacts
-    /// while snapshots hold all of them, so that a key's versions are in several tables of one level.
+    /// while snapshots hold all of them, so that a key's versions are in several tables of one level. Every tenth version of "b"
+    /// is deleted again.
     pub fn split(&self, db: &Path, options: &PeerOptions, versions: u64) -> PeerResult<()> {
         let mut arguments = options.arguments();
         arguments.push(format!("--to={versions}"));

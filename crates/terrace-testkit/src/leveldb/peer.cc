@@ -16,7 +16,8 @@
 //   delete    --key=HEX [--sync=1]                                          -> "done"
 //   compact   the whole range                                               -> "done"
 //   split     puts --to=N versions of the keys "a", "b" and "c", of 20,000 bytes each, and compacts while snapshots hold
-//             all of them: the versions of a key end up in several tables of one level        -> "done"
+//             all of them: the versions of a key end up in several tables of one level. Every tenth version of "b" is
+//             deleted again                                                                    -> "done"
 //   property  --property=NAME                                               -> the property's text, or "missing"
 //   lock      -> "locked"; holds the database open until standard input ends
 //   open, repair, destroy                                                   -> "done"
@@ -475,6 +476,7 @@ void Split(leveldb::DB* db, uint64_t versions) {
       std::string value = key + Decimal(version);
       value.resize(20000, '.');
       Check(db->Put(leveldb::WriteOptions(), key, value));
+      if (key[0] == 'b' && version % 10 == 9) Check(db->Delete(leveldb::WriteOptions(), key));
     }
     snapshots.push_back(db->GetSnapshot());
   }
