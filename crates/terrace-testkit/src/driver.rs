@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use terrace::{Db, Error, ReadOptions, WriteOptions};
 
-use crate::history::{History, show};
+use crate::history::{History, number_key, show};
 use crate::model::{Change, Pair};
 use crate::option_set::OptionSet;
 use crate::runner::{batch_of, load};
@@ -20,6 +20,8 @@ pub struct Driver {
     db: Option<Db>,
     /// Whether the database may answer with errors.
     tolerant: bool,
+    /// Whether every write puts a key with its number, for [`History::check_numbered`].
+    numbered: bool,
     errors: Vec<Error>,
 }
 
@@ -27,14 +29,31 @@ impl Driver {
     /// A writer who expects that everything works.
     pub fn new(fs: &SimFs, path: &Path, settings: &OptionSet, history: History) -> Driver {
         let (path, settings) = (path.to_owned(), settings.clone());
-        Driver { fs: fs.clone(), path, settings, history, db: None, tolerant: false, errors: Vec::new() }
+        Driver {
+            fs: fs.clone(),
+            path,
+            settings,
+            history,
+            db: None,
+            tolerant: false,
+            numbered: false,
+            errors: Vec::new(),
+        }
     }
 
-    /// A writer who goes on after errors, and opens again what could not be opened.
+    /// Has each write that changes something put a key with its number, so that [`History::check_numbered`] can tell which
+    /// ones took effect.
+    #[must_use]
+    pub fn numbered(mut self) -> Driver {
+        self.numbered = true;
+        self
+    }
+
+    /// A writer that goes on after errors, and opens again what could not be opened. Its writes are numbered.
     #[must_use]
     pub fn tolerant(mut self) -> Driver {
         self.tolerant = true;
-        self
+        self.numbered()
     }
 
     /// The errors met by a tolerant writer.
@@ -116,9 +135,11 @@ impl Driver {
     }
 
     fn write(&mut self, db: &Db, changes: &[Change], sync: bool) -> Result<(), String> {
-        let at = self.history.begin(changes.to_vec(), sync, self.fs.steps());
+        let with_number = self.with_number(changes.to_vec());
+        let batch = batch_of(&with_number);
+        let at = self.history.begin(with_number, sync, self.fs.steps());
         let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
-        let written = db.write(&batch_of(changes), options);
+        let written = db.write(&batch, options);
         if self.accept(written)?.is_some() {
             self.history.acknowledge(at, self.fs.steps());
         }
@@ -130,11 +151,25 @@ impl Driver {
         Ok(())
     }
 
+    /// The changes of the next write, with its number if writes are numbered.
+    fn with_number(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        if self.numbered && !changes.is_empty() {
+            changes.push(Change::Put(number_key(self.history.writes().len()), Vec::new()));
+        }
+        changes
+    }
+
     fn load(&mut self, db: &Db, entries: &[Pair]) -> Result<(), String> {
-        let changes: Vec<_> = entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
+        let put = |(key, value): &Pair| Change::Put(key.clone(), value.clone());
+        let changes = self.with_number(entries.iter().map(put).collect());
+        let pair = |change: &Change| match change {
+            Change::Put(key, value) => Some((key.clone(), value.clone())),
+            Change::Delete(_) => None,
+        };
+        let entries: Vec<_> = changes.iter().filter_map(pair).collect();
         let at = self.history.begin(changes, true, self.fs.steps());
         // Little memory, so that loads in any order are merged.
-        if self.accept(load(db, entries, 0))?.is_some() {
+        if self.accept(load(db, &entries, 0))?.is_some() {
             self.history.acknowledge(at, self.fs.steps());
         }
         Ok(())
@@ -149,6 +184,10 @@ impl Driver {
 
     fn scan(&mut self, db: &Db) -> Result<(), String> {
         match self.accept(read_all(db))? {
+            Some(found) if self.numbered => {
+                let writes = self.history.writes().len();
+                self.history.check_numbered(&found, writes, writes).map(|_| ())
+            }
             Some(found) => self.history.check_keys(&found, self.history.writes().len()),
             None => Ok(()),
         }

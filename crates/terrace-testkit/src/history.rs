@@ -2,7 +2,7 @@
 //!
 //! For one writer: its writes have one order. Moments are counts of [`SimFs`](crate::simfs::SimFs) steps.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Change, Model, Pair};
 use crate::rng::mix;
@@ -29,6 +29,19 @@ pub struct History {
     last: Model,
     /// Moments from which on everything before a number of writes is durable by other means than a synced write.
     floors: Vec<(usize, usize)>,
+}
+
+/// The key that a numbered write puts besides its changes, so that what survived of it can be told.
+pub fn number_key(number: usize) -> Vec<u8> {
+    format!("{NUMBER}{number:06}").into_bytes()
+}
+
+/// What the keys of numbers begin with; no other key does.
+const NUMBER: &str = "!number ";
+
+/// The number of the write that put `key`, if it is the key of a number.
+fn number_of(key: &[u8]) -> Option<usize> {
+    std::str::from_utf8(key).ok()?.strip_prefix(NUMBER)?.parse().ok()
 }
 
 /// What survived a power loss.
@@ -135,6 +148,46 @@ impl History {
             return Err(format!("the first {writes} writes are there, but only {begun} had begun"));
         }
         Err(format!("NOT A PREFIX ({required} to {begun} writes possible): {}", self.explain(found)))
+    }
+
+    /// Checks `found` where writes that failed may or may not have taken effect. The numbered writes that are there must
+    /// contain every acknowledged one among the first `required`, and every acknowledged one before another that is there;
+    /// none of them may be later than the first `begun`; and the entries must be those that these writes make, in
+    /// order, each as a whole. Returns how many of them are there.
+    ///
+    /// # Errors
+    /// A message that begins with LOST, says where there is a hole, or which entries differ.
+    pub fn check_numbered(&self, found: &[Pair], required: usize, begun: usize) -> Result<usize, String> {
+        let there: BTreeSet<usize> = found.iter().filter_map(|(key, _)| number_of(key)).collect();
+        let last = there.last().map_or(0, |last| last + 1);
+        if last > begun {
+            return Err(format!("write {} is there, but only {begun} had begun", last - 1));
+        }
+        let mut model = Model::default();
+        for (number, write) in self.writes.iter().enumerate().take(begun) {
+            let is_numbered = write.changes.last().is_some_and(|change| number_of(change.key()) == Some(number));
+            if there.contains(&number) || !is_numbered {
+                model.apply(&write.changes);
+            } else if write.acknowledged.is_some() && number < required {
+                return Err(format!(
+                    "LOST: write {number} was acknowledged (sync: {}), and is not among {there:?}; {required} must be",
+                    write.sync
+                ));
+            } else if write.acknowledged.is_some() && number < last {
+                return Err(format!("A HOLE: write {number} was acknowledged, and is not there: {there:?}"));
+            }
+        }
+        let expected = model.entries();
+        if expected == found {
+            return Ok(there.len());
+        }
+        let differs = expected.iter().zip(found).find(|(expected, found)| expected != found);
+        let shown = |(key, value): &Pair| format!("{}: {}", show(key), show(value));
+        let first = match differs {
+            Some((expected, found)) => format!("expected {}, found {}", shown(expected), shown(found)),
+            None => format!("{} entries expected, {} found", expected.len(), found.len()),
+        };
+        Err(format!("NOT WHOLE: the writes {there:?} are there, the entries are not theirs: {first}"))
     }
 
     /// Checks one key where writes that failed may or may not have taken effect: its value must be that of the last
@@ -248,6 +301,39 @@ mod tests {
 
     fn put(key: &str, value: &str) -> Vec<Change> {
         vec![Change::Put(key.into(), value.into())]
+    }
+
+    #[test]
+    fn holes_and_halves_are_found_where_writes_failed() {
+        let mut history = History::new();
+        for number in 0..4 {
+            let mut changes = put("same", &number.to_string());
+            changes.extend(put(&format!("own {number}"), "1"));
+            changes.push(Change::Put(number_key(number), Vec::new()));
+            let at = history.begin(changes, false, number);
+            // The write numbered 1 fails.
+            if number != 1 {
+                history.acknowledge(at, number);
+            }
+        }
+        let of = |numbers: &[usize]| {
+            let mut model = Model::default();
+            numbers.iter().for_each(|&number| model.apply(&history.writes()[number].changes));
+            model.entries()
+        };
+        for whole in [&[][..], &[0], &[0, 1], &[0, 2], &[0, 1, 2], &[0, 2, 3], &[0, 1, 2, 3]] {
+            assert_eq!(history.check_numbered(&of(whole), 0, 4), Ok(whole.len()));
+        }
+        let refused = |found: &[Pair], required, begun| history.check_numbered(found, required, begun).unwrap_err();
+        assert!(refused(&of(&[0]), 3, 4).starts_with("LOST: write 2"));
+        assert!(refused(&of(&[0, 3]), 0, 4).starts_with("A HOLE: write 2"));
+        assert!(refused(&of(&[0, 2, 3]), 0, 3).contains("only 3 had begun"));
+        let mut half = of(&[0, 1, 2]);
+        half.retain(|(key, _)| key != b"own 1");
+        assert!(refused(&half, 0, 4).starts_with("NOT WHOLE"));
+        // Each key alone is what some write set.
+        assert_eq!(history.check_keys(&half, 0), Ok(()));
+        assert_eq!(history.check_keys(&of(&[0, 3]), 0), Ok(()));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Every script is played once for every operation it makes, every kind of failure, and for failures that pass and
 //! that stay. The database may answer with errors; what it acknowledged must be there when the file system works
-//! again, and what it acknowledged as synced also after a power cut. `TERRACE_TEST_SCALE` sets the share of the cases
+//! again, and what it acknowledged as synced also after a power cut. A write is there as a whole, with every acknowledged
+//! one before it; and what is found when the database is opened again is durable once a later write is synced. `TERRACE_TEST_SCALE` sets the share of the cases
 //! that is tried, `TERRACE_SEED` chooses another share.
 
 use std::path::Path;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use terrace::{BulkLoadOptions, Db, Env, ErrorKind, ReadOptions, WriteOptions};
 use terrace_testkit::campaign::{campaign, panics, seed};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
-use terrace_testkit::history::History;
+use terrace_testkit::history::{History, Survived};
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::scale::scaled;
 use terrace_testkit::script::{Action, Script};
-use terrace_testkit::simfs::{Fault, FaultPlan, LogKind, OpKind, PowerLoss, SimFs};
+use terrace_testkit::simfs::{DataLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
 const PATH: &str = "/data/db";
@@ -36,71 +37,116 @@ fn operations(script: &Script, settings: &OptionSet) -> u64 {
     fs.operations()
 }
 
-/// Plays `script` while `plan` holds, then looks at what is left. Answers whether something failed.
-fn play(script: &Script, settings: &OptionSet, plan: &FaultPlan, seed: u64) -> Result<bool, String> {
+/// Plays `script` on a new database while `plans` hold, then looks at what is left. Returns whether something failed.
+fn play(script: &Script, settings: &OptionSet, plans: &[FaultPlan], seed: u64) -> Result<bool, String> {
     let fs = file_system(settings);
-    if plan.fault == Fault::Access {
+    if plans.iter().any(|plan| plan.fault == Fault::Access) {
         // Directories above that may not be read are somebody else's, and durable already.
         let dir = Path::new(PATH);
         fs.create_dir(dir, 0o755).expect("create directory");
         dir.ancestors().skip(1).for_each(|above| fs.sync_dir(above).expect("sync directory"));
     }
-    fs.record();
-    fs.set_faults(Some(plan.clone()));
-    let mut failed = Vec::new();
-    play_on(&fs, script, settings, seed, &mut failed).map_err(|error| {
-        let recording = fs.take_recording();
-        format!("{error}\n  failed: {failed:?}\n{}", recording.describe(recording.len()))
-    })
+    play_on(&fs, History::new(), script, settings, plans, seed)
 }
 
+/// Plays `script` on what `fs` holds, which is `history`.
 fn play_on(
     fs: &SimFs,
+    history: History,
     script: &Script,
     settings: &OptionSet,
+    plans: &[FaultPlan],
     seed: u64,
-    failed: &mut Vec<String>,
 ) -> Result<bool, String> {
-    let mut driver = Driver::new(fs, Path::new(PATH), settings, History::new()).tolerant();
+    fs.record();
+    fs.set_faults(plans.to_vec());
+    let mut driver = Driver::new(fs, Path::new(PATH), settings, history).tolerant();
     let played = driver.play(script);
-    *failed = fs.injections();
-    played?;
-    let power_cut = fs.power_loss(PowerLoss::STRICT);
-    let another_cut = fs.power_loss(PowerLoss::random(seed));
-    let at = fs.steps();
-    let injected = fs.injected() > 0;
-    for error in driver.errors() {
+    let (at, injected, failed) = (fs.steps(), fs.injected() > 0, fs.injections());
+    let errors = played.and_then(|()| check_errors(driver.errors(), injected));
+    let history = driver.finish();
+    fs.set_faults(None);
+    let recording = fs.take_recording();
+    let checked = errors.and(history).and_then(|history| {
+        let everything = history.writes().len();
+        after(fs, settings, &history, everything, everything, seed).map_err(|error| format!("healed: {error}"))?;
+        check_cuts(&recording, at, settings, &history, seed)
+    });
+    checked
+        .map(|()| injected)
+        .map_err(|error| format!("{error}\n  failed: {failed:?}\n{}", recording.describe(recording.len())))
+}
+
+fn check_errors(errors: &[terrace::Error], injected: bool) -> Result<(), String> {
+    for error in errors {
         if error.kind() == ErrorKind::Corruption {
             return Err(format!("a failing device is reported as damage: {error}"));
         }
     }
-    if !injected && let Some(error) = driver.errors().first() {
-        return Err(format!("an error without a fault: {error}"));
+    match errors.first() {
+        Some(error) if !injected => Err(format!("an error without a fault: {error}")),
+        _ => Ok(()),
     }
-    let history = driver.finish()?;
-    fs.set_faults(None);
-    let everything = history.writes().len();
-    after(fs, settings, &history, everything).map_err(|error| format!("healed: {error}"))?;
-    let required = history.required(at);
-    after(&power_cut, settings, &history, required).map_err(|error| format!("after a power cut: {error}"))?;
-    after(&another_cut, settings, &history, required).map_err(|error| format!("after another power cut: {error}"))?;
-    Ok(injected)
 }
 
-fn after(fs: &SimFs, settings: &OptionSet, history: &History, required: usize) -> Result<(), String> {
-    let open = || Db::open(PATH, settings.options(fs.env()));
-    let db = open().map_err(|error| format!("open: {error}"))?;
-    let found = read_all_ways(&db)?;
-    history.check_keys(&found, required)?;
-    db.put("~after", "1").map_err(|error| format!("put: {error}"))?;
-    db.close().map_err(|error| format!("close: {error}"))?;
-    let db = open().map_err(|error| format!("open again: {error}"))?;
-    let mut again = read_all(&db).map_err(|error| error.to_string())?;
-    again.retain(|(key, _)| key != b"~after");
-    if again != found {
-        return Err("opening again shows something else".to_owned());
+/// Cuts the power at moment `at`, when the script has been played, and stops the process or the machine at a moment at
+/// random.
+fn check_cuts(
+    recording: &Recording,
+    at: usize,
+    settings: &OptionSet,
+    history: &History,
+    seed: u64,
+) -> Result<(), String> {
+    let mut rng = Rng::new(mix(seed) ^ 0xc075);
+    let earlier = rng.below(recording.len() + 1);
+    let losses = [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(rng.next_u64())];
+    let mut cuts = vec![(earlier, *rng.pick(&losses)), (at, PowerLoss::STRICT), (at, PowerLoss::random(seed))];
+    cuts.sort_by_key(|(moment, _)| *moment);
+    let mut replay = recording.replay();
+    for (moment, loss) in cuts {
+        replay.advance_to(moment);
+        let alive = history.required_without_power_loss(moment);
+        let required = if loss.loses_nothing() { alive } else { history.required(moment) };
+        after(&replay.power_loss(loss), settings, history, required, history.begun(moment), mix(seed))
+            .map_err(|error| format!("after step {moment} of {}, {loss:?}: {error}", recording.len()))?;
     }
-    db.close().map_err(|error| format!("close: {error}"))
+    Ok(())
+}
+
+/// A key behind every other.
+const MARKER: &[u8] = &[0xff; 40];
+
+/// Opens what `fs` holds, which must have the first `required` writes that were acknowledged and no others than the first
+/// `begun`. Then one synced write makes everything that was found durable.
+fn after(
+    fs: &SimFs,
+    settings: &OptionSet,
+    history: &History,
+    required: usize,
+    begun: usize,
+    seed: u64,
+) -> Result<(), String> {
+    let open = |fs: &SimFs| Db::open(PATH, settings.options(fs.env()));
+    let db = open(fs).map_err(|error| format!("open: {error}"))?;
+    let mut expected = read_all_ways(&db)?;
+    history.check_numbered(&expected, required, begun)?;
+    let mut marker = terrace::WriteBatch::new();
+    marker.put(MARKER, b"1");
+    db.write(&marker, WriteOptions::sync()).map_err(|error| format!("a synced put: {error}"))?;
+    expected.push((MARKER.to_vec(), b"1".to_vec()));
+    let (cut, other) = (fs.power_loss(PowerLoss::STRICT), fs.power_loss(PowerLoss::random(seed)));
+    db.close().map_err(|error| format!("close: {error}"))?;
+    for (how, fs) in [("closed", fs), ("cut", &cut), ("cut in another way", &other)] {
+        let db = open(fs).map_err(|error| format!("open, {how} after a synced put: {error}"))?;
+        let found = read_all(&db).map_err(|error| error.to_string())?;
+        if found != expected {
+            let (had, has) = (expected.len(), found.len());
+            return Err(format!("LOST: {had} entries at a synced put, {has} or others when it is {how} and opened"));
+        }
+        db.close().map_err(|error| format!("close: {error}"))?;
+    }
+    Ok(())
 }
 
 #[test]
@@ -109,7 +155,7 @@ fn every_single_failure_is_survived() {
     let before = panics();
     let (mut cases, mut injected) = (0u64, 0u64);
     let full = 1_000_000;
-    let share = scaled(full / 4);
+    let share = scaled(full / 8);
     let seed = seed();
     for (number, script) in Script::all().iter().enumerate() {
         let settings = OptionSet { mapped_log: number % 2 == 0, reuse_logs: number % 3 == 0, ..OptionSet::default() };
@@ -125,9 +171,9 @@ fn every_single_failure_is_survived() {
                     let label = format!("faults: script \"{}\", {plan:?}, {settings:?}", script.name);
                     watchdog.feed(label.clone());
                     cases += 1;
-                    match play(script, &settings, &plan, case) {
+                    match play(script, &settings, &[plan], case) {
                         Ok(hit) => injected += u64::from(hit),
-                        Err(error) => panic!("{label}: {error}\n  repeat with: TERRACE_SEED={seed}, scale 4"),
+                        Err(error) => panic!("{label}: {error}\n  repeat with: TERRACE_SEED={seed}, scale 8"),
                     }
                     assert_eq!(panics(), before, "{label}: a thread panicked");
                 }
@@ -151,7 +197,7 @@ fn a_failed_sync_is_never_acknowledged() {
                     let plan = FaultPlan { kinds: vec![kind], ..FaultPlan::at(after, fault, false) };
                     let label = format!("failed syncs: script \"{}\", {plan:?}", script.name);
                     watchdog.feed(label.clone());
-                    match play(&script, &settings, &plan, after) {
+                    match play(&script, &settings, &[plan], after) {
                         Ok(true) => cases += 1,
                         Ok(false) => break,
                         Err(error) => panic!("{label}: {error}"),
@@ -196,7 +242,7 @@ fn sixty_puts(settings: &OptionSet, fault: Fault, after: u64) {
 }
 
 fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
-    if let Err(error) = after(fs, settings, history, history.required(at)) {
+    if let Err(error) = after(fs, settings, history, history.required(at), history.writes().len(), at as u64) {
         panic!("{error}");
     }
 }
@@ -358,6 +404,25 @@ fn a_log_that_marks_cover_is_continued() {
     assert_eq!(read_all(&db).expect("read").len(), 5);
 }
 
+/// A failure at random among the first `operations`, of any kind or one.
+fn random_plan(rng: &mut Rng, operations: usize) -> FaultPlan {
+    let after = rng.below(operations) as u64;
+    let mut plan = FaultPlan::at(after, *rng.pick(&Fault::ALL), rng.one_in(2));
+    if rng.one_in(3) {
+        plan.kinds = vec![*rng.pick(&OpKind::ALL)];
+    }
+    if rng.one_in(3) {
+        plan.suffix = (*rng.pick(&[".log", ".ldb", "MANIFEST-000002", "CURRENT", ".dbtmp", "db"])).to_owned();
+    }
+    plan
+}
+
+/// One failure or two.
+fn random_plans(rng: &mut Rng) -> Vec<FaultPlan> {
+    let operations = *rng.clone().pick(&[10, 30, 200, 1000]);
+    (0..rng.between(1, 2)).map(|_| random_plan(rng, operations)).collect()
+}
+
 /// A seed for hangs and races that only show at random moments.
 #[test]
 fn failures_at_random_moments_of_random_work_are_survived() {
@@ -366,16 +431,65 @@ fn failures_at_random_moments_of_random_work_are_survived() {
         let mut rng = Rng::new(seed);
         let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let script = Script::random(seed, 40);
-        let after = rng.below(*rng.clone().pick(&[30, 200, 1000])) as u64;
-        let mut plan = FaultPlan::at(after, *rng.pick(&Fault::ALL), rng.one_in(2));
-        if rng.one_in(3) {
-            plan.kinds = vec![*rng.pick(&OpKind::ALL)];
-        }
-        if rng.one_in(3) {
-            plan.suffix = (*rng.pick(&[".log", ".ldb", "MANIFEST-000002", "CURRENT", ".dbtmp", "db"])).to_owned();
-        }
-        watchdog.feed(format!("random faults: seed {seed}, {plan:?}"));
-        play(&script, &settings, &plan, seed).map_err(|error| format!("{plan:?}: {error}\n  under {settings:?}"))?;
+        let plans = random_plans(&mut rng);
+        watchdog.feed(format!("random faults: seed {seed}, {plans:?}"));
+        play(&script, &settings, &plans, seed).map_err(|error| format!("{plans:?}: {error}\n  under {settings:?}"))?;
         Ok(())
     });
+}
+
+/// The power fails or the process dies, and then input and output fail in the recovery or soon after.
+#[test]
+fn failures_after_a_crash_are_survived() {
+    let watchdog = Watchdog::new(Duration::from_secs(60), "faults after crashes");
+    let (mut cases, mut injected) = (0u64, 0u64);
+    campaign("failures_after_a_crash", scaled(100), |seed| {
+        let mut rng = Rng::new(seed);
+        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let fs = file_system(&settings);
+        fs.record();
+        let mut driver = Driver::new(&fs, Path::new(PATH), &settings, History::new()).numbered();
+        driver.play(&Script::random(seed, 30))?;
+        let history = driver.finish()?;
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        let mut moments: Vec<usize> = (0..10).map(|_| rng.below(recording.len() + 1)).collect();
+        moments.sort_unstable();
+        for at in moments {
+            replay.advance_to(at);
+            let losses = [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(rng.next_u64())];
+            let loss = *rng.pick(&losses);
+            let plans = random_plans(&mut rng);
+            let label = format!("seed {seed}, crash after step {at}, {loss:?}, then {plans:?}");
+            watchdog.feed(label.clone());
+            let context = |error: String| format!("{label}: {error}\n  under {settings:?}");
+            let fs = replay.power_loss(loss);
+            let history = recovered(&fs, &settings, &history, at, loss).map_err(context)?;
+            fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
+            let script = Script::random(rng.next_u64(), 6);
+            injected += u64::from(play_on(&fs, history, &script, &settings, &plans, seed).map_err(context)?);
+            cases += 1;
+        }
+        Ok(())
+    });
+    println!("failures_after_a_crash: {cases} crashes, {injected} failures met");
+}
+
+/// What a recovery without failures makes of `history` after a crash at moment `at`. `fs` stays as it is.
+fn recovered(
+    fs: &SimFs,
+    settings: &OptionSet,
+    history: &History,
+    at: usize,
+    loss: PowerLoss,
+) -> Result<History, String> {
+    let copy = fs.power_loss(PowerLoss::PROCESS_ONLY);
+    let db =
+        Db::open(PATH, settings.options(copy.env())).map_err(|error| format!("open without a failure: {error}"))?;
+    let durable = history.required(at);
+    let required = if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
+    let survived = history.check(&read_all_ways(&db)?, required, history.begun(at))?;
+    // What a process left in memory may still be lost with the power.
+    let required = if loss.data == DataLoss::Undecided { durable } else { survived.writes };
+    Ok(history.after(Survived { required, ..survived }))
 }

@@ -35,11 +35,12 @@ fn every_safety_that_can_be_removed_has_a_test_that_exists() {
         functions.extend(names.map(|(name, _)| name.to_owned()));
     }
     let list = fs::read_to_string(package.join("tests/sabotage.txt")).expect("the list");
-    let mut listed = BTreeSet::new();
+    let (mut listed, mut rows) = (BTreeSet::new(), BTreeSet::new());
     for line in list.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let fields: Vec<_> = line.split('|').map(str::trim).collect();
         let &[name, target, test, scale] = fields.as_slice() else { panic!("four fields, not {line:?}") };
-        assert!(listed.insert(name.to_owned()), "{name} is listed twice");
+        listed.insert(name.to_owned());
+        assert!(rows.insert((name.to_owned(), test.to_owned())), "{name} is listed twice with {test}");
         let known = ["", ".rs", "/main.rs"].iter().any(|end| package.join(format!("tests/{target}{end}")).is_file());
         assert!(target == "lib" || known, "{name}: no test target {target}");
         let function = test.rsplit("::").next().unwrap_or(test);

@@ -116,12 +116,11 @@ impl FaultPlan {
     }
 }
 
-/// A plan being carried out.
+/// Plans being carried out.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    plan: Option<FaultPlan>,
-    /// Operations that matched the plan.
-    matched: u64,
+    /// Each with how many operations have matched it.
+    plans: Vec<(FaultPlan, u64)>,
     /// Operations that failed.
     pub(super) injected: u64,
     /// The first of them, for messages.
@@ -132,19 +131,23 @@ pub(super) struct Faults {
 const SHOWN: usize = 20;
 
 impl Faults {
-    pub(super) fn new(plan: Option<FaultPlan>) -> Faults {
-        Faults { plan, ..Faults::default() }
+    pub(super) fn new(plans: impl IntoIterator<Item = FaultPlan>) -> Faults {
+        Faults { plans: plans.into_iter().map(|plan| (plan, 0)).collect(), ..Faults::default() }
     }
 
-    /// What happens to this operation.
+    /// What happens to this operation: what the first plan says that hits it.
     pub(super) fn next(&mut self, kind: OpKind, path: &Path, step: u64) -> Option<Fault> {
-        let plan = self.plan.as_ref().filter(|plan| plan.matches(kind, path))?;
-        self.matched += 1;
-        let hit = if plan.forever { self.matched > plan.after } else { self.matched == plan.after + 1 };
+        let mut fault = None;
+        for (plan, matched) in self.plans.iter_mut().filter(|(plan, _)| plan.matches(kind, path)) {
+            *matched += 1;
+            let hit = if plan.forever { *matched > plan.after } else { *matched == plan.after + 1 };
+            fault = fault.or(hit.then_some(plan.fault));
+        }
+        let hit = fault.is_some();
         self.injected += u64::from(hit);
         if hit && self.shown.len() < SHOWN {
             self.shown.push(format!("{kind:?} of {} after step {step}", path.display()));
         }
-        hit.then_some(plan.fault)
+        fault
     }
 }

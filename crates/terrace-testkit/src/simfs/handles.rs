@@ -197,6 +197,11 @@ impl Lock {
 
 impl FileLock for Lock {}
 
+/// What a reader holds where there is no file to lock.
+pub(super) struct NoLock;
+
+impl FileLock for NoLock {}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         if let Some(held) = self.fs.state().locks.get_mut(&self.path) {

@@ -150,9 +150,10 @@ impl SimFs {
         self.state().operations
     }
 
-    /// From now on operations fail as `plan` says; `None` heals the file system.
-    pub fn set_faults(&self, plan: Option<FaultPlan>) {
-        self.state().faults = Faults::new(plan);
+    /// From now on operations fail as each of `plans` says, which count for themselves; none of them, `None` for
+    /// example, heals the file system.
+    pub fn set_faults(&self, plans: impl IntoIterator<Item = FaultPlan>) {
+        self.state().faults = Faults::new(plans);
     }
 
     /// How many operations have failed since [`SimFs::set_faults`].
@@ -455,7 +456,8 @@ impl Env for SimFs {
         }
         if !state.disk.entries.contains_key(path) {
             if mode == LockMode::Shared {
-                return Err(refuse("lock", path, libc::ENOENT));
+                // As on a medium where nobody writes.
+                return Ok(Box::new(handles::NoLock));
             }
             let inode = Inode(state.next_inode);
             state.next_inode += 1;
