@@ -489,7 +489,7 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
 fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
     let Some(peer) = Peer::find() else { return };
     let (mut states, mut shared, mut spoilt) = (0, 0, Vec::new());
-    for history in ["created", "written", "opened again"] {
+    for history in ["created", "written", "opened again", "written and not flushed"] {
         let fs = SimFs::new();
         let mut db = beside_a_table(&fs, "key");
         if history != "created" {
@@ -502,6 +502,10 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
             db = Db::open("/data/db", simulated(&fs)).expect("a database");
         }
         db.wait_idle().expect("no background work");
+        if history == "written and not flushed" {
+            // LevelDB makes a table of it.
+            db.put("other", "in the log").expect("a write");
+        }
         let bytes = fs.contents(Path::new(OUTSIDE)).expect("a table");
         fs.record();
         assert_eq!(move_in(&db).expect("an ingestion").sequence, 0, "taken in as it is");
@@ -584,6 +588,47 @@ fn a_table_that_nobody_synced_is_durable_once_it_is_moved_in() {
     move_in(&db).expect("an ingestion");
     let db = Db::open("/data/db", simulated(&fs.power_loss(PowerLoss::STRICT))).expect("a database");
     assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
+}
+
+/// The caller's own name of the table is gone by then: the database has the only one.
+#[test]
+fn a_flipped_bit_in_the_record_of_an_ingestion_costs_no_table() {
+    let fs = SimFs::new();
+    let db = beside_a_table(&fs, "key");
+    db.put("other", "value").expect("a write");
+    db.flush().expect("a flush");
+    db.wait_idle().expect("no background work");
+    let manifest = || {
+        let current = fs.contents(Path::new("/data/db/CURRENT")).expect("a name");
+        PathBuf::from("/data/db").join(String::from_utf8(current).expect("a name").trim_end())
+    };
+    let before = fs.contents(&manifest()).expect("a MANIFEST").len();
+    move_in(&db).expect("an ingestion");
+    drop(db);
+    let (manifest, bytes) = (manifest(), fs.contents(&manifest()).expect("a MANIFEST"));
+    for at in before..bytes.len() {
+        let fs = fs.power_loss(PowerLoss::STRICT);
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        fs.set_contents(&manifest, &damaged);
+        let has_table = |dir: &str| {
+            fs.names(Path::new(dir)).iter().any(|name| {
+                let bytes = fs.contents(&Path::new(dir).join(name)).unwrap_or_default();
+                name.ends_with(".ldb") && bytes.windows(3).any(|bytes| bytes == b"key")
+            })
+        };
+        match Db::open("/data/db", simulated(&fs)) {
+            Ok(db) => {
+                db.wait_idle().expect("no background work");
+                let is_there = db.get("key").expect("a read").is_some();
+                assert!(is_there || has_table("/data/db/lost"), "byte {at} of {before}..{}", bytes.len());
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+                assert!(has_table("/data/db"));
+            }
+        }
+    }
 }
 
 #[test]

@@ -144,8 +144,8 @@ impl DbCore {
         outcome
     }
 
-    /// File numbers for `count` tables. Those of links are durable: LevelDB creates a file over what has its name and so
-    /// would write into the caller's file if it found a link under a number that it takes for unused.
+    /// File numbers for temporary names of `count` tables. Those of links are durable: LevelDB creates `N.dbtmp` over what
+    /// has that name and so would write into the caller's file if it found a link under a number that it takes for unused.
     fn reserve_numbers(&self, count: usize, options: IngestOptions) -> Result<Vec<u64>> {
         let _open = self.stay_open()?;
         let numbers = (0..count).map(|_| self.numbers.take()).collect();
@@ -155,7 +155,7 @@ impl DbCore {
         Ok(numbers)
     }
 
-    /// Puts a table into the database's directory, under a temporary name with the number that it will keep.
+    /// Puts a table into the database's directory, under a temporary name.
     fn stage(&self, external: &External, number: u64, options: IngestOptions) -> Result<Staged> {
         let _open = self.stay_open()?;
         let path = self.path(&filename::temp(number));

@@ -138,7 +138,7 @@ impl DbCore {
             return Ok(false);
         }
         let last_sequence = sequence.unwrap_or(commit.last_sequence);
-        let result = self.give_names(staged, sequence.is_some()).and_then(|tables| {
+        let result = self.give_names(staged).and_then(|tables| {
             // From here on nobody but the MANIFEST knows whether the tables are part of the database.
             staged.clear();
             let mut edit = VersionEdit { log_number: Some(commit.log_number), ..VersionEdit::default() };
@@ -256,11 +256,14 @@ impl DbCore {
         Places { levels, reservations }
     }
 
-    /// Gives the tables their names, durably. Tables of a bulk load get new numbers: within level 0 the greater one is
-    /// the newer table. Ingested tables overlap nothing in level 0 and keep the numbers that were recorded for them.
-    fn give_names(&self, staged: &mut [Staged], renumber: bool) -> Result<Vec<Output>> {
+    /// Gives the tables their names, durably. The numbers are new: within level 0 the greater one is the newer table, and
+    /// recovery tells tables that a damaged end of the MANIFEST may have named by numbers that it has not recorded.
+    ///
+    /// A link may have an unrecorded number here, unlike a temporary name: the logs hold no writes, so LevelDB
+    /// makes no table in its recovery, and then removes those that the MANIFEST does not name before it makes any.
+    fn give_names(&self, staged: &mut [Staged]) -> Result<Vec<Output>> {
         for staged in staged.iter_mut() {
-            let number = if renumber { self.numbers.take() } else { staged.table.file.number };
+            let number = self.numbers.take();
             let path = self.path(&filename::table(number));
             self.env.rename(&staged.path, &path)?;
             staged.path = path;

@@ -12,8 +12,8 @@
 //! 3. The edit is written with the commit lock held and nothing left in memtables: after a crash that the load
 //!    survives, so has every write before it.
 //! 4. A file that is to be moved into the database keeps its own name until the edit is durable: nobody else knows for
-//!    certain where its entries are. It is linked only under a number that the MANIFEST records as used, durably: no
-//!    engine that opens the database after a crash creates a file of that number, which would write into it.
+//!    certain where its entries are. Its link `N.dbtmp` has a number that the MANIFEST records as used, durably: no
+//!    engine that opens the database after a crash creates a file of that name, which would write into it.
 
 mod builders;
 mod ingest;
