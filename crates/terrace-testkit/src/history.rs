@@ -219,6 +219,18 @@ impl History {
         if found.is_none() { Ok(()) } else { Err(format!("{} was never set to {:?}", show(key), found.map(show))) }
     }
 
+    /// Whether some write set `key` to `found`, or removed it, at the time of the last one that set it to `floor` or later.
+    pub fn is_as_new(&self, key: &[u8], found: Option<&[u8]>, floor: &[u8]) -> bool {
+        let of_key = self.writes.iter().flat_map(|write| &write.changes).filter(|change| change.key() == key);
+        let values = of_key.map(|change| match change {
+            Change::Put(_, value) => Some(value.as_slice()),
+            Change::Delete(_) => None,
+        });
+        let values: Vec<_> = values.collect();
+        let from = values.iter().rposition(|value| *value == Some(floor)).unwrap_or(0);
+        values[from..].contains(&found)
+    }
+
     /// Checks all keys as [`History::check_key`] does.
     ///
     /// # Errors

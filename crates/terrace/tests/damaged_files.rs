@@ -3,15 +3,16 @@
 //!
 //! A target of its own, because it measures the memory of its process. `TERRACE_TEST_SCALE` sets how many mutants.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use terrace::{Db, Error, ErrorKind, repair, verify};
 use terrace_testkit::campaign::{campaign, panics};
-use terrace_testkit::driver::{Driver, read_all_ways};
+use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::History;
-use terrace_testkit::model::Change;
+use terrace_testkit::model::{Change, Pair};
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
@@ -22,7 +23,7 @@ use terrace_testkit::watchdog::Watchdog;
 const DIR: &str = "/db";
 const SECTOR: usize = 512;
 /// Of databases of a few kilobytes, with memtables of 64 KB. No mutant makes the engine take more.
-const MEMORY: u64 = 512 << 20;
+const MEMORY: u64 = 64 << 20;
 
 #[track_caller]
 fn expect_corruption(outcome: terrace::Result<Db>, file: &str) {
@@ -248,16 +249,71 @@ fn named<T>(what: &str, outcome: Result<T, Error>) -> Result<Option<T>, String> 
     }
 }
 
-/// Verifies, repairs, opens and reads a mutant.
-fn examine(fs: &SimFs, specimen: &Specimen, damage: &Damage) -> Result<Outcome, String> {
-    let (dir, settings) = (Path::new(DIR), &specimen.settings);
-    let scratch = fs.power_loss(PowerLoss::PROCESS_ONLY);
-    let on_scratch = || settings.options(scratch.env());
-    named("verify", verify(dir, &on_scratch()))?;
-    if named("repair", repair(dir, &on_scratch()))?.is_some() {
-        let db = Db::open(dir, on_scratch()).map_err(|error| format!("after repair: {error}"))?;
-        read_all_ways(&db).map_err(|error| format!("after repair: {error}"))?;
+/// Repairs what is left without the files of `damage`, and returns what is found then.
+fn without_files(specimen: &Specimen, damage: &Damage) -> Vec<Pair> {
+    let (dir, fs) = (Path::new(DIR), specimen.disk.power_loss(PowerLoss::PROCESS_ONLY));
+    let options = || specimen.settings.options(fs.env());
+    for (name, _) in &damage.files {
+        let _ = fs.env().remove(&dir.join(name));
     }
+    let found = repair(dir, &options()).and_then(|_| Db::open(dir, options())).and_then(|db| read_all(&db));
+    found.unwrap_or_default()
+}
+
+/// Verifies and repairs a copy of a mutant. Where the damage cannot be taken for an older state, the repaired database
+/// has no version of any key that is older than what the other files alone hold.
+fn examine_repair(fs: &SimFs, specimen: &Specimen, damage: &Damage, floors: &mut Floors) -> Result<(), String> {
+    let (dir, fs) = (Path::new(DIR), fs.power_loss(PowerLoss::PROCESS_ONLY));
+    let options = || specimen.settings.options(fs.env());
+    named("verify", verify(dir, &options()))?;
+    if named("repair", repair(dir, &options()))?.is_none() {
+        return Ok(());
+    }
+    let db = Db::open(dir, options()).map_err(|error| format!("after repair: {error}"))?;
+    let found = read_all_ways(&db).map_err(|error| format!("after repair: {error}"))?;
+    specimen.history.check_keys(&found, 0).map_err(|error| format!("after repair: {error}"))?;
+    if damage.tables_only() || !damage.large {
+        let names = damage.files.iter().map(|(name, _)| name.clone()).collect();
+        let key = (specimen.settings.mapped_log, names);
+        let floor = floors.entry(key).or_insert_with(|| without_files(specimen, damage));
+        let found: BTreeMap<_, _> = found.into_iter().collect();
+        for (key, value) in floor.iter() {
+            let is_newer = specimen.history.is_as_new(key, found.get(key).map(Vec::as_slice), value);
+            if !is_newer {
+                return Err(format!("after repair: {key:?} is older than what undamaged files hold"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compacts what is open, closes it, and reads it again: an error stays an error or is one no more because the answer is
+/// right; what was right stays as it is.
+fn examine_compaction(db: Db, fs: &SimFs, settings: &OptionSet, expected: &[Pair]) -> Result<(), String> {
+    let dir = Path::new(DIR);
+    named("compact", db.compact_range(None, None))?;
+    let compacted = read_all_ways(&db);
+    let _ = db.close();
+    let again = Db::open(dir, settings.options(fs.env())).map_err(|error| error.to_string());
+    let again = again.and_then(|db| read_all_ways(&db));
+    for (how, found) in [("after a compaction", compacted), ("opened after a compaction", again)] {
+        match found {
+            Ok(found) if found == expected => {}
+            Ok(found) => return Err(format!("{how}: {} entries, not the {} right ones", found.len(), expected.len())),
+            Err(error) if names_a_file(&error) => {}
+            Err(error) => return Err(format!("{how}: the error names no file: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// What repairs find without the files of these names, for logs of either kind.
+type Floors = HashMap<(bool, Vec<String>), Vec<Pair>>;
+
+/// Verifies, repairs, opens, reads and compacts a mutant.
+fn examine(fs: &SimFs, specimen: &Specimen, damage: &Damage, floors: &mut Floors) -> Result<Outcome, String> {
+    let (dir, settings) = (Path::new(DIR), &specimen.settings);
+    examine_repair(fs, specimen, damage, floors)?;
     let Some(db) = named("open", Db::open(dir, settings.options(fs.env())))? else { return Ok(Outcome::Error) };
     let writes = specimen.history.writes().len();
     let expected = specimen.history.state(writes).entries();
@@ -270,21 +326,23 @@ fn examine(fs: &SimFs, specimen: &Specimen, damage: &Damage) -> Result<Outcome, 
             return Err(format!("get {key:?} is wrong: {:?}", found.map(|value| value.len())));
         }
     }
-    let outcome = match read_all_ways(&db) {
-        Ok(found) if found == expected => Outcome::Harmless,
+    let (outcome, right) = match read_all_ways(&db) {
+        Ok(found) if found == expected => (Outcome::Harmless, Some(found)),
         Ok(_) if damage.tables_only() => return Err("a wrong answer without an error".to_owned()),
         Ok(found) => {
             // Where an end with its marks is gone, a log or MANIFEST may look like that of an older database, but
             // never like that of one that never was. And no single bit makes durable data go unnoticed.
             let required = if damage.large { 0 } else { specimen.history.required(usize::MAX) };
             specimen.history.check(&found, required, writes)?;
-            Outcome::Cut
+            (Outcome::Cut, Some(found))
         }
-        Err(error) if names_a_file(&error) => Outcome::Error,
+        Err(error) if names_a_file(&error) => (Outcome::Error, damage.tables_only().then_some(expected)),
         Err(error) => return Err(format!("the error names no file: {error}")),
     };
-    let _ = db.compact_range(None, None);
-    let _ = db.close();
+    match right {
+        Some(right) => examine_compaction(db, fs, settings, &right)?,
+        None => drop(db.compact_range(None, None)),
+    }
     Ok(outcome)
 }
 
@@ -301,6 +359,7 @@ fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
         specimen
     });
     let before = panics();
+    let mut floors = Floors::new();
     let (mut errors, mut harmless, mut cut) = (0u64, 0u64, 0u64);
     campaign("damage_in_any_file", scaled(15_000), |seed| {
         let mut rng = Rng::new(seed);
@@ -319,7 +378,7 @@ fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
                 None => fs.env().remove(&path).map_err(|error| error.to_string())?,
             }
         }
-        let outcome = examine(&fs, specimen, &damage)
+        let outcome = examine(&fs, specimen, &damage, &mut floors)
             .map_err(|error| format!("{} ({} bytes): {error}", damage.what, bytes.len()))?;
         match outcome {
             Outcome::Error => errors += 1,

@@ -12,6 +12,7 @@ use crate::base::checksum::Checksum;
 use crate::base::coding::get_varint32;
 use crate::base::error::Result;
 use crate::base::internal_key::{ParsedKey, TAG_SIZE};
+use crate::base::sabotage::sabotaged;
 use crate::env::RandomAccessFile;
 
 use super::block::Block;
@@ -66,7 +67,7 @@ pub(crate) fn rescue(file: &Arc<dyn RandomAccessFile>, order: &TableOrder, visit
         searching = false;
         let handle = BlockHandle { offset: at, size: size as u64 };
         if let Some(block) = window.block(size) {
-            if is_index(&block, order, &found) {
+            if is_index(&block, order, file.size(), &found) && !sabotaged("no-index-for-data") {
                 return Ok(());
             }
             if let Some(last) = check(&block, order, last_key.as_deref()) {
@@ -170,20 +171,26 @@ impl Window<'_> {
     }
 }
 
-/// Whether every entry of a block points to one of the blocks found before: then it is the index, and its keys are
-/// not the user's. No data block is empty, so that an empty one is behind them, too.
-fn is_index(block: &Arc<Block>, order: &TableOrder, found: &[BlockHandle]) -> bool {
+/// Whether a block is the index: its entries point to blocks that follow each other from the beginning of the file, which
+/// has `size` bytes, and none found at such a place has another size. Damaged blocks are among them, so that not each is
+/// one of those found; and sectors may have changed places, so that the index may stand anywhere. The keys of an index are not the user's. No data block is empty, so that an empty one is behind
+/// them, too.
+fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHandle]) -> bool {
     let mut is_index = true;
+    let mut next = 0;
     let walked = for_each_entry(block, 0, order, &mut |_, _, mut value| {
-        let handle = BlockHandle::decode(&mut value);
-        is_index &= value.is_empty() && handle.is_some_and(|handle| is_found(found, handle));
+        let handle = BlockHandle::decode(&mut value).filter(|handle| value.is_empty() && handle.offset == next);
+        let end = handle.and_then(|handle| handle.size.checked_add(handle.offset)?.checked_add(TRAILER_SIZE as u64));
+        let (Some(handle), Some(end)) = (handle, end.filter(|end| *end <= size)) else {
+            is_index = false;
+            return Ok(());
+        };
+        next = end;
+        let there = found.binary_search_by_key(&handle.offset, |found| found.offset);
+        is_index &= there.ok().and_then(|at| found.get(at)).is_none_or(|found| *found == handle);
         Ok(())
     });
     is_index && walked.is_ok()
-}
-
-fn is_found(found: &[BlockHandle], handle: BlockHandle) -> bool {
-    found.binary_search_by_key(&handle.offset, |found| found.offset).is_ok_and(|at| found.get(at) == Some(&handle))
 }
 
 /// The last key of a block whose keys are sound, ascend and are behind `last`.
