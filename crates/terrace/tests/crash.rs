@@ -24,7 +24,7 @@ use terrace_testkit::simfs::{DataLoss, Fault, FaultPlan, LogKind, OpKind, PowerL
 use terrace_testkit::watchdog::Watchdog;
 
 /// The kinds of power cut tried at each moment, besides the death of the process alone.
-const RANDOM_LOSSES: u64 = 3;
+const RANDOM_LOSSES: u64 = 2;
 /// One state in so many is written to under recording and crashes again.
 const SECOND_CRASH_ONE_IN: usize = 60;
 /// One state in so many is opened read-only, too.
@@ -42,6 +42,8 @@ struct Trial<'a> {
     seed: u64,
     settings: OptionSet,
     log_kind: LogKind,
+    /// Whether the system writes pages back by itself, and writes take several steps.
+    is_unrestful: bool,
     path: PathBuf,
     counts: &'a Counts,
     watchdog: &'a Watchdog,
@@ -51,6 +53,9 @@ impl Trial<'_> {
     /// Plays `script` under recording, then crashes at every moment of it, `depth` times in a row at some.
     fn run(&self, fs: &SimFs, script: &Script, history: History, depth: usize) -> Result<(), String> {
         fs.set_log_kind(self.log_kind);
+        if self.is_unrestful {
+            fs.set_unrest(self.seed);
+        }
         fs.record();
         let mut driver = Driver::new(fs, &self.path, &self.settings, history);
         driver.play(script)?;
@@ -167,7 +172,8 @@ fn trial<'a>(seed: u64, settings: OptionSet, counts: &'a Counts, watchdog: &'a W
     let log_kind = if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain };
     // The reversed order has no place for the marker at the end.
     let settings = OptionSet { reverse: false, paranoid_checks: false, ..settings };
-    Trial { seed, settings, log_kind, path: Path::new("/data/db").to_owned(), counts, watchdog }
+    let is_unrestful = Rng::new(seed ^ 0x0e57).one_in(2);
+    Trial { seed, settings, log_kind, is_unrestful, path: Path::new("/data/db").to_owned(), counts, watchdog }
 }
 
 fn report(name: &str, counts: &Counts) {
@@ -414,6 +420,7 @@ fn several_writers_survive_a_crash_at_every_step() {
         let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let fs = SimFs::new();
         fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
+        fs.set_unrest(seed);
         fs.record();
         let db = Db::open(path, settings.options(fs.env())).map_err(|error| error.to_string())?;
         let done = write_at_once(&fs, &db, seed)?;

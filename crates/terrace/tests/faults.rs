@@ -447,6 +447,7 @@ fn failures_after_a_crash_are_survived() {
         let mut rng = Rng::new(seed);
         let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let fs = file_system(&settings);
+        fs.set_unrest(seed);
         fs.record();
         let mut driver = Driver::new(&fs, Path::new(PATH), &settings, History::new()).numbered();
         driver.play(&Script::random(seed, 30))?;

@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::File;
+use super::file::{File, SyncEnd};
 
 /// Which file, whatever its name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,17 +36,54 @@ pub(super) enum Change {
 /// One change of the disk, or one request to make changes durable.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Create { path: PathBuf, inode: Inode },
-    CreateDir { path: PathBuf },
-    Link { path: PathBuf, inode: Inode },
-    Write { inode: Inode, offset: usize, data: Arc<[u8]> },
-    SetLen { inode: Inode, len: usize },
-    Wipe { inode: Inode },
-    Sync { inode: Inode },
-    SyncFailed { inode: Inode },
-    Rename { from: PathBuf, to: PathBuf },
-    Remove { path: PathBuf },
-    SyncDir { path: PathBuf },
+    Create {
+        path: PathBuf,
+        inode: Inode,
+    },
+    CreateDir {
+        path: PathBuf,
+    },
+    Link {
+        path: PathBuf,
+        inode: Inode,
+    },
+    Write {
+        inode: Inode,
+        offset: usize,
+        data: Arc<[u8]>,
+    },
+    SetLen {
+        inode: Inode,
+        len: usize,
+    },
+    Wipe {
+        inode: Inode,
+    },
+    /// The system writes pages back that nobody has synced.
+    Writeback {
+        inode: Inode,
+        pages: Vec<usize>,
+    },
+    /// What is written from here on is not the business of the sync `number`.
+    SyncBegin {
+        inode: Inode,
+        number: u64,
+    },
+    SyncEnd {
+        inode: Inode,
+        number: u64,
+        end: SyncEnd,
+    },
+    Rename {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    Remove {
+        path: PathBuf,
+    },
+    SyncDir {
+        path: PathBuf,
+    },
 }
 
 #[derive(Clone, Default)]
@@ -106,8 +143,9 @@ impl Disk {
             Step::Write { inode, offset, data } => self.change(*inode, |file| file.write(*offset, data)),
             Step::SetLen { inode, len } => self.change(*inode, |file| file.set_len(*len)),
             Step::Wipe { inode } => self.change(*inode, File::wipe),
-            Step::Sync { inode } => self.change(*inode, File::sync),
-            Step::SyncFailed { inode } => self.change(*inode, File::fail_sync),
+            Step::Writeback { inode, pages } => self.change(*inode, |file| file.write_back(pages)),
+            Step::SyncBegin { inode, number } => self.change(*inode, |file| file.begin_sync(*number)),
+            Step::SyncEnd { inode, number, end } => self.change(*inode, |file| file.end_sync(*number, *end)),
             Step::Rename { from, to } => self.rename(from, to),
             Step::Remove { path } => {
                 self.entries.remove(path);

@@ -64,6 +64,9 @@ pub enum Fault {
     Short,
     /// The operation takes place as a whole, and then EIO is reported.
     Late,
+    /// A failed sync, after which the system shows what is on the disk again instead of what was written. Other operations:
+    /// as [`Fault::Io`].
+    Reverted,
     /// EINTR; nothing happened.
     Interrupted,
     /// EMFILE; nothing happened.
@@ -80,7 +83,7 @@ impl Fault {
     /// The error that a caller sees.
     pub fn error(self) -> io::Error {
         io::Error::from_raw_os_error(match self {
-            Fault::Io | Fault::Short | Fault::Late => libc::EIO,
+            Fault::Io | Fault::Short | Fault::Late | Fault::Reverted => libc::EIO,
             Fault::NoSpace => libc::ENOSPC,
             Fault::Interrupted => libc::EINTR,
             Fault::TooManyFiles => libc::EMFILE,

@@ -6,7 +6,7 @@
 //! 3. A page index is in `dropped` if a sync failed after the page was written and nothing wrote it since: the
 //!    system believes the page clean, so that no later sync makes it durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The unit in which a system writes files back.
@@ -108,6 +108,26 @@ pub(super) struct File {
     pub(super) max_len: usize,
     pub(super) dirty: BTreeSet<usize>,
     dropped: BTreeSet<usize>,
+    /// Syncs under way, by number: what each makes durable.
+    syncing: BTreeMap<u64, Syncing>,
+}
+
+/// What a file was when a sync began.
+#[derive(Clone)]
+struct Syncing {
+    content: Content,
+    dirty: BTreeSet<usize>,
+}
+
+/// How a sync ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncEnd {
+    /// What it was begun for is durable.
+    Done,
+    /// Its pages may or may not have reached the disk, and no later sync writes them again.
+    Failed,
+    /// As [`SyncEnd::Failed`], and the system shows again what is on the disk.
+    Reverted,
 }
 
 impl File {
@@ -129,25 +149,66 @@ impl File {
         self.max_len = self.max_len.max(len);
     }
 
+    /// A sync that does all at once.
+    #[cfg(test)]
     pub(super) fn sync(&mut self) {
-        let mut durable = self.current.clone();
-        for &page in &self.dropped {
-            durable.replace_page(page, self.durable.pages.get(page));
+        self.begin_sync(0);
+        self.end_sync(0, SyncEnd::Done);
+    }
+
+    /// The sync `number` begins: what is written from here on is none of its business.
+    pub(super) fn begin_sync(&mut self, number: u64) {
+        self.syncing.insert(number, Syncing { content: self.current.clone(), dirty: self.dirty.clone() });
+    }
+
+    pub(super) fn end_sync(&mut self, number: u64, end: SyncEnd) {
+        let Some(Syncing { content, mut dirty }) = self.syncing.remove(&number) else { return };
+        // What another sync has cleaned meanwhile is clean.
+        dirty.retain(|page| self.dirty.contains(page));
+        let unchanged = |page: &usize| match (self.current.pages.get(*page), content.pages.get(*page)) {
+            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+            (now, then) => now.is_none() && then.is_none(),
+        };
+        let clean: Vec<usize> = dirty.iter().copied().filter(unchanged).collect();
+        if end == SyncEnd::Done {
+            self.min_len = content.len.min(self.current.len());
+            self.max_len = content.len.max(self.current.len());
+            let before = std::mem::replace(&mut self.durable, content);
+            for &page in &self.dropped {
+                self.durable.replace_page(page, before.pages.get(page));
+            }
+            // Syncs that began earlier have nothing left to do.
+            self.syncing.retain(|other, _| *other > number);
         }
-        self.durable = durable;
-        self.min_len = self.current.len();
-        self.max_len = self.current.len();
-        self.dirty.clear();
+        for page in clean {
+            self.dirty.remove(&page);
+            if end != SyncEnd::Done {
+                self.dropped.insert(page);
+            }
+            if end == SyncEnd::Reverted {
+                self.current.replace_page(page, self.durable.pages.get(page));
+            }
+        }
     }
 
-    /// A sync that failed: its pages may or may not have reached the disk, and no later sync writes them again.
-    pub(super) fn fail_sync(&mut self) {
-        self.dropped.extend(std::mem::take(&mut self.dirty));
+    /// The system writes dirty pages back by itself: they are on the disk from now on.
+    pub(super) fn write_back(&mut self, pages: &[usize]) {
+        for &page in pages.iter().filter(|page| self.dirty.contains(page)) {
+            let end = ((page + 1) * PAGE).min(self.current.len());
+            if end > self.durable.len() {
+                self.durable.set_len(end);
+            }
+            let written = self.current.pages.get(page);
+            self.durable.replace_page(page, written);
+            self.syncing.values_mut().for_each(|syncing| syncing.content.replace_page(page, written));
+        }
+        self.dirty.retain(|page| !pages.contains(page));
     }
 
-    /// Whether no byte has ever been on its way to the disk for certain: no sync has had to do with it.
+    /// Whether no byte has ever been on its way to the disk for certain: no sync has had to do with it, nor has the system
+    /// written a page back.
     pub(super) fn is_unsynced(&self) -> bool {
-        self.durable.len() == 0 && self.dropped.is_empty()
+        self.durable.len() == 0 && self.dropped.is_empty() && self.syncing.is_empty()
     }
 
     /// Makes zeros of all bytes, of which none has reached the disk.
@@ -198,7 +259,8 @@ mod tests {
         file.write(0, b"synced");
         file.sync();
         file.write(6, b"lost");
-        file.fail_sync();
+        file.begin_sync(1);
+        file.end_sync(1, SyncEnd::Failed);
         file.write(2 * PAGE, b"later");
         file.sync();
         let durable = file.durable.to_vec();
@@ -206,5 +268,36 @@ mod tests {
         assert_eq!(&durable[2 * PAGE..], b"later");
         assert_eq!(&file.current.to_vec()[..10], b"syncedlost");
         assert!(!file.is_settled());
+    }
+
+    #[test]
+    fn a_sync_that_takes_time_is_for_what_was_there_when_it_began() {
+        let mut file = File::default();
+        file.write(0, b"before");
+        file.begin_sync(1);
+        file.write(6, b"during");
+        file.write(2 * PAGE, b"behind");
+        assert!(!file.is_unsynced());
+        file.end_sync(1, SyncEnd::Done);
+        assert_eq!(file.durable.to_vec(), b"before");
+        assert_eq!(file.undecided().collect::<Vec<_>>(), [0, 2]);
+        file.sync();
+        assert_eq!(file.durable.to_vec(), file.current.to_vec());
+        assert!(file.is_settled());
+    }
+
+    #[test]
+    fn the_system_may_write_back_by_itself_and_may_show_old_bytes_again() {
+        let mut file = File::default();
+        file.write(0, &[1; 3 * PAGE]);
+        file.write_back(&[1]);
+        assert!(!file.is_unsynced() && file.min_len == 0);
+        let durable = file.durable.to_vec();
+        assert_eq!((durable[0], durable[PAGE], durable.len()), (0, 1, 2 * PAGE));
+        file.sync();
+        file.write(0, &[2; 10]);
+        file.begin_sync(1);
+        file.end_sync(1, SyncEnd::Reverted);
+        assert_eq!(file.current.to_vec(), [1; 3 * PAGE]);
     }
 }

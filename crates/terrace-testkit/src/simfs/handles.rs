@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use terrace::{Error, FileLock, FileSyncer, LockMode, RandomAccessFile, Result, WritableFile};
 
+use crate::rng::Rng;
+
 use super::disk::{Inode, Step};
 use super::fault::{Fault, OpKind};
-use super::file::Content;
+use super::file::{Content, SyncEnd};
 use super::{LogKind, SimFs, State, late, refuse};
 
 /// A file as it was when it was opened for reading.
@@ -66,6 +68,32 @@ impl Writer {
     }
 }
 
+/// How many of the first bytes of an append a prepared log stores last, so that a reader finds all of it or nothing.
+const STORED_LAST: usize = 8;
+
+impl Writer {
+    /// Stores `data` at the end: in one step, or in several where the process may die between them.
+    fn store(&self, state: &mut State, data: &[u8]) {
+        let write = |state: &mut State, at: usize, data: &[u8]| {
+            state.apply(Step::Write { inode: self.inode, offset: self.end + at, data: data.into() });
+        };
+        let split = |rng: &mut Rng| rng.one_in(2).then(|| rng.between(STORED_LAST, data.len() - 1));
+        let Some(middle) = state.unrest.as_mut().filter(|_| data.len() > STORED_LAST).and_then(split) else {
+            return write(state, 0, data);
+        };
+        if self.prepared > 0 {
+            write(state, middle, &data[middle..]);
+            if middle > STORED_LAST {
+                write(state, STORED_LAST, &data[STORED_LAST..middle]);
+            }
+            write(state, 0, &data[..STORED_LAST]);
+        } else {
+            write(state, 0, &data[..middle]);
+            write(state, middle, &data[middle..]);
+        }
+    }
+}
+
 impl WritableFile for Writer {
     fn append(&mut self, data: &[u8]) -> Result<()> {
         let fs = self.fs.clone();
@@ -78,8 +106,9 @@ impl WritableFile for Writer {
         let room = data.len() - growth + state.room(growth);
         let taken = if fault == Some(Fault::Short) { data.len() / 2 } else { data.len() }.min(room);
         if taken > 0 {
-            state.apply(Step::Write { inode: self.inode, offset: self.end, data: data[..taken].into() });
+            self.store(state, &data[..taken]);
             self.end += taken;
+            state.write_back();
         }
         late(fault, "write", &self.path)?;
         if taken < data.len() { Err(refuse("write", &self.path, libc::ENOSPC)) } else { Ok(()) }
@@ -140,22 +169,25 @@ impl FileSyncer for Syncer {
     }
 }
 
+/// A sync takes two steps, between which others may write, and which the power may fail between.
 fn sync(fs: &SimFs, inode: Inode, path: &Path) -> Result<()> {
-    let state = &mut *fs.state();
-    match state.begin(OpKind::Sync, "sync", path) {
-        Ok(None) => {
-            state.apply(Step::Sync { inode });
-            Ok(())
-        }
-        Ok(Some(fault)) => {
-            state.apply(Step::Sync { inode });
-            Err(Error::io("sync", path, fault.error()))
-        }
-        Err(error) => {
-            state.apply(Step::SyncFailed { inode });
-            Err(error)
-        }
-    }
+    let (outcome, number) = {
+        let state = &mut *fs.state();
+        let outcome = state.begin(OpKind::Sync, "sync", path);
+        state.syncs += 1;
+        let number = state.syncs;
+        state.apply(Step::SyncBegin { inode, number });
+        (outcome, number)
+    };
+    std::thread::yield_now();
+    let (end, outcome) = match outcome {
+        Ok(None) => (SyncEnd::Done, Ok(())),
+        Ok(Some(Fault::Reverted)) => (SyncEnd::Reverted, Err(Error::io("sync", path, Fault::Reverted.error()))),
+        Ok(Some(fault)) => (SyncEnd::Done, Err(Error::io("sync", path, fault.error()))),
+        Err(error) => (SyncEnd::Failed, Err(error)),
+    };
+    fs.state().apply(Step::SyncEnd { inode, number, end });
+    outcome
 }
 
 /// Who holds a lock.

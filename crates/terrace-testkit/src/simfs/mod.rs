@@ -29,7 +29,9 @@ pub use fault::{Fault, FaultPlan, OpKind};
 pub use power_loss::{DataLoss, EntryLoss, PowerLoss};
 pub use recording::{Recording, Replay};
 
+use crate::rng::Rng;
 use disk::{Disk, Entry, Inode, Step, parent};
+
 use fault::Faults;
 use file::Content;
 use handles::{Held, Reader, Writer};
@@ -64,6 +66,10 @@ struct State {
     /// Steps since the file system was made.
     steps: u64,
     operations: u64,
+    /// Syncs so far.
+    syncs: u64,
+    /// Decides what the system does by itself, if it does.
+    unrest: Option<Rng>,
     faults: Faults,
     capacity: Option<u64>,
     log_kind: LogKind,
@@ -93,6 +99,8 @@ impl SimFs {
             recording: None,
             steps: 0,
             operations: 0,
+            syncs: 0,
+            unrest: None,
             faults: Faults::default(),
             capacity: None,
             log_kind: LogKind::Plain,
@@ -120,6 +128,12 @@ impl SimFs {
     /// Whether files opened for mapped reading really offer their bytes as memory. Default: no.
     pub fn set_serve_mapped(&self, mapped: bool) {
         self.state().serve_mapped = mapped;
+    }
+
+    /// From now on the system writes pages back that nobody has synced, and writes take several steps, so that a process
+    /// may die between them. `seed` decides which.
+    pub fn set_unrest(&self, seed: u64) {
+        self.state().unrest = Some(Rng::new(seed));
     }
 
     /// Sets the wall clock, which stands still then.
@@ -248,6 +262,7 @@ impl State {
             None => Ok(None),
             Some(fault @ Fault::Late) => Ok(Some(fault)),
             Some(fault @ Fault::Short) if kind == OpKind::Append => Ok(Some(fault)),
+            Some(fault @ Fault::Reverted) if kind == OpKind::Sync => Ok(Some(fault)),
             Some(fault) => Err(Error::io(what, path, fault.error())),
         }
     }
@@ -275,6 +290,19 @@ impl State {
         late(fault, "create", path)?;
         self.disk.open.insert(inode);
         Ok(inode)
+    }
+
+    /// One time in four some dirty pages of a file reach the disk, if there is unrest.
+    fn write_back(&mut self) {
+        let Some(rng) = self.unrest.as_mut() else { return };
+        let dirty: Vec<_> = self.disk.files.iter().filter(|(_, file)| !file.dirty.is_empty()).collect();
+        if dirty.is_empty() || !rng.one_in(4) {
+            return;
+        }
+        let (inode, file) = *rng.pick(&dirty);
+        let pages = file.dirty.iter().copied().filter(|_| rng.one_in(2)).collect();
+        let inode = *inode;
+        self.apply(Step::Writeback { inode, pages });
     }
 
     /// How many of `wanted` further bytes there is room for.
