@@ -15,5 +15,6 @@ pub mod runner;
 pub mod scale;
 pub mod script;
 pub mod simfs;
+pub mod skip;
 pub mod watchdog;
 pub mod workload;

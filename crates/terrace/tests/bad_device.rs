@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use terrace::{Compression, Db, ErrorKind, Options, ReadAccess};
+use terrace_testkit::skip::skip;
 
 const SIGBUS: i32 = 7;
 const EIO: i32 = 5;
@@ -85,7 +86,7 @@ fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
     let mounted = match run("mkfs.ext4", &[&original]).and_then(|()| mount(&original, &dir)) {
         Ok(mounted) => mounted,
         Err(reason) => {
-            println!("SKIPPED: no file system on a loop device to cut off: {reason}");
+            skip("loop-device", format_args!("no file system to cut off: {reason}"));
             return;
         }
     };

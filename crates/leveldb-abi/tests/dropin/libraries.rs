@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 /// Where this crate is.
 pub(crate) const CRATE: &str = env!("CARGO_MANIFEST_DIR");
@@ -35,13 +35,12 @@ impl Libraries {
 
 /// Says why a test does nothing; under `CI` that is a failure.
 pub(crate) fn skip(reason: &str) {
-    assert!(env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "0"), "under CI: {reason}");
-    eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
+    terrace_testkit::skip::skip("tool", reason);
 }
 
-/// Says why a test does nothing where that is this user's lack of rights, which is no failure anywhere.
+/// Says why a test does nothing where that is this user's lack of rights, which continuous integration may be without, too.
 pub(crate) fn skip_for_rights(reason: &str) {
-    eprintln!("SKIPPED: {}: {reason}", thread::current().name().unwrap_or("test"));
+    terrace_testkit::skip::skip("right", reason);
 }
 
 /// Builds the drop-in once, in the profile of this test, and finds Debian's library.

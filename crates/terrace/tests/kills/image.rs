@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use terrace_testkit::skip::skip;
+
 /// Which file system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
@@ -58,7 +60,7 @@ impl Image {
         match image.prepare(kind) {
             Ok(()) => Some(image),
             Err(reason) => {
-                println!("SKIPPED: no {kind:?} on a loop device to cut the power of: {reason}");
+                skip("loop-device", format_args!("no {kind:?} to cut the power of: {reason}"));
                 None
             }
         }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
+use terrace_testkit::skip::skip;
+
 use super::*;
 use crate::env::{CreateOptions, PosixEnv, filesystem, posix_file};
 
@@ -16,7 +18,7 @@ fn create(path: &Path, expected_size: u64) -> MappedLog {
 fn place() -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     if !filesystem::may_map_logs(fs::File::open(dir.path()).unwrap()) {
-        println!("SKIPPED: the file system of {} does not take mapped logs", dir.path().display());
+        skip("mapped-logs", format_args!("the file system of {} does not take them", dir.path().display()));
         return None;
     }
     Some(dir)
@@ -119,7 +121,7 @@ fn what_is_given_back_takes_no_memory_and_loses_no_byte() {
     // Nobody prepares beside this.
     let closed = log.shared.preparation.lock();
     let Some(before) = resident(region.address()) else {
-        println!("SKIPPED: /proc/self/smaps does not tell");
+        skip("smaps", "/proc/self/smaps does not tell");
         return;
     };
     region.give_back(log.cursor.position());
@@ -139,7 +141,7 @@ fn is_wiped(dir: &Path) -> bool {
     log.append(&[1; 1000]).unwrap();
     let wiped = log.wipe();
     if !wiped {
-        println!("SKIPPED: the file system of {} does not say what is in memory only", dir.display());
+        skip("mapped-logs", format_args!("the file system of {} does not say what is in memory only", dir.display()));
     }
     wiped
 }
@@ -294,7 +296,7 @@ impl Small {
         match mounted {
             Ok(status) if status.success() => Some(Small(dir.into())),
             _ => {
-                println!("SKIPPED: no right to mount a small file system");
+                skip("mount", "no right to mount a small file system");
                 None
             }
         }
