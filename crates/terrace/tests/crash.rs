@@ -20,7 +20,7 @@ use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::scale::scaled;
 use terrace_testkit::script::{Action, Script};
-use terrace_testkit::simfs::{DataLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
+use terrace_testkit::simfs::{DataLoss, EntryLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
 /// The kinds of power cut tried at each moment, besides the death of the process alone.
@@ -44,6 +44,8 @@ struct Trial<'a> {
     log_kind: LogKind,
     /// Whether the system writes pages back by itself, and writes take several steps.
     is_unrestful: bool,
+    /// Whether the opens after a crash that tears nothing are paranoid.
+    is_paranoid: bool,
     path: PathBuf,
     counts: &'a Counts,
     watchdog: &'a Watchdog,
@@ -103,8 +105,14 @@ impl Trial<'_> {
         let durable = history.required(at);
         let required = if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
         let before = fs.power_loss(PowerLoss::PROCESS_ONLY);
-        let open = |fs: &SimFs| Db::open(&self.path, self.settings.options(fs.env()));
-        let db = open(fs).map_err(|error| format!("open: {error}"))?;
+        // Everything that was not synced is lost, or nothing: then nothing healthy is refused.
+        let tears = !matches!(
+            (loss.data, loss.entries),
+            (DataLoss::All, EntryLoss::All) | (DataLoss::Undecided, EntryLoss::Undecided)
+        );
+        let paranoid = self.is_paranoid && !tears;
+        let open = |fs: &SimFs| Db::open(&self.path, self.settings.options(fs.env()).paranoid_checks(paranoid));
+        let db = open(fs).map_err(|error| format!("open, paranoid: {paranoid}: {error}"))?;
         let found = read_all_ways(&db)?;
         let survived = history.check(&found, required, history.begun(at))?;
         if self.counts.states.get().is_multiple_of(READ_ONLY_ONE_IN) {
@@ -130,7 +138,9 @@ impl Trial<'_> {
         // What a process left in memory may still be lost with the power. What came back from a disk may not.
         let required = if loss.data == DataLoss::Undecided { durable } else { survived.writes };
         let survived = Survived { required, ..survived };
-        self.go_on(&before, history, survived, depth).map_err(|error| format!("then {error}"))
+        // What was torn once is so after the next crash.
+        let again = Trial { is_paranoid: paranoid, settings: self.settings.clone(), path: self.path.clone(), ..*self };
+        again.go_on(&before, history, survived, depth).map_err(|error| format!("then {error}"))
     }
 
     /// A read-only open of the same disk finds the same entries, or no database where there are none.
@@ -173,7 +183,17 @@ fn trial<'a>(seed: u64, settings: OptionSet, counts: &'a Counts, watchdog: &'a W
     // The reversed order has no place for the marker at the end.
     let settings = OptionSet { reverse: false, paranoid_checks: false, ..settings };
     let is_unrestful = Rng::new(seed ^ 0x0e57).one_in(2);
-    Trial { seed, settings, log_kind, is_unrestful, path: Path::new("/data/db").to_owned(), counts, watchdog }
+    let is_paranoid = Rng::new(seed ^ 0xa401d).one_in(2);
+    Trial {
+        seed,
+        settings,
+        log_kind,
+        is_unrestful,
+        is_paranoid,
+        path: Path::new("/data/db").to_owned(),
+        counts,
+        watchdog,
+    }
 }
 
 fn report(name: &str, counts: &Counts) {

@@ -24,7 +24,7 @@ pub enum DataLoss {
     Zeroed,
     /// Each page of 4 KiB reached the disk or did not; the length is an old or a new one.
     Pages,
-    /// Each sector of 512 bytes reached the disk, did not, or holds what it held half-way.
+    /// Each sector of 512 bytes reached the disk, did not, or holds what it held half-way, in stores of 8 bytes.
     Sectors,
     /// One of the above for each file.
     Mixed,
@@ -177,6 +177,9 @@ fn cut(file: &File, loss: DataLoss, rng: &mut Rng) -> Content {
     content
 }
 
+/// A memory copy stores at least this much at once, where it is aligned.
+const STORE: usize = 8;
+
 /// Each page or sector old, new, or half-way.
 fn scatter(file: &File, loss: DataLoss, rng: &mut Rng) -> Content {
     let mut content = file.durable.clone();
@@ -192,7 +195,7 @@ fn scatter(file: &File, loss: DataLoss, rng: &mut Rng) -> Content {
             }
             let keep = match loss {
                 DataLoss::Pages => SECTOR * usize::from(whole),
-                _ if rng.one_in(8) => rng.below(SECTOR),
+                _ if rng.one_in(8) => rng.below(SECTOR / STORE) * STORE,
                 _ if rng.below(8) < of_eight => SECTOR,
                 _ => 0,
             };

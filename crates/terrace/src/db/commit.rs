@@ -176,7 +176,7 @@ impl DbCore {
         // for this write, so a failure to append it is the next write's trouble.
         if let Some(durable) = durable.filter(|_| !sabotaged("write-marks"))
             && let Some(commit) = self.commit.lock().as_mut()
-            && commit.log.add_record(&encode_mark(durable)).is_err()
+            && commit.log.add_split_record(&encode_mark(durable)).is_err()
         {
             self.log_suspect.store(true, Ordering::Relaxed);
         }

@@ -57,7 +57,7 @@ fn log(data: &[u8]) {
             items += 1;
             assert!(items <= data.len() + 2, "more items than bytes");
             match reader.next().expect("memory can be read") {
-                LogItem::Record { offset, end, data: payload } => {
+                LogItem::Record { offset, end, data: payload, .. } => {
                     assert!(last_end <= offset && offset + payload.len() as u64 <= end && end <= data.len() as u64);
                     last_end = end;
                 }

@@ -33,7 +33,7 @@ impl DbCore {
         check.version(&version, last_sequence)?;
         let mut log_check = LogCheck::new(Some(last_sequence));
         for (number, file) in logs {
-            check.log(&mut log_check, &filename::log(number), file)?;
+            check.log(&mut log_check, number, file)?;
         }
         check.logs_end(&log_check);
         Ok(check.report)

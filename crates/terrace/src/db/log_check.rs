@@ -6,8 +6,10 @@ use crate::base::error::Result;
 use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber};
 use crate::env::RandomAccessFile;
 use crate::log::{LogItem, LogReader};
+use crate::version::manifest::ManifestState;
 use crate::write::batch::BatchView;
 
+use super::continuity::{Continuity, Place};
 use super::medium::{ATTEMPTS, is_damage};
 
 /// What is found in a log.
@@ -21,17 +23,11 @@ pub(super) enum Finding<'a> {
     Torn(String),
 }
 
-/// Which sequence number the next batch must have.
-#[derive(Clone, Copy)]
-enum Expected {
-    Exactly(SequenceNumber),
-    /// Nothing was read yet, and all that is known is where the tables end.
-    AtMost(SequenceNumber),
-}
-
 /// What is known from the logs read so far.
 pub(super) struct LogCheck {
-    next: Option<Expected>,
+    continuity: Continuity,
+    /// The newest entry of all tables.
+    in_tables: SequenceNumber,
     /// The last write of tables and logs.
     last_sequence: SequenceNumber,
     /// Everything up to here was durable once.
@@ -46,12 +42,19 @@ impl LogCheck {
     /// that follows.
     pub(super) fn new(flushed: Option<SequenceNumber>) -> Self {
         LogCheck {
-            next: flushed.map(|flushed| Expected::AtMost(flushed + 1)),
+            continuity: Continuity::new(flushed, 0),
+            in_tables: 0,
             last_sequence: flushed.unwrap_or(0),
             durable: 0,
             smallest_sequence: MAX_SEQUENCE,
             records: 0,
         }
+    }
+
+    /// The logs that belong to what a MANIFEST says. The newest entry of all tables is `in_tables`.
+    pub(super) fn following(state: &ManifestState, in_tables: SequenceNumber) -> Self {
+        let continuity = Continuity::new(Some(state.last_sequence), state.log_number);
+        LogCheck { continuity, in_tables, ..Self::new(Some(state.last_sequence)) }
     }
 
     /// How many records have been read.
@@ -63,13 +66,15 @@ impl LogCheck {
         self.last_sequence
     }
 
-    /// Reads the next log. `name` is for messages. An error is the system's, or `visit`'s.
+    /// Reads the log `number`, the next one. `name` is for messages. An error is the system's, or `visit`'s.
     pub(super) fn read(
         &mut self,
+        number: u64,
         file: Arc<dyn RandomAccessFile>,
         name: &str,
         visit: &mut dyn FnMut(Finding<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.continuity.begin_log(number);
         // What a gap may hide shows in the sequence numbers behind it.
         let mut reader = LogReader::new(file, name.to_owned()).tolerating_gaps();
         let mut failures = 0;
@@ -80,7 +85,7 @@ impl LogCheck {
                     if failures < ATTEMPTS {
                         continue;
                     }
-                    self.next = None;
+                    self.continuity.interrupt();
                     let message = error.message();
                     return visit(Finding::Problem(format!("what follows is lost, it cannot be read: {message}")));
                 }
@@ -89,24 +94,28 @@ impl LogCheck {
             // What could be read after all was no loss.
             failures = 0;
             match item {
-                LogItem::Record { data, offset, .. } => {
+                LogItem::Record { data, offset, end, split } => {
                     self.records += 1;
+                    self.continuity.record(offset, end);
                     match BatchView::parse(data) {
+                        Ok(batch) if batch.count == 0 => {
+                            self.durable = self.durable.max(batch.durability_mark(split).unwrap_or(0));
+                        }
                         Ok(batch) => self.batch(batch, offset, visit)?,
                         Err(error) => {
-                            self.next = None;
+                            self.continuity.interrupt();
                             visit(Finding::Problem(format!("at offset {offset}: {}", error.message())))?;
                         }
                     }
                 }
                 LogItem::Damage { length, reason, .. } => {
-                    self.next = None;
+                    self.continuity.interrupt();
                     let reason = reason.strip_prefix(name).unwrap_or(&reason).trim_start_matches([':', ' ']);
                     visit(Finding::Problem(format!("{reason}; {length} bytes are lost")))?;
                 }
                 LogItem::End { torn: false, .. } => return Ok(()),
+                // What is torn was never synced. Whether more is missing shows in the next log.
                 LogItem::End { torn: true, offset } => {
-                    self.next.get_or_insert(Expected::AtMost(self.last_sequence + 1));
                     let message = format!("an incomplete record at offset {offset}, as a crash leaves it");
                     return visit(Finding::Torn(message));
                 }
@@ -120,21 +129,16 @@ impl LogCheck {
         offset: u64,
         visit: &mut dyn FnMut(Finding<'_>) -> Result<()>,
     ) -> Result<()> {
-        if let Some(durable) = batch.durability_mark() {
-            self.durable = self.durable.max(durable);
-            return Ok(());
-        }
-        let (fits, expected) = match self.next {
-            None => (true, 0),
-            Some(Expected::Exactly(next)) => (batch.sequence == next, next),
-            Some(Expected::AtMost(next)) => (batch.sequence <= next, next),
+        let found = batch.sequence;
+        let due = match self.continuity.place(found, batch.last_sequence()) {
+            Place::Misplaced { due } => Some(due),
+            Place::FollowsTables if found > self.in_tables + 1 => Some(self.in_tables + 1),
+            Place::Follows | Place::FollowsTables => None,
         };
-        if !fits {
-            let found = batch.sequence;
-            let message = format!("at offset {offset}: a batch at sequence number {found}, where {expected} is due");
+        if let Some(due) = due {
+            let message = format!("at offset {offset}: a batch at sequence number {found}, where {due} is due");
             visit(Finding::Problem(message))?;
         }
-        self.next = Some(Expected::Exactly(batch.last_sequence() + 1));
         self.last_sequence = self.last_sequence.max(batch.last_sequence());
         self.smallest_sequence = self.smallest_sequence.min(batch.sequence);
         visit(Finding::Batch(batch))

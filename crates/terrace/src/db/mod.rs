@@ -17,6 +17,7 @@ mod bulk;
 mod checkpoint;
 mod close;
 mod commit;
+mod continuity;
 mod core;
 mod cursor;
 mod destroy;

@@ -73,9 +73,6 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let manifest_number = current_manifest(dir, &options, &settings)?;
     let graveyard = Arc::new(ObsoleteFiles::default());
     let mut state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &graveyard)?;
-    if let (Some(torn), RecoveryMode::Strict) = (&state.torn, options.recovery_mode) {
-        return Err(Error::corruption(torn.clone()));
-    }
     let mut files = OwnFiles::list(env.as_ref(), dir)?;
     files.leave_strangers(state.next_file_number);
     files.check_tables(dir, &state)?;
@@ -83,7 +80,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let tables = table_set(dir, &options, &order);
     let replay =
         Replay { env: env.as_ref(), dir, options: &options, order: &order, version: &state.version, tables: &tables };
-    let mut recovered = replay.run(&logs, state.last_sequence)?;
+    let mut recovered = replay.run(&logs, &state)?;
 
     let mut leftovers = files.leftovers(&state, manifest_number);
     let torn = state.torn.take();
@@ -392,8 +389,8 @@ impl DbCore {
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
         // What a process died over may not be durable: of the logs, and of the MANIFEST the record of a bulk load, which
         // stands in no log. A flush, if only of nothing, starts a fresh MANIFEST.
-        let has_tables = self.view.load().version.files().next().is_some();
-        let in_doubt = recovered.must_be_left() || has_tables && !sabotaged("found-loads");
+        let has_history = recovered.last_sequence > 0;
+        let in_doubt = recovered.must_be_left() || has_history && !sabotaged("found-loads");
         let leaves = !continues && in_doubt && !sabotaged("found-logs-to-tables");
         if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
             // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.

@@ -25,7 +25,9 @@ pub enum RecoveryMode {
     /// error; a torn tail of writes that were never synced is cut. The default.
     #[default]
     Prefix,
-    /// Refuses to open in every doubtful case, as LevelDB's `paranoid_checks` does.
+    /// Fails where `Prefix` would cut something that may have been durable, as LevelDB's `paranoid_checks` does: records with a
+    /// wrong checksum, and writes behind a gap in a log of LevelDB's. What a power cut leaves of writes that were never synced
+    /// (torn records, and what Terrace wrote behind a gap) is cut in this mode, too.
     Strict,
     /// Takes every batch that still decodes, skipping damage. May leave holes in the history: only to save what can
     /// be saved.
@@ -126,7 +128,7 @@ impl Options {
         create_if_missing: bool = |v| v;
         /// Fail with `InvalidArgument` if there is a database already. Default: false.
         error_if_exists: bool = |v| v;
-        /// Treat every doubtful byte in logs and MANIFEST as an error, as [`RecoveryMode::Strict`] does; a
+        /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`] does; a
         /// [`RecoveryMode::Salvage`] that is asked for counts more. Default: false.
         paranoid_checks: bool = |v| v;
         /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].

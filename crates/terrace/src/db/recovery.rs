@@ -2,8 +2,8 @@
 //!
 //! A log can end in a torn record: writes that were never synced reach the disk in any order, or not at all. A log
 //! can also be damaged where it was durable once. *Durability marks* tell the two apart: a mark says that everything
-//! up to a sequence number had reached the disk when it was written (`docs/format.md`). Sequence numbers are
-//! contiguous over all logs, so a hole shows even where every checksum is right.
+//! up to a sequence number had reached the disk when it was written (`docs/format.md`). A hole shows in the sequence
+//! numbers even where every checksum is right ([`continuity`](super::continuity)).
 //!
 //! # Invariants
 //! 1. In the modes [`RecoveryMode::Prefix`] and [`RecoveryMode::Strict`] the outcome is a prefix of the history.
@@ -23,10 +23,12 @@ use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::version::filename;
+use crate::version::manifest::ManifestState;
 use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 use crate::write::batch::{BatchView, Operation};
 
+use super::continuity::{Continuity, Place};
 use super::options::{Options, RecoveryMode};
 
 /// A memtable with what some logs held.
@@ -94,22 +96,14 @@ impl Recovered {
 /// The least unit in which systems and disks write files back.
 const SECTOR: u64 = 512;
 
-/// Which sequence number the next batch must have.
-#[derive(Clone, Copy)]
-enum Expected {
-    /// It follows the batch before it.
-    Exactly(SequenceNumber),
-    /// It is the first: it continues the tables, which end there (Terrace) or earlier (LevelDB records what it had
-    /// handed out by then). More would mean that an earlier log lost all that it held.
-    AtMost(SequenceNumber),
-}
-
 /// Where replaying stopped applying.
 struct Problem {
     file: String,
     message: String,
     /// The logs from this one on hold what was not applied.
     log: u64,
+    /// A power cut leaves a record like that which was not synced.
+    torn: bool,
 }
 
 /// See the [module](self).
@@ -126,16 +120,21 @@ pub(super) struct Replay<'a> {
 struct Progress {
     /// The last sequence number that the MANIFEST records.
     flushed: SequenceNumber,
+    /// Whether all logs are Terrace's, which syncs older logs before newer ones: then what a power cut leaves behind
+    /// missing bytes was never synced. LevelDB does not.
+    syncs_in_order: bool,
     /// The newest sequence number in tables, once that was asked.
     in_tables: Option<SequenceNumber>,
     memtables: Vec<RecoveredMemtable>,
     last_sequence: SequenceNumber,
-    /// What must come next; anything after damage that is salvaged.
-    next: Option<Expected>,
+    continuity: Continuity,
     /// Everything up to here is known to have been durable.
     durable: SequenceNumber,
+    /// The first problem.
     problem: Option<Problem>,
-    /// Something valid lies behind the problem.
+    /// The first problem that no power cut leaves behind what was synced.
+    damage: Option<String>,
+    /// Something valid lies behind the first problem.
     more_behind: bool,
     salvaged: Vec<Damage>,
     holds_bytes: bool,
@@ -144,16 +143,19 @@ struct Progress {
 }
 
 impl Replay<'_> {
-    /// Replays `logs`, oldest first. `flushed`: the last sequence number that the MANIFEST records.
-    pub(super) fn run(&self, logs: &[u64], flushed: SequenceNumber) -> Result<Recovered> {
+    /// Replays `logs`, oldest first, which belong to what the MANIFEST says.
+    pub(super) fn run(&self, logs: &[u64], state: &ManifestState) -> Result<Recovered> {
+        let flushed = state.last_sequence;
         let mut progress = Progress {
             flushed,
+            syncs_in_order: state.is_terraces,
             in_tables: None,
             memtables: Vec::new(),
             last_sequence: flushed,
-            next: Some(Expected::AtMost(flushed + 1)),
+            continuity: Continuity::new(Some(flushed), state.log_number),
             durable: 0,
             problem: None,
+            damage: None,
             more_behind: false,
             salvaged: Vec::new(),
             holds_bytes: false,
@@ -171,7 +173,7 @@ impl Replay<'_> {
         let end_of_batches = progress.end_of_batches / SECTOR;
         let all_durable = progress.durable >= last_sequence || sabotaged("continue-durable-logs");
         reusable = reusable.filter(|(_, end)| all_durable && end / SECTOR == end_of_batches);
-        let leaves_gap = matches!(progress.next, Some(Expected::Exactly(next)) if next != last_sequence + 1);
+        let leaves_gap = progress.continuity.next().is_some_and(|next| next != last_sequence + 1);
         let (mut memtables, empty): (Vec<_>, Vec<_>) =
             progress.memtables.into_iter().partition(|memtable| !memtable.writer.table().is_empty());
         // Logs that held nothing go with the first memtable, so that they are removed with its log.
@@ -190,6 +192,7 @@ impl Replay<'_> {
         let handle = self.env.open_random(&path, ReadAccess::Pread)?;
         let size = handle.size();
         progress.end_of_batches = 0;
+        progress.continuity.begin_log(log);
         // What a gap may hide shows in the sequence numbers behind it.
         let mut reader = LogReader::new(handle, path.display().to_string()).tolerating_gaps();
         match progress.memtables.last_mut().filter(|last| !self.is_full(last)) {
@@ -200,20 +203,24 @@ impl Replay<'_> {
             let item = reader.next()?;
             progress.holds_bytes |= !matches!(item, LogItem::End { torn: false, .. });
             match item {
-                LogItem::Record { data, offset, end } => match BatchView::parse(data) {
-                    Ok(batch) => {
-                        if batch.count > 0 {
-                            progress.end_of_batches = end;
+                LogItem::Record { data, offset, end, split } => {
+                    progress.continuity.record(offset, end);
+                    match BatchView::parse(data) {
+                        Ok(batch) if batch.count == 0 => {
+                            progress.durable = progress.durable.max(batch.durability_mark(split).unwrap_or(0));
                         }
-                        self.take_batch(batch, log, &path, offset, progress)?;
+                        Ok(batch) => {
+                            progress.end_of_batches = end;
+                            self.take_batch(batch, log, &path, offset, progress)?;
+                        }
+                        Err(error) => {
+                            let message = format!("{} at offset {offset}: {}", path.display(), error.message());
+                            self.meet(Problem { file: file.clone(), message, log, torn: false }, progress);
+                        }
                     }
-                    Err(error) => {
-                        let message = format!("{} at offset {offset}: {}", path.display(), error.message());
-                        self.meet(Problem { file: file.clone(), message, log }, progress)?;
-                    }
-                },
-                LogItem::Damage { reason, .. } => {
-                    self.meet(Problem { file: file.clone(), message: reason, log }, progress)?;
+                }
+                LogItem::Damage { reason, torn, .. } => {
+                    self.meet(Problem { file: file.clone(), message: reason, log, torn }, progress);
                 }
                 LogItem::End { offset, torn } => {
                     // A torn end before a later log: processes were killed in a write and then in its recovery. If
@@ -242,30 +249,24 @@ impl Replay<'_> {
         offset: u64,
         progress: &mut Progress,
     ) -> Result<()> {
-        if let Some(durable) = batch.durability_mark() {
-            progress.durable = progress.durable.max(durable);
-            return Ok(());
-        }
-        let fits = match progress.next {
-            None => true,
-            Some(Expected::Exactly(next)) => batch.sequence == next,
-            Some(Expected::AtMost(next)) => batch.sequence <= next,
+        let (sequence, last) = (batch.sequence, batch.last_sequence());
+        let missing = match progress.continuity.place(sequence, last) {
+            Place::Follows => None,
+            Place::FollowsTables if self.version.holds_sequence(self.tables, sequence.saturating_sub(1)) => None,
+            Place::FollowsTables => Some("which follows neither the tables nor a batch before it"),
+            Place::Misplaced { .. } => Some("which does not follow the one before"),
         };
-        if !fits && !sabotaged("sequence-holes") {
-            let message = format!(
-                "{} at offset {offset}: a batch at sequence number {}, which does not follow the one before",
-                path.display(),
-                batch.sequence,
-            );
-            self.meet(Problem { file: filename::log(log), message, log }, progress)?;
+        if let Some(what) = missing {
+            let message =
+                format!("{} at offset {offset}: a batch at sequence number {sequence}, {what}", path.display());
+            let torn = progress.syncs_in_order;
+            self.meet(Problem { file: filename::log(log), message, log, torn }, progress);
         }
         if progress.problem.is_some() && !sabotaged("stop-at-damage") {
             progress.more_behind = true;
             return Ok(());
         }
-        let last = batch.last_sequence();
         progress.last_sequence = progress.last_sequence.max(last);
-        progress.next = Some(Expected::Exactly(last + 1));
         if self.is_in_tables(&batch, progress) && !sabotaged("batches-in-tables") {
             return Ok(());
         }
@@ -293,20 +294,17 @@ impl Replay<'_> {
     }
 
     /// Meets something that is not as it should be.
-    fn meet(&self, problem: Problem, progress: &mut Progress) -> Result<()> {
-        match self.options.recovery_mode {
-            RecoveryMode::Strict => return Err(Error::corruption(problem.message)),
-            RecoveryMode::Salvage => {
-                let Problem { file, message, log } = problem;
-                progress.salvaged.push(Damage { log, file, message, keep: true, kept_as: None });
-                // Whatever comes next is taken.
-                progress.next = None;
-            }
-            RecoveryMode::Prefix => {
-                progress.problem.get_or_insert(problem);
-            }
+    fn meet(&self, problem: Problem, progress: &mut Progress) {
+        if self.options.recovery_mode == RecoveryMode::Salvage {
+            let Problem { file, message, log, .. } = problem;
+            progress.salvaged.push(Damage { log, file, message, keep: true, kept_as: None });
+            progress.continuity.interrupt();
+            return;
         }
-        Ok(())
+        if !problem.torn {
+            progress.damage.get_or_insert_with(|| problem.message.clone());
+        }
+        progress.problem.get_or_insert(problem);
     }
 
     /// Decides what the first problem means, with everything read.
@@ -327,7 +325,15 @@ impl Replay<'_> {
             )));
         }
         let Some(problem) = progress.problem.take() else { return Ok(Vec::new()) };
-        let Problem { file, message, log } = problem;
+        let Problem { file, message, log, .. } = problem;
+        if self.options.recovery_mode == RecoveryMode::Strict {
+            // What was torn was not synced, nor was anything behind it if older logs are synced first.
+            let may_hide_syncs = progress.more_behind && !progress.syncs_in_order;
+            let doubt = progress.damage.take().or_else(|| may_hide_syncs.then(|| message.clone()));
+            if let Some(doubt) = doubt {
+                return Err(Error::corruption(doubt));
+            }
+        }
         let mut damage = vec![Damage { log, file, message, keep: progress.more_behind, kept_as: None }];
         // Later logs hold nothing that was applied: they are kept with the damaged one.
         if progress.more_behind {

@@ -94,7 +94,11 @@ impl Gathering<'_> {
             Some(description) => self.inputs(description)?,
             None => self.all_inputs(survey)?,
         };
-        let mut check = LogCheck::new(described.map(|description| description.state.last_sequence));
+        let in_tables = tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
+        let mut check = match described {
+            Some(description) => LogCheck::following(&description.state, in_tables),
+            None => LogCheck::new(None),
+        };
         let log_entries = self.check_logs(&logs, &mut check)?;
         let keeps_levels = self.check_levels(described.is_some(), &tables, &check)?;
         let manifest = described.filter(|description| description.in_force).map(|description| description.number);
@@ -150,7 +154,7 @@ impl Gathering<'_> {
         {
             let log = filename::log(number);
             let file = self.options.env.open_random(&self.dir.join(&log), ReadAccess::Pread)?;
-            logs.read(file, &log, &mut |_| Ok(()))?;
+            logs.read(number, file, &log, &mut |_| Ok(()))?;
         }
         let (last, first) = (state.last_sequence, logs.smallest_sequence);
         if logs.records > 0 && first > last + 1 {
@@ -228,7 +232,7 @@ impl Gathering<'_> {
         for &number in logs {
             let name = filename::log(number);
             let file = self.options.env.open_random(&self.dir.join(&name), ReadAccess::Pread)?;
-            check.read(file, &name, &mut |finding| {
+            check.read(number, file, &name, &mut |finding| {
                 match finding {
                     Finding::Batch(batch) => entries += batch.operations().count() as u64,
                     Finding::Problem(message) => self.problems.push(Problem::new(&name, message)),

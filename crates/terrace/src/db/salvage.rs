@@ -91,7 +91,7 @@ impl Salvage<'_> {
         for &number in logs {
             let name = filename::log(number);
             let file = self.options.env.open_random(&self.dir.join(&name), ReadAccess::Pread)?;
-            check.read(file, &name, &mut |finding| match finding {
+            check.read(number, file, &name, &mut |finding| match finding {
                 Finding::Batch(batch) => {
                     insert(&mut memtable, batch)?;
                     self.flush_if_full(&mut memtable, 0, &mut outputs)

@@ -147,6 +147,8 @@ pub(super) struct Verification<'a> {
     pub(super) report: VerifyReport,
     progress: &'a mut dyn FnMut(Progress),
     done: Progress,
+    /// The newest entry of the tables checked so far.
+    newest_in_tables: SequenceNumber,
 }
 
 impl<'a> Verification<'a> {
@@ -158,7 +160,7 @@ impl<'a> Verification<'a> {
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
         let done = Progress { done: 0, total: 0 };
-        Verification { env, dir, order, tables, report: VerifyReport::default(), progress, done }
+        Verification { env, dir, order, tables, report: VerifyReport::default(), progress, done, newest_in_tables: 0 }
     }
 
     fn problem(&mut self, file: &str, message: impl Into<String>) {
@@ -264,7 +266,7 @@ impl<'a> Verification<'a> {
         if state.log_number != 0 && !logs.contains(&state.log_number) {
             self.problem(&filename::log(state.log_number), "missing, and the MANIFEST needs it");
         }
-        self.logs(&logs, Some(state.last_sequence))
+        self.logs(&logs, LogCheck::following(state, self.newest_in_tables))
     }
 
     /// Checks tables and logs that no MANIFEST describes, each by itself.
@@ -279,7 +281,7 @@ impl<'a> Verification<'a> {
         }
         let mut logs: Vec<_> = own.of_kind(FileKind::Log).collect();
         logs.sort_unstable();
-        self.logs(&logs, None).map(drop)
+        self.logs(&logs, LogCheck::new(None)).map(drop)
     }
 
     pub(super) fn version(&mut self, version: &Version, last_sequence: SequenceNumber) -> Result<()> {
@@ -330,6 +332,7 @@ impl<'a> Verification<'a> {
             Ok(summary) => {
                 self.report.blocks += summary.blocks;
                 self.report.entries += summary.entries;
+                self.newest_in_tables = self.newest_in_tables.max(summary.largest_sequence);
                 summary.messages.into_iter().for_each(|message| self.problem(&name, strip(&message, &name)));
             }
             // A bad sector is damage like any other.
@@ -338,33 +341,31 @@ impl<'a> Verification<'a> {
         Ok(self.report.problems.len() == before)
     }
 
-    fn logs(&mut self, logs: &[u64], flushed: Option<SequenceNumber>) -> Result<SequenceNumber> {
-        let mut check = LogCheck::new(flushed);
+    fn logs(&mut self, logs: &[u64], mut check: LogCheck) -> Result<SequenceNumber> {
         for &number in logs {
-            let name = filename::log(number);
-            let file = self.env.open_random(&self.dir.join(&name), ReadAccess::Pread)?;
-            self.log(&mut check, &name, file)?;
+            let file = self.env.open_random(&self.dir.join(filename::log(number)), ReadAccess::Pread)?;
+            self.log(&mut check, number, file)?;
         }
         self.logs_end(&check);
         Ok(check.last_sequence())
     }
 
-    pub(super) fn log(&mut self, check: &mut LogCheck, name: &str, file: Arc<dyn RandomAccessFile>) -> Result<()> {
-        let size = file.size();
+    pub(super) fn log(&mut self, check: &mut LogCheck, number: u64, file: Arc<dyn RandomAccessFile>) -> Result<()> {
+        let (name, size) = (filename::log(number), file.size());
         self.report.files += 1;
         self.report.bytes += size;
         let before = check.records;
-        let read = check.read(file, name, &mut |finding| {
+        let read = check.read(number, file, &name, &mut |finding| {
             match finding {
-                Finding::Problem(message) => self.report.problems.push(Problem::new(name, message)),
-                Finding::Torn(message) => self.report.notes.push(Problem::new(name, message)),
+                Finding::Problem(message) => self.report.problems.push(Problem::new(&name, message)),
+                Finding::Torn(message) => self.report.notes.push(Problem::new(&name, message)),
                 Finding::Batch(_) => {}
             }
             Ok(())
         });
         self.report.log_records += check.records - before;
         if let Err(error) = read {
-            self.report.problems.push(Problem::of(self.dir, name, &error));
+            self.report.problems.push(Problem::of(self.dir, &name, &error));
         }
         self.advance(size);
         Ok(())

@@ -21,6 +21,12 @@ pub(crate) const BLOCK_SIZE: usize = 32 << 10;
 /// The size of a fragment's header.
 pub(crate) const HEADER_SIZE: usize = 4 + 2 + 1;
 
+/// Where the record begins that follows one which ends at `end`, if nothing lies between them.
+pub(crate) fn next_record_offset(end: u64) -> u64 {
+    let unused = BLOCK_SIZE as u64 - end % BLOCK_SIZE as u64;
+    if unused < HEADER_SIZE as u64 { end + unused } else { end }
+}
+
 /// A whole record.
 const FULL: u8 = 1;
 /// The first of several fragments.

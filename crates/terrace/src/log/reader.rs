@@ -8,7 +8,8 @@
 //! 2. Memory is one block and the record that is being put together, which grows by bytes really read.
 //! 3. A record is handed out only if all its fragments follow each other with good checksums.
 //! 4. Zeros up to the end of the file are no damage: space was prepared there. Neither is a record that the end of
-//!    the file cuts off: its writer died.
+//!    the file cuts off: its writer died. Of such a record the checksum does not match what there is, and its length
+//!    fits into its block: otherwise the length is what is damaged.
 //!
 //! After damage the reader looks for records behind it. Where LevelDB goes on with the next block, this one first
 //! looks in the rest of the block: a log of a few kilobytes is one block, and without the records behind the damage
@@ -31,6 +32,9 @@ use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
 use crate::env::RandomAccessFile;
 
+/// The least unit in which systems and disks write files back.
+const SECTOR: usize = 512;
+
 /// Bytes checksummed at most in the search for a record in one block. Ordinary data take a tenth of it; hostile data
 /// could demand half a gigabyte.
 const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
@@ -38,10 +42,12 @@ const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
 /// What a log holds next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogItem<'a> {
-    /// A whole record, from its first header at `offset` to `end`.
-    Record { data: &'a [u8], offset: u64, end: u64 },
-    /// Bytes that are no record and were skipped. The reason names file and offset.
-    Damage { offset: u64, length: u64, reason: String },
+    /// A whole record, from its first header at `offset` to `end`. `split`: in fragments although it fits its block, as only
+    /// [`LogWriter::add_split_record`](super::LogWriter::add_split_record) writes it.
+    Record { data: &'a [u8], offset: u64, end: u64, split: bool },
+    /// Bytes that are no record and were skipped. The reason names file and offset. `torn`: whole sectors of it are zeros, as
+    /// a power cut leaves a record that was not synced.
+    Damage { offset: u64, length: u64, reason: String, torn: bool },
     /// Nothing more: again and again. `offset` is the end of the last record, `torn` whether the end of the file (or
     /// prepared zeros) cut one off behind it.
     End { offset: u64, torn: bool },
@@ -65,8 +71,12 @@ pub(crate) struct LogReader {
     in_gap: bool,
     /// Something was passed over behind the last record that is neither a record nor zeros.
     unfinished: bool,
+    /// The damage before was torn, and no record came since.
+    in_torn_record: bool,
     /// The end of the last record handed out.
     good_end: u64,
+    /// The last byte that was read from the file.
+    last_byte: u8,
     /// Set at the end: whether it is torn.
     ended: Option<bool>,
 }
@@ -83,6 +93,7 @@ enum Fragment {
     Damage {
         offset: u64,
         what: &'static str,
+        torn: bool,
     },
     End {
         torn: bool,
@@ -100,7 +111,7 @@ enum Look {
 enum Step {
     InBlock(Range<usize>, u64),
     Assembled(u64),
-    Damage { offset: u64, end: u64, what: &'static str },
+    Damage { offset: u64, end: u64, what: &'static str, torn: bool },
     End { torn: bool },
 }
 
@@ -119,7 +130,9 @@ impl LogReader {
             tolerates_gaps: false,
             in_gap: false,
             unfinished: false,
+            in_torn_record: false,
             good_end: 0,
+            last_byte: 0,
             ended: None,
         }
     }
@@ -134,16 +147,25 @@ impl LogReader {
     pub(crate) fn next(&mut self) -> Result<LogItem<'_>> {
         Ok(match self.step()? {
             Step::InBlock(payload, offset) => {
-                LogItem::Record { data: &self.block[payload], offset, end: self.good_end }
+                LogItem::Record { data: &self.block[payload], offset, end: self.good_end, split: false }
             }
-            Step::Assembled(offset) => LogItem::Record { data: &self.record, offset, end: self.good_end },
-            Step::Damage { offset, end, what } => LogItem::Damage {
+            Step::Assembled(offset) => {
+                let split = offset >= self.block_start;
+                LogItem::Record { data: &self.record, offset, end: self.good_end, split }
+            }
+            Step::Damage { offset, end, what, torn } => LogItem::Damage {
                 offset,
                 length: end.saturating_sub(offset),
                 reason: format!("{}: {what} at offset {offset}", self.name),
+                torn,
             },
             Step::End { torn } => LogItem::End { offset: self.good_end, torn },
         })
+    }
+
+    /// Whether the file ends in a zero, once its end is reached.
+    pub(crate) fn ends_in_zero(&self) -> bool {
+        self.last_byte == 0
     }
 
     fn step(&mut self) -> Result<Step> {
@@ -153,11 +175,12 @@ impl LogReader {
             }
             let (kind, header, payload) = match self.fragment()? {
                 Fragment::Good { kind, header, payload } => (kind, header, payload),
-                Fragment::Damage { offset, what } => {
+                Fragment::Damage { offset, what, torn } => {
                     // The fragments before it are lost with it.
                     let start = if sabotaged("fragments-in-a-row") { None } else { self.record_start.take() };
                     let offset = start.unwrap_or(offset);
-                    return Ok(Step::Damage { offset, end: self.position(), what });
+                    self.in_torn_record = torn;
+                    return Ok(Step::Damage { offset, end: self.position(), what, torn });
                 }
                 Fragment::CutOff => {
                     self.unfinished = true;
@@ -180,7 +203,8 @@ impl LogReader {
                 (FULL | FIRST, Some(start)) if !self.record.is_empty() => {
                     self.record_start = None;
                     self.cursor = header;
-                    return Ok(Step::Damage { offset: start, end: offset, what: "a record without its last fragment" });
+                    let what = "a record without its last fragment";
+                    return Ok(Step::Damage { offset: start, end: offset, what, torn: false });
                 }
                 (FULL, _) => {
                     self.finish_record();
@@ -196,7 +220,7 @@ impl LogReader {
                 (_, None) if self.in_gap => self.unfinished = true,
                 (_, None) => {
                     let what = "a fragment without its record's first";
-                    return Ok(Step::Damage { offset, end: self.position(), what });
+                    return Ok(Step::Damage { offset, end: self.position(), what, torn: self.in_torn_record });
                 }
                 (kind, Some(start)) => {
                     self.assemble(payload)?;
@@ -213,6 +237,7 @@ impl LogReader {
         self.record_start = None;
         self.in_gap = false;
         self.unfinished = false;
+        self.in_torn_record = false;
         self.good_end = self.position();
     }
 
@@ -246,6 +271,7 @@ impl LogReader {
         self.cursor = BLOCK_SIZE;
         let length = self.file.read_at(self.next_block, &mut self.block)?;
         self.block.truncate(length);
+        self.last_byte = self.block.last().copied().unwrap_or(self.last_byte);
         self.block_start = self.next_block;
         self.next_block += BLOCK_SIZE as u64;
         self.cursor = 0;
@@ -284,28 +310,53 @@ impl LogReader {
             self.cursor = self.find_record(header + 1).unwrap_or(self.block.len());
             return Fragment::CutOff;
         }
-        let (what, resume) = match found {
+        let (what, resume, torn) = match found {
             Look::Good { kind, payload } => {
                 self.cursor = payload.end;
                 if matches!(kind, FULL..=LAST) {
                     return Fragment::Good { kind, header, payload };
                 }
-                ("an unknown kind of record", payload.end)
+                ("an unknown kind of record", payload.end, false)
             }
             Look::TooLong => match self.find_record(header + 1) {
-                None if self.at_last_block() => {
+                None if self.is_cut_off(header) => {
                     self.cursor = self.block.len();
                     return Fragment::End { torn: true };
                 }
-                found => ("a record that is longer than its block", found.unwrap_or(self.block.len())),
+                found => {
+                    let torn = self.misses_sectors(header..self.block.len());
+                    ("a record that is longer than its block", found.unwrap_or(self.block.len()), torn)
+                }
             },
-            Look::BadChecksum { end } if self.begins_record(end) => ("a checksum mismatch", end),
-            Look::BadChecksum { .. } => {
-                ("a checksum mismatch", self.find_record(header + 1).unwrap_or(self.block.len()))
+            Look::BadChecksum { end } => {
+                let resume = if self.begins_record(end) { Some(end) } else { self.find_record(header + 1) };
+                ("a checksum mismatch", resume.unwrap_or(self.block.len()), self.misses_sectors(header..end))
             }
         };
         self.cursor = resume;
-        Fragment::Damage { offset, what }
+        Fragment::Damage { offset, what, torn }
+    }
+
+    /// Whether the end of the file cuts off the record that begins at `header` and is too long for what there is of its
+    /// block. Otherwise its length is damaged: no block has room for it, or what there is has the right checksum.
+    fn is_cut_off(&self, header: usize) -> bool {
+        let bytes = &self.block[header..];
+        let &[c0, c1, c2, c3, l0, l1, _, ..] = bytes else { return true };
+        let length = usize::from(u16::from_le_bytes([l0, l1]));
+        let is_whole = checksum::masked(&bytes[HEADER_SIZE - 1..]) == u32::from_le_bytes([c0, c1, c2, c3]);
+        self.at_last_block() && header + HEADER_SIZE + length <= BLOCK_SIZE && !is_whole
+    }
+
+    /// Whether a record whose checksum is wrong begins or ends, or has in it, zeros where a sector does.
+    ///
+    /// Fewer zeros than a header's may be the record's own: the end of an internal key is.
+    fn misses_sectors(&self, record: Range<usize>) -> bool {
+        let is_lost = |part: Range<usize>| part.len() >= HEADER_SIZE && self.block[part].iter().all(|&byte| byte == 0);
+        let first = (record.start / SECTOR + 1) * SECTOR;
+        (first..record.end).step_by(SECTOR).any(|boundary| {
+            is_lost(record.start.max(boundary - SECTOR)..boundary)
+                || is_lost(boundary..record.end.min(boundary + SECTOR))
+        })
     }
 
     /// Passes zeros at the cursor: to the end of the file, which is a clean end, or to something else, which makes
@@ -325,7 +376,8 @@ impl LogReader {
             let found = self.find_record(other.saturating_sub(HEADER_SIZE - 1).max(self.cursor));
             self.cursor = found.unwrap_or(self.block.len());
             if !self.tolerates_gaps || found.is_some_and(|at| at > other) {
-                return Ok(Some(Fragment::Damage { offset, what: "zeros inside the log" }));
+                let torn = (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
+                return Ok(Some(Fragment::Damage { offset, what: "zeros inside the log", torn }));
             }
             self.unfinished |= found.is_none();
             break;

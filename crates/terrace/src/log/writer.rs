@@ -67,6 +67,32 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Appends a small record in two fragments, the first of them empty, within one block. Readers see the record like any
+    /// other; LevelDB's writer, which divides records at the end of a block alone, never makes one.
+    pub(crate) fn add_split_record(&mut self, payload: &[u8]) -> Result<()> {
+        let room = BLOCK_SIZE - (self.offset % BLOCK_SIZE as u64) as usize;
+        let mut split = Vec::with_capacity(2 * HEADER_SIZE + payload.len());
+        split.extend_from_slice(&header(Checksum::of(&[FIRST]), FIRST, 0));
+        split.extend_from_slice(&header(Checksum::of(&[&[LAST], payload].concat()), LAST, payload.len()));
+        split.extend_from_slice(payload);
+        if room < split.len() + HEADER_SIZE {
+            // Readers pass over zeros and the rest of the block.
+            self.append(&[0; BLOCK_SIZE][..room])?;
+        }
+        self.append(&split)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        if let Err(error) = self.file.append(bytes) {
+            return Err(self.fail(error));
+        }
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
     /// Appends one record from where its parts are. It begins `position` bytes into a block, where a header finds room.
     fn add_uncopied(&mut self, position: usize, length: usize, parts: &[&[u8]]) -> Result<()> {
         let mut headers = Vec::with_capacity(length / (BLOCK_SIZE - HEADER_SIZE) + 2);

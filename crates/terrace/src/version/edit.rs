@@ -46,10 +46,6 @@ pub(crate) struct VersionEdit {
 impl VersionEdit {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut dst = Vec::new();
-        if let Some(name) = &self.comparator {
-            put_varint32(&mut dst, TAG_COMPARATOR);
-            put_length_prefixed(&mut dst, name.as_bytes());
-        }
         for (tag, number) in [
             (TAG_LOG_NUMBER, self.log_number),
             (TAG_PREVIOUS_LOG, self.previous_log_number),
@@ -79,7 +75,20 @@ impl VersionEdit {
             put_length_prefixed(&mut dst, &file.smallest);
             put_length_prefixed(&mut dst, &file.largest);
         }
+        // At the end, for `ends_in_name`. Readers take the fields in any order.
+        if let Some(name) = &self.comparator {
+            put_varint32(&mut dst, TAG_COMPARATOR);
+            put_length_prefixed(&mut dst, name.as_bytes());
+        }
         dst
+    }
+
+    /// Whether `encoded`, this edit, ends in the comparator's name, behind other fields, as only Terrace writes it: keys and
+    /// numbers end in zeros, a name does not. So a zero at the end of such an edit is a byte that never came to the disk.
+    pub(crate) fn ends_in_name(&self, encoded: &[u8]) -> bool {
+        let Some(name) = self.comparator.as_ref().filter(|name| !name.ends_with('\0')) else { return false };
+        let field = Self { comparator: Some(name.clone()), ..Self::default() }.encode();
+        encoded.len() > field.len() && encoded.ends_with(&field)
     }
 
     pub(crate) fn decode(mut src: &[u8]) -> Result<Self> {

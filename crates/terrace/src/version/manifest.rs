@@ -23,8 +23,10 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
-    /// What is wrong with the last record.
+    /// The last record is torn, and where: it was never durable, and is not part of the state.
     pub(crate) torn: Option<String>,
+    /// Terrace wrote all edits, so the logs are Terrace's, too: LevelDB starts a MANIFEST or adds an edit before it logs.
+    pub(crate) is_terraces: bool,
     pub(crate) edits: u64,
 }
 
@@ -50,9 +52,11 @@ pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
 
 /// Reads the MANIFEST `number` and checks it against the comparator in use.
 ///
-/// A bad record with a good one behind it is a corruption. A bad last record is taken as never written: a power cut
-/// leaves an edit that was not durable cut off, or of full length and partly zeros. Nothing relied on it then: files
-/// are removed only once the edit that gives them up is durable, so that the edit before it still finds its own.
+/// Only a *torn* last record is taken as never written: one that the end of the file cuts off, of which whole sectors
+/// are zeros, or of which the last byte is zero where Terrace writes none ([`VersionEdit::ends_in_name`]). A power cut leaves
+/// such a record of an edit that was not durable. Nothing relied on it then: files are removed only once the edit that gives
+/// them up is durable, so that the edit before it still finds its own. Everything else is damage to an edit that may have
+/// been durable, and an error.
 pub(crate) fn read_manifest(
     env: &dyn Env,
     dir: &Path,
@@ -72,15 +76,19 @@ pub(crate) fn read_manifest(
     let mut reader = LogReader::new(file, place.clone());
     let mut state = ManifestState::default();
     let (mut next_file, mut last_sequence, mut log_number) = (None, None, None);
+    // What is wrong with the last record, unless it is torn; and whether all edits before it are Terrace's.
+    let (mut damage, mut all_end_in_name) = (None, true);
     // Folding all edits into one change of the empty version keeps reading linear in the number of edits.
     let mut folded = FoldedFiles::default();
     loop {
         match reader.next()? {
             LogItem::Record { data, offset, .. } => {
-                if let Some(damage) = state.torn.clone().filter(|_| !sabotaged("manifest-holes")) {
+                if let Some(damage) = damage.or(state.torn.clone()).filter(|_| !sabotaged("manifest-holes")) {
                     return Err(Error::corruption(damage));
                 }
+                damage = None;
                 let edit = VersionEdit::decode(data).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
+                all_end_in_name &= edit.ends_in_name(data);
                 if let Some(name) = &edit.comparator {
                     check_comparator(name, order, &place)?;
                     state.comparator = edit.comparator.clone();
@@ -94,10 +102,17 @@ pub(crate) fn read_manifest(
                 folded.add(edit).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
                 state.edits += 1;
             }
-            LogItem::Damage { reason, .. } => {
+            LogItem::Damage { reason, torn, .. } => {
+                if !torn {
+                    damage.get_or_insert(reason.clone());
+                }
                 state.torn.get_or_insert(reason);
             }
             LogItem::End { offset, torn } => {
+                let misses_its_end = all_end_in_name && reader.ends_in_zero();
+                if let Some(damage) = damage.filter(|_| !misses_its_end && !sabotaged("manifest-damage")) {
+                    return Err(Error::corruption(damage));
+                }
                 if torn {
                     state.torn.get_or_insert_with(|| format!("{place}: torn at offset {offset}"));
                 }
@@ -105,6 +120,7 @@ pub(crate) fn read_manifest(
             }
         }
     }
+    state.is_terraces = all_end_in_name && state.edits > 0;
     let missing = |what: &str| Error::corruption(format!("{place}: records no {what}"));
     state.next_file_number = next_file.ok_or_else(|| missing("next file number"))?;
     state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;
@@ -127,6 +143,9 @@ fn check_comparator(name: &str, order: &InternalOrder, place: &str) -> Result<()
 }
 
 /// The files that are left after a run of edits.
+///
+/// As in LevelDB, an edit may remove a table that is not there, and add one that is there already: goleveldb records the
+/// tables of a compaction twice.
 #[derive(Default)]
 struct FoldedFiles {
     files: std::collections::BTreeMap<(usize, u64), super::edit::NewFile>,
@@ -135,17 +154,16 @@ struct FoldedFiles {
 impl FoldedFiles {
     fn add(&mut self, edit: VersionEdit) -> Result<()> {
         for key in &edit.deleted_files {
-            if self.files.remove(key).is_none() {
-                let (level, number) = key;
-                let message = format!("an edit removes table {number:06}, which is not at level {level}");
-                return Err(Error::corruption(message));
-            }
+            self.files.remove(key);
         }
         for file in edit.new_files {
-            let key = (file.level, file.number);
-            if self.files.insert(key, file).is_some() {
-                return Err(Error::corruption(format!("an edit adds table {:06} twice", key.1)));
+            let (level, number) = (file.level, file.number);
+            let before = self.files.get(&(level, number));
+            if before.is_some_and(|before| *before != file) {
+                let message = format!("an edit adds table {number:06} again to level {level}, with other bounds");
+                return Err(Error::corruption(message));
             }
+            self.files.insert((level, number), file);
         }
         Ok(())
     }
@@ -157,6 +175,8 @@ impl FoldedFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::base::comparator::KeyOrder;
     use crate::base::internal_key::{EntryKind, encode};
@@ -224,9 +244,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
             assert!(error.message().contains("/MANIFEST-000001") && error.message().contains(what), "{error}");
         };
-        refused(&[removing(1, 5)], "removes table 000005, which is not at level 1");
-        refused(&[adding(vec![table(1, 5, "a", "b")]), removing(2, 5)], "which is not at level 2");
-        refused(&[adding(vec![table(1, 5, "a", "b"), table(1, 5, "c", "d")])], "adds table 000005 twice");
+        refused(&[adding(vec![table(1, 5, "a", "b"), table(1, 5, "c", "d")])], "adds table 000005 again to level 1");
         refused(&[adding(vec![table(3, 5, "b", "a")])], "table 000005 at level 3 ends before it begins");
         refused(&[adding(vec![table(3, 5, "a", "c"), table(3, 6, "c", "d")])], "000005 and 000006 at level 3 overlap");
         let exhausted = "file or sequence numbers are exhausted";
@@ -241,23 +259,57 @@ mod tests {
         assert!(foreign.kind() == ErrorKind::InvalidArgument && foreign.message().contains("reverse"), "{foreign}");
     }
 
+    /// What LevelDB accepts, and goleveldb writes.
     #[test]
-    fn only_the_last_record_may_be_bad() {
-        let edits = [first(), adding(vec![table(1, 5, "a", "c")]), adding(vec![table(1, 6, "d", "d")])];
-        let first_end = first().encode().len() + 7;
-        for damage in [
-            |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 3),
-            |bytes: &mut Vec<u8>| {
-                let last = bytes.len() - 1;
-                bytes[last] ^= 1;
-            },
-        ] {
-            let state = read(&edits, damage).expect("reads");
-            let torn = state.torn.expect("says so");
+    fn edits_may_repeat_what_is_so_already() {
+        let twice = adding(vec![table(1, 5, "a", "c"), table(1, 5, "a", "c")]);
+        let again = VersionEdit { new_files: vec![table(1, 5, "a", "c")], ..removing(2, 5) };
+        let state = read(&[first(), twice, again, removing(1, 9)], |_| ()).expect("reads");
+        let files: Vec<_> = state.version.files().map(|(level, file)| (level, file.number)).collect();
+        assert_eq!(files, [(1, 5)]);
+        let state = read(&[first(), adding(vec![table(1, 5, "a", "c")]), removing(1, 5), removing(1, 5)], |_| ());
+        assert_eq!(state.expect("reads").version.files().count(), 0);
+    }
+
+    #[test]
+    fn only_a_torn_record_counts_as_never_written() {
+        let long = "d".repeat(1200);
+        let edits = [first(), adding(vec![table(1, 5, "a", "c")]), adding(vec![table(1, 6, "d", &long)])];
+        let length = |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
+        let (first_end, second_end, end) = (length(1), length(2), length(3));
+        // The end of the file, at every byte; and every sector that may not have come to the disk.
+        let sectors = [second_end..512, 512..1024, 1024..end];
+        let torn = (second_end + 1..end).map(|cut| (Some(cut), 0..0)).chain(sectors.map(|sector| (None, sector)));
+        for (cut, zeros) in torn {
+            let tear = |bytes: &mut Vec<u8>| {
+                bytes.truncate(cut.unwrap_or(end));
+                bytes[zeros.clone()].fill(0);
+            };
+            let state = read(&edits, tear).unwrap_or_else(|error| panic!("{cut:?} {zeros:?}: {error}"));
+            let torn = state.torn.unwrap_or_else(|| panic!("{cut:?} {zeros:?} is torn"));
             assert!(torn.contains("/MANIFEST-000001") && state.edits == 2, "{torn}");
         }
-        let error = read(&edits, |bytes| bytes[first_end + 10] ^= 1).err().expect("refused");
-        assert!(error.kind() == ErrorKind::Corruption && error.message().contains("checksum"), "{error}");
+        let flips = |edits: &[VersionEdit], bits: Range<usize>| {
+            for bit in bits {
+                let error = read(edits, |bytes| bytes[bit / 8] ^= 1 << (bit % 8)).err();
+                let error = error.unwrap_or_else(|| panic!("bit {bit} is taken for never written"));
+                assert!(
+                    error.kind() == ErrorKind::Corruption && error.message().contains("/MANIFEST-000001"),
+                    "{error}"
+                );
+            }
+        };
+        flips(&edits, 8 * first_end..8 * end);
+        // Terrace's edits end in a byte that is not zero.
+        let edits = edits.map(|edit| VersionEdit { comparator: first().comparator, ..edit });
+        let length = |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
+        let (first_end, second_end, end) = (length(1), length(2), length(3));
+        flips(&edits, 8 * first_end..8 * end);
+        for zeros in second_end..end {
+            let state = read(&edits, |bytes| bytes[zeros..].fill(0));
+            let state = state.unwrap_or_else(|error| panic!("zeros from {zeros} of {end}: {error}"));
+            assert_eq!((state.edits, state.torn.is_some()), (2, zeros > second_end), "zeros from {zeros} of {end}");
+        }
     }
 
     #[test]

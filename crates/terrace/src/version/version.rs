@@ -14,7 +14,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber, split, tag_sequence, user_key};
 use crate::base::sabotage::sabotaged;
 use crate::cache::pin;
-use crate::table::{Place, Table, TableHit, hash_key};
+use crate::table::{Place, ScanItem, Table, TableHit, hash_key};
 
 use super::NUM_LEVELS;
 use super::edit::VersionEdit;
@@ -55,6 +55,19 @@ impl<'a> Search<'a> {
     fn in_vain(self) -> Lookup<'a> {
         Lookup { hit: None, wasted: self.wasted }
     }
+}
+
+/// Whether a table that records no sequence numbers holds an entry at least as new as `sequence`.
+fn holds_entry_since(table: &Table, sequence: SequenceNumber) -> bool {
+    let mut found = false;
+    // The scan ends early by an error of its own.
+    let _ = table.scan(&mut |item| {
+        if let ScanItem::Entry { key, .. } = item {
+            found = split(key).is_some_and(|(_, tag)| tag_sequence(tag) >= sequence);
+        }
+        if found { Err(Error::io_message("found")) } else { Ok(()) }
+    });
+    found
 }
 
 /// One table that one of several look-ups may have to go to.
@@ -253,6 +266,24 @@ impl Version {
             Ok(table) => newest.max(table.properties().map_or(0, |properties| properties.largest_sequence)),
             // Who reads the table will be told.
             Err(_) => newest,
+        })
+    }
+
+    /// Whether a table holds an entry at least as new as `sequence`. Reads whole tables that record no sequence numbers,
+    /// newest first, until it has found one: for cases of doubt.
+    pub(crate) fn holds_sequence(&self, tables: &TableSet, sequence: SequenceNumber) -> bool {
+        if sequence <= self.newest_sequence_in_tables(tables) {
+            return true;
+        }
+        let mut latest: Vec<_> = self.files().map(|(_, file)| file).collect();
+        latest.sort_unstable_by_key(|file| std::cmp::Reverse(file.number));
+        latest.into_iter().any(|file| {
+            // Whoever reads a table that is damaged will be told.
+            let Ok(table) = tables.table(file) else { return false };
+            match table.properties() {
+                Some(properties) => properties.largest_sequence >= sequence,
+                None => holds_entry_since(&table, sequence),
+            }
         })
     }
 

@@ -59,6 +59,13 @@ pub(crate) struct ManifestSettings {
     pub(crate) max_manifest_size: u64,
 }
 
+impl ManifestSettings {
+    /// The record of `edit`, which names the comparator.
+    fn encode(&self, edit: &VersionEdit) -> Vec<u8> {
+        VersionEdit { comparator: Some(self.order.keys.name().to_owned()), ..edit.clone() }.encode()
+    }
+}
+
 /// See the [module](self).
 pub(crate) struct VersionSet {
     settings: ManifestSettings,
@@ -184,7 +191,7 @@ impl VersionSet {
         let has_room = |writer: &&mut LogWriter| writer.offset() < self.settings.max_manifest_size;
         let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edit) };
         let sync = |writer: &mut LogWriter| if sabotaged("manifest-sync") { Ok(()) } else { writer.sync() };
-        let written = writer.add_record(&edit.encode()).and_then(|()| sync(writer));
+        let written = writer.add_record(&self.settings.encode(edit)).and_then(|()| sync(writer));
         if let Err(error) = written {
             if sabotaged("manifest-errors") {
                 return Ok(());
@@ -205,8 +212,8 @@ impl VersionSet {
         let edit = VersionEdit { next_file_number: Some(self.numbers.peek()), ..edit.clone() };
         let written = env.create(&path, CreateOptions { mode: file_mode, exclusive: true }).and_then(|file| {
             let mut writer = LogWriter::new(file, 0);
-            writer.add_record(&self.snapshot().encode())?;
-            writer.add_record(&edit.encode())?;
+            writer.add_record(&self.settings.encode(&self.snapshot()))?;
+            writer.add_record(&self.settings.encode(&edit))?;
             if !sabotaged("fresh-manifest-sync") {
                 writer.sync()?;
             }
@@ -243,7 +250,7 @@ impl VersionSet {
 
     fn snapshot(&self) -> VersionEdit {
         VersionEdit {
-            comparator: Some(self.settings.order.keys.name().to_owned()),
+            previous_log_number: Some(0),
             new_files: self.current.files().map(|(level, file)| file.record(level)).collect(),
             ..VersionEdit::default()
         }
@@ -293,16 +300,11 @@ pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
 
 /// Creates the MANIFEST `number` of a database without logs, whose only edit is `edit`, and CURRENT, durably.
 pub(crate) fn begin_history(settings: &ManifestSettings, number: u64, edit: VersionEdit) -> Result<()> {
-    let edit = VersionEdit {
-        comparator: Some(settings.order.keys.name().to_owned()),
-        log_number: Some(0),
-        last_sequence: Some(edit.last_sequence.unwrap_or(0)),
-        ..edit
-    };
+    let edit = VersionEdit { log_number: Some(0), last_sequence: Some(edit.last_sequence.unwrap_or(0)), ..edit };
     let path = settings.dir.join(filename::manifest(number));
     let file = settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
-    writer.add_record(&edit.encode())?;
+    writer.add_record(&settings.encode(&edit))?;
     if !sabotaged("first-manifest-sync") {
         writer.sync()?;
     }

@@ -1,12 +1,13 @@
 //! A batch of operations that take effect together or not at all: the payload of one record of the log.
 //!
 //! The bytes are LevelDB's: 8 bytes sequence number of the first operation, 4 bytes number of operations, then each
-//! operation as its kind, its length-prefixed key and, for a put, its length-prefixed value. An empty batch is a
-//! durability mark (`docs/format.md`).
+//! operation as its kind, its length-prefixed key and, for a put, its length-prefixed value. An empty batch in a split
+//! record is a durability mark (`docs/format.md`).
 
 use crate::base::coding::{MAX_VARINT32, get_length_prefixed, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber, check_entry_size};
+use crate::base::sabotage::sabotaged;
 
 /// The bytes before the first operation.
 pub(crate) const HEADER_SIZE: usize = 12;
@@ -288,9 +289,10 @@ impl<'a> BatchView<'a> {
         Operations { rest: self.operations, left: self.count }
     }
 
-    /// What this record says is durable, if it is a mark: every batch up to this sequence number.
-    pub(crate) fn durability_mark(&self) -> Option<SequenceNumber> {
-        (self.count == 0).then(|| self.sequence.saturating_sub(1))
+    /// What this record says is durable, if it is a mark: every batch up to this sequence number. `split` is the record's
+    /// framing: programs write empty batches as well, LevelDB logs them, and they say nothing.
+    pub(crate) fn durability_mark(&self, split: bool) -> Option<SequenceNumber> {
+        (self.count == 0 && (split || sabotaged("split-marks"))).then(|| self.sequence.saturating_sub(1))
     }
 
     /// The sequence number of the last operation.
@@ -299,7 +301,7 @@ impl<'a> BatchView<'a> {
     }
 }
 
-/// The payload of a durability mark: everything up to `durable` has reached the disk.
+/// The payload of a durability mark, to be appended as a split record: everything up to `durable` has reached the disk.
 pub(crate) fn encode_mark(durable: SequenceNumber) -> [u8; HEADER_SIZE] {
     let mut bytes = [0; HEADER_SIZE];
     bytes[..8].copy_from_slice(&(durable + 1).to_le_bytes());
@@ -511,12 +513,12 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_empty_batches() {
+    fn marks_are_split_empty_batches() {
         let mark = encode_mark(41);
         let view = BatchView::parse(&mark).expect("parses");
-        assert_eq!((view.durability_mark(), view.count), (Some(41), 0));
+        assert_eq!((view.durability_mark(true), view.durability_mark(false), view.count), (Some(41), None, 0));
         let mut batch = WriteBatch::new();
         batch.delete("k");
-        assert_eq!(BatchView::of(&batch).durability_mark(), None);
+        assert_eq!(BatchView::of(&batch).durability_mark(true), None);
     }
 }

@@ -138,12 +138,14 @@ pub struct BatchItem {
     pub sequence: u64,
     /// Operations that it says it holds.
     pub operations: u32,
+    pub(super) is_mark: bool,
 }
 
 impl BatchItem {
-    /// Whether this is a durability mark: an empty batch that says that everything before it had reached the disk.
+    /// Whether this is a durability mark: an empty batch that says that everything before it had reached the disk. Empty
+    /// batches of programs are none.
     pub fn is_mark(&self) -> bool {
-        self.operations == 0
+        self.is_mark
     }
 }
 

@@ -18,11 +18,16 @@ pub fn log(path: &Path, options: &Options, visit: &mut dyn FnMut(LogItem<'_>) ->
     let mut damages = DamageCounter::new(name_of(path));
     loop {
         let flow = match reader.next()? {
-            log::LogItem::Record { data, offset, .. } => match BatchView::parse(data) {
-                Ok(batch) => show_batch(&batch, offset, data.len() as u64, &mut summary, visit),
+            log::LogItem::Record { data, offset, split, .. } => match BatchView::parse(data) {
+                Ok(batch) => {
+                    let is_mark = batch.durability_mark(split).is_some();
+                    let size = data.len() as u64;
+                    let item = BatchItem { offset, size, sequence: batch.sequence, operations: batch.count, is_mark };
+                    show_batch(item, &batch, &mut summary, visit)
+                }
                 Err(error) => visit(LogItem::Damage(damages.count(offset, error.message()))),
             },
-            log::LogItem::Damage { offset, length, reason } => {
+            log::LogItem::Damage { offset, length, reason, .. } => {
                 visit(LogItem::Damage(skipped(&mut damages, offset, length, &reason)))
             }
             log::LogItem::End { torn, .. } => {
@@ -44,16 +49,13 @@ pub(super) fn skipped(damages: &mut DamageCounter, offset: u64, length: u64, rea
 }
 
 fn show_batch(
+    item: BatchItem,
     batch: &BatchView<'_>,
-    offset: u64,
-    size: u64,
     summary: &mut LogSummary,
     visit: &mut dyn FnMut(LogItem<'_>) -> Flow,
 ) -> Flow {
-    let is_mark = batch.durability_mark().is_some();
-    summary.marks += u64::from(is_mark);
-    summary.batches += u64::from(!is_mark);
-    let item = BatchItem { offset, size, sequence: batch.sequence, operations: batch.count };
+    summary.marks += u64::from(item.is_mark);
+    summary.batches += u64::from(!item.is_mark);
     visit(LogItem::Batch(item))?;
     // Checked as a whole already: no operation fails to decode.
     for (operation, sequence) in batch.operations().flatten().zip(batch.sequence..) {

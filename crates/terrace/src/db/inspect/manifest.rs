@@ -69,7 +69,7 @@ fn walk(
                 Ok(edit) => Ok((edit, offset)),
                 Err(error) => Err(damages.count(offset, error.message())),
             },
-            LogItem::Damage { offset, length, reason } => Err(skipped(&mut damages, offset, length, &reason)),
+            LogItem::Damage { offset, length, reason, .. } => Err(skipped(&mut damages, offset, length, &reason)),
             LogItem::End { torn, .. } => {
                 end.torn = torn;
                 break;

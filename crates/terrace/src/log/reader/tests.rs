@@ -28,12 +28,12 @@ fn read(bytes: &[u8], how: fn(LogReader) -> LogReader) -> Vec<Item> {
     let mut behind = 0;
     loop {
         let item = match reader.next().unwrap() {
-            LogItem::Record { data, offset, end } => {
+            LogItem::Record { data, offset, end, .. } => {
                 assert!(offset >= behind && end > offset);
                 behind = end;
                 Item::Record(data.to_vec(), offset..end)
             }
-            LogItem::Damage { offset, length, reason } => {
+            LogItem::Damage { offset, length, reason, .. } => {
                 assert!(offset >= behind && length > 0 && reason.contains("000003.log"), "{reason}");
                 behind = offset + length;
                 Damage(offset..behind)
