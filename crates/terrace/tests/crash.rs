@@ -295,7 +295,7 @@ fn a_log_larger_than_the_buffer_survives_a_power_cut_in_its_recovery() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "a_log_larger_than_the_buffer");
     let path = Path::new("/data/db");
     let mut states = 0;
-    campaign("a_log_larger_than_the_buffer", scaled(8), |seed| {
+    campaign("a_log_larger_than_the_buffer", scaled(6), |seed| {
         let mut rng = Rng::new(seed);
         let settings = OptionSet { mapped_log: seed.is_multiple_of(2), ..OptionSet::default() };
         let fs = SimFs::new();
@@ -303,7 +303,7 @@ fn a_log_larger_than_the_buffer_survives_a_power_cut_in_its_recovery() {
         let generous = OptionSet { write_buffer_size: 4 << 20, ..settings.clone() };
         let mut driver = Driver::new(&fs, path, &generous, History::new());
         let put = |n: usize| Change::Put(vec![b'k', rng.below(12) as u8], Rng::new(n as u64).bytes(9_000));
-        let actions = (0..30).map(put).map(|change| Action::Write(vec![change], false)).collect();
+        let actions = (0..70).map(put).map(|change| Action::Write(vec![change], false)).collect();
         driver.play(&Script { name: "a large log".to_owned(), actions })?;
         let killed = fs.power_loss(PowerLoss::PROCESS_ONLY);
         let history = driver.finish()?;

@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::internal_key::{ParsedKey, user_key};
+use crate::base::internal_key::user_key;
 use crate::base::sabotage::sabotaged;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
-use crate::compaction::output::{Output, OutputWriter};
+use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::parts;
 use crate::compaction::plan::{DEEPEST_FLUSH_LEVEL, Plan, Planner, Reason, Reservation};
 use crate::env::Lane;
@@ -31,13 +31,10 @@ use super::commit::LEVEL_0_COMFORTABLE;
 use super::core::{DbCore, View};
 use super::events::Event;
 use super::state::{Immutable, State};
+use super::write_memtable::write_memtable;
 
 /// Memtables that are made tables at the same time.
 const FLUSHES_AT_ONCE: usize = 2;
-/// Bytes of a table after which a flush asks the system to begin writing, so that little is left to wait for.
-const FLUSH_BYTES_PER_SYNC: u64 = 256 << 10;
-/// Entries between two looks at whether a flush should stop.
-const CANCEL_INTERVAL: usize = 512;
 /// A smaller memtable costs reads less than a table of its own would cost.
 const SETTLE_FROM: usize = 64 << 10;
 /// A flush of more than this stops when the database closes.
@@ -154,8 +151,7 @@ impl DbCore {
     fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>, number: u64) -> Result<()> {
         let start = self.env.now_micros();
         self.versions.lock().prepare()?;
-        let outputs = self.write_memtable(&immutable.memtable, number)?;
-        let output = outputs.into_iter().next();
+        let output = self.write_memtable(&immutable.memtable, number)?;
         if output.is_none() {
             // The edit names the next log, which must not be lost then. A table's writer has synced the directory.
             self.env.sync_dir(&self.dir)?;
@@ -166,8 +162,9 @@ impl DbCore {
             return Ok(());
         }
         let mut versions = self.versions.lock();
-        let (level, reservation, log_number) = self.place_flush(versions.current(), output.as_ref());
-        let mut edit = VersionEdit { log_number: Some(log_number), ..VersionEdit::default() };
+        let (level, reservation, log_number) = self.place_flush(versions.current(), immutable, output.as_ref());
+        let new_files = immutable.recovered_tables.clone();
+        let mut edit = VersionEdit { log_number: Some(log_number), new_files, ..VersionEdit::default() };
         edit.new_files.extend(output.iter().map(|output| {
             let mut file = output.file.clone();
             file.level = level;
@@ -236,45 +233,25 @@ impl DbCore {
     }
 
     /// Writes a memtable as one table of level 0, without what no reader can see any more.
-    fn write_memtable(&self, memtable: &Arc<MemTable>, number: u64) -> Result<Vec<Output>> {
+    fn write_memtable(&self, memtable: &Arc<MemTable>, number: u64) -> Result<Option<Output>> {
         let (mut snapshots, _) = self.snapshots.all(|| self.visible_sequence());
         if sabotaged("snapshots-in-flushes") {
             snapshots.clear();
         }
-        let mut rules = DropRules::new(self.order.keys.clone(), snapshots);
-        let mut settings = self.output_settings(0);
-        settings.first_number = Some(number);
-        if settings.table.bytes_per_sync == 0 {
-            settings.table.bytes_per_sync = FLUSH_BYTES_PER_SYNC;
-        }
-        let mut writer = OutputWriter::new(settings, 0);
+        let rules = DropRules::new(self.order.keys.clone(), snapshots);
+        let settings = OutputSettings { first_number: Some(number), ..self.output_settings(0) };
         // A small one is finished even when the database closes: an application that opens, writes a little and
         // closes, again and again, must not pile up logs.
         let cancellable = memtable.memory_usage() > CANCELLABLE_BYTES;
-        let mut until_look = CANCEL_INTERVAL;
-        let mut iter = memtable.iter();
-        iter.seek_to_first();
-        while iter.valid() {
-            until_look -= 1;
-            if until_look == 0 {
-                until_look = CANCEL_INTERVAL;
-                if cancellable && self.state.lock().closing {
-                    return Err(Error::busy("the database is closing"));
-                }
-            }
-            let key = iter.key();
-            let entry = ParsedKey::parse(key).ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
-            if rules.keep(&entry, |_| false) {
-                writer.add(key, iter.value())?;
-            }
-            iter.next();
-        }
-        writer.finish()
+        write_memtable(memtable, settings, rules, || match cancellable && self.state.lock().closing {
+            true => Err(Error::busy("the database is closing")),
+            false => Ok(()),
+        })
     }
 
     /// Chooses the level of a flushed table and keeps others from writing there, and says which log is the first
     /// that is needed from now on.
-    fn place_flush(&self, version: &Version, output: Option<&Output>) -> (usize, u64, u64) {
+    fn place_flush(&self, version: &Version, immutable: &Immutable, output: Option<&Output>) -> (usize, u64, u64) {
         let settings = self.plan_settings(false);
         let mut state = self.state.lock();
         let log_number = state.immutables.get(1).map_or(state.log_number, |next| next.first_log());
@@ -284,7 +261,9 @@ impl DbCore {
         };
         let (from, to) = (user_key(&output.file.smallest).to_vec(), user_key(&output.file.largest).to_vec());
         let planner = Planner { version, settings: &settings, busy: &state.reservations };
-        let level = planner.level_for(&from, &to, DEEPEST_FLUSH_LEVEL);
+        // Above older tables that come in with it.
+        let deepest = if immutable.recovered_tables.is_empty() { DEEPEST_FLUSH_LEVEL } else { 0 };
+        let level = planner.level_for(&from, &to, deepest);
         let id = state.reserve(|id| Reservation { id, files: Vec::new(), output_level: level, from, to });
         (level, id, log_number)
     }

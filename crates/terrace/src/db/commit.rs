@@ -259,6 +259,7 @@ impl DbCore {
             memtable: old.table().clone(),
             logs: vec![std::mem::replace(&mut commit.log_number, number)],
             last_sequence: commit.last_sequence,
+            recovered_tables: Vec::new(),
             log: Mutex::new(Some(old_log)),
             progress: FlushProgress::default(),
         };

@@ -45,6 +45,7 @@ mod pinned;
 mod problem;
 mod property;
 mod read;
+mod recovered_tables;
 mod recovery;
 mod repair;
 mod repair_inputs;
@@ -58,6 +59,7 @@ mod table_check;
 mod transaction;
 mod verify;
 mod workload;
+mod write_memtable;
 
 pub use self::bulk::{BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter};
 pub use self::checkpoint::CheckpointReport;

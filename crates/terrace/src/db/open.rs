@@ -29,7 +29,7 @@ use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename::{self, FileKind, LOST_DIR};
 use crate::version::manifest::{self, ManifestState};
 use crate::version::table_set::TableSet;
-use crate::version::version_set::{ManifestSettings, VersionSet, create_database};
+use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 use crate::write::log_sync::LogSync;
 use crate::write::throttle::Throttle;
 
@@ -78,8 +78,17 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     files.check_tables(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
     let tables = table_set(dir, &options, &order);
-    let replay =
-        Replay { env: env.as_ref(), dir, options: &options, order: &order, version: &state.version, tables: &tables };
+    let numbers = Arc::new(FileNumbers::new(state.next_file_number));
+    files.numbers.iter().for_each(|&number| numbers.skip(number));
+    let replay = Replay {
+        env: env.as_ref(),
+        dir,
+        options: &options,
+        order: &order,
+        version: &state.version,
+        tables: &tables,
+        numbers: &numbers,
+    };
     let mut recovered = replay.run(&logs, &state)?;
 
     let mut leftovers = files.leftovers(&state, manifest_number);
@@ -89,6 +98,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
         env.sync_dir(dir)?;
     }
     let versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
+    recovered.tables.iter().for_each(|table| versions.numbers().skip(table.number));
     if !sabotaged("skip-found-numbers") {
         files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
     }
@@ -366,6 +376,12 @@ impl DbCore {
             recovered.memtables.len(),
             recovered.last_sequence,
         ));
+        if !recovered.tables.is_empty() {
+            self.log(format!("{} tables written from logs", recovered.tables.len()));
+        }
+        if let Some(error) = &recovered.table_error {
+            self.log(format!("logs stay in memory, because a table of them could not be written: {error}"));
+        }
         for damage in &recovered.damage {
             let later = || (!self.options.read_only && damage.keep).then(|| format!("{LOST_DIR}/{}", damage.file));
             let kept_as = damage.kept_as.clone().or_else(later);
@@ -386,7 +402,9 @@ impl DbCore {
             Some(commit) => commit,
             None => self.begin_log(recovered.last_sequence, logs.last().copied()),
         };
-        let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS;
+        // Reads do not find what is in these tables before an edit has added them.
+        let has_tables = !recovered.tables.is_empty();
+        let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS || has_tables;
         // What a process died over may not be durable: of the logs, and of the MANIFEST the record of a bulk load, which
         // stands in no log. A flush, if only of nothing, starts a fresh MANIFEST.
         let has_history = recovered.last_sequence > 0;
@@ -400,12 +418,15 @@ impl DbCore {
         state.log_number = commit.log_number;
         let kept_later = recovered.damage.iter().filter(|damage| damage.keep && damage.kept_as.is_none());
         state.damaged_logs = kept_later.map(|damage| damage.log).collect();
-        let immutable = |memtable: &MemTableWriter, logs, last_sequence| {
+        let mut recovered_tables = recovered.tables;
+        let mut immutable = |memtable: &MemTableWriter, logs, last_sequence| {
             let memtable = memtable.table().clone();
             Arc::new(Immutable {
                 memtable,
                 logs,
                 last_sequence,
+                // The first one is the oldest.
+                recovered_tables: std::mem::take(&mut recovered_tables),
                 log: Mutex::new(None),
                 progress: FlushProgress::default(),
             })
@@ -431,7 +452,10 @@ impl DbCore {
         while many && !state.immutables.is_empty() && state.error.is_none() {
             self.changed.wait(&mut state);
         }
-        Ok(())
+        match &state.error {
+            Some(failure) if has_tables && !state.immutables.is_empty() => Err(failure.error.clone()),
+            _ => Ok(()),
+        }
     }
 
     /// Starts a log. On a full disk the database opens all the same: reads work, and the first write tries again.

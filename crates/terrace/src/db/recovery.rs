@@ -8,13 +8,13 @@
 //! # Invariants
 //! 1. In the modes [`RecoveryMode::Prefix`] and [`RecoveryMode::Strict`] the outcome is a prefix of the history.
 //! 2. A batch is applied as a whole, after all of it has been checked.
-//! 3. Nothing in the directory is changed.
-//! 4. A log belongs to one memtable as a whole, however large: memtables become tables one by one, and the MANIFEST can leave
-//!    behind whole logs only. Were the first part of a log a table and the rest lost in a power cut, the next recovery would
-//!    put older versions above newer ones.
+//! 3. Nothing in the directory is changed, but for new tables that no MANIFEST names.
+//! 4. A log comes into tables as a whole, by one edit: a MANIFEST can leave behind whole logs only. Were the first part of a
+//!    log in tables and the rest lost in a power cut, the next recovery would put older versions above newer ones.
 //! 5. What is in tables is not applied again: an earlier log in the place of a later one would hide newer versions.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber};
@@ -22,14 +22,17 @@ use crate::base::sabotage::sabotaged;
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::{MemTable, MemTableWriter};
+use crate::version::edit::NewFile;
 use crate::version::filename;
 use crate::version::manifest::ManifestState;
 use crate::version::table_set::TableSet;
 use crate::version::version::Version;
+use crate::version::version_set::FileNumbers;
 use crate::write::batch::{BatchView, Operation};
 
 use super::continuity::{Continuity, Place};
 use super::options::{Options, RecoveryMode};
+use super::recovered_tables::RecoveredTables;
 
 /// A memtable with what some logs held.
 pub(super) struct RecoveredMemtable {
@@ -56,6 +59,10 @@ pub(super) struct Damage {
 pub(super) struct Recovered {
     /// Oldest first; empty ones left out.
     pub(super) memtables: Vec<RecoveredMemtable>,
+    /// Tables of older entries than those of the memtables, oldest first. No MANIFEST names them yet.
+    pub(super) tables: Vec<NewFile>,
+    /// Why not more of the logs is in tables.
+    pub(super) table_error: Option<Error>,
     pub(super) last_sequence: SequenceNumber,
     pub(super) damage: Vec<Damage>,
     /// Whether the next sequence number does not follow the last one in the logs, because the MANIFEST knows of
@@ -89,7 +96,7 @@ impl Recovered {
     pub(super) fn reusable(&self) -> Option<(u64, u64)> {
         let (log, end) = self.reusable?;
         let single = self.memtables.len() == 1 && self.memtables[0].logs == [log];
-        (single && !self.is_cut()).then_some((log, end))
+        (single && self.tables.is_empty() && !self.is_cut()).then_some((log, end))
     }
 }
 
@@ -114,6 +121,7 @@ pub(super) struct Replay<'a> {
     pub(super) order: &'a InternalOrder,
     pub(super) version: &'a Version,
     pub(super) tables: &'a TableSet,
+    pub(super) numbers: &'a Arc<FileNumbers>,
 }
 
 /// What is known while logs are being replayed.
@@ -126,6 +134,9 @@ struct Progress {
     /// The newest sequence number in tables, once that was asked.
     in_tables: Option<SequenceNumber>,
     memtables: Vec<RecoveredMemtable>,
+    /// What the memtables before them have become.
+    written: RecoveredTables,
+    table_error: Option<Error>,
     last_sequence: SequenceNumber,
     continuity: Continuity,
     /// Everything up to here is known to have been durable.
@@ -151,6 +162,8 @@ impl Replay<'_> {
             syncs_in_order: state.is_terraces,
             in_tables: None,
             memtables: Vec::new(),
+            written: RecoveredTables::new(self.options, self.dir, self.order, self.numbers),
+            table_error: None,
             last_sequence: flushed,
             continuity: Continuity::new(Some(flushed), state.log_number),
             durable: 0,
@@ -162,10 +175,17 @@ impl Replay<'_> {
             end_of_batches: 0,
         };
         let mut reusable = None;
-        for &log in logs {
+        let replayed = logs.iter().try_for_each(|&log| {
             reusable = self.replay_log(log, &mut progress)?.map(|end| (log, end));
-        }
-        let damage = self.judge(&mut progress, logs)?;
+            Ok(())
+        });
+        let damage = match replayed.and_then(|()| self.judge(&mut progress, logs)) {
+            Ok(damage) => damage,
+            Err(error) => {
+                progress.written.discard();
+                return Err(error);
+            }
+        };
         let last_sequence = progress.last_sequence;
         // A log is continued only if every byte of it is certainly on disk, or will be with the next append. After a
         // failed sync the system may show bytes that no later sync writes: only marks tell. The marks that follow the
@@ -182,7 +202,8 @@ impl Replay<'_> {
             first.logs.sort_unstable();
         }
         let holds_bytes = progress.holds_bytes;
-        Ok(Recovered { memtables, last_sequence, damage, leaves_gap, holds_bytes, reusable })
+        let (tables, table_error) = (progress.written.into_files(), progress.table_error);
+        Ok(Recovered { memtables, tables, table_error, last_sequence, damage, leaves_gap, holds_bytes, reusable })
     }
 
     /// Replays one log. Answers where it ends, if the file ends there too.
@@ -282,7 +303,39 @@ impl Replay<'_> {
             }
         }
         memtable.last_sequence = progress.last_sequence;
+        self.write_tables_if_due(progress);
         Ok(())
+    }
+
+    /// Makes tables of all memtables if they take too much memory, and begins a new one for their logs.
+    fn write_tables_if_due(&self, progress: &mut Progress) {
+        let bytes = progress.memtables.iter().map(|memtable| memtable.writer.table().memory_usage()).sum();
+        if !progress.written.are_due(bytes) {
+            return;
+        }
+        let mut logs = Vec::new();
+        let (mut kept, mut memtables) = (Vec::new(), std::mem::take(&mut progress.memtables).into_iter());
+        for memtable in memtables.by_ref() {
+            let written = match memtable.writer.table().is_empty() {
+                true => Ok(()),
+                false => progress.written.add(memtable.writer.table(), memtable.last_sequence),
+            };
+            if let Err(error) = written {
+                progress.table_error = Some(error);
+                kept.push(memtable);
+                break;
+            }
+            logs.extend(memtable.logs);
+        }
+        kept.extend(memtables);
+        progress.memtables = kept;
+        match progress.memtables.first_mut() {
+            Some(first) => first.logs.splice(..0, logs).for_each(drop),
+            None => {
+                let (writer, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+                progress.memtables.push(RecoveredMemtable { writer, logs, last_sequence: progress.last_sequence });
+            }
+        }
     }
 
     /// Whether tables hold the batch. A batch is never divided between a table and a later log.

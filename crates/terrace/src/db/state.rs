@@ -10,6 +10,7 @@ use crate::base::locks::Mutex;
 use crate::compaction::plan::Reservation;
 use crate::log::LogWriter;
 use crate::memtable::MemTable;
+use crate::version::edit::NewFile;
 
 /// A full memtable and the logs that hold the same entries, until it is a table.
 pub(super) struct Immutable {
@@ -17,6 +18,8 @@ pub(super) struct Immutable {
     /// One log, or, recovered, several; oldest first. No log is another memtable's too.
     pub(super) logs: Vec<u64>,
     pub(super) last_sequence: SequenceNumber,
+    /// Tables of what its logs held before it, oldest first: they come into force with its own.
+    pub(super) recovered_tables: Vec<NewFile>,
     /// Kept open for syncs and for the trim of a clean close.
     pub(super) log: Mutex<Option<LogWriter>>,
     /// Guarded by the state lock.
@@ -159,7 +162,8 @@ mod tests {
         let immutable = |log| {
             let (_, memtable) = MemTable::new(InternalOrder::default(), 0);
             let (log_writer, progress) = (Mutex::new(None), FlushProgress::default());
-            Arc::new(Immutable { memtable, logs: vec![log], last_sequence: log, log: log_writer, progress })
+            let (logs, recovered_tables) = (vec![log], Vec::new());
+            Arc::new(Immutable { memtable, logs, last_sequence: log, recovered_tables, log: log_writer, progress })
         };
         let mut state = State { immutables: (1..4).map(immutable).collect(), ..State::default() };
         let log = |taken: Option<Arc<Immutable>>| taken.map(|immutable| immutable.first_log());
