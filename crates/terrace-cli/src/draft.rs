@@ -50,8 +50,8 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     let mut mode = old.as_ref().map_or(0o666, |old| old.mode() & 0o777);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".terrace-").permissions(Permissions::from_mode(mode));
-    let (file, written_as) = builder.tempfile_in(directory_of(&place))?.into_parts();
-    let _registered = signals::remove_at_signal(&written_as);
+    let (temporary, _registered) = signals::make_temporary(|| builder.tempfile_in(directory_of(&place)))?;
+    let (file, written_as) = temporary.into_parts();
     if let Some(old) = old {
         let (owner, group) = (Some(old.uid()), Some(old.gid()));
         if fchown(&file, owner, group).or_else(|_| fchown(&file, None, group)).is_err() {

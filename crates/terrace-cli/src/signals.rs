@@ -5,6 +5,7 @@
 //! 2. The process ends by the signal, so that its parent sees which one it was.
 //! 3. Only files whose loss cannot matter are removed: nothing durable names them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -47,26 +48,40 @@ impl Drop for Registered {
     }
 }
 
-/// Has a signal remove the file or directory `path`.
-pub(crate) fn remove_at_signal(path: &Path) -> Registered {
-    register(Temporary::Path(path.to_owned()))
+/// Makes a temporary file or directory that a signal removes, at whatever moment it comes.
+pub(crate) fn make_temporary<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<(T, Registered)> {
+    watch();
+    // A signal that comes now waits until the file is registered.
+    let mut registered = temporary_unless_ending();
+    let made = make()?;
+    let what = Temporary::Path(absolute(made.as_ref()));
+    registered.push(what.clone());
+    Ok((made, Registered(what)))
 }
 
 /// Has a signal remove the temporary files of the database in `path`, which this process has open for writing.
 pub(crate) fn remove_temporary_files_at_signal(path: &Path) -> Registered {
-    register(Temporary::FilesIn(path.to_owned()))
+    watch();
+    let what = Temporary::FilesIn(absolute(path));
+    temporary_unless_ending().push(what.clone());
+    Registered(what)
 }
 
-fn register(what: Temporary) -> Registered {
-    // A working directory that cannot be told is one that does not change either.
-    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    let what = match what {
-        Temporary::Path(path) => Temporary::Path(absolute(path)),
-        Temporary::FilesIn(path) => Temporary::FilesIn(absolute(path)),
-    };
-    temporary().push(what.clone());
-    watch();
-    Registered(what)
+/// A working directory that cannot be told is one that does not change either.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Does not return if the process ends.
+fn temporary_unless_ending() -> MutexGuard<'static, Vec<Temporary>> {
+    let registered = temporary();
+    if !IS_ENDING.load(Ordering::Relaxed) {
+        return registered;
+    }
+    drop(registered);
+    loop {
+        thread::park();
+    }
 }
 
 fn temporary() -> MutexGuard<'static, Vec<Temporary>> {

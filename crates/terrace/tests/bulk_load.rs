@@ -15,7 +15,7 @@ use terrace_testkit::leveldb::{Peer, PeerOptions};
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
-use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, PowerLoss, SimFs};
+use terrace_testkit::simfs::{DataLoss, Fault, FaultPlan, OpKind, PowerLoss, SimFs};
 use terrace_testkit::workload::Digest;
 
 const PATH: &str = "/db";
@@ -488,7 +488,7 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
 #[test]
 fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
     let Some(peer) = Peer::find() else { return };
-    let (mut states, mut shared, mut spoilt) = (0, 0, Vec::new());
+    let (mut states, mut shared, mut refused, mut spoilt) = (0, 0, 0, Vec::new());
     for history in ["created", "written", "opened again", "written and not flushed"] {
         let fs = SimFs::new();
         let mut db = beside_a_table(&fs, "key");
@@ -525,6 +525,11 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
                 let is_outside = left.as_ref() == Some(&bytes);
                 let is_sound = match taken {
                     (Ok(true), Ok(true)) => is_outside || left.is_none(),
+                    // A power cut may tear the last record of the MANIFEST, which LevelDB refuses, its own as well.
+                    (Err(_), Err(_)) if loss.data != DataLoss::Undecided => {
+                        refused += 1;
+                        is_outside
+                    }
                     _ => taken == (Ok(false), Ok(false)) && is_outside,
                 };
                 if !is_sound {
@@ -537,7 +542,8 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
             }
         }
     }
-    println!("{states} states, {shared} with a table under two names");
+    println!("{states} states, {shared} with a table under two names, {refused} refused");
+    assert!(refused * 10 < states, "{refused} of {states} refused");
     assert!(spoilt.is_empty(), "{} of {states} states, the first: {}", spoilt.len(), spoilt[0]);
     assert!(shared > 20, "{shared} of {states}");
 }

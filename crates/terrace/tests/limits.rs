@@ -400,5 +400,7 @@ fn a_listener_may_look_at_the_database_that_tells_it_of_an_error() {
     db.flush().expect("flushes, this time");
     listener.db.lock().expect("no panic").take();
     db.close().expect("closes");
-    assert_eq!(*listener.seen.lock().expect("no panic"), [(true, 1), (false, 2)], "each before whoever waits for it");
+    let seen = listener.seen.lock().expect("no panic").clone();
+    // The second put has the flush tried again, which may be over before the put is.
+    assert!(matches!(seen[..], [(true, 1), (false, 1 | 2)]), "each before whoever waits for it: {seen:?}");
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::failure::{Failure, Result};
 use crate::opening::{CompressionName, PresetName, has_database, parse_size};
 use crate::output::Output;
-use crate::signals;
+use crate::signals::{self, Registered};
 use runner::Runner;
 use workload::{Benchmark, Step};
 
@@ -139,7 +139,6 @@ impl BenchArgs {
         let steps = self.benchmarks.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
         let steps: Vec<Step> = steps.map(|name| Step::parse(name).map_err(Failure::Other)).collect::<Result<_>>()?;
         let (path, temporary) = self.directory()?;
-        let _registered = temporary.as_ref().map(|directory| signals::remove_at_signal(directory.path()));
         let mut runner = Runner::new(self, path.clone());
         if let Some(benchmark) = self.destroys(&steps)? {
             if !self.yes {
@@ -166,7 +165,7 @@ impl BenchArgs {
         }
         runner.close()?;
         match temporary {
-            Some(directory) => directory.close().map_err(|e| Failure::io("remove", &path, &e)),
+            Some((directory, _registered)) => directory.close().map_err(|e| Failure::io("remove", &path, &e)),
             None => Ok(()),
         }
     }
@@ -185,12 +184,12 @@ impl BenchArgs {
         }
     }
 
-    fn directory(&self) -> Result<(PathBuf, Option<TempDir>)> {
+    fn directory(&self) -> Result<(PathBuf, Option<(TempDir, Registered)>)> {
         if let Some(path) = &self.db {
             return Ok((path.clone(), None));
         }
-        let directory = tempfile::Builder::new().prefix("terrace-bench-").tempdir();
-        let directory = directory.map_err(|e| Failure::other(format!("cannot make a temporary directory: {e}")))?;
-        Ok((directory.path().to_path_buf(), Some(directory)))
+        let temporary = signals::make_temporary(|| tempfile::Builder::new().prefix("terrace-bench-").tempdir());
+        let temporary = temporary.map_err(|e| Failure::other(format!("cannot make a temporary directory: {e}")))?;
+        Ok((temporary.0.path().to_path_buf(), Some(temporary)))
     }
 }
