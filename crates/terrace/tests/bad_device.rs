@@ -12,6 +12,7 @@ use terrace_testkit::skip::skip;
 
 const SIGBUS: i32 = 7;
 const EIO: i32 = 5;
+/// 40 MB of them, so that no device reads ahead from one to the next that is asked for.
 const KEYS: u32 = 20_000;
 /// In the environment of the program that reads: how, and the image.
 const ACCESS: &str = "BAD_DEVICE_ACCESS";
@@ -82,7 +83,7 @@ fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
     let (original, image, dir) =
         (scratch.path().join("original"), scratch.path().join("image"), scratch.path().join("mounted"));
     fs::create_dir(&dir).expect("creates");
-    File::create(&original).and_then(|file| file.set_len(64 << 20)).expect("creates");
+    File::create(&original).and_then(|file| file.set_len(192 << 20)).expect("creates");
     let mounted = match run("mkfs.ext4", &[&original]).and_then(|()| mount(&original, &dir)) {
         Ok(mounted) => mounted,
         Err(reason) => {
@@ -92,7 +93,7 @@ fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
     };
     let db = Db::open(dir.join("db"), options()).expect("creates");
     for number in 0..KEYS {
-        db.put(key(number), format!("{number:0500}")).expect("writes");
+        db.put(key(number), format!("{number:02000}")).expect("writes");
     }
     db.compact_range(None, None).expect("compacts");
     db.close().expect("closes");

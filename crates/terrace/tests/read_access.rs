@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
@@ -12,7 +12,8 @@ use terrace::{
 
 const EIO: i32 = 5;
 const TABLES: u32 = 4;
-const KEYS: u32 = 500;
+/// Of a table: several of the regions that are populated at once.
+const KEYS: u32 = 2_000;
 
 /// A disk in memory that writes down how tables are opened, and that cannot read the middle of table files when told.
 #[derive(Clone)]
@@ -20,6 +21,7 @@ struct Disk {
     files: MemEnv,
     fails: Arc<AtomicBool>,
     opened: Arc<Mutex<Vec<ReadAccess>>>,
+    available_memory: Arc<AtomicU64>,
 }
 
 struct Mapped {
@@ -128,6 +130,10 @@ impl Env for Disk {
     fn sleep(&self, duration: std::time::Duration) {
         self.files.sleep(duration);
     }
+
+    fn available_memory(&self) -> Option<u64> {
+        Some(self.available_memory.load(Ordering::Relaxed))
+    }
 }
 
 fn key(number: u32) -> Vec<u8> {
@@ -140,7 +146,8 @@ fn value(number: u32) -> Vec<u8> {
 
 impl Disk {
     fn new() -> Self {
-        Disk { files: MemEnv::new(), fails: Arc::default(), opened: Arc::default() }
+        let available_memory = Arc::new(AtomicU64::new(u64::MAX));
+        Disk { files: MemEnv::new(), fails: Arc::default(), opened: Arc::default(), available_memory }
     }
 
     fn open(&self, path: &Path, access: ReadAccess) -> Db {
@@ -170,15 +177,15 @@ fn tables_are_read_with_pread_after_the_first_read_error() {
     let (disk, path) = (Disk::new(), Path::new("/db"));
     let db = disk.open(path, ReadAccess::Auto);
     fill(&db);
-    for number in (0..TABLES * KEYS).step_by(50) {
+    for number in (0..TABLES * KEYS).step_by(KEYS as usize) {
         assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
     }
     let opened = disk.opened();
     assert!(!opened.is_empty() && opened.iter().all(|access| *access != ReadAccess::Pread), "{opened:?}");
 
     disk.fails.store(true, Ordering::Relaxed);
-    // The neighbour of what was read: a block that was never loaded.
-    let error = db.get(key(25)).expect_err("cannot be read");
+    // In a region of the table that was never loaded.
+    let error = db.get(key(KEYS / 2)).expect_err("cannot be read");
     assert_eq!((error.kind(), error.raw_os_error()), (ErrorKind::Io, Some(EIO)), "{error}");
     disk.fails.store(false, Ordering::Relaxed);
     assert_eq!(disk.opened(), []);
@@ -214,6 +221,33 @@ fn scans_and_compactions_report_what_cannot_be_read() {
     }
     disk.fails.store(false, Ordering::Relaxed);
     assert_eq!(db.iter().expect("iterates").filter(Result::is_ok).count(), (TABLES * KEYS) as usize);
+}
+
+#[test]
+fn tables_are_read_with_pread_once_they_take_more_than_half_of_the_available_memory() {
+    let (disk, path) = (Disk::new(), Path::new("/db"));
+    let value = [7; 10_000];
+    let accesses = |db: &Db, keys: std::ops::Range<u32>| {
+        disk.opened();
+        keys.for_each(|number| assert!(db.get(key(number)).expect("reads").is_some_and(|found| found == value)));
+        disk.opened()
+    };
+    let db = disk.open(path, ReadAccess::Auto);
+    (0..1_000).for_each(|number| db.put(key(number), value).expect("writes"));
+    db.flush().expect("flushes");
+    db.wait_idle().expect("rests");
+    assert!(accesses(&db, 0..1_000).iter().all(|access| *access != ReadAccess::Pread));
+    disk.available_memory.store(30 << 20, Ordering::Relaxed);
+    (1_000..2_000).for_each(|number| db.put(key(number), value).expect("writes"));
+    db.flush().expect("flushes");
+    db.wait_idle().expect("rests");
+    let opened = accesses(&db, 0..2_000);
+    assert!(!opened.is_empty() && opened.iter().all(|access| *access == ReadAccess::Pread), "{opened:?}");
+    // And from the beginning when it is opened again.
+    db.close().expect("closes");
+    let db = disk.open(path, ReadAccess::Auto);
+    let opened = accesses(&db, 0..2_000);
+    assert!(!opened.is_empty() && opened.iter().all(|access| *access == ReadAccess::Pread), "{opened:?}");
 }
 
 #[test]

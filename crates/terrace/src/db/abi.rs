@@ -144,7 +144,7 @@ impl PlainTable {
             filter_policy: options.filter_policy.clone(),
             cache: options.block_cache.clone().unwrap_or_else(|| BlockCache::new(0)),
             counters: Arc::default(),
-            residency: Arc::default(),
+            policy: Arc::default(),
         };
         Ok(PlainTable(Arc::new(Table::open(file, "table".to_owned(), settings)?)))
     }

@@ -174,7 +174,8 @@ impl DbCore {
             immutable.logs.iter().filter(|&&log| log < log_number).for_each(|&log| self.retire_log(log));
         }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
-        if installed.is_ok() {
+        if let Ok(version) = &installed {
+            self.tables.weigh(version);
             // Before anybody sees that the memtable is a table, who may count on no log of it being synced any more.
             self.log_sync.flushed(log_number, immutable.last_sequence);
         }
@@ -338,6 +339,7 @@ impl DbCore {
             self.purge();
         }
         let version = versions.log_and_apply(edit, 0)?;
+        self.tables.weigh(&version);
         let micros = self.env.now_micros().saturating_sub(start);
         let (replaced, recovered);
         {

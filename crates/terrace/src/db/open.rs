@@ -24,7 +24,7 @@ use crate::env::{Env, FileLock, LockMode, Logger, ReadAccess, WritableFile};
 use crate::iterator::gaps::Gaps;
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
-use crate::table::{BlockCache, Residency, TableOrder, TableReadSettings};
+use crate::table::{BlockCache, ReadPolicy, TableOrder, TableReadSettings};
 use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename::{self, FileKind, LOST_DIR};
 use crate::version::manifest::{self, ManifestState};
@@ -304,8 +304,8 @@ struct Parts {
 
 fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
     let cache = options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
-    let residency = match options.read_access {
-        ReadAccess::Auto => Residency::automatic(options.env.clone()),
+    let policy = match options.read_access {
+        ReadAccess::Auto => ReadPolicy::automatic(),
         ReadAccess::Mapped | ReadAccess::Pread => Arc::default(),
     };
     let settings = TableReadSettings {
@@ -313,7 +313,7 @@ fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
         filter_policy: options.filter_policy.clone(),
         cache,
         counters: Arc::default(),
-        residency,
+        policy,
     };
     let capacity = options.max_open_files - 10;
     TableSet::new(options.env.clone(), dir.to_owned(), options.read_access, settings, capacity)
@@ -324,6 +324,7 @@ impl Parts {
     fn assemble(self, recovered: &Recovered) -> Arc<DbCore> {
         let Parts { dir, options, order, tables, versions, graveyard, logger, lock } = self;
         let env = options.env.clone();
+        tables.weigh(versions.current());
         let (_, memtable) = MemTable::new(order.clone(), 0);
         let write_limit = match options.background_write_rate {
             0 => None,

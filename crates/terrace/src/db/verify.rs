@@ -133,7 +133,7 @@ pub(super) fn checking_tables(options: &Options, dir: &Path, order: &InternalOrd
         filter_policy: options.filter_policy.clone(),
         cache: BlockCache::new(0),
         counters: Arc::default(),
-        residency: Arc::default(),
+        policy: Arc::default(),
     };
     TableSet::new(options.env.clone(), dir.to_owned(), ReadAccess::Pread, settings, OPEN_TABLES)
 }

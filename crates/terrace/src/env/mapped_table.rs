@@ -98,8 +98,6 @@ impl RandomAccessFile for MappedTable {
         if start >= end {
             return Ok(());
         }
-        // First all pages in one read: a fault would read each of them by itself, or many around it.
-        let _ = self.memory.advise_range(Advice::WillNeed, start, end - start);
         match self.memory.advise_range(Advice::PopulateRead, start, end - start) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EFAULT | libc::EHWPOISON)) => {
                 let error = Error::io("read", &self.path, io::Error::from_raw_os_error(libc::EIO));

@@ -4,6 +4,7 @@
 //! real system, in memory, on somebody else's file layer and inside a crash simulator.
 //! The contract stands at [`Env`].
 
+mod available_memory;
 mod clock;
 #[cfg(all(test, loom))]
 pub(crate) mod explored;
@@ -47,10 +48,10 @@ pub enum Lane {
 /// How the reader of a table gets at its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReadAccess {
-    /// Maps tables and checks that a block can be read before it is loaded for the first time, and whenever data seem not to
-    /// fit into memory: with one device read of exactly the block. Reads tables with `pread` after the first read error.
-    /// A block that was loaded before, has left memory since, and cannot be read any more still kills the process with
-    /// SIGBUS. An [`Env`] takes it for `Mapped`.
+    /// Maps tables and checks that a block can be read before it is loaded for the first time. Reads tables with `pread` after
+    /// the first read error, and once they take more than half of the available memory ([`Env::available_memory`]).
+    /// A block of a mapped table that was loaded before, has left memory since, and cannot be read any more still kills the
+    /// process with SIGBUS. An [`Env`] takes it for `Mapped`.
     #[default]
     Auto,
     /// Maps the file into memory where the Env can, and falls back to reads. Checks nothing: every sector that cannot be
@@ -99,8 +100,8 @@ pub trait RandomAccessFile: Send + Sync {
         None
     }
 
-    /// Brings `length` bytes from `offset` of a mapped file into memory, with one device read where the system can. Fails
-    /// where touching them would kill the process. A file that is not [`mapped`](Self::mapped) has nothing to do.
+    /// Brings `length` bytes from `offset` of a mapped file into memory, or what there is of them. Fails where touching them
+    /// would kill the process. A file that is not [`mapped`](Self::mapped) has nothing to do.
     fn populate(&self, offset: u64, length: u64) -> Result<()> {
         let _ = (offset, length);
         Ok(())
@@ -270,6 +271,12 @@ pub trait Env: Send + Sync + 'static {
 
     /// Suspends the calling thread.
     fn sleep(&self, duration: Duration);
+
+    /// Bytes of memory that are free or hold clean pages of files, as far as this process may use them. `None` where the
+    /// system does not tell. Called on each change of the set of tables.
+    fn available_memory(&self) -> Option<u64> {
+        None
+    }
 
     /// A number that stays the same in one process and differs in every fork of it. Background threads and locks do
     /// not come along into a fork, so what was opened under another number must neither write nor clean up. Called on

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use super::available_memory::available_memory;
 use super::mapped_log::MappedLog;
 use super::mapped_table::MappedTable;
 use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
@@ -161,6 +162,10 @@ impl Env for PosixEnv {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+
+    fn available_memory(&self) -> Option<u64> {
+        available_memory()
     }
 
     fn process_generation(&self) -> u64 {

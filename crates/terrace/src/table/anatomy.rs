@@ -66,7 +66,7 @@ impl TableAnatomy {
 
     /// The block of entries at `handle`.
     pub(crate) fn block(&self, handle: BlockHandle) -> Result<BlockAnatomy> {
-        let data = read_block(&self.file, handle, &self.name, true)?;
+        let data = read_block(&self.file, handle, &self.name)?;
         let mut kind = [0];
         // `read_block` has read the trailer already.
         self.file.read_at(handle.offset + handle.size, &mut kind)?;
@@ -76,7 +76,7 @@ impl TableAnatomy {
 
     /// Checks the checksum of the block at `handle`, whatever it holds.
     pub(crate) fn check(&self, handle: BlockHandle) -> Result<()> {
-        read_block(&self.file, handle, &self.name, true).map(drop)
+        read_block(&self.file, handle, &self.name).map(drop)
     }
 
     /// Calls `visit` with the entries of `block`, which came from `handle`, until it breaks off.

@@ -125,14 +125,9 @@ fn mapped_range<'a>(file: &'a dyn RandomAccessFile, range: &Range<usize>) -> &'a
 
 /// Reads, verifies and decompresses the block at `handle`.
 ///
-/// Nothing is allocated before the handle was checked against the file's size. A raw block of a mapped file stays where it
-/// is if it may be used `in_place`, and is copied otherwise.
-pub(super) fn read_block(
-    file: &Arc<dyn RandomAccessFile>,
-    handle: BlockHandle,
-    name: &str,
-    in_place: bool,
-) -> Result<BlockData> {
+/// Nothing is allocated before the handle was checked against the file's size. A raw block of a mapped file stays
+/// where it is.
+pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, name: &str) -> Result<BlockData> {
     let bad = |what: &str| Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset));
     if !handle.fits_before(file.size()) {
         return Err(bad(&format!("its {} bytes do not lie within the file", handle.size)));
@@ -141,11 +136,6 @@ pub(super) fn read_block(
     let (start, size) = (to_usize(handle.offset)?, to_usize(handle.size)?);
     if let Some(mapped) = file.mapped() {
         let stored = StoredBlock::new(mapped, handle).map_err(bad)?;
-        if stored.kind == compression::RAW && !in_place {
-            let mut buffer = Buffer::with_length(size).map_err(bad)?;
-            buffer.as_mut_slice().copy_from_slice(stored.contents);
-            return Ok(BlockData::Owned(buffer));
-        }
         if stored.kind == compression::RAW {
             return Ok(BlockData::Mapped { file: Arc::clone(file), range: start..start + size });
         }
@@ -256,9 +246,7 @@ mod tests {
         let read = |bytes: &[u8], size| {
             let file: Arc<dyn RandomAccessFile> = Arc::new(Shrunk(bytes.to_vec()));
             let handle = BlockHandle { offset: 0, size };
-            read_block(&file, handle, "t.ldb", true)
-                .map(|data| data.as_slice().to_vec())
-                .map_err(|error| error.to_string())
+            read_block(&file, handle, "t.ldb").map(|data| data.as_slice().to_vec()).map_err(|error| error.to_string())
         };
         assert_eq!(read(&sound, 16), Ok(contents.to_vec()));
         let error = read(&sound[..20], 16).expect_err("too short");

@@ -96,7 +96,7 @@ pub(crate) fn table(data: &[u8]) {
             filter_policy: Some(Arc::new(BloomFilterPolicy::new(10))),
             cache: BlockCache::new(1 << 16),
             counters: Arc::<ReadCounters>::default(),
-            residency: Arc::default(),
+            policy: Arc::default(),
         };
         let file = env.open_random(Path::new("table"), access).expect("it is there");
         let Ok(table) = Table::open(file, "table".to_owned(), settings) else { continue };

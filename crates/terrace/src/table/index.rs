@@ -7,7 +7,6 @@
 //! it: it was shortened to a byte or two and has little in common with any other.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::key_heads::KeyHeads;
@@ -103,14 +102,6 @@ impl Index {
 
     pub(super) fn handles(&self) -> &[BlockHandle] {
         &self.handles
-    }
-
-    /// The data blocks around `at` that lie within `range` of the file.
-    pub(super) fn blocks_within(&self, at: usize, range: &Range<u64>) -> Range<usize> {
-        let before = self.handles.get(..at).unwrap_or_default().iter().rev();
-        let behind = self.handles.get(at..).unwrap_or_default().iter();
-        let start = at - before.take_while(|handle| handle.offset >= range.start).count();
-        start..at + behind.take_while(|handle| handle.end() <= range.end).count()
     }
 
     pub(super) fn memory_usage(&self) -> usize {

@@ -3,7 +3,6 @@
 //! The outer level is a position in the decoded index, the inner one an iterator over that data block. Damage ends an
 //! iteration: the iterator becomes invalid and says why, and stays so until the next seek.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
@@ -12,16 +11,12 @@ use crate::base::sabotage::sabotaged;
 use super::block::Block;
 use super::block_iter::BlockIter;
 use super::external_cache::HeldBlock;
-use super::format::{BlockHandle, StoredBlock};
+use super::format::StoredBlock;
 use super::index::Place;
 use super::table::Table;
 
 /// Bytes behind a walk that reads a table once and for all, after which it gives them back.
 const BEHIND: u64 = 256 << 10;
-
-/// Bytes that a cursor populates when it goes on to the next block for the first time, and at most; it doubles in between.
-const FIRST_AHEAD: u64 = 16 << 10;
-const MOST_AHEAD: u64 = 512 << 10;
 
 /// A position in a table, or none. It keeps its table open and the current block in memory.
 pub(crate) struct TableIter {
@@ -37,33 +32,19 @@ pub(crate) struct TableIter {
     /// Where a seek is to end.
     aim: Place,
     failure: Option<Error>,
-    /// What of the file was populated last, and how much is next.
-    ahead: Range<u64>,
-    next_ahead: u64,
 }
 
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> Self {
         let block = BlockIter::new(table.order().tag_size());
         let (at, aim) = (usize::MAX, Place::NOWHERE);
-        TableIter {
-            table,
-            fill_cache,
-            given_back: None,
-            at,
-            block,
-            hold: None,
-            aim,
-            failure: None,
-            ahead: 0..0,
-            next_ahead: FIRST_AHEAD,
-        }
+        TableIter { table, fill_cache, given_back: None, at, block, hold: None, aim, failure: None }
     }
 
     /// For a walk forward after which the table is gone: the memory that the process has for what lies behind it would
     /// only be missing elsewhere.
     pub(crate) fn read_once(self) -> Self {
-        TableIter { given_back: Some(0), next_ahead: MOST_AHEAD / 2, ..self }
+        TableIter { given_back: Some(0), ..self }
     }
 
     /// Says that the walk is over.
@@ -239,38 +220,6 @@ impl TableIter {
         self.failure.is_some()
     }
 
-    /// Populates data block `at` and what lies behind it in the direction of the scan, if this is a scan and the bytes may not
-    /// be in memory. Whether the block is populated.
-    fn read_ahead(&mut self, at: usize, handle: BlockHandle) -> bool {
-        if !self.table.wants_read_ahead(at) {
-            return false;
-        }
-        if self.ahead.start <= handle.offset && handle.end() <= self.ahead.end {
-            return true;
-        }
-        let forward = at == self.at.wrapping_add(1) || self.given_back.is_some();
-        if !(forward || at == self.at.wrapping_sub(1)) || self.table.cached_block(at).is_some() {
-            return false;
-        }
-        let size = self.next_ahead.max(handle.end() - handle.offset);
-        self.next_ahead = (self.next_ahead * 2).min(MOST_AHEAD);
-        let limit = self.table.data_end();
-        let range = match forward {
-            true => handle.offset..handle.offset.saturating_add(size).min(limit),
-            false => handle.end().saturating_sub(size)..handle.end(),
-        };
-        let blocks = self.table.index().blocks_within(at, &range);
-        // An error is reported by the block that it concerns.
-        if !self.table.read_ahead(range.clone(), blocks) {
-            return false;
-        }
-        if forward && range.end < limit && size >= MOST_AHEAD / 4 {
-            self.table.will_need(range.end, self.next_ahead.min(limit - range.end));
-        }
-        self.ahead = range;
-        true
-    }
-
     /// Goes over to the data block `at`, at no entry of it. False if there is no such block or it cannot be read.
     fn enter(&mut self, at: usize) -> bool {
         self.failure = None;
@@ -283,10 +232,7 @@ impl TableIter {
         {
             self.give_back_before(handle.offset);
         }
-        let block = handle.map(|handle| {
-            let populated = self.read_ahead(at, handle);
-            self.table.block_populated(at, handle, self.fill_cache, false, populated)
-        });
+        let block = handle.map(|handle| self.table.block(at, handle, self.fill_cache, false));
         let (block, hold) = match block {
             Some(Ok(block)) => {
                 let (block, hold) = block.into_owned();

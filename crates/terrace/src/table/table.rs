@@ -36,7 +36,7 @@ use super::iter::TableIter;
 use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
-use super::residency::{Populated, Residency};
+use super::read_policy::{Populated, ReadPolicy};
 use super::table_builder::COMPARATOR_NAME;
 
 /// Bytes of a block in a file that are asked for ahead, at most.
@@ -50,8 +50,8 @@ pub(crate) struct TableReadSettings {
     pub(crate) cache: BlockCache,
     /// Where look-ups are counted.
     pub(crate) counters: Arc<ReadCounters>,
-    /// Whether mapped tables are in memory.
-    pub(crate) residency: Arc<Residency>,
+    /// Whether tables are read from mappings.
+    pub(crate) policy: Arc<ReadPolicy>,
 }
 
 /// An open table.
@@ -69,10 +69,10 @@ pub(crate) struct Table {
     /// In a cache of the program's.
     external: Option<ExternalBlocks>,
     counters: Arc<ReadCounters>,
-    residency: Arc<Residency>,
+    policy: Arc<ReadPolicy>,
     populated: Populated,
-    /// Whether a read had failed when the table was opened.
-    opened_after_failure: bool,
+    /// Whether mappings had been given up when the table was opened.
+    opened_unmapped: bool,
 }
 
 /// The entry that a look-up found.
@@ -85,15 +85,19 @@ pub(crate) struct TableHit {
 impl Table {
     /// Opens the table in `file`. `name` is how messages call it.
     pub(crate) fn open(file: Arc<dyn RandomAccessFile>, name: String, settings: TableReadSettings) -> Result<Table> {
-        let residency = settings.residency;
-        let opened_after_failure = residency.has_failed();
-        let footer = populate_end(&residency, &file, || Footer::read(file.as_ref(), &name))?;
+        let policy = settings.policy;
+        let opened_unmapped = policy.is_unmapped();
+        let populated = Populated::new(file.as_ref(), &policy);
+        let end = file.size().saturating_sub(FOOTER_SIZE as u64);
+        let footer = populated
+            .ensure(file.as_ref(), &policy, end, FOOTER_SIZE as u64)
+            .and_then(|()| Footer::read(file.as_ref(), &name));
+        let footer = policy.learn(footer)?;
         let limit = file.size() - FOOTER_SIZE as u64;
         let bad_index = |damage: Damage| damaged(&name, footer.index, damage).context("index");
-        let block = Block::parse(load_block(&residency, &file, footer.index, &name)?).map_err(bad_index)?;
+        let block = Block::parse(load_block(&file, &populated, &policy, footer.index, &name)?).map_err(bad_index)?;
         let index = Index::decode(Arc::new(block), &settings.order, limit).map_err(bad_index)?;
         let slots = settings.cache.slots().slots(index.len());
-        let populated = Populated::new(if residency.is_automatic() { index.len() } else { 0 });
         let external = settings.cache.external_cache().map(ExternalBlocks::new);
         let mut table = Table {
             file,
@@ -107,9 +111,9 @@ impl Table {
             slots,
             external,
             counters: settings.counters,
-            residency,
+            policy,
             populated,
-            opened_after_failure,
+            opened_unmapped,
         };
         table.open_meta_blocks(settings.filter_policy);
         Ok(table)
@@ -261,11 +265,6 @@ impl Table {
         self.index.handle(at).unwrap_or(self.footer.metaindex).offset
     }
 
-    /// Where the data blocks end.
-    pub(super) fn data_end(&self) -> u64 {
-        self.index.handles().last().map_or(0, |handle| handle.end())
-    }
-
     /// Says that the bytes of the file in `range` will not be read soon.
     pub(super) fn not_needed(&self, range: Range<u64>) {
         self.file.not_needed(range.start, range.end.saturating_sub(range.start));
@@ -334,23 +333,7 @@ impl Table {
 
     /// The data block `at`, which is at `handle`, from the cache or from the file.
     pub(super) fn block(&self, at: usize, handle: BlockHandle, fill_cache: bool, filtered: bool) -> Result<BlockRef> {
-        self.block_populated(at, handle, fill_cache, filtered, false)
-    }
-
-    /// [`block`](Table::block) for a reader that may have `populated` it.
-    pub(super) fn block_populated(
-        &self,
-        at: usize,
-        handle: BlockHandle,
-        fill_cache: bool,
-        filtered: bool,
-        populated: bool,
-    ) -> Result<BlockRef> {
         if let Some(cached) = self.slots.get(at ^ usize::from(sabotaged("cache-slot"))) {
-            if !cached.owns_its_bytes() {
-                let size = handle.size.saturating_add(TRAILER_SIZE as u64);
-                self.residency.revisit(size, || self.file.populate(handle.offset, size))?;
-            }
             self.slots.set_beside(at, cached.heads_address());
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
             return Ok(BlockRef::Cached(cached));
@@ -360,7 +343,7 @@ impl Table {
             return Ok(found);
         }
         self.counters.count(if filtered { Outcome::FilteredMiss } else { Outcome::Miss });
-        let block = Arc::new(self.load_at(at, handle, populated)?);
+        let block = Arc::new(self.load(handle)?);
         Ok(match &self.external {
             _ if !fill_cache => BlockRef::Owned(block),
             Some(external) if block.owns_its_bytes() => external.keep(handle, block),
@@ -386,85 +369,35 @@ impl Table {
             && self.filter.as_ref().is_none_or(|filter| filter.key_may_match(handle.offset, key))
     }
 
-    /// Whether the table may be read in a way that a read error has ruled out since.
+    /// Whether mappings were given up since the table was opened, so that it is to be opened once more.
     #[inline]
     pub(crate) fn is_outdated(&self) -> bool {
-        self.residency.has_failed() && !self.opened_after_failure
+        self.policy.is_unmapped() && !self.opened_unmapped
     }
 
-    /// Whether a cursor that goes on to data block `at` should populate it and what follows.
-    #[inline]
-    pub(super) fn wants_read_ahead(&self, at: usize) -> bool {
-        self.residency.is_automatic() && (!self.populated.has(at) || self.residency.is_cold())
-    }
-
-    /// Populates `range` of the file, in which the data blocks `blocks` are. Whether all of it could be read.
-    pub(super) fn read_ahead(&self, range: Range<u64>, blocks: Range<usize>) -> bool {
-        if self.file.mapped().is_none() || self.file.populate(range.start, range.end - range.start).is_err() {
-            return false;
-        }
-        blocks.for_each(|at| self.populated.set(at));
-        true
-    }
-
-    /// Says that a cursor will soon read `length` bytes from `offset`.
-    pub(super) fn will_need(&self, offset: u64, length: u64) {
-        self.file.will_need(offset, usize::try_from(length).unwrap_or(0));
-    }
-
-    /// Loads data block `at`, which the reader may have `populated`.
-    fn load_at(&self, at: usize, handle: BlockHandle, populated: bool) -> Result<Block> {
-        if populated {
-            return self.parse(handle, read_block(&self.file, handle, &self.name, !self.residency.is_cold())?);
-        }
-        let resident = self.populated.has(at);
-        let size = handle.size.saturating_add(TRAILER_SIZE as u64);
-        let populate = || self.file.populate(handle.offset, size);
-        let in_place = !self.residency.is_cold();
-        let read = || read_block(&self.file, handle, &self.name, in_place);
-        let data = self.residency.load(resident, size, populate, read)?;
-        if !resident {
-            self.populated.set(at);
-        }
-        self.parse(handle, data)
-    }
-
-    /// Reads a block that is no data block of a look-up.
     fn read_block(&self, handle: BlockHandle) -> Result<BlockData> {
-        load_block(&self.residency, &self.file, handle, &self.name)
+        load_block(&self.file, &self.populated, &self.policy, handle, &self.name)
     }
 
     pub(super) fn load(&self, handle: BlockHandle) -> Result<Block> {
-        self.parse(handle, self.read_block(handle)?)
-    }
-
-    fn parse(&self, handle: BlockHandle, data: BlockData) -> Result<Block> {
+        let data = self.read_block(handle)?;
         let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
         Ok(block.with_heads(&self.order, &self.index))
     }
 }
 
-/// Populates and reads the block at `handle`, which stays in memory while the table is open: a filter that is used in place
-/// would be read from the device again and again.
+/// Reads the block at `handle`, populated first where the policy says so.
 fn load_block(
-    residency: &Residency,
     file: &Arc<dyn RandomAccessFile>,
+    populated: &Populated,
+    policy: &ReadPolicy,
     handle: BlockHandle,
     name: &str,
 ) -> Result<BlockData> {
     let size = handle.size.saturating_add(TRAILER_SIZE as u64);
-    let in_place = !residency.is_automatic();
-    residency.load(false, size, || file.populate(handle.offset, size), || read_block(file, handle, name, in_place))
-}
-
-/// Populates the end of a file, where footer and index are, and runs `read`.
-fn populate_end<T>(
-    residency: &Residency,
-    file: &Arc<dyn RandomAccessFile>,
-    read: impl FnOnce() -> Result<T>,
-) -> Result<T> {
-    let start = file.size().saturating_sub(FOOTER_SIZE as u64);
-    residency.load(false, FOOTER_SIZE as u64, || file.populate(start, FOOTER_SIZE as u64), read)
+    let data =
+        populated.ensure(file.as_ref(), policy, handle.offset, size).and_then(|()| read_block(file, handle, name));
+    policy.learn(data)
 }
 
 fn damaged(name: &str, handle: BlockHandle, damage: Damage) -> Error {

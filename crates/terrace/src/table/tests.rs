@@ -120,7 +120,7 @@ fn open_file(file: MemoryFile, settings: &TableSettings, cache: usize) -> Result
         filter_policy: settings.filter_policy.clone(),
         cache: BlockCache::new(cache),
         counters: Arc::default(),
-        residency: Arc::default(),
+        policy: Arc::default(),
     };
     Table::open(Arc::new(file), "t.ldb".to_owned(), read).map(Arc::new)
 }
@@ -693,7 +693,7 @@ fn counters_tell_what_reads_did() {
         filter_policy: settings.filter_policy.clone(),
         cache: BlockCache::new(1 << 20),
         counters: Arc::clone(&counters),
-        residency: Arc::default(),
+        policy: Arc::default(),
     };
     let file = MemoryFile { bytes, mapped: true, not_needed: Arc::default() };
     let table = Table::open(Arc::new(file), "t.ldb".to_owned(), read).expect("opens");

@@ -17,6 +17,7 @@ use crate::table::{ReadTotals, Table, TableReadSettings};
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
+use super::version::Version;
 
 /// An open table, pinned without touching a shared reference count where possible.
 pub(crate) struct TableRef(Guard<Option<Arc<Table>>>);
@@ -102,6 +103,11 @@ impl TableSet {
         Some(file.table.load()).filter(|table| table.is_some()).map(TableRef)
     }
 
+    /// Reads tables with `pread` from now on if those of `version` are too large for the memory that there is.
+    pub(crate) fn weigh(&self, version: &Version) {
+        self.settings.policy.weigh(version.bytes(), || self.env.available_memory());
+    }
+
     /// How tables are read.
     pub(crate) fn read_settings(&self) -> &TableReadSettings {
         &self.settings
@@ -119,7 +125,7 @@ impl TableSet {
         open.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
     }
 
-    /// Opens a table once more, for the way of reading that is left after an error.
+    /// Opens a table once more, after mappings were given up.
     #[cold]
     fn reopen_table(&self, file: &Arc<FileMeta>) -> Result<TableRef> {
         let table = self.read_table(file)?;
@@ -166,7 +172,7 @@ impl TableSet {
 
     /// Opens the file of table `number` under its present or its old name.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
-        let access = if self.settings.residency.has_failed() { ReadAccess::Pread } else { self.access };
+        let access = if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access };
         let mut last = None;
         for name in (self.names)(number) {
             let path = self.dir.join(&name);

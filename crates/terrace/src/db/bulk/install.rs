@@ -149,6 +149,9 @@ impl DbCore {
             }));
             versions.log_and_apply(edit, last_sequence).map(|version| (version, tables))
         });
+        if let Ok((version, _)) = &result {
+            self.tables.weigh(version);
+        }
         let mut state = self.state.lock();
         places.reservations.iter().for_each(|&id| state.release(id));
         // A merge by hand may be waiting for them, whatever came of this.
