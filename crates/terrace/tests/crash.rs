@@ -15,9 +15,10 @@ use terrace::{Db, ErrorKind, WriteOptions};
 use terrace_testkit::campaign::{campaign, seed};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::{History, Survived};
-use terrace_testkit::model::{Change, Pair};
+use terrace_testkit::model::{Change, Model, Pair};
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
+use terrace_testkit::runner::batch_of;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::script::{Action, Script};
 use terrace_testkit::simfs::{DataLoss, EntryLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
@@ -364,9 +365,10 @@ fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
     }
 }
 
-/// One write of several threads' work; its key says whose and which it is.
-#[derive(Clone, Copy, Debug)]
+/// One write of several threads' work; one of its keys says whose and which it is.
+#[derive(Clone, Debug)]
 struct Done {
+    changes: Vec<Change>,
     sync: bool,
     began: usize,
     acknowledged: usize,
@@ -378,6 +380,21 @@ fn key_of(writer: usize, number: usize) -> Vec<u8> {
     format!("{writer}/{number:05}").into_bytes()
 }
 
+/// What all writers put.
+const SHARED: &[u8] = b"shared";
+
+/// A batch of one writer: a key of its own, keys that its other batches overwrite and delete, and the one that all put.
+fn changes_of(writer: usize, number: usize, rng: &mut Rng) -> Vec<Change> {
+    let own = |key: usize| format!("{writer}~{key}").into_bytes();
+    let mut changes = vec![Change::Put(key_of(writer, number), rng.bytes(*rng.clone().pick(&[0, 30, 400, 9_000])))];
+    if rng.one_in(2) {
+        changes.push(Change::Put(own(number % 5), rng.bytes(50)));
+        changes.push(Change::Delete(own((number + 2) % 5)));
+    }
+    changes.push(Change::Put(SHARED.to_vec(), key_of(writer, number)));
+    changes
+}
+
 /// Several threads write under recording; each notes what it did.
 fn write_at_once(fs: &SimFs, db: &Db, seed: u64) -> Result<Vec<Vec<Done>>, String> {
     let write = |writer: usize| -> terrace::Result<Vec<Done>> {
@@ -385,11 +402,11 @@ fn write_at_once(fs: &SimFs, db: &Db, seed: u64) -> Result<Vec<Vec<Done>>, Strin
         let mut done = Vec::new();
         for number in 0..60 {
             let sync = rng.one_in(4);
-            let mut batch = terrace::WriteBatch::new();
-            batch.put(key_of(writer, number), rng.bytes(*rng.clone().pick(&[0, 30, 400, 9_000])));
+            let changes = changes_of(writer, number, &mut rng);
+            let batch = batch_of(&changes);
             let began = fs.steps();
             db.write(&batch, if sync { WriteOptions::sync() } else { WriteOptions::new() })?;
-            done.push(Done { sync, began, acknowledged: fs.steps() });
+            done.push(Done { changes, sync, began, acknowledged: fs.steps() });
         }
         Ok(done)
     };
@@ -427,6 +444,30 @@ fn check_writers(done: &[Vec<Done>], survived: &[usize], at: usize, process_only
         }
     }
     Ok(())
+}
+
+/// Whether `found` is what the first `survived[writer]` writes of each writer make, each as a whole.
+fn check_values(done: &[Vec<Done>], survived: &[usize], found: &[Pair]) -> Result<(), String> {
+    let mut model = Model::default();
+    for (writes, survived) in done.iter().zip(survived) {
+        writes[..*survived].iter().for_each(|write| model.apply(&write.changes));
+    }
+    // The last write of one of the writers.
+    let is_last = |value: &[u8]| (0..WRITERS).any(|w| survived[w] > 0 && value == key_of(w, survived[w] - 1));
+    if let Some((_, value)) = found.iter().find(|(key, _)| key == SHARED) {
+        if !is_last(value) {
+            return Err(format!("the shared key is of {}, with {survived:?} writes", String::from_utf8_lossy(value)));
+        }
+        model.apply(&[Change::Put(SHARED.to_vec(), value.clone())]);
+    }
+    let expected = model.entries();
+    let differs = expected.iter().zip(found).find(|(expected, found)| expected != found);
+    match differs {
+        None if expected.len() == found.len() => Ok(()),
+        _ => {
+            Err(format!("NOT WHOLE: {survived:?} writes make other entries, first {:?}", differs.map(|pair| &pair.0.0)))
+        }
+    }
 }
 
 #[test]
@@ -472,7 +513,16 @@ fn several_writers_survive_a_crash_at_every_step() {
                     }
                 }
                 check_writers(&done, &survived, at, loss.loses_nothing()).map_err(context)?;
+                check_values(&done, &survived, &found).map_err(context)?;
+                db.write(&marker(), WriteOptions::sync()).map_err(|error| context(error.to_string()))?;
+                let cut = fs.power_loss(PowerLoss::STRICT);
                 db.close().map_err(|error| context(error.to_string()))?;
+                let db = Db::open(path, settings.options(cut.env())).map_err(|e| context(e.to_string()))?;
+                let mut again = read_all(&db).map_err(|error| context(error.to_string()))?;
+                again.retain(|(key, _)| key != MARKER);
+                if again != found {
+                    return Err(context("LOST: not what was there at a synced write".to_owned()));
+                }
             }
             if !replay.advance() {
                 return Ok(());
