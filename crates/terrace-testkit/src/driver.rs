@@ -22,6 +22,8 @@ pub struct Driver {
     tolerant: bool,
     /// Whether every write puts a key with its number, for [`History::check_numbered`].
     numbered: bool,
+    /// Whether the system may forget what was not synced.
+    forgetful: bool,
     errors: Vec<Error>,
 }
 
@@ -37,6 +39,7 @@ impl Driver {
             db: None,
             tolerant: false,
             numbered: false,
+            forgetful: false,
             errors: Vec::new(),
         }
     }
@@ -54,6 +57,13 @@ impl Driver {
     pub fn tolerant(mut self) -> Driver {
         self.tolerant = true;
         self.numbered()
+    }
+
+    /// Expects that a file may show again what is on the disk, without what was not synced.
+    #[must_use]
+    pub fn forgetful(mut self, forgetful: bool) -> Driver {
+        self.forgetful = forgetful;
+        self
     }
 
     /// The errors met by a tolerant writer.
@@ -124,6 +134,19 @@ impl Driver {
     fn open(&mut self) -> Result<(), String> {
         let opened = Db::open(&self.path, self.settings.options(self.fs.env()));
         self.db = self.accept(opened).map_err(|error| format!("open: {error}"))?;
+        if self.forgetful {
+            self.note_forgotten()?;
+        }
+        Ok(())
+    }
+
+    /// Notes which writes the system has forgotten; none if they cannot be read, and then the database is not open.
+    fn note_forgotten(&mut self) -> Result<(), String> {
+        let Some(db) = self.db.take() else { return Ok(()) };
+        let Some(found) = self.accept(read_all(&db))? else { return Ok(()) };
+        self.history.check_numbered(&found, self.alive(), self.history.writes().len())?;
+        self.history.forget_all_but(&found);
+        self.db = Some(db);
         Ok(())
     }
 
@@ -146,7 +169,7 @@ impl Driver {
         if let Some(change) = changes.last()
             && let Some(found) = self.accept(db.get(change.key()))?
         {
-            self.history.check_key(change.key(), found.as_deref(), at + 1)?;
+            self.history.check_key(change.key(), found.as_deref(), self.alive())?;
         }
         Ok(())
     }
@@ -185,12 +208,16 @@ impl Driver {
     fn scan(&mut self, db: &Db) -> Result<(), String> {
         match self.accept(read_all(db))? {
             Some(found) if self.numbered => {
-                let writes = self.history.writes().len();
-                self.history.check_numbered(&found, writes, writes).map(|_| ())
+                self.history.check_numbered(&found, self.alive(), self.history.writes().len()).map(|_| ())
             }
             Some(found) => self.history.check_keys(&found, self.history.writes().len()),
             None => Ok(()),
         }
+    }
+
+    /// How many writes, as far as they were acknowledged, must be there now.
+    fn alive(&self) -> usize {
+        if self.forgetful { self.history.required(self.fs.steps()) } else { self.history.writes().len() }
     }
 
     fn accept<T>(&mut self, outcome: terrace::Result<T>) -> Result<Option<T>, String> {

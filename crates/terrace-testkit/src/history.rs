@@ -93,6 +93,13 @@ impl History {
         self.writes[at].acknowledged = Some(now);
     }
 
+    /// Notes that numbered writes that are not in `found` are no more.
+    pub fn forget_all_but(&mut self, found: &[Pair]) {
+        let there: BTreeSet<usize> = found.iter().filter_map(|(key, _)| number_of(key)).collect();
+        let lost = self.writes.iter_mut().enumerate().filter(|(number, _)| !there.contains(number));
+        lost.for_each(|(_, write)| write.acknowledged = None);
+    }
+
     /// Notes that everything written so far is durable from `now` on, for example because `flush` returned success.
     pub fn all_durable(&mut self, now: usize) {
         self.floors.push((now, self.writes.len()));

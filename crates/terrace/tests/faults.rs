@@ -60,7 +60,7 @@ fn play_on(
 ) -> Result<bool, String> {
     fs.record();
     fs.set_faults(plans.to_vec());
-    let mut driver = Driver::new(fs, Path::new(PATH), settings, history).tolerant();
+    let mut driver = Driver::new(fs, Path::new(PATH), settings, history).tolerant().forgetful(reverts(plans));
     let played = driver.play(script);
     let (at, injected, failed) = (fs.steps(), fs.injected() > 0, fs.injections());
     let errors = played.and_then(|()| check_errors(driver.errors(), injected));
@@ -69,12 +69,18 @@ fn play_on(
     let recording = fs.take_recording();
     let checked = errors.and(history).and_then(|history| {
         let everything = history.writes().len();
-        after(fs, settings, &history, everything, everything, seed).map_err(|error| format!("healed: {error}"))?;
-        check_cuts(&recording, at, settings, &history, seed)
+        let alive = if reverts(plans) { history.required(usize::MAX) } else { everything };
+        after(fs, settings, &history, alive, everything, seed).map_err(|error| format!("healed: {error}"))?;
+        check_cuts(&recording, at, settings, &history, reverts(plans), seed)
     });
     checked
         .map(|()| injected)
         .map_err(|error| format!("{error}\n  failed: {failed:?}\n{}", recording.describe(recording.len())))
+}
+
+/// Whether a failed sync makes the system forget what it was for.
+fn reverts(plans: &[FaultPlan]) -> bool {
+    plans.iter().any(|plan| plan.fault == Fault::Reverted)
 }
 
 fn check_errors(errors: &[terrace::Error], injected: bool) -> Result<(), String> {
@@ -96,6 +102,7 @@ fn check_cuts(
     at: usize,
     settings: &OptionSet,
     history: &History,
+    reverts: bool,
     seed: u64,
 ) -> Result<(), String> {
     let mut rng = Rng::new(mix(seed) ^ 0xc075);
@@ -107,7 +114,7 @@ fn check_cuts(
     for (moment, loss) in cuts {
         replay.advance_to(moment);
         let alive = history.required_without_power_loss(moment);
-        let required = if loss.loses_nothing() { alive } else { history.required(moment) };
+        let required = if loss.loses_nothing() && !reverts { alive } else { history.required(moment) };
         after(&replay.power_loss(loss), settings, history, required, history.begun(moment), mix(seed))
             .map_err(|error| format!("after step {moment} of {}, {loss:?}: {error}", recording.len()))?;
     }
@@ -192,7 +199,7 @@ fn a_failed_sync_is_never_acknowledged() {
     let mut cases = 0;
     for script in Script::all() {
         for kind in [OpKind::Sync, OpKind::SyncDir] {
-            for fault in [Fault::Io, Fault::NoSpace, Fault::Late] {
+            for fault in [Fault::Io, Fault::NoSpace, Fault::Late, Fault::Reverted] {
                 for after in 0.. {
                     let plan = FaultPlan { kinds: vec![kind], ..FaultPlan::at(after, fault, false) };
                     let label = format!("failed syncs: script \"{}\", {plan:?}", script.name);
@@ -410,6 +417,9 @@ fn random_plan(rng: &mut Rng, operations: usize) -> FaultPlan {
     let mut plan = FaultPlan::at(after, *rng.pick(&Fault::ALL), rng.one_in(2));
     if rng.one_in(3) {
         plan.kinds = vec![*rng.pick(&OpKind::ALL)];
+    }
+    if rng.one_in(10) {
+        (plan.fault, plan.kinds, plan.after) = (Fault::Reverted, vec![OpKind::Sync], after / 5);
     }
     if rng.one_in(3) {
         plan.suffix = (*rng.pick(&[".log", ".ldb", "MANIFEST-000002", "CURRENT", ".dbtmp", "db"])).to_owned();
