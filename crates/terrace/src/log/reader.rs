@@ -347,15 +347,22 @@ impl LogReader {
         self.at_last_block() && header + HEADER_SIZE + length <= BLOCK_SIZE && !is_whole
     }
 
-    /// Whether a record whose checksum is wrong begins or ends, or has in it, zeros where a sector does.
+    /// Whether a record whose checksum is wrong begins or ends, or has in it, zeros where a sector does, as the sectors leave
+    /// it that a power cut kept from the disk.
     ///
-    /// Fewer zeros than a header's may be the record's own: the end of an internal key is.
+    /// Fewer zeros than a header's may be the record's own: the end of an internal key is. So the last few bytes of a record
+    /// say that their sector is lost only if all of the sector is zeros. In a MANIFEST even that says nothing if the file
+    /// ends there: LevelDB's edits end in internal keys.
     fn misses_sectors(&self, record: Range<usize>) -> bool {
-        let is_lost = |part: Range<usize>| part.len() >= HEADER_SIZE && self.block[part].iter().all(|&byte| byte == 0);
+        let is_zeros = |part: Range<usize>| self.block[part].iter().all(|&byte| byte == 0);
+        let is_lost = |part: Range<usize>| part.len() >= HEADER_SIZE && is_zeros(part);
         let first = (record.start / SECTOR + 1) * SECTOR;
         (first..record.end).step_by(SECTOR).any(|boundary| {
+            let sector = boundary..self.block.len().min(boundary + SECTOR);
             is_lost(record.start.max(boundary - SECTOR)..boundary)
                 || is_lost(boundary..record.end.min(boundary + SECTOR))
+                || is_lost(sector.clone())
+                || self.tolerates_gaps && is_zeros(sector)
         })
     }
 

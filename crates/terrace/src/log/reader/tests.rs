@@ -143,6 +143,54 @@ fn every_cut_is_a_clean_or_torn_end() {
     assert_eq!(items(&prepared).last(), Some(&End(20, true)));
 }
 
+/// A power cut keeps the sectors from any one on from the disk, whose boundary lies anywhere in a record.
+#[test]
+fn records_that_lost_sectors_are_torn() {
+    let not_torn = |bytes: &[u8], how: fn(LogReader) -> LogReader| {
+        let env = MemEnv::new();
+        env.write("log", bytes.to_vec());
+        let file = env.open_random(Path::new("log"), ReadAccess::Pread).unwrap();
+        let mut reader = how(LogReader::new(file, "log".into()));
+        let mut reasons = Vec::new();
+        loop {
+            match reader.next().unwrap() {
+                LogItem::End { .. } => return reasons,
+                LogItem::Damage { torn: false, reason, .. } => reasons.push(reason),
+                _ => {}
+            }
+        }
+    };
+    let env = MemEnv::new();
+    for split in [false, true] {
+        for inside in 1..26 {
+            env.write("log", Vec::new());
+            let mut writer = LogWriter::new(env.open_append(Path::new("log")).unwrap(), 0);
+            writer.add_record(&vec![b'b'; 2 * SECTOR - HEADER_SIZE - inside]).unwrap();
+            match split {
+                true => writer.add_split_record(b"twelve bytes").unwrap(),
+                false => writer.add_record(b"nineteen bytes long").unwrap(),
+            }
+            let whole = env.read("log").unwrap();
+            assert_eq!(whole.len(), 2 * SECTOR - inside + 26);
+            for length in [whole.len(), whole.len() + 100, BLOCK_SIZE, 3 * BLOCK_SIZE] {
+                let mut bytes = whole[..2 * SECTOR].to_vec();
+                bytes.resize(length, 0);
+                let place = format!("split: {split}, {inside} bytes of it before the boundary, {length} bytes in all");
+                assert_eq!(not_torn(&bytes, LogReader::tolerating_gaps), [""; 0], "{place}");
+                // The zeros of fewer bytes than a header's at the end of a file may be a record's own.
+                if length - 2 * SECTOR >= HEADER_SIZE {
+                    assert_eq!(not_torn(&bytes, |reader| reader), [""; 0], "{place}");
+                }
+                // A wrong checksum is no lost sector.
+                let mut bytes = whole.clone();
+                bytes[2 * SECTOR - inside] ^= 4;
+                bytes.resize(length, 0);
+                assert_ne!(not_torn(&bytes, LogReader::tolerating_gaps), [""; 0], "{place}");
+            }
+        }
+    }
+}
+
 #[test]
 fn zeros_before_a_record_are_damage() {
     let record = log(&[b"good"]);
