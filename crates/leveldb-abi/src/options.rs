@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) table_filter_bits: usize,
     /// Absent: `$TERRACE_READ_ACCESS`, or automatic.
     pub(crate) read_access: Option<ReadAccess>,
+    /// Absent: `$TERRACE_MAPPED_LOG`, or mapped.
+    pub(crate) mapped_log: Option<bool>,
 }
 
 impl Default for Settings {
@@ -58,6 +60,7 @@ impl Default for Settings {
             read_only: false,
             table_filter_bits: 10,
             read_access: None,
+            mapped_log: None,
         }
     }
 }
@@ -80,6 +83,7 @@ impl Settings {
             .read_only(self.read_only)
             .table_filter_bits(self.table_filter_bits)
             .read_access(self.read_access.unwrap_or_else(read_access_of_environment))
+            .mapped_log(self.mapped_log.unwrap_or_else(mapped_log_of_environment))
             .filter_policy(self.filter.clone())
             .logger(self.logger.clone())
             .block_cache(self.cache.clone());
@@ -128,6 +132,11 @@ fn read_access_of_environment() -> ReadAccess {
         Some(b"pread") => ReadAccess::Pread,
         _ => ReadAccess::Auto,
     }
+}
+
+/// What `$TERRACE_MAPPED_LOG` says, for programs that know nothing of Terrace: `0`, or mapped.
+fn mapped_log_of_environment() -> bool {
+    std::env::var_os("TERRACE_MAPPED_LOG").is_none_or(|value| value != "0")
 }
 
 /// Programs tell "missing" from "exists" by these texts, because both are `InvalidArgument`.

@@ -34,13 +34,21 @@ LEVELDB_EXPORT void terrace_options_set_read_only(leveldb_options_t*, uint8_t);
 /* Bits for each key in the filter that every table has besides LevelDB's: 0 for none, at most 32. Default: 10. */
 LEVELDB_EXPORT void terrace_options_set_table_filter_bits(leveldb_options_t*, int);
 
-/* How tables are read. `auto`, the default, maps them, checks that a block can be read before its first load and whenever
- * data seem not to fit into memory, and uses pread after the first read error. `mapped` never checks: a sector that cannot be
- * read kills the process with SIGBUS, as in LevelDB. `pread` never maps: every such sector is an error, a load of a block that
- * is in memory costs about three times as much, and each open table a descriptor. Options that do not say take it from the
- * environment variable TERRACE_READ_ACCESS=auto|mapped|pread. Other numbers count as auto. */
+/* How tables are read. `auto`, the default, maps them, checks that each 64 KiB can be read before its first load, and uses
+ * pread after the first read error and once the tables take more than half of the available memory. `mapped` never checks: a
+ * sector that cannot be read kills the process with SIGBUS, as in LevelDB. `pread` never maps: every such sector is an
+ * error, a load of a block that is in memory costs about three times as much, and each open table a descriptor. Options that
+ * do not say take it from the environment variable TERRACE_READ_ACCESS=auto|mapped|pread, which C++ programs set before they
+ * open a database. Other numbers count as auto. */
 enum { terrace_read_access_auto = 0, terrace_read_access_mapped = 1, terrace_read_access_pread = 2 };
 LEVELDB_EXPORT void terrace_options_set_read_access(leveldb_options_t*, int);
+
+/* Whether writes are copied into a mapping of the log, which is prepared ahead with zeros, on ext4 and tmpfs (1, the default),
+ * or written by a system call each, at the end of the file, as LevelDB does (0). Both lose nothing when the process is
+ * killed, whoever opens the database next. Written logs are for copies of the directory that programs make which know
+ * nothing of zeros. Options that do not say take it from the environment variable TERRACE_MAPPED_LOG=0|1, which C++ programs
+ * set before they open a database. */
+LEVELDB_EXPORT void terrace_options_set_mapped_log(leveldb_options_t*, uint8_t);
 
 /* A logger for leveldb_options_set_info_log, which must outlive the database. `log` is called from any thread, for one
  * line at a time, which does not end in a zero; `destructor` may be null. */

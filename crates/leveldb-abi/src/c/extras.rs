@@ -46,6 +46,13 @@ export! {
         }
     }
 
+    /// Sets whether logs are mapped.
+    fn terrace_options_set_mapped_log(options: *mut COptions, value: u8) {
+        if let Some(options) = options.as_mut() {
+            options.plain.mapped_log = Some(value != 0);
+        }
+    }
+
     /// Sets the bits for each key of the filters for whole tables.
     fn terrace_options_set_table_filter_bits(options: *mut COptions, bits: c_int) {
         if let Some(options) = options.as_mut() {

@@ -178,12 +178,17 @@ static void Nulls(void) {
   terrace_options_set_read_only(NULL, 1);
   terrace_options_set_table_filter_bits(NULL, 1);
   terrace_options_set_read_access(NULL, terrace_read_access_pread);
+  terrace_options_set_mapped_log(NULL, 0);
 }
 
-/* Whether tables are mapped once something was read. */
-static int MapsTables(const leveldb_options_t* options, const char* name) {
+/* Whether files with the ending are mapped once something was written and read. */
+static int Maps(const char* ending, const leveldb_options_t* options, const char* name) {
   leveldb_t* db = leveldb_open(options, name, &err);
   OK;
+  leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+  leveldb_put(db, write, "zzz", 3, "", 0, &err);
+  OK;
+  leveldb_writeoptions_destroy(write);
   leveldb_readoptions_t* read = leveldb_readoptions_create();
   leveldb_iterator_t* iter = leveldb_create_iterator(db, read);
   leveldb_iter_seek_to_first(iter);
@@ -192,7 +197,7 @@ static int MapsTables(const leveldb_options_t* options, const char* name) {
   int found = 0;
   FILE* maps = fopen("/proc/self/maps", "r");
   CHECK(maps != NULL);
-  while (fgets(line, sizeof(line), maps) != NULL) found |= strstr(line, ".ldb") != NULL;
+  while (fgets(line, sizeof(line), maps) != NULL) found |= strstr(line, ending) != NULL;
   fclose(maps);
   leveldb_iter_destroy(iter);
   leveldb_readoptions_destroy(read);
@@ -202,14 +207,27 @@ static int MapsTables(const leveldb_options_t* options, const char* name) {
 
 static void ReadAccess(leveldb_options_t* options, const char* name) {
   setenv("TERRACE_READ_ACCESS", "pread", 1);
-  CHECK(!MapsTables(options, name));
+  CHECK(!Maps(".ldb", options, name));
   terrace_options_set_read_access(options, terrace_read_access_mapped);
-  CHECK(MapsTables(options, name));
+  CHECK(Maps(".ldb", options, name));
   terrace_options_set_read_access(options, terrace_read_access_pread);
   unsetenv("TERRACE_READ_ACCESS");
-  CHECK(!MapsTables(options, name));
+  CHECK(!Maps(".ldb", options, name));
   terrace_options_set_read_access(options, terrace_read_access_auto);
-  CHECK(MapsTables(options, name));
+  CHECK(Maps(".ldb", options, name));
+}
+
+/* Where the file system takes mapped logs at all. */
+static void MappedLog(leveldb_options_t* options, const char* name) {
+  const int may_map = Maps(".log", options, name);
+  setenv("TERRACE_MAPPED_LOG", "0", 1);
+  CHECK(!Maps(".log", options, name));
+  terrace_options_set_mapped_log(options, 1);
+  CHECK(Maps(".log", options, name) == may_map);
+  terrace_options_set_mapped_log(options, 0);
+  unsetenv("TERRACE_MAPPED_LOG");
+  CHECK(!Maps(".log", options, name));
+  terrace_options_set_mapped_log(options, 1);
 }
 
 int main(int argc, char** argv) {
@@ -266,6 +284,7 @@ int main(int argc, char** argv) {
   terrace_options_set_read_only(options, 0);
 
   ReadAccess(options, name);
+  MappedLog(options, name);
   Damage(name);
   report = terrace_verify_db(options, name, &err);
   OK;

@@ -1,11 +1,11 @@
 //! Open files and held locks of a simulated file system.
 
+use std::io::IoSlice;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use terrace::{Error, FileLock, FileSyncer, LockMode, RandomAccessFile, Result, WritableFile};
-
-use crate::rng::Rng;
 
 use super::disk::{Inode, Step};
 use super::fault::{Fault, OpKind};
@@ -74,28 +74,30 @@ const STORED_LAST: usize = 8;
 impl Writer {
     /// Stores `data` at the end: in one step, or in several where the process may die between them.
     fn store(&self, state: &mut State, data: &[u8]) {
-        let write = |state: &mut State, at: usize, data: &[u8]| {
-            state.apply(Step::Write { inode: self.inode, offset: self.end + at, data: data.into() });
-        };
-        let split = |rng: &mut Rng| rng.one_in(2).then(|| rng.between(STORED_LAST, data.len() - 1));
-        let Some(middle) = state.unrest.as_mut().filter(|_| data.len() > STORED_LAST).and_then(split) else {
-            return write(state, 0, data);
-        };
         if self.prepared > 0 {
-            write(state, middle, &data[middle..]);
-            if middle > STORED_LAST {
-                write(state, STORED_LAST, &data[STORED_LAST..middle]);
-            }
-            write(state, 0, &data[..STORED_LAST]);
+            self.store_visibly(state, self.end, data);
         } else {
-            write(state, 0, &data[..middle]);
-            write(state, middle, &data[middle..]);
+            let middle = halfway(state, 1..data.len()).unwrap_or(data.len());
+            self.write(state, self.end, &data[..middle]);
+            self.write(state, self.end + middle, &data[middle..]);
         }
     }
-}
 
-impl WritableFile for Writer {
-    fn append(&mut self, data: &[u8]) -> Result<()> {
+    /// Stores `data` at `at` so that all of it appears with its first bytes.
+    fn store_visibly(&self, state: &mut State, at: usize, data: &[u8]) {
+        let Some(middle) = halfway(state, STORED_LAST..data.len()) else { return self.write(state, at, data) };
+        self.write(state, at + middle, &data[middle..]);
+        self.write(state, at + STORED_LAST, &data[STORED_LAST..middle]);
+        self.write(state, at, &data[..STORED_LAST]);
+    }
+
+    fn write(&self, state: &mut State, offset: usize, data: &[u8]) {
+        if !data.is_empty() {
+            state.apply(Step::Write { inode: self.inode, offset, data: data.into() });
+        }
+    }
+
+    fn add(&mut self, data: &[u8], filler: usize) -> Result<()> {
         let fs = self.fs.clone();
         let state = &mut *fs.state();
         let fault = state.begin(OpKind::Append, "write", &self.path)?;
@@ -105,13 +107,47 @@ impl WritableFile for Writer {
         let growth = (self.end + data.len()).saturating_sub(self.prepared.max(self.end));
         let room = data.len() - growth + state.room(growth);
         let taken = if fault == Some(Fault::Short) { data.len() / 2 } else { data.len() }.min(room);
-        if taken > 0 {
+        if taken == data.len() && self.prepared > 0 && filler > 0 {
+            self.store_visibly(state, self.end + filler, &data[filler..]);
+            self.store_visibly(state, self.end, &data[..filler.max(STORED_LAST)]);
+        } else if taken > 0 {
             self.store(state, &data[..taken]);
+        }
+        if taken > 0 {
             self.end += taken;
             state.write_back();
         }
         late(fault, "write", &self.path)?;
         if taken < data.len() { Err(refuse("write", &self.path, libc::ENOSPC)) } else { Ok(()) }
+    }
+}
+
+/// A place in `places`, if there is one and the process may die there this time.
+fn halfway(state: &mut State, places: Range<usize>) -> Option<usize> {
+    let rng = state.unrest.as_mut().filter(|_| !places.is_empty())?;
+    rng.one_in(2).then(|| rng.between(places.start, places.end - 1))
+}
+
+impl WritableFile for Writer {
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        self.add(data, 0)
+    }
+
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        if self.prepared > 0 {
+            let fs = self.fs.clone();
+            fs.state().apply(Step::SetLen { inode: self.inode, len: self.end });
+            self.prepared = 0;
+        }
+        self.add(&parts.iter().flat_map(|part| part.iter().copied()).collect::<Vec<_>>(), 0)
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.prepared > 0
+    }
+
+    fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
+        self.add(data, filler)
     }
 
     fn sync(&mut self) -> Result<()> {

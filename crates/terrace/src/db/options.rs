@@ -180,7 +180,9 @@ impl Options {
         /// Append to the write-ahead log through prepared, mapped segments where the file system allows it, instead
         /// of a system call per write, and go on with the file of an old log that the disk has never seen. Logs are mapped
         /// on ext4 and tmpfs, on x86-64 and AArch64; elsewhere, and on XFS, where a store after a shutdown of the file
-        /// system would kill the process, they are written. Default: true.
+        /// system would kill the process, they are written, and so is the rest of a log once a record of more than 8 KiB
+        /// does not fit into its block of 32 KiB. Whoever opens the database after the process was killed, LevelDB with
+        /// paranoid checks included, finds every write that was acknowledged, either way. Default: true.
         mapped_log: bool = |v| v;
         /// Start writing a growing table out after this many bytes, so that its final sync has less to do; 0 leaves
         /// it to the system. Default: 0.

@@ -7,9 +7,8 @@
 //! One thread owns the cursor and stores. Any one other thread may prepare at the same time.
 //!
 //! # Invariants
-//! 1. Below `ready` the file has been written: blocks exist or are reserved. Only [`LogRegion::prepare`], with zeros, and
-//!    [`LogCursor::write`], with a record, raise it, never both at once; it falls, to nothing, before the file is
-//!    shortened. (The engine's lock keeps others from shortening it.)
+//! 1. Below `ready` the file has been written: blocks exist or are reserved. Only [`LogRegion::prepare`]
+//!    raises it; it falls, to nothing, before the file is shortened. (The engine's lock keeps others from shortening it.)
 //! 2. Stores lie below `ready`, and only the cursor makes them, of which a region has one. Behind `ready` there are
 //!    zeros only.
 //! 3. No reference to the mapping is ever formed: the file is shared with the rest of the world. Bytes go in through
@@ -20,7 +19,7 @@
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::ptr::{self, NonNull};
@@ -31,12 +30,12 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::FileSyncer;
-use super::posix_file::{self, SyncedFile};
+use super::posix_file::SyncedFile;
 use super::system_call;
 use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
 
-/// What is stored last: a fragment's header and the first byte of its payload.
+/// What is stored last: a fragment's header and the first byte behind it.
 const COMMIT_SIZE: usize = size_of::<u64>();
 
 /// How a region is prepared. The page cache keeps a file in the pieces it was written in and writes out a whole piece
@@ -58,9 +57,6 @@ const LARGE_PIECE: usize = 64 << 10;
 
 /// No page is larger.
 const LARGEST_PAGE: usize = 64 << 10;
-
-/// By how much the file grows, without being prepared, for records that are written: a multiple of the log's block size.
-const WRITTEN_STEP: usize = 1 << 20;
 
 /// How much is given back at once.
 const GIVEN_BACK_STEP: usize = 1 << 20;
@@ -257,35 +253,31 @@ impl LogCursor {
         true
     }
 
-    /// Appends all of `parts`, `length` bytes and more than a header, so that they appear as a whole: by system calls
-    /// but for the header. Space that is not prepared need not be: what is written prepares it. `false`, and nothing
-    /// there, if the mapping ends before that. On an error the caller has to [`retire`](Self::retire) the cursor, because
-    /// the file may hold parts of the record then.
-    ///
-    /// Nobody may be preparing.
-    pub(super) fn write(&mut self, mut parts: &mut [IoSlice<'_>], length: usize) -> io::Result<bool> {
-        let region = &self.region;
-        let end = self.position.saturating_add(length);
-        // What stands behind the file's end would stand in no prepared page.
-        let extent = end.saturating_add(WRITTEN_STEP) / WRITTEN_STEP * WRITTEN_STEP;
-        if length <= COMMIT_SIZE || end > region.length {
-            return Ok(false);
+    /// As [`append`](Self::append), but for the order: what follows the first `filler` bytes appears before them, each as a
+    /// whole.
+    pub(super) fn append_filled(&mut self, data: &[u8], filler: usize) -> bool {
+        let (first, second) = data.split_at(filler.min(data.len()));
+        let head = data.first_chunk::<COMMIT_SIZE>();
+        let (Some(&head), Some((second_head, second_tail))) = (head, second.split_first_chunk::<COMMIT_SIZE>()) else {
+            return self.append(data);
+        };
+        if self.end_with(data) > self.region.ready() {
+            return false;
         }
-        if end > region.extent.load(Ordering::Relaxed) {
-            region.lengthen(extent)?;
+        let place = self.place();
+        // SAFETY: as in `append`; all offsets are below `data.len()`. Where the first part is shorter than what is stored at
+        // once, its store stores the beginning of the second part again, as it is.
+        unsafe {
+            let second_place = place.add(first.len());
+            ptr::copy_nonoverlapping(second_tail.as_ptr(), second_place.add(COMMIT_SIZE), second_tail.len());
+            commit(second_place, *second_head);
+            if let Some(first_tail) = first.get(COMMIT_SIZE..) {
+                ptr::copy_nonoverlapping(first_tail.as_ptr(), place.add(COMMIT_SIZE), first_tail.len());
+            }
+            commit(place, head);
         }
-        let mut head = [0; COMMIT_SIZE];
-        let bytes = parts.iter().flat_map(|part| part.iter());
-        head.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-        IoSlice::advance_slices(&mut parts, COMMIT_SIZE);
-        posix_file::write_parts_at(&region.file.file, parts, (self.position + COMMIT_SIZE) as u64)?;
-        // Blocks exist now for every page that has a byte up to `end`: those of the record but for its first eight
-        // bytes have been written, and the page of these holds bytes of the record or of the one before it.
-        region.ready.fetch_max(end, Ordering::Release);
-        // SAFETY: `position` and the eight bytes from there on are below `ready`; nobody else stores (invariant 2).
-        unsafe { commit(self.place(), head) };
-        self.position = end;
-        Ok(true)
+        self.position += data.len();
+        true
     }
 
     /// Begins anew in a file of zeros, of which nothing that was appended before is on the disk or will ever be: as long as

@@ -4,8 +4,13 @@
 //! the file. That is the kernel's memory just as well: it survives the process. The file is prepared ahead, in
 //! windows of zeros, by the pool.
 //!
-//! A record that comes in parts is large. It goes to the file by one `write` for all parts, except for its header, which is
-//! stored last: there a copy and a page of zeros cost more than the call.
+//! # Records that cross a block
+//! A LevelDB with paranoid checks refuses a log in which a record lacks its first fragment and has others, or has zeros
+//! behind its first; only the end of the file may cut a record off. So a record in several blocks cannot be stored into
+//! prepared space: whatever is stored last, a process can be killed before it. Where such a record comes (in parts,
+//! [`WritableFile::append_parts`]), the file is cut to its records, and it and everything behind it is written, in order, at
+//! the end of the file. Then a copy and a page of zeros would cost more than the call. Small records do not cross a block
+//! here: the log's writer puts filler before them ([`WritableFile::append_filled`]).
 //!
 //! One thread appends; syncers work beside it on any thread.
 //!
@@ -195,17 +200,6 @@ impl MappedLog {
         Ok(())
     }
 
-    /// Appends through the system, into space that nobody has prepared. `false`, and nothing done, where that is not
-    /// possible.
-    fn append_written(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> bool {
-        let closed = self.shared.preparation.lock();
-        let written = self.cursor.write(parts, length).unwrap_or(false);
-        drop(closed);
-        // Nothing is prepared behind it; a small record that follows sees to that.
-        self.low_water = usize::MAX;
-        written
-    }
-
     /// Waits until the file is prepared up to `end`, or prepares it here and now.
     fn make_ready(&mut self, end: usize) -> bool {
         let closed = self.shared.preparation.lock();
@@ -247,15 +241,29 @@ impl WritableFile for MappedLog {
     }
 
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
-        let length = parts.iter().map(|part| part.len()).sum();
         if self.plain.is_none() {
-            let mut copies = parts.to_vec();
-            if self.append_written(&mut copies, length) {
+            self.give_up_mapping()?;
+        }
+        let length = parts.iter().map(|part| part.len()).sum();
+        self.append_plainly(parts, length)
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.plain.is_none()
+    }
+
+    fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
+        if self.plain.is_none() {
+            let is_ready = self.cursor.end_with(data) <= self.shared.region.ready();
+            if (is_ready || self.make_ready(self.cursor.end_with(data))) && self.cursor.append_filled(data, filler) {
+                if self.cursor.position() >= self.low_water {
+                    self.look_ahead();
+                }
                 return Ok(());
             }
             self.give_up_mapping()?;
         }
-        self.append_plainly(parts, length)
+        self.append_plainly(&mut [IoSlice::new(data)], data.len())
     }
 
     fn sync(&mut self) -> Result<()> {

@@ -131,11 +131,25 @@ pub trait WritableFile: Send {
     fn append(&mut self, data: &[u8]) -> Result<()>;
 
     /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all would. Called with
-    /// much data, which an implementation can spare a copy. What becomes of the slices themselves is left open.
+    /// much data, which an implementation can spare a copy, and with what must appear from its first byte to its last, as
+    /// [`is_prepared`](Self::is_prepared) says. What becomes of the slices themselves is left open.
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
         let mut data = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| data.extend_from_slice(part));
         self.append(&data)
+    }
+
+    /// Whether zeros may stand behind what was appended, as in a log that is prepared ahead; otherwise the file ends there.
+    /// After [`append_parts`](Self::append_parts) it ends there.
+    fn is_prepared(&self) -> bool {
+        false
+    }
+
+    /// Appends `data`, whose first `filler` bytes mean nothing without the others: in a file that
+    /// [is prepared](Self::is_prepared) a process that is killed leaves zeros in their place, or nothing but zeros.
+    fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
+        let _ = filler;
+        self.append(data)
     }
 
     /// Makes every appended byte durable.

@@ -47,6 +47,14 @@ impl WritableFile for Handle {
         self.0.with(|file| file.append_parts(parts))
     }
 
+    fn is_prepared(&self) -> bool {
+        self.0.0.lock().as_ref().is_some_and(|file| file.is_prepared())
+    }
+
+    fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
+        self.0.with(|file| file.append_filled(data, filler))
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.0.with(|file| file.sync())
     }

@@ -35,6 +35,9 @@ use crate::env::RandomAccessFile;
 /// The least unit in which systems and disks write files back.
 const SECTOR: usize = 512;
 
+/// A memory copy stores at least this much at once, where it is aligned.
+const STORE: usize = 8;
+
 /// Bytes checksummed at most in the search for a record in one block. Ordinary data take a tenth of it; hostile data
 /// could demand half a gigabyte.
 const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
@@ -42,7 +45,7 @@ const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
 /// What a log holds next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogItem<'a> {
-    /// A whole record, from its first header at `offset` to `end`. `split`: in fragments although it fits its block, as only
+    /// A whole record, with the filler before it, from `offset` to `end`. `split`: in fragments although it fits its block, as only
     /// [`LogWriter::add_split_record`](super::LogWriter::add_split_record) writes it.
     Record { data: &'a [u8], offset: u64, end: u64, split: bool },
     /// Bytes that are no record and were skipped. The reason names file and offset. `torn`: whole sectors of it are zeros, as
@@ -63,9 +66,11 @@ pub(crate) struct LogReader {
     next_block: u64,
     /// Where the next header is expected in the block.
     cursor: usize,
-    /// The fragments so far of the record that began at `record_start`.
+    /// The fragments so far of the record that began at `record_start`, which is where the filler before it began.
     record: Vec<u8>,
     record_start: Option<u64>,
+    /// Where its first fragment begins, behind filler.
+    first_header: u64,
     tolerates_gaps: bool,
     /// Nothing but a gap lies between the last record and here.
     in_gap: bool,
@@ -127,6 +132,7 @@ impl LogReader {
             cursor: 0,
             record: Vec::new(),
             record_start: None,
+            first_header: 0,
             tolerates_gaps: false,
             in_gap: false,
             unfinished: false,
@@ -150,7 +156,7 @@ impl LogReader {
                 LogItem::Record { data: &self.block[payload], offset, end: self.good_end, split: false }
             }
             Step::Assembled(offset) => {
-                let split = offset >= self.block_start;
+                let split = self.first_header >= self.block_start;
                 LogItem::Record { data: &self.record, offset, end: self.good_end, split }
             }
             Step::Damage { offset, end, what, torn } => LogItem::Damage {
@@ -194,25 +200,26 @@ impl LogReader {
             let offset = self.block_start + header as u64;
             match (kind, self.record_start) {
                 // A writer died between two fragments, and another went on behind them.
-                (FULL | FIRST, Some(_)) if self.tolerates_gaps => {
+                (FULL | FIRST, Some(_)) if self.tolerates_gaps && !self.record.is_empty() => {
                     self.record_start = None;
                     self.unfinished = true;
                     self.cursor = header;
                 }
-                // An empty first fragment without a successor is what a writer leaves that died, or an old LevelDB.
                 (FULL | FIRST, Some(start)) if !self.record.is_empty() => {
                     self.record_start = None;
                     self.cursor = header;
                     let what = "a record without its last fragment";
                     return Ok(Step::Damage { offset: start, end: offset, what, torn: false });
                 }
-                (FULL, _) => {
+                // Empty first fragments before it are filler, or what a writer leaves that died, or an old LevelDB.
+                (FULL, filler) => {
                     self.finish_record();
-                    return Ok(Step::InBlock(payload, offset));
+                    return Ok(Step::InBlock(payload, filler.unwrap_or(offset)));
                 }
-                (FIRST, _) => {
+                (FIRST, filler) => {
                     self.record.clear();
-                    self.record_start = Some(offset);
+                    self.record_start = Some(filler.unwrap_or(offset));
+                    self.first_header = offset;
                     self.in_gap = false;
                     self.assemble(payload)?;
                 }
@@ -352,18 +359,28 @@ impl LogReader {
     ///
     /// Fewer zeros than a header's may be the record's own: the end of an internal key is. So the last few bytes of a record
     /// say that their sector is lost only if all of the sector is zeros. In a MANIFEST even that says nothing if the file
-    /// ends there: LevelDB's edits end in internal keys.
+    /// ends there: LevelDB's edits end in internal keys. On the other hand zeros at the end of a sector are torn there, from
+    /// one store of a memory copy on: the disk took the sector while the record was being copied to it. In a log values may
+    /// be all zeros.
     fn misses_sectors(&self, record: Range<usize>) -> bool {
         let is_zeros = |part: Range<usize>| self.block[part].iter().all(|&byte| byte == 0);
         let is_lost = |part: Range<usize>| part.len() >= HEADER_SIZE && is_zeros(part);
         let first = (record.start / SECTOR + 1) * SECTOR;
-        (first..record.end).step_by(SECTOR).any(|boundary| {
-            let sector = boundary..self.block.len().min(boundary + SECTOR);
-            is_lost(record.start.max(boundary - SECTOR)..boundary)
-                || is_lost(boundary..record.end.min(boundary + SECTOR))
-                || is_lost(sector.clone())
-                || self.tolerates_gaps && is_zeros(sector)
-        })
+        let is_halfway = |boundary: usize| {
+            !self.tolerates_gaps
+                && boundary <= self.block.len()
+                && is_zeros(record.start.max(boundary - STORE)..boundary)
+        };
+        // What is missing of a header may have hidden how far the record goes.
+        is_halfway(first)
+            || (first..record.end).step_by(SECTOR).any(|boundary| {
+                let sector = boundary..self.block.len().min(boundary + SECTOR);
+                is_lost(record.start.max(boundary - SECTOR)..boundary)
+                    || is_lost(boundary..record.end.min(boundary + SECTOR))
+                    || is_lost(sector.clone())
+                    || self.tolerates_gaps && is_zeros(sector)
+                    || is_halfway(boundary)
+            })
     }
 
     /// Passes zeros at the cursor: to the end of the file, which is a clean end, or to something else, which makes

@@ -4,11 +4,14 @@
 //! for its user to act on.
 //!
 //! # Invariants
-//! 1. A record reaches the file in one append that begins with the record's first header: what fills the end of a
-//!    block is written with the record before it. So a mapped log can make the record visible as a whole, and a file
-//!    never ends in a block's filler that a later append would have to begin with. (A file that LevelDB ended that
-//!    way gets its filler with the first append.)
-//! 2. After an append or sync failed, every later append fails with the same error: what the file holds behind the
+//! 1. A record reaches the file in one append that begins with the record's first header: fewer bytes at the end of a block
+//!    than a header's are written with the record before them. So a file never ends in a block's filler that a later append
+//!    would have to begin with. (A file that LevelDB ended that way gets its filler with the first append.)
+//! 2. In a file that [is prepared](WritableFile::is_prepared) no record has bytes in two blocks, so that it becomes visible as
+//!    a whole. The rest of a block in which a small record has no room is *filler*: empty first fragments. Readers pass
+//!    over them, LevelDB's because old versions of its writer left one there; a reader that stops at zeros, as
+//!    rusty-leveldb's does, goes on, too. For a larger record the file gives its preparation up.
+//! 3. After an append or sync failed, every later append fails with the same error: what the file holds behind the
 //!    last good record is unknown, and a record behind it might never be read.
 
 use std::io::IoSlice;
@@ -18,6 +21,10 @@ use crate::base::checksum::Checksum;
 use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
 use crate::env::WritableFile;
+
+/// A record of at most as many bytes does not cross a block of a prepared file, but leaves the rest of it to filler. A larger
+/// one would waste too much of it.
+const FILLED: usize = 8 << 10;
 
 /// What the scratch buffer may keep after a huge record.
 const SCRATCH_KEPT: usize = 1 << 20;
@@ -52,12 +59,22 @@ impl LogWriter {
         }
         let position = (self.offset % BLOCK_SIZE as u64) as usize;
         let length = parts.iter().map(|part| part.len()).sum();
-        if length >= UNCOPIED && BLOCK_SIZE - position >= HEADER_SIZE {
+        let room = BLOCK_SIZE - position;
+        let splits_visibly =
+            HEADER_SIZE + length > room && self.file.is_prepared() && !sabotaged("records-in-one-block");
+        if room >= HEADER_SIZE && (length >= UNCOPIED || splits_visibly && length > FILLED) {
             return self.add_uncopied(position, length, parts);
         }
         self.scratch.clear();
-        encode(&mut self.scratch, position, length, parts);
-        if let Err(error) = self.file.append(&self.scratch) {
+        let done = if splits_visibly {
+            fill(&mut self.scratch, room);
+            encode(&mut self.scratch, 0, length, parts);
+            self.file.append_filled(&self.scratch, room)
+        } else {
+            encode(&mut self.scratch, position, length, parts);
+            self.file.append(&self.scratch)
+        };
+        if let Err(error) = done {
             return Err(self.fail(error));
         }
         self.offset += self.scratch.len() as u64;
@@ -70,23 +87,18 @@ impl LogWriter {
     /// Appends a small record in two fragments, the first of them empty, within one block. Readers see the record like any
     /// other; LevelDB's writer, which divides records at the end of a block alone, never makes one.
     pub(crate) fn add_split_record(&mut self, payload: &[u8]) -> Result<()> {
-        let room = BLOCK_SIZE - (self.offset % BLOCK_SIZE as u64) as usize;
-        let mut split = Vec::with_capacity(2 * HEADER_SIZE + payload.len());
-        split.extend_from_slice(&header(Checksum::of(&[FIRST]), FIRST, 0));
-        split.extend_from_slice(&header(Checksum::of(&[&[LAST], payload].concat()), LAST, payload.len()));
-        split.extend_from_slice(payload);
-        if room < split.len() + HEADER_SIZE {
-            // Readers pass over zeros and the rest of the block.
-            self.append(&[0; BLOCK_SIZE][..room])?;
-        }
-        self.append(&split)
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        if let Err(error) = self.file.append(bytes) {
+        let room = BLOCK_SIZE - (self.offset % BLOCK_SIZE as u64) as usize;
+        let needed = 2 * HEADER_SIZE + payload.len() + HEADER_SIZE;
+        let filler = if room < needed { room } else { 0 };
+        let mut bytes = Vec::with_capacity(filler + needed);
+        fill(&mut bytes, filler);
+        bytes.extend_from_slice(&header(Checksum::of(&[FIRST]), FIRST, 0));
+        bytes.extend_from_slice(&header(Checksum::of(&[&[LAST], payload].concat()), LAST, payload.len()));
+        bytes.extend_from_slice(payload);
+        if let Err(error) = self.file.append_filled(&bytes, filler) {
             return Err(self.fail(error));
         }
         self.offset += bytes.len() as u64;
@@ -164,6 +176,13 @@ fn encode(dst: &mut Vec<u8>, mut position: usize, length: usize, parts: &[&[u8]]
         dst[start..start + HEADER_SIZE].copy_from_slice(&header);
     }
     dst.resize(dst.len() + fragments.filler(), 0);
+}
+
+/// Appends the filler of `room` bytes to `dst`: empty first fragments, and zeros where none finds room.
+fn fill(dst: &mut Vec<u8>, room: usize) {
+    let empty = header(Checksum::of(&[FIRST]), FIRST, 0);
+    (0..room / HEADER_SIZE).for_each(|_| dst.extend_from_slice(&empty));
+    dst.resize(dst.len() + room % HEADER_SIZE, 0);
 }
 
 fn header(crc: Checksum, kind: u8, length: usize) -> [u8; HEADER_SIZE] {
@@ -250,6 +269,9 @@ impl<'a> Parts<'a> {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::base::error::ErrorKind;
@@ -314,6 +336,81 @@ mod tests {
                 assert_eq!(writer.offset(), env.file_size(Path::new("log")).unwrap());
                 assert!(env.read("log").unwrap()[offset..] == collected, "{length} bytes, {left} before a block's end");
             }
+        }
+    }
+
+    /// A file that is prepared until parts are appended, and the sizes of its fillers.
+    struct Prepared(Box<dyn WritableFile>, bool, Arc<Mutex<Vec<usize>>>);
+
+    impl WritableFile for Prepared {
+        fn append(&mut self, data: &[u8]) -> Result<()> {
+            self.0.append(data)
+        }
+
+        fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+            self.1 = false;
+            self.0.append_parts(parts)
+        }
+
+        fn is_prepared(&self) -> bool {
+            self.1
+        }
+
+        fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
+            self.2.lock().push(filler);
+            self.0.append(data)
+        }
+
+        fn sync(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn close(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_record_has_bytes_in_two_blocks_of_a_prepared_file() {
+        let small = vec![7; 100];
+        for length in (1..200).chain([FILLED, FILLED + 1, BLOCK_SIZE - HEADER_SIZE, BLOCK_SIZE, 3 * BLOCK_SIZE]) {
+            let env = MemEnv::new();
+            env.write("log", Vec::new());
+            let fillers = Arc::new(Mutex::new(Vec::new()));
+            let file = Prepared(env.open_append(Path::new("log")).unwrap(), true, fillers.clone());
+            let mut writer = LogWriter::new(Box::new(file), 0);
+            let record: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let room = 150;
+            let first = vec![1; BLOCK_SIZE - HEADER_SIZE - room];
+            [&first, &record, &small].iter().for_each(|record| writer.add_record(record).unwrap());
+            assert_eq!(writer.offset(), env.file_size(Path::new("log")).unwrap());
+            let bytes = env.read("log").unwrap();
+            let found = fillers.lock().clone();
+            if length + HEADER_SIZE <= room {
+                // The next one may be the first without room.
+                assert!(bytes[room..].starts_with(&first[..100]) && found.len() <= 1, "{length}");
+            } else if length <= FILLED {
+                assert_eq!(found, [room], "{length}");
+                assert!(bytes[BLOCK_SIZE + HEADER_SIZE..].starts_with(&record), "{length}");
+            } else {
+                assert_eq!((found.len(), bytes), (0, written(0, &[&first, &record, &small])), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_split_record_is_in_one_block() {
+        for left in 0..60 {
+            let env = MemEnv::new();
+            env.write("log", Vec::new());
+            let mut writer = LogWriter::new(env.open_append(Path::new("log")).unwrap(), 0);
+            writer.add_record(&vec![1; BLOCK_SIZE - HEADER_SIZE - left]).unwrap();
+            writer.add_split_record(b"twelve bytes").unwrap();
+            writer.add_record(b"next").unwrap();
+            let bytes = env.read("log").unwrap();
+            let at = if left < 33 { BLOCK_SIZE } else { BLOCK_SIZE - left };
+            assert!(bytes[at + 2 * HEADER_SIZE..].starts_with(b"twelve bytes"), "{left}");
+            assert_eq!(bytes.len() as u64, writer.offset());
         }
     }
 

@@ -277,9 +277,12 @@ mod tests {
         let edits = [first(), adding(vec![table(1, 5, "a", "c")]), adding(vec![table(1, 6, "d", &long)])];
         let length = |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
         let (first_end, second_end, end) = (length(1), length(2), length(3));
-        // The end of the file, at every byte; and every sector that may not have come to the disk.
+        // The end of the file, at every byte; every sector that may not have come to the disk; and every one that did while
+        // the record was being copied there.
         let sectors = [second_end..512, 512..1024, 1024..end];
-        let torn = (second_end + 1..end).map(|cut| (Some(cut), 0..0)).chain(sectors.map(|sector| (None, sector)));
+        let halfway = (second_end..1024).filter(|at| at % 8 == 0).map(|at| at..(at / 512 + 1) * 512);
+        let torn = (second_end + 1..end).map(|cut| (Some(cut), 0..0));
+        let torn = torn.chain(sectors.into_iter().chain(halfway).map(|sector| (None, sector)));
         for (cut, zeros) in torn {
             let tear = |bytes: &mut Vec<u8>| {
                 bytes.truncate(cut.unwrap_or(end));

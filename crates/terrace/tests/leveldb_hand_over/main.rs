@@ -3,6 +3,7 @@
 //! What must be there is computed a third time, by the workload's own state, so that a mistake that both engines
 //! share is seen too. Needs LevelDB: see `terrace_testkit::leveldb`.
 
+mod killed;
 mod settings;
 mod terrace_side;
 

@@ -223,27 +223,45 @@ fn what_somebody_else_may_see_is_not_wiped() {
 }
 
 #[test]
-fn a_written_record_needs_no_preparation_and_leaves_whole_blocks() {
+fn what_comes_in_parts_ends_the_file_and_so_does_all_behind_it() {
     let Some(dir) = place() else { return };
     let path = dir.path().join("log");
     let mut log = create(&path, 8 << 20);
+    log.append(b"a small one").unwrap();
+    assert!(log.is_prepared() && fs::metadata(&path).unwrap().len() == FIRST_WINDOW as u64);
+    let mut expected = b"a small one".to_vec();
     let record: Vec<u8> = (0..100_003_u32).map(|at| at as u8 | 1).collect();
-    let mut expected = Vec::new();
     for number in 1..=20 {
         let (head, tail) = record.split_at(number);
         log.append_parts(&mut [IoSlice::new(head), IoSlice::new(&[]), IoSlice::new(tail)]).unwrap();
-        assert_eq!(log.shared.region.ready(), number * record.len(), "prepared for nothing");
-        expected.extend_from_slice(&record);
+        log.append(b"another").unwrap();
+        expected.extend_from_slice(&[&record[..], b"another"].concat());
+        assert!(!log.is_prepared() && fs::read(&path).unwrap() == expected);
     }
-    assert!(log.plain.is_none());
-    // What a killed process leaves: zeros up to the end of a block.
-    let left = fs::read(&path).unwrap();
-    assert!(left.starts_with(&expected) && left[expected.len()..].iter().all(|&byte| byte == 0));
-    assert_eq!(left.len() % (32 << 10), 0);
-    log.append(b"small ones go on").unwrap();
-    expected.extend_from_slice(b"small ones go on");
     Box::new(log).close().unwrap();
     assert!(fs::read(&path).unwrap() == expected);
+}
+
+#[test]
+fn filler_and_what_follows_it_are_stored_like_anything_else() {
+    let Some(dir) = place() else { return };
+    for filler in (1..20).chain([100, 70_000]) {
+        for length in (1..20).chain([300, 65_536, 1 << 20]) {
+            let path = dir.path().join(format!("{filler} {length}"));
+            // A mapping of half a megabyte.
+            let mut log = create(&path, 1 << 16);
+            let data: Vec<u8> = (0..filler + length).map(|at| at as u8 | 1).collect();
+            log.append(&[7; 60_000]).unwrap();
+            log.append_filled(&data, filler).unwrap();
+            log.append(b"behind").unwrap();
+            let expected = [&[7; 60_000], &data[..], b"behind"].concat();
+            assert!(fs::read(&path).unwrap().starts_with(&expected), "{filler} {length}");
+            assert_eq!(log.is_prepared(), expected.len() < 1 << 19, "{filler} {length}");
+            Box::new(log).close().unwrap();
+            assert!(fs::read(&path).unwrap() == expected, "{filler} {length}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -143,6 +143,52 @@ fn every_cut_is_a_clean_or_torn_end() {
     assert_eq!(items(&prepared).last(), Some(&End(20, true)));
 }
 
+/// As the writer fills the rest of a block in a prepared log.
+#[test]
+fn filler_is_part_of_the_record_behind_it() {
+    let big = vec![b'b'; BLOCK_SIZE];
+    for room in HEADER_SIZE..100 {
+        let first = vec![b'f'; BLOCK_SIZE - HEADER_SIZE - room];
+        let mut filler = fragment(FIRST, b"").repeat(room / HEADER_SIZE);
+        filler.resize(room, 0);
+        for behind in [&b"small"[..], b"", &big] {
+            let bytes = [&log(&[&first]), &filler[..], &log(&[behind])].concat();
+            let end = bytes.len() as u64;
+            let begin = (BLOCK_SIZE - room) as u64;
+            for found in [items(&bytes), read(&bytes, LogReader::tolerating_gaps)] {
+                assert_eq!(found[1..], [Item::Record(behind.to_vec(), begin..end), End(end, false)], "{room}");
+            }
+            // Killed before the filler was stored.
+            let killed = [&log(&[&first]), &vec![0; room][..], &log(&[behind])].concat();
+            let found = read(&killed, LogReader::tolerating_gaps);
+            assert_eq!((records(&found), torn(&found)), (vec![&first[..], behind], false), "{room}");
+        }
+    }
+}
+
+/// Any record that follows filler, or is split itself.
+#[test]
+fn only_a_record_split_within_a_block_is_split() {
+    let is_split = |bytes: &[u8]| {
+        let env = MemEnv::new();
+        env.write("log", bytes.to_vec());
+        let file = env.open_random(Path::new("log"), ReadAccess::Pread).unwrap();
+        let mut reader = LogReader::new(file, "log".into());
+        let mut splits = Vec::new();
+        while let LogItem::Record { split, .. } = reader.next().unwrap() {
+            splits.push(split);
+        }
+        splits
+    };
+    let before = log(&[&[b'f'; BLOCK_SIZE - HEADER_SIZE - 21]]);
+    let filler = fragment(FIRST, b"").repeat(3);
+    let split = [fragment(FIRST, b""), fragment(LAST, b"mark")].concat();
+    assert_eq!(is_split(&[&before[..], &filler, &split, &log(&[b"next"])].concat()), [false, true, false]);
+    assert_eq!(is_split(&[&before[..], &filler, &log(&[&[b'x'; 40_000], b"next"])].concat()), [false, false, false]);
+    assert_eq!(is_split(&[&before[..], &filler, &log(&[b"next"])].concat()), [false, false]);
+    assert_eq!(is_split(&log(&[&[b'x'; 40_000], b"next"])), [false, false]);
+}
+
 /// A power cut keeps the sectors from any one on from the disk, whose boundary lies anywhere in a record.
 #[test]
 fn records_that_lost_sectors_are_torn() {
