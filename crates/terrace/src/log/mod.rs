@@ -36,6 +36,9 @@ const MIDDLE: u8 = 3;
 /// The last of several fragments.
 const LAST: u8 = 4;
 
+/// A first fragment without a payload: what a writer fills the rest of a block with.
+const EMPTY_FIRST: [u8; HEADER_SIZE] = [0x64, 0x51, 0xd0, 0xe9, 0, 0, FIRST];
+
 #[cfg(test)]
 mod tests {
     use super::*;

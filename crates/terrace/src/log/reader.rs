@@ -26,7 +26,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
+use super::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
@@ -388,7 +388,9 @@ impl LogReader {
     fn pass_zeros(&mut self) -> Result<Option<Fragment>> {
         let offset = self.position();
         loop {
-            let Some(count) = self.block[self.cursor..].iter().position(|&byte| byte != 0) else {
+            let rest = &self.block[self.cursor..];
+            let count = rest.iter().position(|&byte| byte != 0);
+            let Some(count) = count.filter(|_| !is_unfinished_filler(rest) || self.block.len() < BLOCK_SIZE) else {
                 match self.load()? {
                     false => return Ok(Some(Fragment::End { torn: false })),
                     true if self.tolerates_gaps && !self.zeros_at(0) => break,
@@ -452,6 +454,11 @@ impl LogReader {
         }
         None
     }
+}
+
+/// Whether filler that was being stored, its first bytes last, may have become `rest`, up to the end of a block.
+fn is_unfinished_filler(rest: &[u8]) -> bool {
+    rest.iter().zip(EMPTY_FIRST.iter().cycle()).all(|(&byte, &filler)| byte == 0 || byte == filler)
 }
 
 #[cfg(test)]

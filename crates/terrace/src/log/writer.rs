@@ -16,7 +16,7 @@
 
 use std::io::IoSlice;
 
-use super::{BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
+use super::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, Result};
 use crate::base::sabotage::sabotaged;
@@ -95,7 +95,7 @@ impl LogWriter {
         let filler = if room < needed { room } else { 0 };
         let mut bytes = Vec::with_capacity(filler + needed);
         fill(&mut bytes, filler);
-        bytes.extend_from_slice(&header(Checksum::of(&[FIRST]), FIRST, 0));
+        bytes.extend_from_slice(&EMPTY_FIRST);
         bytes.extend_from_slice(&header(Checksum::of(&[&[LAST], payload].concat()), LAST, payload.len()));
         bytes.extend_from_slice(payload);
         if let Err(error) = self.file.append_filled(&bytes, filler) {
@@ -180,8 +180,7 @@ fn encode(dst: &mut Vec<u8>, mut position: usize, length: usize, parts: &[&[u8]]
 
 /// Appends the filler of `room` bytes to `dst`: empty first fragments, and zeros where none finds room.
 fn fill(dst: &mut Vec<u8>, room: usize) {
-    let empty = header(Checksum::of(&[FIRST]), FIRST, 0);
-    (0..room / HEADER_SIZE).for_each(|_| dst.extend_from_slice(&empty));
+    (0..room / HEADER_SIZE).for_each(|_| dst.extend_from_slice(&EMPTY_FIRST));
     dst.resize(dst.len() + room % HEADER_SIZE, 0);
 }
 
@@ -295,6 +294,7 @@ mod tests {
         // crc32c("\x01foo") = 0x3a82ec18; rotated right by 15 and increased by 0xa282ead8: 0x7ab35fdd.
         assert_eq!(written(0, &[b"foo"]), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
         assert_eq!(written(5, &[b""])[4..], [0, 0, 1]);
+        assert_eq!(EMPTY_FIRST, header(Checksum::of(&[FIRST]), FIRST, 0));
     }
 
     #[test]

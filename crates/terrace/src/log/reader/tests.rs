@@ -158,10 +158,15 @@ fn filler_is_part_of_the_record_behind_it() {
             for found in [items(&bytes), read(&bytes, LogReader::tolerating_gaps)] {
                 assert_eq!(found[1..], [Item::Record(behind.to_vec(), begin..end), End(end, false)], "{room}");
             }
-            // Killed before the filler was stored.
-            let killed = [&log(&[&first]), &vec![0; room][..], &log(&[behind])].concat();
-            let found = read(&killed, LogReader::tolerating_gaps);
-            assert_eq!((records(&found), torn(&found)), (vec![&first[..], behind], false), "{room}");
+            // Killed before the filler was stored, or half-way: its end first.
+            for stored in (8..=room).chain([room]) {
+                let mut part = vec![0; stored];
+                part.extend_from_slice(&filler[stored..]);
+                let killed = [&log(&[&first]), &part[..], &log(&[behind])].concat();
+                let found = read(&killed, LogReader::tolerating_gaps);
+                assert_eq!((records(&found), torn(&found)), (vec![&first[..], behind], false), "{room} {stored}");
+                assert_eq!(damage(&found), [], "{room} {stored}");
+            }
         }
     }
 }
