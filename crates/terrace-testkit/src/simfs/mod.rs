@@ -263,6 +263,8 @@ impl State {
             Some(fault @ Fault::Late) => Ok(Some(fault)),
             Some(fault @ Fault::Short) if kind == OpKind::Append => Ok(Some(fault)),
             Some(fault @ Fault::Reverted) if kind == OpKind::Sync => Ok(Some(fault)),
+            // A directory whose sync is forbidden was made by somebody else and is durable. Here any may have been made just now.
+            Some(Fault::Access) if kind == OpKind::SyncDir => Err(Error::io(what, path, Fault::Io.error())),
             Some(fault) => Err(Error::io(what, path, fault.error())),
         }
     }
