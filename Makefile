@@ -17,6 +17,7 @@ help:
 	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (ten minutes)"
 	@echo "make pace    all tests with background work that comes early, late, or now and then late"
 	@echo "make crash   the full campaign of docs/reliability.md: out/crash.txt (10 to 25 minutes)"
+	@echo "make handovers  histories that Terrace shares with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)"
 	@echo "make soak    rounds of the same with new seeds, HOURS=1 by default: out/soak.txt"
 	@echo "make tsan, make coverage, make audit   data races; lines and branches that tests run; dependencies"
 	@echo "make fuzz    nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt"
@@ -65,7 +66,7 @@ test-rest: lint
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize
 
-.PHONY: sabotage pace crash soak fuzz tsan coverage audit
+.PHONY: sabotage pace crash handovers soak fuzz tsan coverage audit
 sabotage: peers
 	@tools/sabotage
 
@@ -75,6 +76,10 @@ pace: peers
 FACTOR ?= 1
 crash: peers
 	@tools/campaign crash $(FACTOR)
+
+HISTORIES ?= 200
+handovers:
+	@tools/handovers/run $(HISTORIES)
 
 HOURS ?= 1
 soak: peers
