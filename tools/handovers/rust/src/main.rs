@@ -79,7 +79,8 @@ impl Engine for Rusty {
 /// FNV-1a of all keys and values, and how many entries there are.
 fn digest(entries: &Entries) -> String {
     let bytes = entries.iter().flat_map(|(key, value)| key.iter().chain(value));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     format!("{} {hash:016x}", entries.len())
 }
 
