@@ -57,8 +57,13 @@ fn log(data: &[u8]) {
             items += 1;
             assert!(items <= data.len() + 2, "more items than bytes");
             match reader.next().expect("memory can be read") {
-                LogItem::Record { offset, end, data: payload, .. } => {
-                    assert!(last_end <= offset && offset + payload.len() as u64 <= end && end <= data.len() as u64);
+                LogItem::Record { begin, offset, end, data: payload, .. } => {
+                    assert!(
+                        last_end <= begin
+                            && begin <= offset
+                            && offset + payload.len() as u64 <= end
+                            && end <= data.len() as u64
+                    );
                     last_end = end;
                 }
                 LogItem::Damage { offset, length, .. } => assert!(offset + length <= data.len() as u64),

@@ -94,9 +94,9 @@ impl LogCheck {
             // What could be read after all was no loss.
             failures = 0;
             match item {
-                LogItem::Record { data, offset, end, split } => {
+                LogItem::Record { data, begin, offset, end, split } => {
                     self.records += 1;
-                    self.continuity.record(offset, end);
+                    self.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
                             self.durable = self.durable.max(batch.durability_mark(split).unwrap_or(0));

@@ -224,8 +224,8 @@ impl Replay<'_> {
             let item = reader.next()?;
             progress.holds_bytes |= !matches!(item, LogItem::End { torn: false, .. });
             match item {
-                LogItem::Record { data, offset, end, split } => {
-                    progress.continuity.record(offset, end);
+                LogItem::Record { data, begin, offset, end, split } => {
+                    progress.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
                             progress.durable = progress.durable.max(batch.durability_mark(split).unwrap_or(0));

@@ -45,9 +45,9 @@ const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
 /// What a log holds next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogItem<'a> {
-    /// A whole record, with the filler before it, from `offset` to `end`. `split`: in fragments although it fits its block, as only
+    /// A whole record, from its first header at `offset` to `end`; the filler before it begins at `begin`. `split`: in fragments although it fits its block, as only
     /// [`LogWriter::add_split_record`](super::LogWriter::add_split_record) writes it.
-    Record { data: &'a [u8], offset: u64, end: u64, split: bool },
+    Record { data: &'a [u8], begin: u64, offset: u64, end: u64, split: bool },
     /// Bytes that are no record and were skipped. The reason names file and offset. `torn`: whole sectors of it are zeros, as
     /// a power cut leaves a record that was not synced.
     Damage { offset: u64, length: u64, reason: String, torn: bool },
@@ -152,12 +152,14 @@ impl LogReader {
     /// The next item. An error is the file's: the bytes could not be read.
     pub(crate) fn next(&mut self) -> Result<LogItem<'_>> {
         Ok(match self.step()? {
-            Step::InBlock(payload, offset) => {
-                LogItem::Record { data: &self.block[payload], offset, end: self.good_end, split: false }
+            Step::InBlock(payload, begin) => {
+                let offset = self.block_start + (payload.start - HEADER_SIZE) as u64;
+                LogItem::Record { data: &self.block[payload], begin, offset, end: self.good_end, split: false }
             }
-            Step::Assembled(offset) => {
+            Step::Assembled(begin) => {
+                let offset = self.first_header;
                 let split = self.first_header >= self.block_start;
-                LogItem::Record { data: &self.record, offset, end: self.good_end, split }
+                LogItem::Record { data: &self.record, begin, offset, end: self.good_end, split }
             }
             Step::Damage { offset, end, what, torn } => LogItem::Damage {
                 offset,

@@ -154,10 +154,11 @@ fn filler_is_part_of_the_record_behind_it() {
         for behind in [&b"small"[..], b"", &big] {
             let bytes = [&log(&[&first]), &filler[..], &log(&[behind])].concat();
             let end = bytes.len() as u64;
-            let begin = (BLOCK_SIZE - room) as u64;
+            let offset = BLOCK_SIZE as u64;
             for found in [items(&bytes), read(&bytes, LogReader::tolerating_gaps)] {
-                assert_eq!(found[1..], [Item::Record(behind.to_vec(), begin..end), End(end, false)], "{room}");
+                assert_eq!(found[1..], [Item::Record(behind.to_vec(), offset..end), End(end, false)], "{room}");
             }
+            assert_eq!(begins(&bytes), [(0, false), (offset - room as u64, false)]);
             // Killed before the filler was stored, or half-way: its end first.
             for stored in (8..=room).chain([room]) {
                 let mut part = vec![0; stored];
@@ -171,20 +172,22 @@ fn filler_is_part_of_the_record_behind_it() {
     }
 }
 
-/// Any record that follows filler, or is split itself.
+/// Where each record or the filler before it begins, and whether it is split.
+fn begins(bytes: &[u8]) -> Vec<(u64, bool)> {
+    let env = MemEnv::new();
+    env.write("log", bytes.to_vec());
+    let file = env.open_random(Path::new("log"), ReadAccess::Pread).unwrap();
+    let mut reader = LogReader::new(file, "log".into());
+    let mut begins = Vec::new();
+    while let LogItem::Record { begin, split, .. } = reader.next().unwrap() {
+        begins.push((begin, split));
+    }
+    begins
+}
+
 #[test]
 fn only_a_record_split_within_a_block_is_split() {
-    let is_split = |bytes: &[u8]| {
-        let env = MemEnv::new();
-        env.write("log", bytes.to_vec());
-        let file = env.open_random(Path::new("log"), ReadAccess::Pread).unwrap();
-        let mut reader = LogReader::new(file, "log".into());
-        let mut splits = Vec::new();
-        while let LogItem::Record { split, .. } = reader.next().unwrap() {
-            splits.push(split);
-        }
-        splits
-    };
+    let is_split = |bytes: &[u8]| begins(bytes).into_iter().map(|(_, split)| split).collect::<Vec<_>>();
     let before = log(&[&[b'f'; BLOCK_SIZE - HEADER_SIZE - 21]]);
     let filler = fragment(FIRST, b"").repeat(3);
     let split = [fragment(FIRST, b""), fragment(LAST, b"mark")].concat();
