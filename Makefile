@@ -4,6 +4,8 @@ CARGO ?= cargo
 # Tests that take their size from the environment run at this fraction of their full size; see CONTRIBUTING.md.
 QUICK := 0.02
 FULL := 1
+# Every commit explores schedules of its own, and `make crash` forty times as many.
+SCHEDULES := 0.25
 # More arguments for `make bench`, `make bench-all` and `make results`, for example BENCH="--engines terrace,leveldb".
 BENCH ?=
 SUITES := leveldb-2011 wiredtiger-2012 bangdb-2012 configurations basho-2011 modern
@@ -17,6 +19,7 @@ help:
 	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (ten minutes)"
 	@echo "make pace    all tests with background work that comes early, late, or now and then late"
 	@echo "make crash   the full campaign of docs/reliability.md: out/crash.txt (10 to 25 minutes)"
+	@echo "make upstream   LevelDB's own tests and db_bench, of Debian's source package, with either library (three minutes)"
 	@echo "make handovers  histories that Terrace shares with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)"
 	@echo "make soak    rounds of the same with new seeds, HOURS=1 by default: out/soak.txt"
 	@echo "make tsan, make coverage, make audit   data races; lines and branches that tests run; dependencies"
@@ -62,11 +65,13 @@ test-engine:
 	TERRACE_TEST_SCALE=$(FULL) $(CARGO) test --workspace --profile checked --no-fail-fast
 
 test-rest: lint
-	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(FULL) $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
+	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(SCHEDULES) $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize
+	@tools/install-peers upstream
+	DROPIN_PROFILE=checked tools/upstream/run
 
-.PHONY: sabotage pace crash handovers soak fuzz tsan coverage audit
+.PHONY: sabotage pace crash handovers upstream soak fuzz tsan coverage audit
 sabotage: peers
 	@tools/sabotage
 
@@ -80,6 +85,10 @@ crash: peers
 HISTORIES ?= 200
 handovers:
 	@tools/handovers/run $(HISTORIES)
+
+upstream: peers
+	@tools/install-peers upstream
+	@tools/upstream/run
 
 HOURS ?= 1
 soak: peers

@@ -1,8 +1,11 @@
 //! Raw memory at the boundary: what callers pass in, and what they get to free.
 #![allow(unsafe_code)]
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
 use std::ptr;
+
+use terrace::{Error, Result};
 
 /// The bytes that a caller points to; none for a null pointer.
 ///
@@ -15,6 +18,65 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     }
     // SAFETY: guaranteed by the caller; `c_char` and `u8` have the same layout.
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+/// As [`bytes`], for what a caller passes as `what`: a null pointer with a length is a bug of the caller's, in which
+/// LevelDB reads address 0.
+///
+/// # Safety
+/// As [`bytes`].
+#[inline]
+pub(crate) unsafe fn argument<'a>(data: *const c_char, length: usize, what: &str) -> Result<&'a [u8]> {
+    if data.is_null() && length > 0 {
+        return Err(Error::invalid_argument(format!("the {what} is null and has {length} bytes")));
+    }
+    // SAFETY: guaranteed by the caller.
+    Ok(unsafe { bytes(data, length) })
+}
+
+/// Where `bytes` begin, for the caller. Those of no bytes may begin at a dangling address such as 1, which runtimes that
+/// check pointers, Go's for one, take for corruption; they get an address that may be read.
+#[inline]
+pub(crate) fn address(bytes: &[u8]) -> *const c_char {
+    if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() }
+}
+
+/// `key` as a cursor may seek it: copied if it lies within the entry at which the cursor is and which the seek replaces.
+#[inline]
+pub(crate) fn detached<'a>(key: &'a [u8], entry: Option<(&[u8], &[u8])>) -> Cow<'a, [u8]> {
+    let overlaps = |part: &[u8]| {
+        let (key, part) = (key.as_ptr_range(), part.as_ptr_range());
+        key.start < part.end && part.start < key.end
+    };
+    match entry {
+        Some((own_key, own_value)) if overlaps(own_key) || overlaps(own_value) => Cow::Owned(key.to_vec()),
+        _ => Cow::Borrowed(key),
+    }
+}
+
+/// A name that a C program gave, which need not be UTF-8: the bytes that files record, and the text for messages.
+#[derive(Debug)]
+pub(crate) struct Name {
+    bytes: Vec<u8>,
+    text: String,
+}
+
+impl Name {
+    /// # Safety
+    /// `name` is null or leads to a C string.
+    pub(crate) unsafe fn copied_from(name: *const c_char) -> Self {
+        // SAFETY: guaranteed by the caller, and copied at once.
+        let bytes = unsafe { c_string(name) }.to_vec();
+        Name { text: String::from_utf8_lossy(&bytes).into_owned(), bytes }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 /// The bytes of a C string without its end; none for a null pointer.

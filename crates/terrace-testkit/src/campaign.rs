@@ -37,7 +37,10 @@ pub fn chosen_seed() -> Option<u64> {
 
 /// The number of the first run: `TERRACE_FIRST_RUN`, so that a soak goes on where its last round ended and continuous
 /// integration tries other seeds for every commit.
-fn first_run() -> u64 {
+///
+/// # Panics
+/// If it is not a number.
+pub fn first_run() -> u64 {
     let Ok(text) = env::var("TERRACE_FIRST_RUN") else { return 0 };
     text.parse().unwrap_or_else(|_| panic!("TERRACE_FIRST_RUN is {text:?}, must be a number"))
 }

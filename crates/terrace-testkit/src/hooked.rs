@@ -111,8 +111,8 @@ impl Env for Hooked {
         self.files.schedule(lane, job);
     }
 
-    fn set_background_threads(&self, count: usize) {
-        self.files.set_background_threads(count);
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        self.files.set_background_threads(count)
     }
 
     fn wall_clock(&self) -> Duration {

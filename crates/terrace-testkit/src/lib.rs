@@ -7,6 +7,7 @@ pub mod history;
 pub mod hooked;
 pub mod leveldb;
 pub mod linear;
+pub mod maintenance;
 pub mod model;
 pub mod ops;
 pub mod option_set;

@@ -32,14 +32,47 @@ pub enum Op {
     Prefix(Vec<u8>, bool, View),
     /// Loads entries in bulk, in this order, holding so many bytes in memory.
     Load(Vec<Pair>, usize),
+    /// Takes in a table of these entries, moving it or not.
+    Ingest(Vec<Pair>, bool),
+    /// A transaction that reads what it changes, and how it ends.
+    Transact(Vec<Change>, Ending),
     /// Writes the memtable out.
     Flush,
-    /// Compacts a range.
-    Compact(Option<Vec<u8>>, Option<Vec<u8>>),
+    /// Compacts a range; if true, down to the last level, whatever is there.
+    Compact(Option<Vec<u8>>, Option<Vec<u8>>, bool),
     /// Waits for background work.
     WaitIdle,
-    /// Closes and opens. Snapshots and cursors are dropped before (false) or after closing (true).
+    /// Reads a key so often that the database counts as quiet.
+    Linger(Vec<u8>),
+    /// Makes a checkpoint and looks at it.
+    Checkpoint,
+    /// Checks every file.
+    Verify,
+    /// Closes and opens, with paranoid checks every second time. Snapshots and cursors are dropped before (false) or after
+    /// closing (true).
     Reopen(bool),
+    /// Closes, does this, and opens.
+    Closed(Closed),
+}
+
+/// How a transaction ends.
+#[derive(Clone, Debug)]
+pub enum Ending {
+    /// By a commit, synced or not.
+    Commit(bool),
+    /// By a commit after a write of another to one of its keys, which must be refused.
+    Conflict(Change),
+    /// It is given up.
+    Rollback,
+}
+
+/// What is done to a closed database.
+#[derive(Clone, Copy, Debug)]
+pub enum Closed {
+    /// It is opened for reading alone, and all is read.
+    ReadOnly,
+    /// It is repaired.
+    Repair,
 }
 
 /// What a read sees: the present, or a snapshot, counted modulo how many there are.
@@ -149,6 +182,14 @@ impl Generator {
         }
     }
 
+    fn ending(&mut self) -> Ending {
+        match self.rng.below(4) {
+            0 => Ending::Rollback,
+            1 => Ending::Conflict(self.change()),
+            _ => Ending::Commit(self.synced()),
+        }
+    }
+
     fn cursor_steps(&mut self) -> Vec<CursorStep> {
         let mut steps = Vec::new();
         for _ in 0..self.rng.between(1, 4) {
@@ -183,7 +224,8 @@ impl Generator {
                 Op::MultiGet(keys, self.view())
             }
             68..72 => Op::Snapshot,
-            72..75 => Op::Release(self.rng.below(8)),
+            72..74 => Op::Release(self.rng.below(8)),
+            74 => Op::Transact(self.batch(), self.ending()),
             75..78 => Op::OpenCursor(self.view()),
             78..88 => Op::MoveCursor(self.rng.below(8), self.cursor_steps()),
             88..90 => Op::DropCursor(self.rng.below(8)),
@@ -210,16 +252,22 @@ impl Generator {
     }
 
     fn heavy_op(&mut self) -> Op {
-        match self.rng.below(12) {
+        match self.rng.below(18) {
             0..4 => Op::Flush,
-            10.. => {
+            10 | 11 => {
                 let (entries, memory) = self.load();
                 Op::Load(entries, memory)
             }
+            12 => Op::Ingest(self.load().0, self.rng.one_in(2)),
+            13 => Op::Checkpoint,
+            14 => Op::Verify,
+            15 => Op::Closed(Closed::ReadOnly),
+            16 => Op::Closed(Closed::Repair),
+            17 => Op::Linger(self.key()),
             4..7 => {
                 let mut end = || (!self.rng.one_in(3)).then(|| self.rng.next_u64());
                 let (from, to) = (end(), end());
-                Op::Compact(from.map(|_| self.key()), to.map(|_| self.key()))
+                Op::Compact(from.map(|_| self.key()), to.map(|_| self.key()), self.rng.one_in(4))
             }
             7 => Op::WaitIdle,
             _ => Op::Reopen(self.rng.one_in(2)),

@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use terrace::{BulkLoadOptions, Cursor, Db, Env, LoadReport, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use terrace::{
+    BulkLoadOptions, CompactOptions, Cursor, Db, Env, ErrorKind, LoadReport, Options, ReadOptions, Snapshot,
+    WriteBatch, WriteOptions,
+};
 
 use crate::history::show;
+use crate::maintenance;
 use crate::model::{Change, CursorStep, Model, ModelCursor, Pair};
-use crate::ops::{Op, View};
+use crate::ops::{Closed, Ending, Op, View};
 use crate::option_set::OptionSet;
 
 /// A database and its model.
@@ -19,7 +23,11 @@ pub struct Runner {
     model: Model,
     snapshots: Vec<(Snapshot, Model)>,
     cursors: Vec<(Cursor, ModelCursor)>,
+    opens: u64,
 }
+
+/// Reads after which a database to which nobody writes is quiet.
+const LINGERING_READS: usize = 3_000;
 
 /// What went wrong, for people.
 pub type Outcome = Result<(), String>;
@@ -32,7 +40,7 @@ impl Runner {
     pub fn open(path: &Path, env: Arc<dyn Env>, settings: OptionSet) -> Result<Runner, String> {
         let model = Model::new(settings.reverse);
         let (snapshots, cursors) = (Vec::new(), Vec::new());
-        let mut runner = Runner { path: path.to_owned(), env, settings, db: None, model, snapshots, cursors };
+        let mut runner = Runner { path: path.to_owned(), env, settings, db: None, model, snapshots, cursors, opens: 0 };
         runner.reopen()?;
         runner.check_all()?;
         Ok(runner)
@@ -51,13 +59,29 @@ impl Runner {
         &self.model
     }
 
-    fn reopen(&mut self) -> Outcome {
-        if let Some(db) = self.db.take() {
-            db.close().map_err(|error| format!("close: {error}"))?;
+    fn options(&self) -> Options {
+        self.settings.options(self.env.clone())
+    }
+
+    fn shut(&mut self) -> Outcome {
+        match self.db.take() {
+            Some(db) => db.close().map_err(|error| format!("close: {error}")),
+            None => Ok(()),
         }
-        let options = self.settings.options(self.env.clone());
-        self.db = Some(Db::open(&self.path, options).map_err(|error| format!("open: {error}"))?);
+    }
+
+    fn reopen(&mut self) -> Outcome {
+        self.shut()?;
+        self.opens += 1;
+        let paranoid = self.settings.paranoid_checks ^ self.opens.is_multiple_of(2);
+        let opened = Db::open(&self.path, self.options().paranoid_checks(paranoid));
+        self.db = Some(opened.map_err(|error| format!("open, paranoid: {paranoid}: {error}"))?);
         Ok(())
+    }
+
+    fn drop_views(&mut self) {
+        self.snapshots.clear();
+        self.cursors.clear();
     }
 
     /// Does one operation.
@@ -112,20 +136,107 @@ impl Runner {
                 compare_entries(entries, model.prefix(prefix), &vec![!backwards; model.len() + 1])
             }
             Op::Load(entries, memory) => self.load(entries, *memory),
+            Op::Ingest(entries, move_files) => self.ingest(entries, *move_files),
+            Op::Transact(changes, ending) => self.transact(changes, ending),
             Op::Flush => self.db().flush().map_err(text),
-            Op::Compact(from, to) => self.db().compact_range(from.as_deref(), to.as_deref()).map_err(text),
+            Op::Compact(from, to, force) => {
+                let options = CompactOptions::new().force(*force);
+                self.db().compact_range_with(from.as_deref(), to.as_deref(), options).map_err(text)
+            }
             Op::WaitIdle => self.db().wait_idle().map_err(text),
+            Op::Linger(key) => (0..LINGERING_READS).try_for_each(|_| self.agree("get", key, self.db().get(key))),
+            Op::Checkpoint => maintenance::checkpoint(self.db(), &self.options(), |copy| self.compare_all(copy)),
+            Op::Verify => {
+                let report = self.db().verify().map_err(text)?;
+                if report.is_clean() { Ok(()) } else { Err(format!("verify: {report:?}")) }
+            }
             Op::Reopen(drop_views_after) => {
                 if !drop_views_after {
-                    self.snapshots.clear();
-                    self.cursors.clear();
+                    self.drop_views();
                 }
                 self.reopen()?;
-                self.snapshots.clear();
-                self.cursors.clear();
+                self.drop_views();
+                self.check_all()
+            }
+            Op::Closed(what) => {
+                self.drop_views();
+                self.shut()?;
+                match what {
+                    Closed::ReadOnly => {
+                        maintenance::open_read_only(&self.path, &self.options(), |db| self.compare_all(db))?;
+                    }
+                    Closed::Repair => maintenance::repair_healthy(&self.path, &self.options())?,
+                }
+                self.reopen()?;
                 self.check_all()
             }
         }
+    }
+
+    fn ingest(&mut self, entries: &[Pair], move_files: bool) -> Outcome {
+        // The last of a key's entries counts, in the database's order.
+        let mut wanted = Model::new(self.settings.reverse);
+        let changes: Vec<_> = entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
+        wanted.apply(&changes);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        maintenance::ingest(self.db(), self.env.as_ref(), &self.options(), &wanted.entries(), move_files)?;
+        self.model.apply(&changes);
+        Ok(())
+    }
+
+    fn transact(&mut self, changes: &[Change], ending: &Ending) -> Outcome {
+        let mut own = self.model.clone();
+        let mut transaction = self.db().transaction();
+        for change in changes {
+            let key = change.key();
+            self.agree_with(&own, "get of a transaction", key, transaction.get_for_update(key))?;
+            match change {
+                Change::Put(key, value) => transaction.put(key, value),
+                Change::Delete(key) => transaction.delete(key),
+            }
+            own.apply(std::slice::from_ref(change));
+        }
+        match ending {
+            Ending::Rollback => transaction.rollback(),
+            Ending::Commit(sync) => {
+                let options = if *sync { WriteOptions::sync() } else { WriteOptions::new() };
+                transaction.commit(options).map_err(|error| format!("commit: {error}"))?;
+                self.model = own;
+            }
+            Ending::Conflict(other) => {
+                let collides = changes.iter().any(|change| change.key() == other.key());
+                self.change(other, false)?;
+                match transaction.commit(WriteOptions::new()) {
+                    Err(error) if error.kind() == ErrorKind::Conflict && collides => (),
+                    Ok(()) if !collides => self.model.apply(changes),
+                    outcome => return Err(format!("commit beside a write of {other:?}: {outcome:?}")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn agree(&self, how: &str, key: &[u8], found: terrace::Result<Option<Vec<u8>>>) -> Outcome {
+        self.agree_with(&self.model, how, key, found)
+    }
+
+    fn agree_with(&self, model: &Model, how: &str, key: &[u8], found: terrace::Result<Option<Vec<u8>>>) -> Outcome {
+        let (found, expected) = (found.map_err(text)?, model.get(key));
+        if found.as_deref() == expected {
+            return Ok(());
+        }
+        Err(format!("{how} {}: {:?}, must be {:?}", show(key), found.as_deref().map(show), expected.map(show)))
+    }
+
+    /// Compares everything in `db`, another database, forwards and backwards.
+    fn compare_all(&self, db: &Db) -> Outcome {
+        for forwards in [true, false] {
+            let takes = vec![forwards; self.model.len() + 1];
+            compare_entries(db.iter().map_err(text)?, self.model.entries(), &takes)?;
+        }
+        Ok(())
     }
 
     fn change(&mut self, change: &Change, sync: bool) -> Outcome {
@@ -239,10 +350,7 @@ impl Runner {
     /// # Errors
     /// A message if anything differs.
     pub fn check_all(&self) -> Outcome {
-        let forwards = vec![true; self.model.len() + 1];
-        let backwards = vec![false; self.model.len() + 1];
-        compare_entries(self.db().iter().map_err(text)?, self.model.entries(), &forwards)?;
-        compare_entries(self.db().iter().map_err(text)?, self.model.entries(), &backwards)?;
+        self.compare_all(self.db())?;
         for (snapshot, model) in &self.snapshots {
             let options = ReadOptions::new().snapshot(snapshot);
             let entries = self.db().range::<Vec<u8>>(.., &options).map_err(text)?;
@@ -257,12 +365,8 @@ impl Runner {
     /// # Errors
     /// A message if that fails.
     pub fn close(mut self) -> Outcome {
-        self.cursors.clear();
-        self.snapshots.clear();
-        match self.db.take() {
-            Some(db) => db.close().map_err(text),
-            None => Ok(()),
-        }
+        self.drop_views();
+        self.shut()
     }
 }
 

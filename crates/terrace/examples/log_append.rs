@@ -18,7 +18,7 @@ const LOG_SIZE: u64 = 4 << 20;
 fn main() -> Result<()> {
     let dir = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let env = PosixEnv::shared();
-    env.set_background_threads(2);
+    env.set_background_threads(2).expect("background threads");
     println!(
         "{:>8} {:>12} {:>12} {:>12} {:>12} {:>12}",
         "", "append", "create+close", "sync p50", "sync mean", "sync p99"

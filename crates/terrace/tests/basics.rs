@@ -144,6 +144,9 @@ fn destroying_takes_what_is_the_databases_own() {
     let fs: &dyn Env = env.as_ref();
     let path = std::path::Path::new("/db");
     terrace::destroy(path, &options()).expect("nothing is there");
+    fs.create_dir(path, 0o755).expect("creates");
+    terrace::destroy(path, &options()).expect("an empty directory");
+    assert_eq!(fs.list(path).expect_err("removed").kind(), ErrorKind::NotFound);
     let db = Db::open(path, options()).expect("opens");
     db.put("a", "1").expect("puts");
     db.flush().expect("flushes");
@@ -232,6 +235,48 @@ fn a_clock_that_goes_back_does_no_harm() {
     db.compact_range(None, None).expect("compacts");
     assert_eq!(db.iter().expect("reads").count(), 5_000);
     db.close().expect("closes");
+}
+
+/// Panics at one key, as long as it is told to.
+struct PanicsAt(std::sync::atomic::AtomicBool);
+
+impl terrace::Comparator for PanicsAt {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        let is_on = self.0.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(!(is_on && (a == b"b" || b == b"b")), "made to panic");
+        a.cmp(b)
+    }
+}
+
+#[test]
+fn a_comparator_that_panics_in_a_write_leaves_no_half_batch() {
+    let env = std::sync::Arc::new(MemEnv::new());
+    let comparator = std::sync::Arc::new(PanicsAt(true.into()));
+    let options = || options().env(env.clone()).comparator(comparator.clone());
+    let db = Db::open("/db", options()).expect("opens");
+    db.put("0", "old").expect("puts");
+    let mut batch = WriteBatch::new();
+    for key in ["a", "b", "c"] {
+        batch.put(key, "new");
+    }
+    let write = || db.write(&batch, WriteOptions::new());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_err(), "it panicked");
+    comparator.0.store(false, std::sync::atomic::Ordering::SeqCst);
+    let refused =
+        |result: terrace::Result<()>| assert!(result.is_err_and(|error| error.message().contains("panicked")));
+    refused(db.put("d", "new"));
+    refused(db.flush());
+    refused(db.compact_range(None, None));
+    assert_eq!((db.get("a").expect("gets"), db.get("0").expect("gets").as_deref()), (None, Some(&b"old"[..])));
+    drop(db);
+    // The batch is in the log as a whole.
+    let db = Db::open("/db", options()).expect("opens");
+    let keys: Vec<_> = db.iter().expect("iterates").map(|entry| entry.expect("reads").0).collect();
+    assert_eq!(keys, [b"0", b"a", b"b", b"c"]);
 }
 
 /// Panics when a merge is done.

@@ -17,7 +17,7 @@ use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::runner::Runner;
 use terrace_testkit::scale::scaled;
-use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, SimFs};
+use terrace_testkit::simfs::{Fault, FaultPlan, LogKind, OpKind, SimFs};
 use terrace_testkit::skip::skip;
 use terrace_testkit::watchdog::Watchdog;
 
@@ -95,6 +95,46 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_heals() {
         assert_eq!(db.get("more").expect("get").as_deref(), Some(&b"x"[..]));
         Ok(())
     });
+}
+
+#[test]
+fn a_full_disk_keeps_nothing_of_a_failed_write_and_collects_no_logs() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "full disk");
+    for (mapped_log, sync) in [(false, false), (true, false), (false, true), (true, true)] {
+        let fs = SimFs::new();
+        fs.set_log_kind(if mapped_log { LogKind::Prepared } else { LogKind::Plain });
+        let settings = OptionSet { snappy: false, mapped_log, ..OptionSet::default() };
+        let open = || Db::open(DB, settings.options(fs.env())).expect("opens");
+        let db = open();
+        let acknowledged = 10;
+        for n in 0..acknowledged {
+            let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
+            db.put_with(key(n), vec![b'v'; 1000], options).expect("puts");
+        }
+        let used = fs.used();
+        fs.set_capacity(Some(used + 2_000_000));
+        assert!(db.put("large", vec![b'v'; 5_000_000]).expect_err("no room").is_out_of_space());
+        assert!(fs.used() <= used + 10_000, "{} bytes more than {used}", fs.used().saturating_sub(used));
+        // Now there is no room for anything, least of all for a MANIFEST.
+        fs.set_capacity(Some(0));
+        let _ = db.put("small", "");
+        assert!(db.close().expect_err("what could not be flushed").is_out_of_space());
+        let names = fs.names(Path::new(DB));
+        for _ in 0..5 {
+            let db = open();
+            assert_holds(&db, acknowledged);
+            let _ = db.close();
+        }
+        let logs = |names: &[String]| names.iter().filter(|name| name.ends_with(".log")).count();
+        let after = fs.names(Path::new(DB));
+        assert!(logs(&after) <= logs(&names).max(2), "{names:?}, then {after:?}");
+        fs.set_capacity(None);
+        let db = open();
+        assert_holds(&db, acknowledged);
+        assert_eq!(db.get("large").expect("gets"), None);
+        db.put("healed", "").expect("puts");
+        db.close().expect("closes");
+    }
 }
 
 /// Asks until the answer is yes; a watchdog ends the wait otherwise.

@@ -115,8 +115,8 @@ impl Env for Disk {
         self.files.schedule(lane, job);
     }
 
-    fn set_background_threads(&self, count: usize) {
-        self.files.set_background_threads(count);
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        self.files.set_background_threads(count)
     }
 
     fn now_micros(&self) -> u64 {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use terrace::{BlockCache, Db, Env, ErrorKind, MemEnv, ReadOptions, WriteBatch};
+use terrace::{BlockCache, Db, Env, ErrorKind, Lane, Logger, MemEnv, PosixEnv, ReadOptions, WriteBatch};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::Rng;
@@ -16,8 +16,96 @@ use terrace_testkit::watchdog::Watchdog;
 
 const KEYS: usize = 200;
 
+/// Comparators, filter policies and jobs of the program's own run on background threads, and LevelDB's have 8 MiB.
+#[test]
+fn background_threads_have_the_stack_that_callbacks_of_leveldb_have() {
+    let (done, finished) = std::sync::mpsc::channel();
+    let job = move || {
+        let locals = std::hint::black_box([1_u8; 7 << 20]);
+        done.send(locals.iter().map(|&byte| u64::from(byte)).sum::<u64>()).expect("the test waits");
+    };
+    PosixEnv::shared().schedule(Lane::Compaction, Box::new(job));
+    assert_eq!(finished.recv(), Ok(7 << 20));
+}
+
 fn key(n: usize) -> String {
     format!("key{n:04}")
+}
+
+/// Says when a close begins to end, and takes its time then.
+struct SlowToClose(AtomicBool);
+
+impl Logger for SlowToClose {
+    fn log(&self, message: &str) {
+        if message.ends_with("closed") {
+            self.0.store(true, Ordering::SeqCst);
+            (0..100_000).for_each(|_| std::thread::yield_now());
+        }
+    }
+}
+
+#[test]
+fn whoever_closes_second_returns_when_the_lock_is_free() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let logger = Arc::new(SlowToClose(AtomicBool::new(false)));
+    let options = || terrace::Options::new().create_if_missing(true);
+    let db = Db::open(dir.path(), options().logger(Some(logger.clone()))).expect("opens");
+    let first = db.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(|| first.close().expect("closes"));
+        while !logger.0.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        db.close().expect("closes");
+        Db::open(dir.path(), options()).expect("nobody has the lock any more");
+    });
+}
+
+/// A block in the cache keeps the mapping of its table.
+#[test]
+fn a_thread_that_does_nothing_more_keeps_no_removed_table() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = terrace::Options::new()
+        .create_if_missing(true)
+        .compression(terrace::Compression::None)
+        .read_access(terrace::ReadAccess::Mapped)
+        .block_cache(Some(BlockCache::new(3_000)));
+    let db = Db::open(dir.path(), options).expect("opens");
+    for table in 0..3 {
+        for n in 0..KEYS {
+            db.put(key(n), vec![table; 1_000]).expect("puts");
+        }
+        db.flush().expect("flushes");
+    }
+    db.wait_idle().expect("no work");
+    let (done, idle) = std::sync::mpsc::channel();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let db = &db;
+        scope.spawn(move || {
+            for n in 0..KEYS {
+                assert!(db.get(key(n)).expect("gets").is_some());
+            }
+            done.send(()).expect("the test waits");
+            let _ = stopped.recv();
+        });
+        idle.recv().expect("reads");
+        db.compact_range_with(None, None, terrace::CompactOptions::new().force(true)).expect("compacts");
+        db.wait_idle().expect("no work");
+        // Other tests' threads may be pinned for a moment.
+        let maps = || std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let own = dir.path().to_str().expect("a name").to_owned();
+        let removed = || maps().lines().filter(|line| line.contains(&own) && line.ends_with("(deleted)")).count();
+        for _ in 0..10_000 {
+            if removed() == 0 {
+                break;
+            }
+            db.put("pin", "").expect("puts");
+            db.flush().expect("flushes");
+        }
+        assert_eq!(removed(), 0, "{}", maps());
+        drop(stop);
+    });
 }
 
 fn settings(seed: u64) -> OptionSet {

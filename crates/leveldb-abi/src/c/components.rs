@@ -8,15 +8,17 @@ use std::sync::Arc;
 use terrace::{BlockCache, BloomFilterPolicy, Comparator, FilterPolicy};
 
 use crate::guard::export;
-use crate::memory::{bytes, c_string, hand_out, malloc_c_string, release};
+use crate::memory::{Name, address, bytes, hand_out, malloc_c_string, release};
 use crate::options::test_directory;
 
-type Destructor = unsafe extern "C" fn(*mut c_void);
-type Compare = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
-type Name = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+// What C++ throws in one of these ends the process at the next frame that may not unwind, which is defined: for
+// functions that are declared `extern "C"` it would not be.
+type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
+type Compare = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
+type GetName = unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char;
 type CreateFilter =
-    unsafe extern "C" fn(*mut c_void, *const *const c_char, *const usize, c_int, *mut usize) -> *mut c_char;
-type KeyMayMatch = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
+    unsafe extern "C-unwind" fn(*mut c_void, *const *const c_char, *const usize, c_int, *mut usize) -> *mut c_char;
+type KeyMayMatch = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
 
 /// The caller's functions and what they are called with. The header asks of callers that the functions may be called
 /// from any thread, which is what makes the implementations of `Send` and `Sync` right.
@@ -35,7 +37,7 @@ unsafe impl Sync for ComparatorCalls {}
 pub struct CComparator {
     calls: ComparatorCalls,
     destructor: Option<Destructor>,
-    name: Name,
+    name: GetName,
 }
 
 impl CComparator {
@@ -45,8 +47,8 @@ impl CComparator {
     /// The result is not used after `leveldb_comparator_destroy`.
     pub(super) unsafe fn adapter(&self) -> Arc<dyn Comparator> {
         // SAFETY: the header asks for a function that answers a C string.
-        let name = unsafe { c_string((self.name)(self.calls.state)) };
-        Arc::new(ComparatorAdapter { calls: self.calls, name: String::from_utf8_lossy(name).into_owned() })
+        let name = unsafe { Name::copied_from((self.name)(self.calls.state)) };
+        Arc::new(ComparatorAdapter { calls: self.calls, name })
     }
 }
 
@@ -59,18 +61,22 @@ impl fmt::Debug for CComparator {
 /// A C comparator. It cannot shorten keys; LevelDB's cannot either.
 struct ComparatorAdapter {
     calls: ComparatorCalls,
-    name: String,
+    name: Name,
 }
 
 impl Comparator for ComparatorAdapter {
     fn name(&self) -> &str {
-        &self.name
+        self.name.text()
+    }
+
+    fn name_bytes(&self) -> &[u8] {
+        self.name.bytes()
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let ComparatorCalls { state, compare } = self.calls;
         // SAFETY: the function and its state live until the comparator is destroyed, after the database.
-        unsafe { compare(state, a.as_ptr().cast(), a.len(), b.as_ptr().cast(), b.len()) }.cmp(&0)
+        unsafe { compare(state, address(a), a.len(), address(b), b.len()) }.cmp(&0)
     }
 }
 
@@ -92,7 +98,7 @@ pub struct CFilterPolicy(FilterKind);
 
 enum FilterKind {
     Bloom(BloomFilterPolicy),
-    Custom { calls: FilterCalls, destructor: Option<Destructor>, name: Name },
+    Custom { calls: FilterCalls, destructor: Option<Destructor>, name: GetName },
 }
 
 impl CFilterPolicy {
@@ -105,8 +111,8 @@ impl CFilterPolicy {
             FilterKind::Bloom(policy) => Arc::new(*policy),
             FilterKind::Custom { calls, name, .. } => {
                 // SAFETY: the header asks for a function that answers a C string.
-                let name = unsafe { c_string(name(calls.state)) };
-                Arc::new(FilterAdapter { calls: *calls, name: String::from_utf8_lossy(name).into_owned() })
+                let name = unsafe { Name::copied_from(name(calls.state)) };
+                Arc::new(FilterAdapter { calls: *calls, name })
             }
         }
     }
@@ -120,16 +126,20 @@ impl fmt::Debug for CFilterPolicy {
 
 struct FilterAdapter {
     calls: FilterCalls,
-    name: String,
+    name: Name,
 }
 
 impl FilterPolicy for FilterAdapter {
     fn name(&self) -> &str {
-        &self.name
+        self.name.text()
+    }
+
+    fn name_bytes(&self) -> &[u8] {
+        self.name.bytes()
     }
 
     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>) {
-        let pointers: Vec<*const c_char> = keys.iter().map(|key| key.as_ptr().cast()).collect();
+        let pointers: Vec<*const c_char> = keys.iter().map(|key| address(key)).collect();
         let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
         let count = c_int::try_from(keys.len()).unwrap_or(c_int::MAX);
         let mut length = 0;
@@ -144,7 +154,7 @@ impl FilterPolicy for FilterAdapter {
     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         let FilterCalls { state, key_may_match, .. } = self.calls;
         // SAFETY: the function and its state live until the policy is destroyed, after the database.
-        unsafe { key_may_match(state, key.as_ptr().cast(), key.len(), filter.as_ptr().cast(), filter.len()) != 0 }
+        unsafe { key_may_match(state, address(key), key.len(), address(filter), filter.len()) != 0 }
     }
 }
 
@@ -159,7 +169,7 @@ pub struct CEnv(());
 export! {
     /// A comparator of the caller's.
     fn leveldb_comparator_create(
-        state: *mut c_void, destructor: Option<Destructor>, compare: Option<Compare>, name: Option<Name>,
+        state: *mut c_void, destructor: Option<Destructor>, compare: Option<Compare>, name: Option<GetName>,
     ) -> *mut CComparator {
         match (compare, name) {
             (Some(compare), Some(name)) => {
@@ -179,7 +189,7 @@ export! {
     /// A filter policy of the caller's.
     fn leveldb_filterpolicy_create(
         state: *mut c_void, destructor: Option<Destructor>, create_filter: Option<CreateFilter>,
-        key_may_match: Option<KeyMayMatch>, name: Option<Name>,
+        key_may_match: Option<KeyMayMatch>, name: Option<GetName>,
     ) -> *mut CFilterPolicy {
         match (create_filter, key_may_match, name) {
             (Some(create), Some(key_may_match), Some(name)) => {

@@ -1,15 +1,16 @@
 //! `leveldb_t` and `leveldb_snapshot_t`.
 
 use std::ffi::{c_char, c_int};
-use std::{ptr, slice};
+use std::ptr;
 
-use terrace::{Db, ReadOptions, Result, Snapshot, WriteBatch, WriteOptions, abi, destroy};
+use terrace::{Db, ReadOptions, Result, Snapshot, WriteOptions, abi, destroy};
 
+use super::batch::CWriteBatch;
 use super::error::{reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
-use crate::memory::{bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store};
+use crate::memory::{argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store};
 use crate::options::{Settings, path};
 
 /// `leveldb_t`.
@@ -70,7 +71,11 @@ export! {
         val: *const c_char, vallen: usize, errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {
-            required(db, "db")?.0.put_with(bytes(key, keylen), bytes(val, vallen), write_options(options))
+            required(db, "db")?.0.put_with(
+                argument(key, keylen, "key")?,
+                argument(val, vallen, "value")?,
+                write_options(options),
+            )
         })
     }
 
@@ -79,14 +84,16 @@ export! {
         db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
         errptr: *mut *mut c_char,
     ) {
-        reporting(errptr, || required(db, "db")?.0.delete_with(bytes(key, keylen), write_options(options)))
+        reporting(errptr, || {
+            required(db, "db")?.0.delete_with(argument(key, keylen, "key")?, write_options(options))
+        })
     }
 
     /// Applies a batch as a whole.
     fn leveldb_write(
-        db: *mut Database, options: *const CWriteOptions, batch: *mut WriteBatch, errptr: *mut *mut c_char,
+        db: *mut Database, options: *const CWriteOptions, batch: *mut CWriteBatch, errptr: *mut *mut c_char,
     ) {
-        reporting(errptr, || required(db, "db")?.0.write(required(batch, "batch")?, write_options(options)))
+        reporting(errptr, || required(db, "db")?.0.write(required(batch, "batch")?.complete()?, write_options(options)))
     }
 
     /// The value of a key in memory from `malloc`, or null.
@@ -98,7 +105,7 @@ export! {
         reporting(errptr, || {
             let db = &required(db, "db")?.0;
             let copy = |value: &[u8]| (malloc_copy(value), value.len());
-            let found = abi::get_with(db, bytes(key, keylen), &read_options(options), copy)?;
+            let found = abi::get_with(db, argument(key, keylen, "key")?, &read_options(options), copy)?;
             Ok(match found {
                 Some((value, length)) => {
                     store(vallen, length);
@@ -155,9 +162,10 @@ export! {
             .map(|at| (key(range_start_key, range_start_key_len, at), key(range_limit_key, range_limit_key_len, at)))
             .collect();
         let found = db.0.approximate_sizes(&ranges).unwrap_or_default();
-        let sizes = slice::from_raw_parts_mut(sizes, count);
-        sizes.fill(0);
-        sizes.iter_mut().zip(found).for_each(|(place, size)| *place = size);
+        // The array may be uninitialised.
+        for at in 0..count {
+            sizes.add(at).write(found.get(at).copied().unwrap_or(0));
+        }
     }
 
     /// Merges a range of keys; a null end is open.

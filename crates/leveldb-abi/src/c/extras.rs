@@ -3,14 +3,14 @@
 use std::ffi::{c_char, c_int};
 use std::{ptr, slice};
 
-use terrace::{PinnedValue, ReadAccess};
+use terrace::{PinnedValue, ReadAccess, Result};
 
 use super::database::{Database, read_options};
 use super::error::{last_error, reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions};
 use crate::guard::export;
-use crate::memory::{bytes, c_string, hand_out, malloc_copy, release, store};
+use crate::memory::{address, argument, bytes, c_string, detached, hand_out, malloc_copy, release, store};
 use crate::options::path;
 
 /// `terrace_pinned_t`.
@@ -71,7 +71,8 @@ export! {
     /// Goes to the last entry at or before a key.
     fn terrace_iter_seek_for_prev(iter: *mut Iterator, key: *const c_char, keylen: usize) {
         if let Some(cursor) = iter.as_mut().and_then(Iterator::cursor) {
-            cursor.seek_for_prev(bytes(key, keylen));
+            let key = detached(bytes(key, keylen), cursor.entry());
+            cursor.seek_for_prev(&key);
         }
     }
 
@@ -92,10 +93,11 @@ export! {
             if count == 0 {
                 return Ok(());
             }
-            let (keys, lengths) = (required(keys, "keys")?, required(key_lengths, "key_lengths")?);
-            let (keys, lengths) = (slice::from_raw_parts(keys, count), slice::from_raw_parts(lengths, count));
-            let keys: Vec<&[u8]> = keys.iter().zip(lengths).map(|(&key, &length)| bytes(key, length)).collect();
-            let found = db.multi_get(&keys, &read_options(options))?;
+            required(keys, "keys")?;
+            required(key_lengths, "key_lengths")?;
+            let (keys, lengths) = (slice::from_raw_parts(keys, count), slice::from_raw_parts(key_lengths, count));
+            let keys = keys.iter().zip(lengths).map(|(&key, &length)| argument(key, length, "key"));
+            let found = db.multi_get(&keys.collect::<Result<Vec<_>>>()?, &read_options(options))?;
             for (at, value) in found.iter().enumerate() {
                 if let Some(value) = value {
                     values.add(at).write(malloc_copy(value));
@@ -112,7 +114,7 @@ export! {
         errptr: *mut *mut c_char,
     ) -> *mut Pinned {
         reporting(errptr, || {
-            let found = required(db, "db")?.db().get_pinned(bytes(key, keylen), &read_options(options))?;
+            let found = required(db, "db")?.db().get_pinned(argument(key, keylen, "key")?, &read_options(options))?;
             Ok(found.map_or(ptr::null_mut(), |value| hand_out(Pinned(value))))
         })
     }
@@ -121,7 +123,7 @@ export! {
     fn terrace_pinned_value(pinned: *const Pinned, length: *mut usize) -> *const c_char {
         let value: &[u8] = pinned.as_ref().map_or(&[], |pinned| &pinned.0);
         store(length, value.len());
-        value.as_ptr().cast()
+        address(value)
     }
 
     /// Lets go of a value.

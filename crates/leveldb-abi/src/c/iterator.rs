@@ -6,7 +6,7 @@ use terrace::{Cursor, Error, Result};
 
 use super::error::report;
 use crate::guard::export;
-use crate::memory::{bytes, release, store};
+use crate::memory::{address, bytes, detached, release, store};
 
 /// `leveldb_iterator_t`: a cursor, or why there is none.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ unsafe fn answer(part: Option<&[u8]>, length: *mut usize) -> *const c_char {
     let part = part.unwrap_or_default();
     // SAFETY: guaranteed by the caller.
     unsafe { store(length, part.len()) };
-    part.as_ptr().cast()
+    address(part)
 }
 
 export! {
@@ -85,7 +85,8 @@ export! {
     /// Goes to the first entry at or after a key.
     fn leveldb_iter_seek(iter: *mut Iterator, k: *const c_char, klen: usize) {
         if let Some(cursor) = cursor(iter) {
-            cursor.seek(bytes(k, klen));
+            let key = detached(bytes(k, klen), cursor.entry());
+            cursor.seek(&key);
         }
     }
 

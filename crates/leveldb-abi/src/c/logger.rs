@@ -6,10 +6,10 @@ use std::sync::Arc;
 use terrace::Logger;
 
 use crate::guard::export;
-use crate::memory::{hand_out, release};
+use crate::memory::{address, hand_out, release};
 
-type Destructor = unsafe extern "C" fn(*mut c_void);
-type Log = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
+type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
+type Log = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize);
 
 /// `leveldb_logger_t`.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ unsafe impl Sync for LoggerAdapter {}
 impl Logger for LoggerAdapter {
     fn log(&self, message: &str) {
         // SAFETY: function and state live until the logger is destroyed, after the database.
-        unsafe { (self.log)(self.state, message.as_ptr().cast(), message.len()) };
+        unsafe { (self.log)(self.state, address(message.as_bytes()), message.len()) };
     }
 }
 

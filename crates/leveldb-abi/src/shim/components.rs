@@ -9,7 +9,7 @@ use terrace::{BloomFilterPolicy, Comparator, FilterPolicy, Logger};
 use super::calls::{ComparatorCalls, FilterCalls, LoggerCalls};
 use super::outcome::{Bytes, Put, Sink, extend_vec, replace_vec};
 use crate::guard::export;
-use crate::memory::c_string;
+use crate::memory::{Name, address};
 
 /// The address of a `Vec<u8>` that C++ hands back with bytes for it.
 fn target(vec: &mut Vec<u8>) -> *mut c_void {
@@ -19,7 +19,7 @@ fn target(vec: &mut Vec<u8>) -> *mut c_void {
 /// A comparator of the program's.
 pub(super) struct CustomComparator {
     calls: ComparatorCalls,
-    name: String,
+    name: Name,
 }
 
 // SAFETY: LevelDB's header asks of comparators that any thread may call them.
@@ -35,14 +35,18 @@ impl CustomComparator {
             return None;
         }
         // SAFETY: the name of a comparator is a C string.
-        let name = String::from_utf8_lossy(unsafe { c_string(calls.name) }).into_owned();
+        let name = unsafe { Name::copied_from(calls.name) };
         Some(Arc::new(CustomComparator { calls, name }))
     }
 }
 
 impl Comparator for CustomComparator {
     fn name(&self) -> &str {
-        &self.name
+        self.name.text()
+    }
+
+    fn name_bytes(&self) -> &[u8] {
+        self.name.bytes()
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
@@ -71,7 +75,7 @@ impl Comparator for CustomComparator {
 /// A filter policy of the program's.
 pub(super) struct BloomOrCustom {
     calls: FilterCalls,
-    name: String,
+    name: Name,
 }
 
 // SAFETY: LevelDB's header asks of filter policies that any thread may call them.
@@ -88,14 +92,18 @@ impl BloomOrCustom {
             return Some(Arc::new(BloomFilterPolicy::new(bits)));
         }
         // SAFETY: the name of a filter policy is a C string.
-        let name = String::from_utf8_lossy(unsafe { c_string(calls.name) }).into_owned();
+        let name = unsafe { Name::copied_from(calls.name) };
         Some(Arc::new(BloomOrCustom { calls, name }))
     }
 }
 
 impl FilterPolicy for BloomOrCustom {
     fn name(&self) -> &str {
-        &self.name
+        self.name.text()
+    }
+
+    fn name_bytes(&self) -> &[u8] {
+        self.name.bytes()
     }
 
     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>) {
@@ -132,7 +140,7 @@ impl Logger for LoggerAdapter {
     fn log(&self, message: &str) {
         if let Some(log) = self.0.log {
             // SAFETY: the object is alive, by `adapter`.
-            unsafe { log(self.0.object, message.as_ptr().cast(), message.len()) };
+            unsafe { log(self.0.object, address(message.as_bytes()), message.len()) };
         }
     }
 }

@@ -5,7 +5,7 @@ use terrace::abi::{PlainTableIter, next_with, prev_with};
 
 use super::outcome::{Bytes, Outcome};
 use crate::guard::export;
-use crate::memory::release;
+use crate::memory::{detached, release};
 
 /// `shim_cursor`.
 #[expect(missing_debug_implementations, reason = "an opaque handle")]
@@ -120,7 +120,8 @@ export! {
 
     /// Goes to the first entry at or after a key.
     fn shim_cursor_seek(cursor: *mut ShimCursor, key: Bytes, position: *mut Position) {
-        moved!(cursor, position, inner => inner.seek(key.get()))
+        let key = each!(&*cursor, inner => detached(key.get(), inner.entry()));
+        moved!(cursor, position, inner => inner.seek(&key))
     }
 
     /// Goes to the next entry.

@@ -219,7 +219,9 @@ impl Env for CustomEnv {
         }
     }
 
-    fn set_background_threads(&self, _count: usize) {}
+    fn set_background_threads(&self, _count: usize) -> Result<()> {
+        Ok(())
+    }
 
     fn now_micros(&self) -> u64 {
         // SAFETY: the object is alive.

@@ -6,7 +6,7 @@ use std::ptr;
 use terrace::{Error, Result};
 
 use crate::guard::{Nothing, panicked};
-use crate::memory::{bytes, malloc_copy};
+use crate::memory::{address, bytes, malloc_copy};
 use crate::status;
 
 /// `shim_bytes`: a pointer and a length, null for none.
@@ -19,11 +19,11 @@ pub struct Bytes {
 
 impl Bytes {
     /// No bytes, for callers who want a pointer all the same.
-    pub(super) const NONE: Bytes = Bytes { data: ptr::dangling(), size: 0 };
+    pub(super) const NONE: Bytes = Bytes { data: c"".as_ptr(), size: 0 };
 
     #[inline]
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Bytes { data: bytes.as_ptr().cast(), size: bytes.len() }
+        Bytes { data: address(bytes), size: bytes.len() }
     }
 
     /// What it leads to.
@@ -131,7 +131,7 @@ impl Sink {
     #[inline]
     pub(super) fn put(self, bytes: &[u8]) {
         // SAFETY: guaranteed by `new`.
-        unsafe { (self.put)(self.target, bytes.as_ptr().cast(), bytes.len()) }
+        unsafe { (self.put)(self.target, address(bytes), bytes.len()) }
     }
 }
 

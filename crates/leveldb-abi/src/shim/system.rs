@@ -1,6 +1,7 @@
 //! What the C++ side's default environment takes from the engine's.
 
 use std::ffi::c_void;
+use std::time::Duration;
 
 use terrace::{FileLock, Lane, LockMode, PosixEnv};
 
@@ -50,7 +51,12 @@ export! {
     /// Runs a function on a background thread.
     fn shim_schedule(function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
         let work = Work { function, argument };
-        PosixEnv::shared().schedule(Lane::Compaction, Box::new(move || work.run()));
+        let env = PosixEnv::shared();
+        // Where no thread can be started at the moment the job waits for one; LevelDB ends the process there.
+        while env.set_background_threads(1).is_err() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        env.schedule(Lane::Compaction, Box::new(move || work.run()));
     }
 
     /// Puts the path of the directory for tests.

@@ -58,6 +58,31 @@ fn options_and_components_mean_the_same() {
     compare_transcripts("semantics.cc");
 }
 
+#[test]
+fn pointers_to_nothing_and_exceptions_of_callbacks_are_leveldbs() {
+    compare_transcripts("edges.cc");
+}
+
+#[test]
+fn what_leveldbs_own_tests_ask_of_environments_holds() {
+    compare_transcripts("environment.cc");
+}
+
+#[test]
+fn names_that_are_not_utf8_are_exchanged_with_leveldb() {
+    let Some(libraries) = libraries() else { return };
+    let (program, ours) = (compiled("names.cc", &[]), ours(libraries));
+    for first in [None, Some(ours.as_path())] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = dir.path().join("db");
+        let second = if first.is_none() { Some(ours.as_path()) } else { None };
+        let open = |library, key: &str| printed(&program, library, &[&db, Path::new(key)]);
+        assert_eq!(open(first, "first"), "OK, 1 keys, filter not asked\n");
+        assert_eq!(open(second, "second"), "OK, 2 keys, filter asked\n");
+        assert_eq!(open(first, "third"), "OK, 3 keys, filter asked\n");
+    }
+}
+
 /// Programs are looked for faults of their own in this way.
 #[test]
 fn a_program_runs_under_valgrind_without_a_complaint() {

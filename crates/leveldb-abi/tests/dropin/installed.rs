@@ -1,5 +1,6 @@
 //! What `make install` installs, used by real builds; and the library swapped under an installed program, and back.
 
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -177,6 +178,53 @@ fn a_leveldb_in_the_same_place_stays_unless_forced_away() {
     assert!(is_theirs(&theirs[0]) && !prefix.join("lib/pkgconfig").exists());
 }
 
+#[test]
+fn everybody_may_read_what_is_installed_and_no_link_is_followed() {
+    let Some(libraries) = libraries() else { return };
+    if Command::new("make").arg("--version").output().is_err() {
+        return skip("there is no make");
+    }
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (prefix, outside) = (dir.path().join("prefix"), dir.path().join("outside"));
+    fs::write(&outside, "not ours").unwrap();
+    fs::create_dir_all(prefix.join("lib")).unwrap();
+    // What a temporary file would be called whose name can be foreseen.
+    for name in ["libleveldb.so.1d.new", "libleveldb.a.tmp", "terrace-dropin.files.new"] {
+        symlink(&outside, prefix.join("lib").join(name)).unwrap();
+    }
+    let mut install = Command::new("sh");
+    install.args(["-c", "umask 077 && exec \"$@\"", "sh", "make", "-s", "-C", ROOT, "install"]);
+    install.arg(format!("PREFIX={}", prefix.display()));
+    libraries.build_environment(&mut install);
+    for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
+        install.env_remove(variable);
+    }
+    succeeded(install);
+    assert_eq!(fs::read(&outside).unwrap(), b"not ours");
+    for file in tree(&prefix) {
+        let metadata = fs::symlink_metadata(prefix.join(&file)).unwrap();
+        let directory = fs::metadata(prefix.join(&file).parent().unwrap()).unwrap();
+        assert!(metadata.is_symlink() || metadata.mode() & 0o444 == 0o444, "{}", file.display());
+        assert_eq!(directory.mode() & 0o555, 0o555, "{}", file.display());
+        assert!(!file.to_string_lossy().contains(".terrace-dropin"), "{}", file.display());
+    }
+}
+
+/// A program may link the static library beside another one that has Rust's runtime in it.
+#[test]
+fn the_static_library_has_no_global_symbols_but_leveldbs() {
+    let Some(libraries) = libraries() else { return };
+    let mut nm = Command::new("nm");
+    nm.args(["-g", "--defined-only"]).arg(libraries.ours.join("lib/libleveldb.a"));
+    let output = String::from_utf8(succeeded(nm).stdout).unwrap();
+    let symbols = output.lines().filter_map(|line| line.split(' ').nth(2));
+    // Objects inside functions of C++'s standard library are the same one everywhere.
+    let (ours, foreign): (Vec<_>, Vec<_>) =
+        symbols.partition(|name| ["leveldb", "terrace_", "_ZZNSt"].iter().any(|part| name.contains(part)));
+    assert!(ours.len() > 200, "{output}");
+    assert_eq!(foreign, [""; 0]);
+}
+
 /// The commands of the block in `docs/leveldb-differences.md` that has `wanted` in it, without their remarks.
 fn shown(wanted: &str) -> Vec<String> {
     let page = fs::read_to_string(Path::new(ROOT).join("docs/leveldb-differences.md")).unwrap();
@@ -206,7 +254,7 @@ fn a_path_swaps_the_library_under_an_installed_program_and_back() {
         return skip("python3-plyvel is not installed");
     }
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(&libraries.ours, dir.path().join("out")).unwrap();
+    symlink(&libraries.ours, dir.path().join("out")).unwrap();
     let [build, swap, back] = shown("export LD_LIBRARY_PATH").try_into().expect("three lines");
     assert_eq!(build, "make dropin", "what `libraries` has done");
     let (ours, theirs) = (dir.path().join("ours"), dir.path().join("theirs"));

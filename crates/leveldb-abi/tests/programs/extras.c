@@ -22,6 +22,13 @@ static void Ok(int line) {
 }
 #define OK Ok(__LINE__)
 
+#define REFUSED(words)                                  \
+  do {                                                  \
+    CHECK(err != NULL && strstr(err, words) != NULL);   \
+    leveldb_free(err);                                  \
+    err = NULL;                                         \
+  } while (0)
+
 static int lines = 0, destroyed = 0;
 
 static void Log(void* state, const char* line, size_t length) {
@@ -50,6 +57,41 @@ static void Fill(leveldb_t* db) {
     leveldb_put(db, write, key, strlen(key), key, strlen(key), &err);
     OK;
   }
+  leveldb_writeoptions_destroy(write);
+}
+
+// Null pointers with a length, for which LevelDB reads address 0.
+static void NullBytes(leveldb_t* db) {
+  leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  size_t length = 0;
+  leveldb_put(db, write, NULL, 5, "v", 1, &err);
+  REFUSED("key is null");
+  leveldb_put(db, write, "k", 1, NULL, 5, &err);
+  REFUSED("value is null");
+  leveldb_delete(db, write, NULL, 5, &err);
+  REFUSED("key is null");
+  CHECK(leveldb_get(db, read, NULL, 5, &length, &err) == NULL);
+  REFUSED("key is null");
+  const char* keys[] = {"key0000", NULL};
+  const size_t key_lengths[] = {7, 5};
+  char* values[2];
+  size_t lengths[2];
+  terrace_multi_get(db, read, 2, keys, key_lengths, values, lengths, &err);
+  REFUSED("key is null");
+  leveldb_writebatch_t* batch = leveldb_writebatch_create();
+  leveldb_writebatch_put(batch, "refused", 7, NULL, 5);
+  leveldb_writebatch_delete(batch, "key0004", 7);
+  leveldb_writebatch_t* copy = leveldb_writebatch_create();
+  leveldb_writebatch_append(copy, batch);
+  leveldb_write(db, write, copy, &err);
+  REFUSED("value is null");
+  leveldb_writebatch_clear(copy);
+  leveldb_write(db, write, copy, &err);
+  OK;
+  leveldb_writebatch_destroy(copy);
+  leveldb_writebatch_destroy(batch);
+  leveldb_readoptions_destroy(read);
   leveldb_writeoptions_destroy(write);
 }
 
@@ -246,6 +288,7 @@ int main(int argc, char** argv) {
   leveldb_t* db = leveldb_open(options, name, &err);
   OK;
   Fill(db);
+  NullBytes(db);
   Read(db);
   terrace_flush(db, &err);
   OK;

@@ -119,6 +119,12 @@ impl Disk {
         self.files.get(&self.inode(path)?)
     }
 
+    /// Why there is nothing at `path`, as the system's number: a directory is missing, or is a file.
+    pub(super) fn why_missing(&self, path: &Path) -> i32 {
+        let mut above = path.ancestors().skip(1);
+        if above.any(|path| self.inode(path).is_some()) { libc::ENOTDIR } else { libc::ENOENT }
+    }
+
     pub(super) fn children<'a>(&'a self, dir: &'a Path) -> impl Iterator<Item = &'a Path> {
         let below = self.entries.range::<Path, _>((Bound::Excluded(dir), Bound::Unbounded));
         let paths = below.map(|(path, _)| path.as_path()).take_while(move |path| path.starts_with(dir));

@@ -150,6 +150,13 @@ impl WritableFile for Writer {
         self.add(data, filler)
     }
 
+    fn cut_back(&mut self, length: u64) {
+        let fs = self.fs.clone();
+        let len = usize::try_from(length).expect("a length in memory");
+        fs.state().apply(Step::SetLen { inode: self.inode, len });
+        (self.end, self.prepared) = (len, 0);
+    }
+
     fn sync(&mut self) -> Result<()> {
         sync(&self.fs, self.inode, &self.path)
     }
@@ -253,13 +260,13 @@ impl Held {
 
 pub(super) struct Lock {
     fs: SimFs,
-    path: PathBuf,
+    inode: Inode,
     mode: LockMode,
 }
 
 impl Lock {
-    pub(super) fn new(fs: SimFs, path: &Path, mode: LockMode) -> Lock {
-        Lock { fs, path: path.to_owned(), mode }
+    pub(super) fn new(fs: SimFs, inode: Inode, mode: LockMode) -> Lock {
+        Lock { fs, inode, mode }
     }
 }
 
@@ -272,7 +279,7 @@ impl FileLock for NoLock {}
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if let Some(held) = self.fs.state().locks.get_mut(&self.path) {
+        if let Some(held) = self.fs.state().locks.get_mut(&self.inode) {
             held.give_back(self.mode);
         }
     }

@@ -14,7 +14,7 @@ mod handles;
 mod power_loss;
 mod recording;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,7 +74,7 @@ struct State {
     capacity: Option<u64>,
     log_kind: LogKind,
     serve_mapped: bool,
-    locks: HashMap<PathBuf, Held>,
+    locks: BTreeMap<Inode, Held>,
     /// What the wall clock says; none for the system's.
     wall_clock: Option<Duration>,
 }
@@ -105,7 +105,7 @@ impl SimFs {
             capacity: None,
             log_kind: LogKind::Plain,
             serve_mapped: false,
-            locks: HashMap::new(),
+            locks: BTreeMap::new(),
             wall_clock: None,
         };
         SimFs { shared: Arc::new(Shared { state: Mutex::new(state), system: PosixEnv::shared() }) }
@@ -272,11 +272,11 @@ impl State {
     fn create(&mut self, path: &Path, options: CreateOptions) -> Result<Inode> {
         let fault = self.begin(OpKind::Create, "create", path)?;
         if !self.disk.is_dir(parent(path)) {
-            return Err(refuse("create", path, libc::ENOENT));
+            return Err(refuse("create", path, self.disk.why_missing(path)));
         }
         let inode = match self.disk.entries.get(path) {
+            Some(_) if options.exclusive => return Err(refuse("create", path, libc::EEXIST)),
             Some(Entry::Dir) => return Err(refuse("create", path, libc::EISDIR)),
-            Some(Entry::File(_)) if options.exclusive => return Err(refuse("create", path, libc::EEXIST)),
             Some(Entry::File(inode)) => {
                 let inode = *inode;
                 self.apply(Step::SetLen { inode, len: 0 });
@@ -333,7 +333,7 @@ impl Env for SimFs {
         let fault = state.begin(OpKind::Open, "open", path)?;
         late(fault, "open", path)?;
         let Some(file) = state.disk.file(path) else {
-            let code = if state.disk.is_dir(path) { libc::EISDIR } else { libc::ENOENT };
+            let code = if state.disk.is_dir(path) { libc::EISDIR } else { state.disk.why_missing(path) };
             return Err(refuse("open", path, code));
         };
         let mapped = (state.serve_mapped && access == ReadAccess::Mapped).then(|| file.current.to_vec());
@@ -359,7 +359,7 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Open, "open", path)?;
         late(fault, "open", path)?;
-        let inode = state.disk.inode(path).ok_or_else(|| refuse("open", path, libc::ENOENT))?;
+        let inode = state.disk.inode(path).ok_or_else(|| refuse("open", path, state.disk.why_missing(path)))?;
         let len = state.disk.files.get(&inode).map_or(0, |file| file.current.len());
         state.disk.open.insert(inode);
         Ok(Box::new(Writer::new(self.clone(), path, inode, len)))
@@ -377,7 +377,8 @@ impl Env for SimFs {
         let fault = state.begin(OpKind::Look, "list", dir)?;
         late(fault, "list", dir)?;
         if !state.disk.is_dir(dir) {
-            let code = if state.disk.entries.contains_key(dir) { libc::ENOTDIR } else { libc::ENOENT };
+            let is_file = state.disk.inode(dir).is_some();
+            let code = if is_file { libc::ENOTDIR } else { state.disk.why_missing(dir) };
             return Err(refuse("list", dir, code));
         }
         Ok(state.disk.children(dir).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
@@ -387,7 +388,7 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Remove, "remove", path)?;
         if state.disk.inode(path).is_none() {
-            let code = if state.disk.is_dir(path) { libc::EISDIR } else { libc::ENOENT };
+            let code = if state.disk.is_dir(path) { libc::EISDIR } else { state.disk.why_missing(path) };
             return Err(refuse("remove", path, code));
         }
         state.apply(Step::Remove { path: path.to_owned() });
@@ -401,8 +402,7 @@ impl Env for SimFs {
         let mut at = path;
         while !state.disk.is_dir(at) {
             if state.disk.entries.contains_key(at) {
-                let code = if at == path { libc::EEXIST } else { libc::ENOTDIR };
-                return Err(refuse("create directory", path, code));
+                return Err(refuse("create directory", path, libc::ENOTDIR));
             }
             missing.push(at.to_owned());
             at = parent(at);
@@ -417,7 +417,9 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Remove, "remove directory", path)?;
         if state.disk.entries.get(path) != Some(&Entry::Dir) {
-            return Err(refuse("remove directory", path, libc::ENOENT));
+            let is_file = state.disk.inode(path).is_some();
+            let code = if is_file { libc::ENOTDIR } else { state.disk.why_missing(path) };
+            return Err(refuse("remove directory", path, code));
         }
         if state.disk.children(path).next().is_some() {
             return Err(refuse("remove directory", path, libc::ENOTEMPTY));
@@ -430,15 +432,21 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Look, "stat", path)?;
         late(fault, "stat", path)?;
-        let file = state.disk.file(path).ok_or_else(|| refuse("stat", path, libc::ENOENT))?;
+        let file = state.disk.file(path).ok_or_else(|| refuse("stat", path, state.disk.why_missing(path)))?;
         Ok(file.current.len() as u64)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Rename, "rename", from)?;
-        if !state.disk.entries.contains_key(from) || !state.disk.is_dir(parent(to)) {
-            return Err(refuse("rename", from, libc::ENOENT));
+        match state.disk.entries.get(from) {
+            Some(Entry::File(_)) => (),
+            // No directory is moved: what lies below it would have to be, too.
+            Some(Entry::Dir) => return Err(refuse("rename", from, libc::EOPNOTSUPP)),
+            None => return Err(refuse("rename", from, state.disk.why_missing(from))),
+        }
+        if !state.disk.is_dir(parent(to)) {
+            return Err(refuse("rename", from, state.disk.why_missing(to)));
         }
         if state.disk.is_dir(to) {
             return Err(refuse("rename", to, libc::EISDIR));
@@ -454,14 +462,14 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Link, "link", from)?;
         let Some(inode) = state.disk.inode(from) else {
-            let code = if state.disk.is_dir(from) { libc::EPERM } else { libc::ENOENT };
+            let code = if state.disk.is_dir(from) { libc::EPERM } else { state.disk.why_missing(from) };
             return Err(refuse("link", from, code));
         };
         if state.disk.is_dir(to) || state.disk.entries.contains_key(to) {
             return Err(refuse("link", to, libc::EEXIST));
         }
         if !state.disk.is_dir(parent(to)) {
-            return Err(refuse("link", to, libc::ENOENT));
+            return Err(refuse("link", to, state.disk.why_missing(to)));
         }
         state.apply(Step::Link { path: to.to_owned(), inode });
         late(fault, "link", from)
@@ -471,7 +479,7 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::SyncDir, "sync directory", dir)?;
         if !state.disk.is_dir(dir) {
-            return Err(refuse("sync directory", dir, libc::ENOENT));
+            return Err(refuse("sync directory", dir, state.disk.why_missing(dir)));
         }
         state.apply(Step::SyncDir { path: dir.to_owned() });
         late(fault, "sync directory", dir)
@@ -481,31 +489,32 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Lock, "lock", path)?;
         late(fault, "lock", path)?;
-        if !state.disk.is_dir(parent(path)) {
-            return Err(refuse("lock", path, libc::ENOENT));
-        }
-        if !state.disk.entries.contains_key(path) {
-            if mode == LockMode::Shared {
-                // As on a medium where nobody writes.
-                return Ok(Box::new(handles::NoLock));
+        let inode = match state.disk.entries.get(path) {
+            Some(Entry::File(inode)) => *inode,
+            _ if state.disk.is_dir(path) => return Err(refuse("lock", path, libc::EISDIR)),
+            // As on a medium where nobody writes.
+            _ if mode == LockMode::Shared => return Ok(Box::new(handles::NoLock)),
+            _ if !state.disk.is_dir(parent(path)) => return Err(refuse("lock", path, state.disk.why_missing(path))),
+            _ => {
+                let inode = Inode(state.next_inode);
+                state.next_inode += 1;
+                state.apply(Step::Create { path: path.to_owned(), inode });
+                inode
             }
-            let inode = Inode(state.next_inode);
-            state.next_inode += 1;
-            state.apply(Step::Create { path: path.to_owned(), inode });
-        }
-        let held = state.locks.entry(path.to_owned()).or_default();
+        };
+        let held = state.locks.entry(inode).or_default();
         if !held.take(mode) {
             return Err(Error::busy(format!("lock {}: already held", path.display())));
         }
-        Ok(Box::new(handles::Lock::new(self.clone(), path, mode)))
+        Ok(Box::new(handles::Lock::new(self.clone(), inode, mode)))
     }
 
     fn schedule(&self, lane: Lane, job: Job) {
         self.shared.system.schedule(lane, job);
     }
 
-    fn set_background_threads(&self, count: usize) {
-        self.shared.system.set_background_threads(count);
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        self.shared.system.set_background_threads(count)
     }
 
     fn now_micros(&self) -> u64 {

@@ -13,6 +13,11 @@ pub trait Comparator: Send + Sync {
     /// The name recorded in the MANIFEST. Change it whenever the order changes.
     fn name(&self) -> &str;
 
+    /// The name as it is recorded: the bytes of [`name`](Comparator::name), unless a C program's name is not UTF-8.
+    fn name_bytes(&self) -> &[u8] {
+        self.name().as_bytes()
+    }
+
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
@@ -69,12 +74,18 @@ pub(crate) struct KeyOrder {
 impl KeyOrder {
     /// The order of `comparator`. One that bears the bytewise order's name is taken for it.
     pub(crate) fn new(comparator: Arc<dyn Comparator>) -> Self {
-        let custom = (comparator.name() != BYTEWISE_NAME).then_some(comparator);
+        let custom = (comparator.name_bytes() != BYTEWISE_NAME.as_bytes()).then_some(comparator);
         KeyOrder { custom }
     }
 
+    /// The name for messages.
     pub(crate) fn name(&self) -> &str {
         self.custom.as_ref().map_or(BYTEWISE_NAME, |c| c.name())
+    }
+
+    /// The name as files record it.
+    pub(crate) fn name_bytes(&self) -> &[u8] {
+        self.custom.as_ref().map_or(BYTEWISE_NAME.as_bytes(), |c| c.name_bytes())
     }
 
     /// Whether keys are ordered as plain bytes, so that their first bytes alone may decide.

@@ -6,6 +6,7 @@ pub(crate) mod checksum;
 pub(crate) mod coding;
 pub(crate) mod comparator;
 pub(crate) mod error;
+pub(crate) mod fork;
 pub(crate) mod internal_key;
 pub(crate) mod key_heads;
 pub(crate) mod locks;

@@ -13,25 +13,28 @@
 //! 2. A filled slot has exactly one place in the queues; an empty one has none.
 //! 3. An array that goes away empties its slots and gives their weight back. Its places in the queues are swept
 //!    before they make up half of the queues.
-//! 4. Nothing is dropped while the lock is held: values are released by the caller, afterwards.
+//! 4. Nothing is dropped while the lock is held: what slots gave up is collected, and dropped afterwards by whoever comes
+//!    upon enough of it. It does not stay with a thread that may do nothing more, nor longer than until an array goes away:
+//!    a block keeps its file, which may have been removed.
+//! 5. In a child of a fork the caches of its ancestors neither keep nor evict anything: whoever held their lock is not here.
 
 mod admission;
+mod epoch;
 mod queues;
 mod slot;
 mod slots;
 
 use std::sync::Arc;
 
+use crate::base::fork::Origin;
 use crate::base::locks::Mutex;
 
-/// What a look into any slot does for itself; before many looks, once for all of them. Nothing that is evicted meanwhile
-/// is freed.
-pub(crate) use crossbeam_epoch::pin;
-pub(crate) use slot::Cached;
+pub(crate) use epoch::pin;
+pub(crate) use slot::{Cached, hand_on};
 
 use admission::Admission;
 use queues::Queues;
-use slot::hand_on;
+use slot::GivenUp;
 use slots::Slots;
 
 /// What can be cached.
@@ -46,6 +49,7 @@ pub(crate) struct SlotCache<V: Send + Sync + 'static> {
 }
 
 struct Shared<V: Send + Sync + 'static> {
+    origin: Origin,
     capacity: usize,
     admission: Admission,
     queues: Mutex<Queues<V>>,
@@ -67,7 +71,7 @@ impl<V: Weighted> SlotCache<V> {
     /// A cache of at most `capacity` bytes. One of no bytes keeps nothing.
     pub(crate) fn new(capacity: usize) -> Self {
         let (admission, queues) = (Admission::default(), Mutex::new(Queues::new()));
-        SlotCache { shared: Arc::new(Shared { capacity, admission, queues }) }
+        SlotCache { shared: Arc::new(Shared { origin: Origin::here(), capacity, admission, queues }) }
     }
 
     /// The most bytes that the cache holds.
@@ -82,14 +86,17 @@ impl<V: Weighted> SlotCache<V> {
 
     /// Empties every slot.
     pub(crate) fn prune(&self) {
-        let evicted = {
+        if self.shared.origin.is_ancestor() {
+            return;
+        }
+        let given_up = {
+            let _pin = pin();
             let mut queues = self.shared.queues.lock();
-            let mut evicted = Vec::new();
-            queues.make_room(usize::MAX, 0, &self.shared.admission, &mut evicted);
+            queues.make_room(usize::MAX, 0, &self.shared.admission);
             self.shared.note(&queues);
-            evicted
+            queues.take_given_up()
         };
-        drop(evicted);
+        dispose_of(given_up);
     }
 
     /// An array of `count` empty slots in this cache.
@@ -98,8 +105,17 @@ impl<V: Weighted> SlotCache<V> {
     }
 }
 
-/// Evicted bytes of which the memory should not wait for others.
-const WORTH_HANDING_ON: usize = 32 << 10;
+/// So many bytes that slots gave up, or so many values, do not wait for others.
+const GIVEN_UP_BYTES: usize = 32 << 10;
+const GIVEN_UP_VALUES: usize = 32;
+
+/// Drops what slots gave up as soon as nobody can have it. Not to be called under a lock.
+fn dispose_of<V: Weighted>(given_up: Vec<GivenUp<V>>) {
+    if !given_up.is_empty() {
+        drop(given_up);
+        hand_on();
+    }
+}
 
 /// Slots that one owner fills and looks into. Dropping it empties them.
 pub(crate) struct SlotArray<V: Weighted> {
@@ -137,7 +153,7 @@ impl<V: Weighted> SlotArray<V> {
     pub(crate) fn insert(&self, index: usize, value: Arc<V>) -> Arc<V> {
         let capacity = self.cache.capacity();
         let weight = value.weight();
-        if weight > capacity || index >= self.slots.len() {
+        if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor() {
             return value;
         }
         let admission = &self.cache.shared.admission;
@@ -146,40 +162,39 @@ impl<V: Weighted> SlotArray<V> {
             self.slots.set_left_at(index, admission.tick());
             return value;
         }
-        let mut evicted = Vec::new();
-        let kept = {
+        let (kept, given_up) = {
+            // Not the outermost pins are those under the lock, since the outermost may drop what others deferred.
+            let _pin = pin();
             let mut queues = self.cache.shared.queues.lock();
-            match self.slots.peek(index) {
+            let kept = match self.slots.peek(index) {
                 Some(first) => first,
                 None => {
-                    queues.make_room(weight, capacity, admission, &mut evicted);
+                    queues.make_room(weight, capacity, admission);
                     queues.insert(&self.slots, index, Arc::clone(&value), weight, returns);
                     self.cache.shared.note(&queues);
                     Arc::clone(&value)
                 }
-            }
+            };
+            (kept, queues.take_given_up_from(GIVEN_UP_BYTES, GIVEN_UP_VALUES))
         };
-        let freed: usize = evicted.iter().map(|value| value.weight()).sum();
-        drop(evicted);
-        if freed >= WORTH_HANDING_ON {
-            hand_on();
-        }
+        dispose_of(given_up);
         kept
     }
 }
 
 impl<V: Weighted> Drop for SlotArray<V> {
     fn drop(&mut self) {
-        let mut released = Vec::new();
-        let mut queues = self.cache.shared.queues.lock();
-        queues.retire(&self.slots, &mut released);
-        self.cache.shared.note(&queues);
-        drop(queues);
-        if !released.is_empty() {
-            // Blocks keep their file, which may have been removed already.
-            drop(released);
-            hand_on();
+        if self.cache.shared.origin.is_ancestor() {
+            return;
         }
+        let given_up = {
+            let _pin = pin();
+            let mut queues = self.cache.shared.queues.lock();
+            queues.retire(&self.slots);
+            self.cache.shared.note(&queues);
+            queues.take_given_up()
+        };
+        dispose_of(given_up);
     }
 }
 

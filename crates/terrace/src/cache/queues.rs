@@ -10,10 +10,12 @@
 //! All of this happens under the cache's lock.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 
 use super::Weighted;
 use super::admission::Admission;
+use super::slot::GivenUp;
 use super::slots::Slots;
 
 /// Fewer places of retired arrays than this are not worth a sweep.
@@ -36,11 +38,20 @@ pub(super) struct Queues<V: Send + Sync + 'static> {
     used: usize,
     /// Places whose array is retired.
     retired: usize,
+    given_up: Vec<GivenUp<V>>,
+    given_up_bytes: usize,
 }
 
 impl<V: Weighted> Queues<V> {
     pub(super) fn new() -> Self {
-        Queues { probation: VecDeque::new(), main: VecDeque::new(), used: 0, retired: 0 }
+        Queues {
+            probation: VecDeque::new(),
+            main: VecDeque::new(),
+            used: 0,
+            retired: 0,
+            given_up: Vec::new(),
+            given_up_bytes: 0,
+        }
     }
 
     pub(super) fn used(&self) -> usize {
@@ -60,40 +71,33 @@ impl<V: Weighted> Queues<V> {
     }
 
     /// Empties slots until `weight` more bytes fit into `capacity`, or nothing is left.
-    pub(super) fn make_room(
-        &mut self,
-        weight: usize,
-        capacity: usize,
-        admission: &Admission,
-        evicted: &mut Vec<Arc<V>>,
-    ) {
+    pub(super) fn make_room(&mut self, weight: usize, capacity: usize, admission: &Admission) {
         // Readers can mark slots faster than they are passed over: after one whole round, marks count no longer.
         let mut second_chances = self.main.len();
         while self.used.saturating_add(weight) > capacity {
             if let Some(place) = self.probation.pop_front() {
-                self.leave_probation(place, admission, evicted);
+                self.leave_probation(place, admission);
             } else if let Some(place) = self.main.pop_front() {
-                self.leave_main(place, &mut second_chances, evicted);
+                self.leave_main(place, &mut second_chances);
             } else {
                 return;
             }
         }
     }
 
-    fn leave_probation(&mut self, place: Place<V>, admission: &Admission, evicted: &mut Vec<Arc<V>>) {
+    fn leave_probation(&mut self, place: Place<V>, admission: &Admission) {
         let index = place.index();
         if place.slots.is_retired() {
             self.retired -= 1;
         } else if place.slots.take_used(index) {
             self.main.push_back(place);
         } else if let Some(value) = place.slots.take(index) {
-            self.used -= value.weight();
             place.slots.set_left_at(index, admission.tick());
-            evicted.push(value);
+            self.give_up(value);
         }
     }
 
-    fn leave_main(&mut self, place: Place<V>, second_chances: &mut usize, evicted: &mut Vec<Arc<V>>) {
+    fn leave_main(&mut self, place: Place<V>, second_chances: &mut usize) {
         let index = place.index();
         if place.slots.is_retired() {
             self.retired -= 1;
@@ -101,25 +105,40 @@ impl<V: Weighted> Queues<V> {
             *second_chances -= 1;
             self.main.push_back(place);
         } else if let Some(value) = place.slots.take(index) {
-            self.used -= value.weight();
-            evicted.push(value);
+            self.give_up(value);
         }
     }
 
     /// Empties the slots of an array whose owner goes away.
-    pub(super) fn retire(&mut self, slots: &Slots<V>, released: &mut Vec<Arc<V>>) {
+    pub(super) fn retire(&mut self, slots: &Slots<V>) {
         slots.retire();
         for index in 0..slots.len() {
             let Some(value) = slots.take(index) else { continue };
-            self.used -= value.weight();
             self.retired += 1;
-            released.push(value);
+            self.give_up(value);
         }
         if self.retired >= SWEEP_AT_LEAST && self.retired > self.places() / 2 {
             self.probation.retain(|place| !place.slots.is_retired());
             self.main.retain(|place| !place.slots.is_retired());
             self.retired = 0;
         }
+    }
+
+    fn give_up(&mut self, value: GivenUp<V>) {
+        self.used -= value.weight();
+        self.given_up_bytes += value.weight();
+        self.given_up.push(value);
+    }
+
+    /// What slots gave up since the last call, to be dropped without the lock.
+    pub(super) fn take_given_up(&mut self) -> Vec<GivenUp<V>> {
+        self.given_up_bytes = 0;
+        mem::take(&mut self.given_up)
+    }
+
+    /// The same, once that is as many bytes or values.
+    pub(super) fn take_given_up_from(&mut self, bytes: usize, values: usize) -> Vec<GivenUp<V>> {
+        if self.given_up_bytes >= bytes || self.given_up.len() >= values { self.take_given_up() } else { Vec::new() }
     }
 
     pub(super) fn places(&self) -> usize {

@@ -16,16 +16,18 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crossbeam_epoch::{self as epoch, Guard};
+use crossbeam_epoch::Guard;
+
+use super::epoch;
 
 /// See the [module](self).
 pub(super) struct Slot<V: Send + Sync + 'static> {
     pointer: AtomicPtr<V>,
 }
 
-/// Has what slots gave up dropped soon. Otherwise that waits, on this thread, until it has given up a few dozen values more:
-/// for ever, if it gives up no more.
-pub(super) fn hand_on() {
+/// Has what this thread let slots give up dropped soon. Otherwise that waits until the thread has given up a few dozen values
+/// more: for ever, if it gives up no more.
+pub(crate) fn hand_on() {
     // Once to hand it on, and until nobody can have it any more: the epoch moves on twice, if no pin keeps it.
     for _ in 0..3 {
         epoch::pin().flush();
@@ -57,33 +59,44 @@ impl<V: Send + Sync + 'static> Slot<V> {
 
     /// Replaces the value.
     pub(super) fn put(&self, value: Arc<V>) {
-        self.replace(Arc::into_raw(value).cast_mut());
+        drop(self.replace(Arc::into_raw(value).cast_mut()));
     }
 
     /// Empties the slot.
-    pub(super) fn take(&self) -> Option<Arc<V>> {
-        let taken = self.get().map(Cached::into_arc);
-        self.replace(ptr::null_mut());
-        taken
+    pub(super) fn take(&self) -> Option<GivenUp<V>> {
+        self.replace(ptr::null_mut())
     }
 
-    fn replace(&self, pointer: *mut V) {
+    fn replace(&self, pointer: *mut V) -> Option<GivenUp<V>> {
         let old = self.pointer.swap(pointer, Ordering::AcqRel);
-        if old.is_null() {
-            return;
-        }
-        let pin = epoch::pin();
         // SAFETY: `old` comes from `Arc::into_raw`, and the swap made this call the only owner of the slot's count
-        // (invariant 1), so it is dropped once. The deferred call runs on any thread, which `V: Send + Sync` allows,
-        // and refers to nothing that could be gone by then, `V` being `'static`.
-        unsafe { pin.defer_unchecked(move || drop(Arc::from_raw(old))) };
+        // (invariant 1), so it is taken back once.
+        (!old.is_null()).then(|| GivenUp(Some(unsafe { Arc::from_raw(old) })))
+    }
+}
+
+/// What a slot gave up. Dropping it has the slot's reference dropped once no reader can have the value by its pointer.
+pub(super) struct GivenUp<V: Send + Sync + 'static>(Option<Arc<V>>);
+
+impl<V: Send + Sync + 'static> Deref for GivenUp<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        self.0.as_ref().expect("taken by drop alone")
+    }
+}
+
+impl<V: Send + Sync + 'static> Drop for GivenUp<V> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        epoch::pin().defer(move || drop(value));
     }
 }
 
 impl<V: Send + Sync + 'static> Drop for Slot<V> {
     fn drop(&mut self) {
         // A reader may hold what it found here for longer than the slot lives.
-        self.replace(ptr::null_mut());
+        drop(self.take());
     }
 }
 

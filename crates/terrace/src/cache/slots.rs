@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use crate::base::prefetch::{prefetch_address, prefetch_value};
 
-use super::slot::{Cached, Slot};
+use super::slot::{Cached, GivenUp, Slot};
 
 pub(super) struct Slots<V: Send + Sync + 'static> {
     slots: Box<[Place<V>]>,
@@ -99,7 +99,7 @@ impl<V: Send + Sync + 'static> Slots<V> {
         slot.value.put(value);
     }
 
-    pub(super) fn take(&self, index: usize) -> Option<Arc<V>> {
+    pub(super) fn take(&self, index: usize) -> Option<GivenUp<V>> {
         self.slots[index].value.take()
     }
 

@@ -144,6 +144,13 @@ pub(crate) fn pending_bytes(version: &Version) -> u64 {
     over_0 + deeper.sum::<u64>()
 }
 
+/// Computes ahead what plans for `version` need, so that planning, which is done under a lock, is quick.
+pub(crate) fn prepare(version: &Version, keys: &KeyOrder) {
+    for level in (1..NUM_LEVELS - 1).filter(|&level| version.level_bytes(level) >= level_limit(level)) {
+        drop(version.by_overlap(keys, level));
+    }
+}
+
 impl Planner<'_> {
     /// The most urgent merge that can begin now.
     pub(crate) fn pick(&self) -> Option<Plan> {
@@ -160,10 +167,16 @@ impl Planner<'_> {
     /// How urgent it is to merge `level` downwards: 1 and above is due.
     fn score(&self, level: usize) -> f64 {
         let free = self.version.levels[level].iter().filter(|file| !self.is_busy(file));
-        match level {
-            0 => free.count() as f64 / LEVEL_0_TRIGGER as f64,
-            _ => free.map(|file| file.size).sum::<u64>() as f64 / level_limit(level) as f64,
+        if level == 0 {
+            return free.count() as f64 / LEVEL_0_TRIGGER as f64;
         }
+        let bytes = match self.version.level_bytes(level) {
+            // Not due, whatever is busy: a large level need not be looked through.
+            all if all < level_limit(level) => all,
+            all if self.busy.is_empty() => all,
+            _ => free.map(|file| file.size).sum(),
+        };
+        bytes as f64 / level_limit(level) as f64
     }
 
     fn is_busy(&self, file: &FileMeta) -> bool {
@@ -177,34 +190,15 @@ impl Planner<'_> {
             let oldest = if sabotaged("level-0-closure") { files.first()? } else { files.last()? };
             return self.plan(Reason::Size, 0, 1, std::slice::from_ref(oldest));
         }
-        let mut candidates: Vec<_> = self.version.levels[level]
-            .iter()
-            .filter(|file| !self.is_busy(file))
-            .map(|file| (self.overlap_below(level, file) as f64 / file.size.max(1) as f64, file))
-            .collect();
-        candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
-        candidates
-            .into_iter()
-            .find_map(|(_, file)| self.plan(Reason::Size, level, level + 1, std::slice::from_ref(file)))
-    }
-
-    /// The bytes of the next level that `file` overlaps.
-    fn overlap_below(&self, level: usize, file: &FileMeta) -> u64 {
-        let keys = &self.settings.keys;
-        let files = &self.version.levels[level + 1];
-        let first = files.partition_point(|other| {
-            keys.compare(other.largest_user_key(), file.smallest_user_key()) == Ordering::Less
-        });
-        files[first..]
-            .iter()
-            .take_while(|other| keys.compare(other.smallest_user_key(), file.largest_user_key()) != Ordering::Greater)
-            .map(|other| other.size)
-            .sum()
+        let free = self.version.by_overlap(&self.settings.keys, level).filter(|file| !self.is_busy(file));
+        free.map(std::slice::from_ref).find_map(|seed| self.plan(Reason::Size, level, level + 1, seed))
     }
 
     /// A file at least half of whose entries are tombstones that no reader needs.
     fn pick_tombstones(&self) -> Option<Plan> {
-        let idle = self.busy.is_empty();
+        if !self.busy.is_empty() {
+            return None;
+        }
         let worth_it = |file: &FileMeta| {
             file.contents().is_some_and(|contents| {
                 contents.deletions > 0
@@ -212,7 +206,7 @@ impl Planner<'_> {
                     && contents.largest_sequence <= self.settings.oldest_snapshot
             })
         };
-        let mut candidates = self.version.files().filter(|(_, file)| idle && worth_it(file));
+        let mut candidates = self.version.files().filter(|(_, file)| worth_it(file));
         candidates.find_map(|(level, file)| {
             // At the bottom of its key range a tombstone hides nothing: rewriting the file in place drops it.
             let (from, to) = (file.smallest_user_key(), file.largest_user_key());
@@ -253,8 +247,7 @@ impl Planner<'_> {
         }
         let has_deeper = |level: usize| self.version.levels[level + 1..].iter().any(|files| !files.is_empty());
         (1..NUM_LEVELS - 1).filter(|&level| has_deeper(level)).find_map(|level| {
-            let files = &self.version.levels[level];
-            let file = files.iter().find(|file| pays(file.size, self.overlap_below(level, file)))?;
+            let (file, _) = self.version.overlaps_below(keys, level).find(|&(file, below)| pays(file.size, below))?;
             self.plan(Reason::Quiet, level, level + 1, std::slice::from_ref(file))
         })
     }

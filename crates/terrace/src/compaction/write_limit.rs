@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::base::error::Result;
+use crate::base::locks::plain::Mutex;
 use crate::env::{Env, FileSyncer, WritableFile};
 
 /// How much of a second's worth may be written at once.

@@ -8,6 +8,7 @@
 //! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is tried again when
 //!    a writer, a flush or a manual merge asks, never in a loop of its own.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +17,12 @@ use std::time::Duration;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::user_key;
 use crate::base::sabotage::sabotaged;
+use crate::cache::hand_on;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::parts;
-use crate::compaction::plan::{DEEPEST_FLUSH_LEVEL, Plan, Planner, Reason, Reservation};
+use crate::compaction::plan::{self, DEEPEST_FLUSH_LEVEL, Plan, Planner, Reason, Reservation};
 use crate::env::Lane;
 use crate::memtable::MemTable;
 use crate::version::edit::VersionEdit;
@@ -43,13 +45,25 @@ const CANCELLABLE_BYTES: usize = 32 << 20;
 impl DbCore {
     /// Starts whatever background work is due. The caller holds the state lock.
     pub(super) fn schedule(self: &Arc<Self>, state: &mut State) {
+        if self.schedule_flushes(state) {
+            self.schedule_compactions(state);
+        }
+    }
+
+    /// Starts flushes that are due. Returns whether background work goes on at all. The caller holds the state lock.
+    pub(super) fn schedule_flushes(self: &Arc<Self>, state: &mut State) -> bool {
         if state.closing || self.options.read_only || state.error.is_some() || self.works_elsewhere() {
-            return;
+            return false;
         }
         while state.flushing < state.immutables.len().min(self.flushes_at_once(state)) {
             state.flushing += 1;
             self.in_background(Lane::Flush, |core| core.flush_job());
         }
+        true
+    }
+
+    /// Plans compactions, which takes milliseconds where there are tens of thousands of tables.
+    fn schedule_compactions(self: &Arc<Self>, state: &mut State) {
         while state.manual == 0 && state.compactions < self.merges_at_once(state) {
             let version = self.view.load().version.clone();
             let settings = self.plan_settings(state.is_quiet);
@@ -175,7 +189,7 @@ impl DbCore {
         }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
         if let Ok(version) = &installed {
-            self.tables.weigh(version);
+            self.made_version(version, output.as_slice());
             // Before anybody sees that the memtable is a table, who may count on no log of it being synced any more.
             self.log_sync.flushed(log_number, immutable.last_sequence);
         }
@@ -186,7 +200,6 @@ impl DbCore {
             state.release(reservation);
             let version = installed?;
             recovered = std::mem::take(&mut state.has_failed);
-            learn(&version, output.as_slice());
             state.immutables.pop_front();
             // Those beside it get as much done.
             let bytes = immutable.memtable.memory_usage() * state.flushing.max(1);
@@ -339,13 +352,12 @@ impl DbCore {
             self.purge();
         }
         let version = versions.log_and_apply(edit, 0)?;
-        self.tables.weigh(&version);
+        self.made_version(&version, &outputs);
         let micros = self.env.now_micros().saturating_sub(start);
         let (replaced, recovered);
         {
             let mut state = self.state.lock();
             recovered = std::mem::take(&mut state.has_failed);
-            learn(&version, &outputs);
             if plan.is_move {
                 plan.inputs[0][0].earn_seeks();
             }
@@ -403,6 +415,19 @@ impl DbCore {
         });
     }
 
+    /// Notes what is known of a version that nobody sees yet, and of its new tables: what takes time where there are many is
+    /// done here, without the state lock.
+    pub(super) fn made_version(&self, version: &Version, outputs: &[Output]) {
+        self.tables.weigh(version);
+        let contents: HashMap<_, _> = outputs.iter().map(|output| (output.file.number, output.contents)).collect();
+        for (_, file) in version.files() {
+            if let Some(&contents) = contents.get(&file.number) {
+                file.learn(contents);
+            }
+        }
+        plan::prepare(version, &self.order.keys);
+    }
+
     /// Tells of a failed job, unless it failed because the database is closing: without the lock, for a listener may look at
     /// the database, and before the failure is noted, for what clears it is told, too.
     fn tell_failure(&self, failure: &Failure) {
@@ -446,11 +471,13 @@ impl DbCore {
         if !left.is_empty() {
             self.graveyard.put_back(left);
         }
+        // Readers that were pinned when a table went away left its blocks to be dropped.
+        hand_on();
     }
 
     /// Has files removed that a reader just let go of, on a background thread.
     pub(super) fn purge_later(self: &Arc<Self>) {
-        if self.graveyard.is_empty() || self.options.read_only || self.is_inherited() {
+        if self.is_inherited() || self.options.read_only || self.graveyard.is_empty() {
             return;
         }
         let mut state = self.state.lock();
@@ -476,8 +503,16 @@ impl DbCore {
         };
         for &number in immutable.logs.iter().filter(|&&number| number < needed) {
             // The writer is that of the last one.
-            let writer = log.take_if(|_| is_written && immutable.logs.last() == Some(&number));
-            if writer.is_none_or(|writer| !self.spare_logs.keep(number, writer)) {
+            let mut writer = log.take_if(|_| immutable.logs.last() == Some(&number));
+            if !is_written && let Some(writer) = writer.take() {
+                // Closed before it is removed, which a program's environment may count on.
+                writer.retire();
+            }
+            let rename = || {
+                let (from, to) = (self.path(&filename::log(number)), self.path(&filename::temp(number)));
+                self.env.rename(&from, &to).is_ok()
+            };
+            if writer.is_none_or(|writer| !self.spare_logs.keep(number, writer, rename)) {
                 self.retire_log(number);
             }
         }
@@ -491,8 +526,13 @@ impl DbCore {
         while let Some(spare) = self.spare_logs.take() {
             let number = spare.number;
             drop(spare);
-            self.retire_log(number);
+            self.remove_spare_log(number);
         }
+    }
+
+    /// A leftover is harmless: the next open removes it.
+    pub(super) fn remove_spare_log(&self, number: u64) {
+        let _ = self.env.remove(&self.path(&filename::temp(number)));
     }
 
     /// Removes a log that is not needed any more; a damaged one moves to `lost/`.
@@ -550,15 +590,6 @@ fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
             Err(Failure { error: Error::io_message(format!("a panic while {what}: {message}")), retryable: false })
-        }
-    }
-}
-
-/// Notes what is known of freshly written tables.
-pub(super) fn learn(version: &Version, outputs: &[Output]) {
-    for output in outputs {
-        if let Some((_, file)) = version.files().find(|(_, file)| file.number == output.file.number) {
-            file.learn(output.contents);
         }
     }
 }

@@ -7,6 +7,7 @@
 //!    become a durable table and the MANIFEST has left the log behind.
 //! 3. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
 //! 4. A key is cut out of the gaps before its put is visible.
+//! 5. After a panic between the append and the end of the insertions nothing is written or flushed any more.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +43,20 @@ pub(super) struct Commit {
     pub(super) owed_nanos: u64,
     /// Whether the suspect log has been left already, and only its flush is awaited.
     pub(super) left_suspect_log: bool,
+}
+
+/// A write that is under way. Dropped in a panic, of the program's comparator most likely, it ends all writing and flushing:
+/// the batch is in the log as a whole and in the memtable in part, which neither the next write may make visible nor a flush
+/// durable.
+struct Unfinished<'a>(&'a DbCore);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !sabotaged("panic-in-a-write") {
+            self.0.write_panicked.store(true, Ordering::Relaxed);
+            self.0.fail(&mut self.0.state.lock(), &self.0.write_panicked_error(), false);
+        }
+    }
 }
 
 /// Immutable memtables together take at most about this many bytes, and there are at least two of them.
@@ -130,9 +145,12 @@ impl DbCore {
     ) -> Result<SequenceNumber> {
         self.check_writable()?;
         let mut guard = self.commit.lock();
-        let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+        let commit = self.usable(&mut guard)?;
         self.make_room(commit, bytes)?;
-        write(self, commit)?;
+        let unfinished = Unfinished(self);
+        let written = write(self, commit);
+        std::mem::forget(unfinished);
+        written?;
         let last = commit.last_sequence;
         self.visible.store(last, Ordering::Release);
         self.counters.record_write(bytes as u64);
@@ -140,6 +158,20 @@ impl DbCore {
             self.env.schedule(Lane::Flush, Box::new(preparation));
         }
         Ok(last)
+    }
+
+    /// What the commit lock guards, unless the database is closed or a write was broken off by a panic.
+    #[inline]
+    pub(super) fn usable<'a>(&self, guard: &'a mut MutexGuard<'_, Option<Commit>>) -> Result<&'a mut Commit> {
+        if self.write_panicked.load(Ordering::Relaxed) {
+            return Err(self.write_panicked_error());
+        }
+        guard.as_mut().ok_or_else(|| self.closed_error())
+    }
+
+    fn write_panicked_error(&self) -> Error {
+        let dir = self.dir.display();
+        Error::io_message(format!("{dir}: the comparator or the engine panicked in a write; open the database again"))
     }
 
     pub(super) fn closed_error(&self) -> Error {
@@ -155,6 +187,7 @@ impl DbCore {
         }
         if let Err(error) = commit.log.add_record_parts(parts) {
             self.log_suspect.store(!sabotaged("failed-append"), Ordering::Relaxed);
+            commit.log.cut_back();
             return Err(error.context("appending to the write-ahead log"));
         }
         commit.last_sequence = last;
@@ -204,16 +237,9 @@ impl DbCore {
     pub(super) fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
         let limit = (IMMUTABLES_BYTES / self.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
         let mut state = self.state.lock();
-        // An earlier failure may have gone by: every switch is a new attempt.
-        self.retry(&mut state)?;
         let start = self.env.now_micros();
-        let mut waited = false;
-        while state.immutables.len() >= limit {
-            self.check_background(&state)?;
-            waited = true;
-            self.changed.wait(&mut state);
-        }
-        if waited {
+        let earlier = state.attempts();
+        if self.await_flushes(&mut state, earlier, |state| state.immutables.len() < limit)? {
             let micros = self.env.now_micros().saturating_sub(start);
             self.throttle.record_stall(Duration::from_micros(micros));
         }
@@ -239,6 +265,32 @@ impl DbCore {
             Some(error) => Err(error.error.clone()),
             None => Ok(()),
         }
+    }
+
+    /// Waits until flushes have brought the database to where `is_done` holds. Returns whether that took time.
+    ///
+    /// A failure that may have gone by is put to another attempt, and so are as many as there were `earlier_attempts`
+    /// when the caller was called: neither says anything about the disk as it is now.
+    pub(super) fn await_flushes(
+        self: &Arc<Self>,
+        state: &mut MutexGuard<'_, State>,
+        mut earlier_attempts: usize,
+        is_done: impl Fn(&State) -> bool,
+    ) -> Result<bool> {
+        self.retry(state)?;
+        if is_done(state) {
+            return Ok(false);
+        }
+        self.schedule(state);
+        while !is_done(state) {
+            if state.error.is_some() && earlier_attempts > 0 {
+                earlier_attempts -= 1;
+                self.retry(state)?;
+            }
+            self.check_background(state)?;
+            self.changed.wait(state);
+        }
+        Ok(true)
     }
 
     /// Starts a new log and memtable; the old ones queue for a flush.
@@ -275,7 +327,8 @@ impl DbCore {
             in_tables: view.in_tables,
         });
         self.update_throttle(&state);
-        self.schedule(&mut state);
+        // Compactions are planned when the flush is done: not on a writer's time.
+        self.schedule_flushes(&mut state);
         drop(state);
         drop(replaced);
         Ok(())
@@ -286,9 +339,9 @@ impl DbCore {
         let SpareLog { number, mut file } = self.spare_logs.take()?;
         // A file of that name would be lost, and creating the log tells of it.
         let is_free = self.env.exists(path).is_ok_and(|exists| !exists);
-        if !is_free || self.env.rename(&self.path(&filename::log(number)), path).is_err() {
+        if !is_free || self.env.rename(&self.path(&filename::temp(number)), path).is_err() {
             drop(file);
-            self.retire_log(number);
+            self.remove_spare_log(number);
             return None;
         }
         file.set_path(path);
@@ -299,6 +352,14 @@ impl DbCore {
     /// Moves everything that the suspect log should hold into tables, and on to a new log.
     #[cold]
     pub(super) fn leave_suspect_log(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+        // With paranoid checks damage that background work met stops writes at once, as LevelDB's does.
+        if self.options.paranoid_checks {
+            let state = self.state.lock();
+            if state.error.as_ref().is_some_and(|error| !error.retryable) {
+                return self.check_background(&state);
+            }
+        }
+        let earlier = self.state.lock().attempts();
         if !commit.left_suspect_log {
             let suspect = filename::log(commit.log_number);
             self.switch_memtable(commit)?;
@@ -307,14 +368,7 @@ impl DbCore {
                 "{suspect} could not be written: what it should hold becomes a table, and a new log follows"
             ));
         }
-        let mut state = self.state.lock();
-        self.retry(&mut state)?;
-        self.schedule(&mut state);
-        while !state.immutables.is_empty() {
-            self.check_background(&state)?;
-            self.changed.wait(&mut state);
-        }
-        drop(state);
+        self.await_flushes(&mut self.state.lock(), earlier, |state| state.immutables.is_empty())?;
         commit.left_suspect_log = false;
         // In this order: a failure in between makes the log suspect once more, for nothing, and is not forgotten.
         self.log_suspect.store(false, Ordering::Relaxed);
@@ -343,9 +397,10 @@ impl DbCore {
     /// Writes the memtable to a table and waits.
     pub(super) fn flush(self: &Arc<Self>) -> Result<()> {
         self.check_writable()?;
+        let earlier = self.state.lock().attempts();
         let last = {
             let mut guard = self.commit.lock();
-            let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+            let commit = self.usable(&mut guard)?;
             if self.log_suspect.load(Ordering::Relaxed) {
                 self.leave_suspect_log(commit)?;
             }
@@ -355,14 +410,8 @@ impl DbCore {
             }
             commit.log_number
         };
-        let mut state = self.state.lock();
-        self.retry(&mut state)?;
-        self.schedule(&mut state);
-        while state.immutables.front().is_some_and(|immutable| immutable.first_log() < last) {
-            self.check_background(&state)?;
-            self.changed.wait(&mut state);
-        }
-        Ok(())
+        let is_flushed = |state: &State| state.immutables.front().is_none_or(|next| next.first_log() >= last);
+        self.await_flushes(&mut self.state.lock(), earlier, is_flushed).map(drop)
     }
 }
 

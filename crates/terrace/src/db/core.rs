@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::base::sabotage::sabotaged;
@@ -78,6 +78,10 @@ pub(crate) struct DbCore {
     pub(super) log_sync: LogSync,
     /// Set when the present log may not hold what was appended to it: the next write moves on first.
     pub(super) log_suspect: AtomicBool,
+    /// Held for as long as the database is being closed.
+    pub(super) shutting_down: Mutex<()>,
+    /// Whether a write was broken off by a panic.
+    pub(super) write_panicked: AtomicBool,
     pub(super) spare_logs: SpareLogs,
     pub(super) throttle: Throttle,
     /// How fast background work may write.
@@ -265,6 +269,10 @@ impl DbCore {
         if worse {
             state.error = Some(BackgroundError { error: error.clone(), retryable });
             state.has_failed = true;
+        }
+        if self.options.paranoid_checks && !retryable && error.kind() == ErrorKind::Corruption {
+            // The next write meets the error first: see `leave_suspect_log`.
+            self.log_suspect.store(true, Ordering::Relaxed);
         }
         self.changed.notify_all();
     }

@@ -10,7 +10,7 @@ use super::options::Options;
 
 /// Removes the database in the directory `path`: every file that bears one of its names, and then the directory, if
 /// nothing else is in it and it can be removed: a symbolic link's target or a mount point stays, empty. Fine if there is no
-/// database.
+/// database; an empty directory is removed.
 ///
 /// Fails with `Busy` if the database is open anywhere. If CURRENT cannot be removed nothing else is either, and the database
 /// is as it was; if another file cannot, the rest is, and the first error is the answer.
@@ -23,6 +23,10 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     };
     let own: Vec<_> = names.iter().filter_map(|name| filename::parse(name).map(|(kind, _)| (name, kind))).collect();
     if own.is_empty() {
+        // As LevelDB does, for which a directory that it may make is the database's.
+        if names.is_empty() {
+            let _ = env.remove_dir(dir);
+        }
         return Ok(());
     }
     let lock_path = dir.join(filename::LOCK);

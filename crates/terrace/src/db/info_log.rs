@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
+use crate::base::locks::plain::Mutex;
 use crate::env::{CreateOptions, Env, Logger, WritableFile};
 use crate::version::filename;
 

@@ -35,7 +35,7 @@ pub(super) fn edit(edit: &VersionEdit) -> String {
     ];
     let mut text = String::from("VersionEdit {");
     if let Some(comparator) = &edit.comparator {
-        let _ = write!(text, "\n  Comparator: {comparator}");
+        let _ = write!(text, "\n  Comparator: {}", String::from_utf8_lossy(comparator));
     }
     for (name, number) in numbers {
         if let Some(number) = number {
@@ -76,7 +76,7 @@ mod tests {
             largest: b"nonsense".to_vec(),
         };
         let full = VersionEdit {
-            comparator: Some("order".to_owned()),
+            comparator: Some(b"order".to_vec()),
             log_number: Some(3),
             last_sequence: Some(70),
             compact_pointers: vec![(1, encode(b"p", 6, EntryKind::Deletion))],

@@ -99,8 +99,8 @@ impl ManifestSurvey {
                 LogItem::End { .. } => break,
             };
             let Ok(edit) = edit else { continue };
-            if let Some(theirs) = edit.comparator.filter(|theirs| theirs != order.keys.name()) {
-                let ours = order.keys.name();
+            if let Some(theirs) = edit.comparator.filter(|theirs| theirs != order.keys.name_bytes()) {
+                let (theirs, ours) = (String::from_utf8_lossy(&theirs), order.keys.name());
                 let message = format!("the database is ordered by {theirs}, not by the comparator {ours}");
                 return Err(Error::invalid_argument(format!("{}: {message}", dir.join(name).display())));
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::error::Result;
+use crate::base::error::{ErrorKind, Result};
 use crate::compaction::plan::{Plan, Planner};
 use crate::version::NUM_LEVELS;
 use crate::version::version::Version;
@@ -133,6 +133,12 @@ impl DbCore {
             // The inputs' space is free before the next bite needs some.
             drop((plan, version));
             self.purge();
+            if let Err(error) = &result
+                && self.options.paranoid_checks
+                && error.kind() == ErrorKind::Corruption
+            {
+                self.fail(&mut self.state.lock(), error, false);
+            }
             result?;
             // Level 0 goes down in one piece; deeper levels in bites, from left to right.
             let done = match (&reached, to) {

@@ -58,6 +58,9 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
     let env = options.env.clone();
     let lock = prepare_directory(dir, &options)?;
+    if !options.read_only {
+        env.set_background_threads(options.background_threads)?;
+    }
     let logger = match &options.logger {
         Some(logger) => logger.clone(),
         None if options.read_only => info_log::silent(),
@@ -110,7 +113,6 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Arc<DbCore>> {
     }
     core.announce(&recovered);
     if !core.options.read_only {
-        env.set_background_threads(core.options.background_threads);
         core.set_aside_tables(&mut leftovers.never_used, torn, &recovered);
         core.start_writing(recovered, &logs)?;
         core.clean_up(&leftovers);
@@ -352,6 +354,8 @@ impl Parts {
             commit: Mutex::new(None),
             log_sync: LogSync::default(),
             log_suspect: AtomicBool::new(false),
+            shutting_down: Mutex::new(()),
+            write_panicked: AtomicBool::new(false),
             spare_logs: SpareLogs::default(),
             throttle: Throttle::default(),
             write_limit,

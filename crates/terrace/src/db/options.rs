@@ -129,7 +129,8 @@ impl Options {
         /// Fail with `InvalidArgument` if there is a database already. Default: false.
         error_if_exists: bool = |v| v;
         /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`] does; a
-        /// [`RecoveryMode::Salvage`] that is asked for counts more. Default: false.
+        /// [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a merge of tables meets has writes fail from then
+        /// on, until the database is opened again; without this they fail once a memtable is full. Default: false.
         paranoid_checks: bool = |v| v;
         /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
         recovery_mode: RecoveryMode = |v| v;

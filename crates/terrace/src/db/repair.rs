@@ -270,7 +270,7 @@ impl Repair<'_> {
         let env = self.options.env.as_ref();
         let (log, number) = (self.numbers.take(), self.numbers.take());
         let edit = VersionEdit {
-            comparator: Some(self.order.keys.name().to_owned()),
+            comparator: Some(self.order.keys.name_bytes().to_owned()),
             log_number: Some(log),
             previous_log_number: Some(0),
             next_file_number: Some(self.numbers.peek()),

@@ -1,8 +1,8 @@
 //! Logs whose memtables have become tables, emptied, for memtables to come.
 //!
 //! Where a log's pages have not been written to the disk, the next log can have them ([`WritableFile::wipe`]), which spares
-//! the system most of its work for a log. Until then the file keeps its old name, whose number the MANIFEST has left
-//! behind: whoever opens the database after a crash removes it unread.
+//! the system most of its work for a log. Until then the file has the name of a temporary one: whoever opens the database
+//! after a crash removes it, and nobody takes it for the log that it was.
 //!
 //! Any thread.
 
@@ -13,7 +13,7 @@ use crate::log::LogWriter;
 /// So many are kept: two memtables may be flushed at once, and the next two wait for logs then.
 const MOST: usize = 2;
 
-/// An empty log under its old name.
+/// An empty log under the temporary name of its old number.
 pub(super) struct SpareLog {
     pub(super) number: u64,
     pub(super) file: Box<dyn WritableFile>,
@@ -37,18 +37,21 @@ pub(super) struct SpareLogs {
 }
 
 impl SpareLogs {
-    /// Empties log `number` and keeps it. `false` if that cannot be done, or enough are kept: it is to be removed then.
+    /// Empties log `number` and keeps it, once `rename` has given it its temporary name. `false` if that cannot be done, or
+    /// enough are kept: the log is closed and to be removed then, under the name that it has.
     ///
     /// The MANIFEST says durably that the log is not needed.
-    pub(super) fn keep(&self, number: u64, log: LogWriter) -> bool {
+    pub(super) fn keep(&self, number: u64, log: LogWriter, rename: impl FnOnce() -> bool) -> bool {
         let mut state = self.state.lock();
         if state.readers > 0 || state.logs.len() + state.emptying >= MOST {
+            drop(state);
+            log.retire();
             return false;
         }
         state.emptying += 1;
         drop(state);
         // Writers ask for a log meanwhile.
-        let file = log.wipe();
+        let file = log.wipe().filter(|_| rename());
         let mut state = self.state.lock();
         state.emptying -= 1;
         let done = file.is_some();

@@ -97,6 +97,11 @@ impl State {
         self.flushing == 0 && self.compactions == 0 && !self.purging && !self.settling
     }
 
+    /// How many jobs run that may fail.
+    pub(super) fn attempts(&self) -> usize {
+        self.flushing + self.compactions
+    }
+
     /// Takes the first memtable that is due for a flush. None if those ahead of it may have to be flushed once more: the
     /// numbers of tables ascend with their age.
     pub(super) fn take_flush(&mut self) -> Option<Arc<Immutable>> {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::pool::Pool;
 use super::{CreateOptions, Env, FileLock, Job, Lane, LockMode, MemEnv, RandomAccessFile, ReadAccess, WritableFile};
 use crate::base::error::{Error, Result};
+use crate::base::locks::plain::Mutex;
 
 /// See the [module](self).
 pub(crate) struct ExploredEnv {
@@ -97,8 +96,8 @@ impl Env for ExploredEnv {
         self.pool.schedule(lane, job);
     }
 
-    fn set_background_threads(&self, count: usize) {
-        self.pool.grow(count);
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        self.pool.grow(count)
     }
 
     fn now_micros(&self) -> u64 {

@@ -23,15 +23,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
-
-use super::fork::generation;
 use super::posix_file::open_regular;
 use super::system_call::{LockRequest, lock_holder, set_lock};
 use super::{FileLock, LockMode};
 use crate::base::error::{Error, Result};
+use crate::base::fork::generation;
+use crate::base::locks::plain::Mutex;
 use crate::base::sabotage::sabotaged;
+use arc_swap::ArcSwap;
 
 /// Who holds a file, as far as this process knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -42,13 +42,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
-
-use super::fork::generation;
 use super::log_region::{LogCursor, LogRegion, Use};
 use super::posix_file::{self, SyncedFile};
 use super::{FileSyncer, Lane, WritableFile, pool, system_call};
 use crate::base::error::Result;
+use crate::base::fork::generation;
+use crate::base::locks::plain::Mutex;
 
 /// How much is prepared at once: as much again as the log has, within these bounds. The writer has to wake a thread for
 /// each window, and that is its slowest record but for those that wait.
@@ -264,6 +263,13 @@ impl WritableFile for MappedLog {
             self.give_up_mapping()?;
         }
         self.append_plainly(&mut [IoSlice::new(data)], data.len())
+    }
+
+    fn cut_back(&mut self, length: u64) {
+        // Behind what is mapped there are zeros, which the close cuts off.
+        if self.plain.is_some() && self.shared.generation == generation() {
+            let _ = self.shared.region.file.file.set_len(length);
+        }
     }
 
     fn sync(&mut self) -> Result<()> {

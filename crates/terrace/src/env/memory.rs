@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::lock::{Holders, NoLock, busy_here};
 use super::{
     CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, RandomAccessFile, ReadAccess, WritableFile, clock,
-    fork, pool,
+    pool,
 };
 use crate::base::error::{Error, Result};
+use crate::base::fork;
+use crate::base::locks::plain::Mutex;
 
 /// A file system in memory. Clones share it; it vanishes with the last of them and of the files opened in it.
 ///
@@ -401,8 +401,8 @@ impl Env for MemEnv {
         pool::shared().schedule(lane, job);
     }
 
-    fn set_background_threads(&self, count: usize) {
-        pool::shared().grow(count);
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        pool::shared().grow(count)
     }
 
     fn now_micros(&self) -> u64 {

@@ -9,7 +9,6 @@ mod clock;
 #[cfg(all(test, loom))]
 pub(crate) mod explored;
 mod filesystem;
-mod fork;
 mod lock;
 mod log_region;
 mod mapped_log;
@@ -152,6 +151,12 @@ pub trait WritableFile: Send {
         self.append(data)
     }
 
+    /// Cuts the file back to its first `length` bytes, after an append that failed and is not followed by another. A hint:
+    /// readers pass over what is left of the append, which only takes space.
+    fn cut_back(&mut self, length: u64) {
+        let _ = length;
+    }
+
     /// Makes every appended byte durable.
     fn sync(&mut self) -> Result<()>;
 
@@ -178,6 +183,9 @@ pub trait WritableFile: Send {
     fn set_path(&mut self, path: &Path) {
         let _ = path;
     }
+
+    /// Closes a file that is not needed any more, before it is removed. A sync of it that is still to come does nothing.
+    fn retire(self: Box<Self>) {}
 
     /// Closes the file and reports what `close` reports. A prepared tail is trimmed. Does not sync.
     fn close(self: Box<Self>) -> Result<()>;
@@ -274,8 +282,9 @@ pub trait Env: Send + Sync + 'static {
     /// runs a flush that waits here, on this thread: writers wait for flushes, and merges take long.
     fn yield_to_flushes(&self) {}
 
-    /// Lets at least `count` background threads run at once. The pool is shared by all databases of the Env.
-    fn set_background_threads(&self, count: usize);
+    /// Lets at least `count` background threads run at once. The pool is shared by all databases of the Env. An error if there
+    /// is none yet, and none can be started: jobs would wait for ever.
+    fn set_background_threads(&self, count: usize) -> Result<()>;
 
     /// Microseconds on a clock that never goes back.
     fn now_micros(&self) -> u64;

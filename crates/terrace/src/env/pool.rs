@@ -6,21 +6,24 @@
 //! 1. A flush is taken before any other job that waits.
 //! 2. At most `limit` jobs of the compaction lane run at once. If all threads are busy when a flush arrives, one thread
 //!    beyond `limit` is started for it, so no flush waits for a long compaction.
-//! 3. Threads start when first needed and are detached: they never keep a process alive, and they are reused for
+//! 3. A first thread starts with the first database, the others when they are needed. They are detached: they never keep a process alive, and they are reused for
 //!    ever.
 //! 4. A panic in a job ends that job only.
 //! 5. Threads do not cross a fork. A child gets a fresh, empty pool; jobs that were queued in its parent are the
 //!    parent's.
 
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
+use rustix::process::{Resource, getrlimit};
 
+use crate::base::error::{Error, Result};
+use crate::base::fork::generation;
 use crate::base::locks::{Condvar, Mutex, thread};
 
-use super::fork::generation;
 use super::{Job, Lane, pace};
 
 static SHARED: LazyLock<ArcSwap<Pool>> = LazyLock::new(|| ArcSwap::new(Pool::new(1)));
@@ -35,6 +38,19 @@ pub(super) fn shared() -> Arc<Pool> {
     // The inherited pool is not dropped: its jobs hold parts of databases that belong to the parent.
     std::mem::forget(pool);
     SHARED.load_full()
+}
+
+/// The least stack of a background thread, which is what LevelDB's have by default. Comparators, filter policies and jobs of
+/// the program's own run there.
+const LEAST_STACK: usize = 8 << 20;
+
+/// No limit asks for more.
+const LARGEST_STACK: u64 = 1 << 30;
+
+/// As much stack as the system gives the threads of C programs, within bounds.
+fn stack_size() -> usize {
+    let limit = getrlimit(Resource::Stack).current.filter(|&limit| limit <= LARGEST_STACK);
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0).max(LEAST_STACK)
 }
 
 /// A set of background threads and the jobs that wait for them.
@@ -88,7 +104,7 @@ impl Pool {
         })
     }
 
-    /// Queues `job`. If the system refuses to start a first thread, the job waits until a later call can start one.
+    /// Queues `job`. Without a thread, which [`grow`](Self::grow) starts, it waits until a later call can start one.
     pub(super) fn schedule(self: &Arc<Self>, lane: Lane, job: Job) {
         pace::work_is_scheduled();
         let mut state = self.state.lock();
@@ -99,26 +115,37 @@ impl Pool {
         self.staff(&mut state);
     }
 
-    /// Raises the number of threads to `count`; never lowers it.
-    pub(super) fn grow(self: &Arc<Self>, count: usize) {
+    /// Raises the number of threads to `count`; never lowers it. An error if there is no thread and none can be started.
+    pub(super) fn grow(self: &Arc<Self>, count: usize) -> Result<()> {
         let mut state = self.state.lock();
         state.limit = state.limit.max(count);
         self.staff(&mut state);
+        match state.threads {
+            0 => self
+                .start(&mut state)
+                .map_err(|error| Error::io_message(format!("cannot start a background thread: {error}"))),
+            _ => Ok(()),
+        }
     }
 
     /// Sees to it that somebody takes what waits.
     fn staff(self: &Arc<Self>, state: &mut State) {
         while state.idle < state.flushes.len() + state.others.len() && state.may_start_thread() {
-            let pool = Arc::clone(self);
-            let started = thread::Builder::new().name("terrace-bg".into()).spawn(move || pool.work());
-            if started.is_err() {
+            if self.start(state).is_err() {
                 break;
             }
-            state.threads += 1;
-            // Counted as idle until it takes its first job, so that one job does not start two threads.
-            state.idle += 1;
         }
         self.work.notify_one();
+    }
+
+    fn start(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+        let pool = Arc::clone(self);
+        let thread = thread::Builder::new().name("terrace-bg".into()).stack_size(stack_size());
+        thread.spawn(move || pool.work())?;
+        state.threads += 1;
+        // Counted as idle until it takes its first job, so that one job does not start two threads.
+        state.idle += 1;
+        Ok(())
     }
 
     fn work(&self) {
@@ -212,7 +239,7 @@ mod tests {
             .collect();
         assert_eq!(events.recv().unwrap(), "job");
         assert!(events.try_recv().is_err());
-        pool.grow(3);
+        pool.grow(3).unwrap();
         assert_eq!((events.recv().unwrap(), events.recv().unwrap()), ("job", "job"));
         releases.iter().for_each(|release| release.send(()).unwrap());
     }

@@ -13,9 +13,10 @@ use super::mapped_table::MappedTable;
 use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
 use super::{
     CreateOptions, Env, FileLock, Job, Lane, LockMode, RandomAccessFile, ReadAccess, WritableFile, clock, filesystem,
-    fork, lock, pool,
+    lock, pool,
 };
 use crate::base::error::{Error, Result};
+use crate::base::fork;
 
 /// The operating system's files, locks, clocks and threads.
 ///
@@ -148,8 +149,8 @@ impl Env for PosixEnv {
         pool::shared().schedule(lane, job);
     }
 
-    fn set_background_threads(&self, count: usize) {
-        pool::shared().grow(count);
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        pool::shared().grow(count)
     }
 
     fn now_micros(&self) -> u64 {

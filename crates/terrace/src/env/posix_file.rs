@@ -14,10 +14,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::RwLock;
-
 use super::{CreateOptions, FileSyncer, RandomAccessFile, WritableFile, system_call};
 use crate::base::error::{Error, Result};
+use crate::base::locks::plain::Mutex;
 use crate::base::sabotage::sabotaged;
 
 /// Opens `path` under the rules above. `operation` is for messages.
@@ -133,26 +132,26 @@ impl RandomAccessFile for PosixRandomFile {
 pub(super) struct SyncedFile {
     pub(super) file: File,
     /// For messages: a log may get another name.
-    path: RwLock<Box<Path>>,
+    path: Mutex<Box<Path>>,
     failure: OnceLock<Error>,
 }
 
 impl SyncedFile {
     pub(super) fn new(file: File, path: &Path) -> Arc<Self> {
-        Arc::new(SyncedFile { file, path: RwLock::new(path.into()), failure: OnceLock::new() })
+        Arc::new(SyncedFile { file, path: Mutex::new(path.into()), failure: OnceLock::new() })
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.path.read().to_path_buf()
+        self.path.lock().to_path_buf()
     }
 
     pub(super) fn set_path(&self, path: &Path) {
-        *self.path.write() = path.into();
+        *self.path.lock() = path.into();
     }
 
     /// An error of an operation on this file.
     pub(super) fn error(&self, operation: &str, error: io::Error) -> Error {
-        Error::io(operation, &self.path.read(), error)
+        Error::io(operation, &self.path.lock(), error)
     }
 
     /// Whether a sync has failed.
@@ -197,6 +196,10 @@ impl WritableFile for PosixWritableFile {
         write_all_parts(parts, |parts| file.write_vectored(parts)).map_err(|e| self.shared.error("write", e))
     }
 
+    fn cut_back(&mut self, length: u64) {
+        let _ = self.shared.file.set_len(length);
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.shared.sync()
     }
@@ -212,6 +215,6 @@ impl WritableFile for PosixWritableFile {
     fn close(self: Box<Self>) -> Result<()> {
         // If a syncer is still at work, the last of them closes the file.
         let Ok(SyncedFile { file, path, .. }) = Arc::try_unwrap(self.shared) else { return Ok(()) };
-        system_call::close(file.into()).map_err(|e| Error::io("close", &path.into_inner(), e))
+        system_call::close(file.into()).map_err(|e| Error::io("close", &path.lock(), e))
     }
 }

@@ -3,9 +3,8 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::base::error::{Error, Result};
+use crate::base::locks::plain::Mutex;
 
 use super::{FileSyncer, WritableFile};
 
@@ -14,26 +13,49 @@ pub(crate) fn with_syncer(file: Box<dyn WritableFile>) -> (Box<dyn WritableFile>
     if let Some(syncer) = file.syncer() {
         return (file, syncer);
     }
-    let shared = Arc::new(Shared(Mutex::new(Some(file))));
+    let shared = Arc::new(Shared(Mutex::new(State::Open(file))));
     (Box::new(Handle(shared.clone())), shared)
 }
 
-/// `None` once it is closed.
-struct Shared(Mutex<Option<Box<dyn WritableFile>>>);
+enum State {
+    Open(Box<dyn WritableFile>),
+    Closed,
+    /// Closed, and nobody needs what was in it.
+    Retired,
+}
+
+impl State {
+    fn file(&mut self) -> Option<&mut dyn WritableFile> {
+        match self {
+            State::Open(file) => Some(file.as_mut()),
+            State::Closed | State::Retired => None,
+        }
+    }
+}
+
+struct Shared(Mutex<State>);
 
 impl Shared {
     fn with<T>(&self, action: impl FnOnce(&mut dyn WritableFile) -> Result<T>) -> Result<T> {
-        match self.0.lock().as_mut() {
-            Some(file) => action(file.as_mut()),
-            None => Err(Error::io_message("a file was used after it was closed")),
+        match self.0.lock().file() {
+            Some(file) => action(file),
+            None => Err(closed()),
         }
     }
 }
 
 impl FileSyncer for Shared {
     fn sync(&self) -> Result<()> {
-        self.with(|file| file.sync())
+        match &mut *self.0.lock() {
+            State::Open(file) => file.sync(),
+            State::Retired => Ok(()),
+            State::Closed => Err(closed()),
+        }
     }
+}
+
+fn closed() -> Error {
+    Error::io_message("a file was used after it was closed")
 }
 
 struct Handle(Arc<Shared>);
@@ -48,19 +70,36 @@ impl WritableFile for Handle {
     }
 
     fn is_prepared(&self) -> bool {
-        self.0.0.lock().as_ref().is_some_and(|file| file.is_prepared())
+        self.0.0.lock().file().is_some_and(|file| file.is_prepared())
     }
 
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         self.0.with(|file| file.append_filled(data, filler))
     }
 
+    fn cut_back(&mut self, length: u64) {
+        if let Some(file) = self.0.0.lock().file() {
+            file.cut_back(length);
+        }
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.0.with(|file| file.sync())
     }
 
+    fn retire(self: Box<Self>) {
+        // Under the lock: whoever finds it retired may count on its being closed.
+        let mut state = self.0.0.lock();
+        if let State::Open(file) = std::mem::replace(&mut *state, State::Retired) {
+            file.retire();
+        }
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
-        let file = self.0.0.lock().take();
-        file.map_or(Ok(()), |file| file.close())
+        let state = std::mem::replace(&mut *self.0.0.lock(), State::Closed);
+        match state {
+            State::Open(file) => file.close(),
+            State::Closed | State::Retired => Ok(()),
+        }
     }
 }

@@ -16,6 +16,11 @@ pub trait FilterPolicy: Send + Sync {
     /// The name under which filters of this encoding are stored.
     fn name(&self) -> &str;
 
+    /// The name as it is stored: the bytes of [`name`](FilterPolicy::name), unless a C program's name is not UTF-8.
+    fn name_bytes(&self) -> &[u8] {
+        self.name().as_bytes()
+    }
+
     /// Appends to `dst` a filter of `keys`, which may hold duplicates. What `dst` holds already stays as it is.
     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>);
 

@@ -135,6 +135,13 @@ impl LogWriter {
         self.offset
     }
 
+    /// Gives the space back that a failed append took.
+    pub(crate) fn cut_back(&mut self) {
+        if self.failure.is_some() {
+            self.file.cut_back(self.offset);
+        }
+    }
+
     /// Makes every record durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync().map_err(|error| self.fail(error))
@@ -142,7 +149,16 @@ impl LogWriter {
 
     /// The file for another log, if it can be [wiped](WritableFile::wipe).
     pub(crate) fn wipe(mut self) -> Option<Box<dyn WritableFile>> {
-        (self.failure.is_none() && self.file.wipe()).then_some(self.file)
+        if self.failure.is_none() && self.file.wipe() {
+            return Some(self.file);
+        }
+        self.retire();
+        None
+    }
+
+    /// Closes the file before it is removed: see [`WritableFile::retire`].
+    pub(crate) fn retire(self) {
+        self.file.retire();
     }
 
     /// Closes the file without syncing it.
@@ -270,10 +286,9 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use parking_lot::Mutex;
-
     use super::*;
     use crate::base::error::ErrorKind;
+    use crate::base::locks::plain::Mutex;
     use crate::env::{Env, MemEnv};
 
     fn written(offset: usize, records: &[&[u8]]) -> Vec<u8> {

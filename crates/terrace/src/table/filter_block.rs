@@ -27,13 +27,19 @@ pub(super) struct FilterBlockBuilder {
     offsets: Vec<u32>,
 }
 
+/// The name that the metaindex has for a filter of `policy`.
+pub(super) fn block_name(policy: &dyn FilterPolicy) -> Vec<u8> {
+    [FILTER_PREFIX.as_bytes(), policy.name_bytes()].concat()
+}
+
 impl FilterBlockBuilder {
     pub(super) fn new(policy: Arc<dyn FilterPolicy>) -> Self {
         FilterBlockBuilder { policy, keys: Vec::new(), ends: Vec::new(), filters: Vec::new(), offsets: Vec::new() }
     }
 
-    pub(super) fn policy_name(&self) -> &str {
-        self.policy.name()
+    /// The name of the filter's block in the metaindex.
+    pub(super) fn block_name(&self) -> Vec<u8> {
+        block_name(self.policy.as_ref())
     }
 
     /// Says that the next data block begins at `offset`.

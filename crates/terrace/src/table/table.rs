@@ -28,7 +28,7 @@ use super::block_iter::BlockIter;
 use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
 use super::external_cache::ExternalBlocks;
-use super::filter_block::{FILTER_PREFIX, FilterBlockReader};
+use super::filter_block::{self, FilterBlockReader};
 use super::format::{BlockData, BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, read_block};
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
@@ -121,17 +121,17 @@ impl Table {
 
     fn open_meta_blocks(&mut self, policy: Option<Arc<dyn FilterPolicy>>) {
         let Ok(entries) = self.metaindex() else { return };
-        let read = |name: &str| {
-            let (_, handle) = entries.iter().find(|(entry, _)| entry == name.as_bytes())?;
+        let read = |name: &[u8]| {
+            let (_, handle) = entries.iter().find(|(entry, _)| entry == name)?;
             self.read_block(*handle).ok()
         };
-        let properties = read(PROPERTIES_NAME).and_then(|data| TableProperties::decode(data.as_slice()));
+        let properties = read(PROPERTIES_NAME.as_bytes()).and_then(|data| TableProperties::decode(data.as_slice()));
         let filter = policy.and_then(|policy| {
-            let data = read(&format!("{FILTER_PREFIX}{}", policy.name()))?;
+            let data = read(&filter_block::block_name(policy.as_ref()))?;
             FilterBlockReader::new(policy, data)
         });
         if self.order.is_internal() && self.order.is_bytewise() {
-            self.full_filter = read(FULL_FILTER_NAME).and_then(FullFilter::new);
+            self.full_filter = read(FULL_FILTER_NAME.as_bytes()).and_then(FullFilter::new);
         }
         self.properties = properties;
         self.filter = filter;
@@ -281,11 +281,10 @@ impl Table {
     }
 
     /// The name of the comparator, of a table that was built outside of a database.
-    pub(crate) fn comparator(&self) -> Option<String> {
+    pub(crate) fn comparator(&self) -> Option<Vec<u8>> {
         let entries = self.metaindex().ok()?;
         let (_, handle) = entries.iter().find(|(name, _)| name == COMPARATOR_NAME.as_bytes())?;
-        let name = self.read_block(*handle).ok()?;
-        String::from_utf8(name.as_slice().to_vec()).ok()
+        Some(self.read_block(*handle).ok()?.as_slice().to_vec())
     }
 
     /// The size of the file.

@@ -17,7 +17,7 @@ use crate::filter::FilterPolicy;
 use super::block_builder::BlockBuilder;
 use super::block_writer::BlockWriter;
 use super::compression::Compression;
-use super::filter_block::{FILTER_PREFIX, FilterBlockBuilder};
+use super::filter_block::FilterBlockBuilder;
 use super::format::{BlockHandle, Footer, StoredBlock};
 use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
 use super::order::TableOrder;
@@ -39,7 +39,7 @@ pub(crate) struct TableSettings {
     /// Ask the system to begin writing out after this many bytes; 0: never.
     pub(crate) bytes_per_sync: u64,
     /// The name of the comparator, for a table that is built outside of a database; see [`COMPARATOR_NAME`].
-    pub(crate) comparator: Option<String>,
+    pub(crate) comparator: Option<Vec<u8>>,
 }
 
 /// The name of the block, in the metaindex, that says by which comparator a table built outside of a database is
@@ -211,12 +211,12 @@ impl TableBuilder {
         // The names ascend bytewise: readers search for them.
         let mut metaindex = BlockBuilder::new(self.settings.restart_interval);
         if let Some(filter) = self.filter.take() {
-            let name = format!("{FILTER_PREFIX}{}", filter.policy_name());
+            let name = filter.block_name();
             let handle = self.writer.write_raw(&filter.finish())?;
-            metaindex.add(name.as_bytes(), encoded(handle, &mut self.encoded_handle));
+            metaindex.add(&name, encoded(handle, &mut self.encoded_handle));
         }
         if let Some(comparator) = self.settings.comparator.take() {
-            let handle = self.writer.write_raw(comparator.as_bytes())?;
+            let handle = self.writer.write_raw(&comparator)?;
             metaindex.add(COMPARATOR_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
         }
         if let Some(filter) = self.full_filter.take() {

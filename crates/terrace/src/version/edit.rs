@@ -32,7 +32,7 @@ pub(crate) struct NewFile {
 /// One record of the MANIFEST. A field that is `None` or empty is not recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
-    pub(crate) comparator: Option<String>,
+    pub(crate) comparator: Option<Vec<u8>>,
     pub(crate) log_number: Option<u64>,
     pub(crate) previous_log_number: Option<u64>,
     pub(crate) next_file_number: Option<u64>,
@@ -78,7 +78,7 @@ impl VersionEdit {
         // At the end, for `ends_in_name`. Readers take the fields in any order.
         if let Some(name) = &self.comparator {
             put_varint32(&mut dst, TAG_COMPARATOR);
-            put_length_prefixed(&mut dst, name.as_bytes());
+            put_length_prefixed(&mut dst, name);
         }
         dst
     }
@@ -86,7 +86,7 @@ impl VersionEdit {
     /// Whether `encoded`, this edit, ends in the comparator's name, behind other fields, as only Terrace writes it: keys and
     /// numbers end in zeros, a name does not. So a zero at the end of such an edit is a byte that never came to the disk.
     pub(crate) fn ends_in_name(&self, encoded: &[u8]) -> bool {
-        let Some(name) = self.comparator.as_ref().filter(|name| !name.ends_with('\0')) else { return false };
+        let Some(name) = self.comparator.as_ref().filter(|name| !name.ends_with(&[0])) else { return false };
         let field = Self { comparator: Some(name.clone()), ..Self::default() }.encode();
         encoded.len() > field.len() && encoded.ends_with(&field)
     }
@@ -98,8 +98,7 @@ impl VersionEdit {
             match tag {
                 TAG_COMPARATOR => {
                     let name = get_length_prefixed(&mut src).ok_or_else(|| bad("comparator name"))?;
-                    let name = std::str::from_utf8(name).map_err(|_| bad("comparator name"))?;
-                    edit.comparator = Some(name.to_owned());
+                    edit.comparator = Some(name.to_vec());
                 }
                 TAG_LOG_NUMBER => edit.log_number = Some(number(&mut src, "log number")?),
                 TAG_PREVIOUS_LOG => edit.previous_log_number = Some(number(&mut src, "previous log number")?),

@@ -8,33 +8,38 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
-
+use crate::base::fork::Origin;
 use crate::base::internal_key::user_key;
+use crate::base::locks::Mutex;
 use crate::base::sabotage::sabotaged;
 use crate::table::{Table, TableProperties};
+use arc_swap::ArcSwapOption;
 
 use super::edit::NewFile;
 
 /// Numbers of table files that nobody needs any more, waiting to be unlinked.
+///
+/// In a child of a fork there are none: the files are the parent's, and so may be the lock.
 #[derive(Default)]
 pub(crate) struct ObsoleteFiles {
+    origin: Origin,
     numbers: Mutex<Vec<u64>>,
 }
 
 impl ObsoleteFiles {
     pub(crate) fn take(&self) -> Vec<u64> {
-        std::mem::take(&mut self.numbers.lock())
+        if self.origin.is_ancestor() { Vec::new() } else { std::mem::take(&mut self.numbers.lock()) }
     }
 
     /// Puts numbers back whose files could not be removed, to try again later.
     pub(crate) fn put_back(&self, numbers: Vec<u64>) {
-        self.numbers.lock().extend(numbers);
+        if !self.origin.is_ancestor() {
+            self.numbers.lock().extend(numbers);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.numbers.lock().is_empty()
+        self.origin.is_ancestor() || self.numbers.lock().is_empty()
     }
 }
 

@@ -15,9 +15,15 @@ pub(crate) struct Level {
     files: Vec<Arc<FileMeta>>,
     /// Of the largest user keys. Of use in the bytewise order, and where files are ordered by key.
     heads: KeyHeads,
+    bytes: u64,
 }
 
 impl Level {
+    /// The size of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The first file of a level ordered by key whose largest key is at or after `key`, an internal key; the number of
     /// files if there is none.
     #[inline]
@@ -34,7 +40,8 @@ impl Level {
 impl From<Vec<Arc<FileMeta>>> for Level {
     fn from(files: Vec<Arc<FileMeta>>) -> Self {
         let heads = KeyHeads::new(files.iter().map(|file| file.largest_user_key()));
-        Level { files, heads }
+        let bytes = files.iter().map(|file| file.size).sum();
+        Level { files, heads, bytes }
     }
 }
 

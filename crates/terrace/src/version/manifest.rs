@@ -18,7 +18,7 @@ use super::version::Version;
 #[derive(Default)]
 pub(crate) struct ManifestState {
     pub(crate) version: Version,
-    pub(crate) comparator: Option<String>,
+    pub(crate) comparator: Option<Vec<u8>>,
     pub(crate) log_number: u64,
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
@@ -134,12 +134,12 @@ pub(crate) fn read_manifest(
     Ok(state)
 }
 
-fn check_comparator(name: &str, order: &InternalOrder, place: &str) -> Result<()> {
-    if name == order.keys.name() || sabotaged("comparator-name") {
+fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<()> {
+    if name == order.keys.name_bytes() || sabotaged("comparator-name") {
         return Ok(());
     }
-    let ours = order.keys.name();
-    Err(Error::invalid_argument(format!("{place}: the database is ordered by {name}, not by the comparator {ours}")))
+    let (theirs, ours) = (String::from_utf8_lossy(name), order.keys.name());
+    Err(Error::invalid_argument(format!("{place}: the database is ordered by {theirs}, not by the comparator {ours}")))
 }
 
 /// The files that are left after a run of edits.
@@ -200,7 +200,7 @@ mod tests {
     /// The edit that a fresh database begins with.
     fn first() -> VersionEdit {
         VersionEdit {
-            comparator: Some("leveldb.BytewiseComparator".to_owned()),
+            comparator: Some(b"leveldb.BytewiseComparator".to_vec()),
             log_number: Some(3),
             next_file_number: Some(10),
             last_sequence: Some(7),
@@ -254,7 +254,7 @@ mod tests {
         refused(&[VersionEdit { last_sequence: Some(MAX_SEQUENCE + 1), ..VersionEdit::default() }], exhausted);
         let unknown = read(&[VersionEdit::default()], |_| ()).err().expect("refused");
         assert!(unknown.message().contains("records no next file number"), "{unknown}");
-        let foreign = VersionEdit { comparator: Some("reverse".to_owned()), ..VersionEdit::default() };
+        let foreign = VersionEdit { comparator: Some(b"reverse".to_vec()), ..VersionEdit::default() };
         let foreign = read(&[first(), foreign], |_| ()).err().expect("refused");
         assert!(foreign.kind() == ErrorKind::InvalidArgument && foreign.message().contains("reverse"), "{foreign}");
     }

@@ -9,6 +9,7 @@ pub(crate) mod file_meta;
 pub(crate) mod filename;
 pub(crate) mod level;
 pub(crate) mod manifest;
+mod overlap;
 pub(crate) mod table_set;
 #[allow(clippy::module_inception)]
 pub(crate) mod version;

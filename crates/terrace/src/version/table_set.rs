@@ -11,7 +11,8 @@ use std::sync::{Arc, Weak};
 use arc_swap::Guard;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::locks::Mutex;
+use crate::base::fork::Origin;
+use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::table::{ReadTotals, Table, TableReadSettings};
 
@@ -52,6 +53,7 @@ pub(crate) struct TableSet {
     capacity: AtomicUsize,
     open: AtomicUsize,
     ring: Mutex<VecDeque<Weak<FileMeta>>>,
+    origin: Origin,
 }
 
 impl TableSet {
@@ -64,7 +66,7 @@ impl TableSet {
     ) -> Self {
         let (capacity, open) = (AtomicUsize::new(capacity), AtomicUsize::new(0));
         let names = |number| vec![filename::table(number), filename::old_table(number)];
-        TableSet { env, dir, access, settings, names, capacity, open, ring: Mutex::default() }
+        TableSet { env, dir, access, settings, names, capacity, open, ring: Mutex::default(), origin: Origin::here() }
     }
 
     /// A set of tables in the same directory that are not part of the database yet.
@@ -78,6 +80,7 @@ impl TableSet {
             capacity: AtomicUsize::new(capacity),
             open: AtomicUsize::new(0),
             ring: Mutex::default(),
+            origin: Origin::here(),
         }
     }
 
@@ -120,7 +123,7 @@ impl TableSet {
 
     /// Tables open now, and the memory that they take: indexes and filters, not blocks.
     pub(crate) fn open_tables(&self) -> (usize, usize) {
-        let ring = self.ring.lock();
+        let Some(ring) = self.lock_ring() else { return (0, 0) };
         let open = ring.iter().filter_map(Weak::upgrade).filter_map(|file| file.table.load_full());
         open.fold((0, 0), |(count, bytes), table| (count + 1, bytes + table.memory_usage()))
     }
@@ -146,11 +149,18 @@ impl TableSet {
             return Ok(TableRef(previous));
         }
         file.recently_used.store(true, Ordering::Relaxed);
-        self.ring.lock().push_back(Arc::downgrade(file));
+        let Some(mut ring) = self.lock_ring() else { return Ok(TableRef(Guard::from_inner(Some(table)))) };
+        ring.push_back(Arc::downgrade(file));
+        drop(ring);
         if self.open.fetch_add(1, Ordering::Relaxed) + 1 > self.capacity.load(Ordering::Relaxed) {
             self.evict_one();
         }
         Ok(TableRef(Guard::from_inner(Some(table))))
+    }
+
+    /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened stay open.
+    fn lock_ring(&self) -> Option<MutexGuard<'_, VecDeque<Weak<FileMeta>>>> {
+        if self.origin.is_ancestor() { self.ring.try_lock() } else { Some(self.ring.lock()) }
     }
 
     fn read_table(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
@@ -206,7 +216,7 @@ impl TableSet {
 
     /// Closes one table that was not used lately. Whether there was one.
     fn evict_one(&self) -> bool {
-        let mut ring = self.ring.lock();
+        let Some(mut ring) = self.lock_ring() else { return false };
         // Twice round: the first may only clear marks.
         for _ in 0..2 * ring.len() {
             let Some(weak) = ring.pop_front() else { break };

@@ -7,7 +7,7 @@
 //!    level-0 file is newer than everything in the level-0 files with smaller numbers.
 
 use std::cmp::Ordering as KeyOrdering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
@@ -87,6 +87,8 @@ struct Step<'a, 'k> {
 pub(crate) struct Version {
     /// Shared, so that an iterator over a level need not hold each of its files.
     pub(crate) levels: [Arc<Level>; NUM_LEVELS],
+    /// See `Version::by_overlap`.
+    pub(super) by_overlap: [OnceLock<Vec<usize>>; NUM_LEVELS],
 }
 
 impl Version {
@@ -198,17 +200,19 @@ impl Version {
         from: Option<&[u8]>,
         to: Option<&[u8]>,
     ) -> Vec<Arc<FileMeta>> {
+        let files = &self.levels[level];
+        if level > 0 {
+            let is_before = |file: &Arc<FileMeta>| {
+                from.is_some_and(|from| keys.compare(file.largest_user_key(), from) == KeyOrdering::Less)
+            };
+            let reaches = |file: &&Arc<FileMeta>| overlaps(keys, file, None, to);
+            return files[files.partition_point(is_before)..].iter().take_while(reaches).cloned().collect();
+        }
         let mut from = from.map(<[u8]>::to_vec);
         let mut to = to.map(<[u8]>::to_vec);
         loop {
-            let taken: Vec<_> = self.levels[level]
-                .iter()
-                .filter(|file| overlaps(keys, file, from.as_deref(), to.as_deref()))
-                .cloned()
-                .collect();
-            if level > 0 {
-                return taken;
-            }
+            let taken: Vec<_> =
+                files.iter().filter(|file| overlaps(keys, file, from.as_deref(), to.as_deref())).cloned().collect();
             let mut grown = false;
             for file in &taken {
                 if let Some(low) = &mut from
@@ -241,7 +245,7 @@ impl Version {
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
-        total_size(&self.levels[level])
+        self.levels[level].bytes()
     }
 
     /// Of all levels.
@@ -331,7 +335,8 @@ impl Version {
         for files in deeper {
             files.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         }
-        let version = Version { levels: levels.map(|files| Arc::new(Level::from(files))) };
+        let levels = levels.map(|files| Arc::new(Level::from(files)));
+        let version = Version { levels, by_overlap: Default::default() };
         version.check(order)?;
         Ok(version)
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::env::{CreateOptions, Env};
@@ -62,7 +62,7 @@ pub(crate) struct ManifestSettings {
 impl ManifestSettings {
     /// The record of `edit`, which names the comparator.
     fn encode(&self, edit: &VersionEdit) -> Vec<u8> {
-        VersionEdit { comparator: Some(self.order.keys.name().to_owned()), ..edit.clone() }.encode()
+        VersionEdit { comparator: Some(self.order.keys.name_bytes().to_owned()), ..edit.clone() }.encode()
     }
 }
 
@@ -81,6 +81,8 @@ pub(crate) struct VersionSet {
     abandoned: Vec<u64>,
     /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST is in force.
     uncertain: Vec<u64>,
+    /// Whether an edit that failed may be in force after a crash.
+    in_doubt: bool,
 }
 
 impl VersionSet {
@@ -107,6 +109,7 @@ impl VersionSet {
             writer: None,
             abandoned: Vec::new(),
             uncertain: Vec::new(),
+            in_doubt: false,
         }
     }
 
@@ -120,6 +123,11 @@ impl VersionSet {
 
     pub(crate) fn log_number(&self) -> u64 {
         self.log_number
+    }
+
+    /// Whether the MANIFEST certainly leads to no log from `number` on, so that an empty one may go.
+    pub(crate) fn needs_no_log_from(&self, number: u64) -> bool {
+        self.log_number < number && !self.in_doubt
     }
 
     /// Makes `edit` durable and applies it. `last_sequence` is recorded along: at least that of every table.
@@ -193,6 +201,7 @@ impl VersionSet {
         let sync = |writer: &mut LogWriter| if sabotaged("manifest-sync") { Ok(()) } else { writer.sync() };
         let written = writer.add_record(&self.settings.encode(edit)).and_then(|()| sync(writer));
         if let Err(error) = written {
+            self.in_doubt = true;
             if sabotaged("manifest-errors") {
                 return Ok(());
             }
@@ -234,9 +243,12 @@ impl VersionSet {
         // one certainly is.
         if let Err(error) = set_current(env.as_ref(), &dir, number, file_mode) {
             self.writer = None;
+            self.in_doubt = true;
             self.abandoned.push(number);
             return Err(error);
         }
+        // Every edit in it was synced, and it is removed now: a program's environment need not remove open files.
+        self.writer = None;
         self.abandoned.push(self.manifest_number);
         for old in self.abandoned.drain(..) {
             // A leftover is harmless: the next open removes it.
@@ -245,6 +257,7 @@ impl VersionSet {
         self.graveyard.put_back(std::mem::take(&mut self.uncertain));
         self.manifest_number = number;
         self.writer = Some(writer);
+        self.in_doubt = false;
         Ok(())
     }
 
@@ -290,10 +303,10 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
 
 /// Creates the MANIFEST and CURRENT of an empty database.
 pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
-    // What an interrupted creation left behind holds nothing.
-    match settings.env.remove(&settings.dir.join(filename::manifest(1))) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
+    // What an interrupted creation left behind holds nothing. A program's environment may refuse to remove what is not there.
+    let path = settings.dir.join(filename::manifest(1));
+    if settings.env.exists(&path)? {
+        settings.env.remove(&path)?;
     }
     begin_history(settings, 1, VersionEdit { next_file_number: Some(2), ..VersionEdit::default() })
 }

@@ -90,8 +90,8 @@ impl DbCore {
         let Some(comparator) = table.comparator() else {
             return Err(Error::invalid_argument(format!("{name}: not a table that a TableWriter made")));
         };
-        let wanted = self.order.keys.name();
-        if comparator != wanted {
+        if comparator != self.order.keys.name_bytes() {
+            let (comparator, wanted) = (String::from_utf8_lossy(&comparator), self.order.keys.name());
             let message = format!("{name}: ordered by comparator {comparator}, the database's is {wanted}");
             return Err(Error::invalid_argument(message));
         }

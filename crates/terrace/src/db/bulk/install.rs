@@ -8,7 +8,6 @@ use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::output::Output;
 use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_room};
-use crate::db::background::learn;
 use crate::db::commit::Commit;
 use crate::db::core::{DbCore, View};
 use crate::db::events::Event;
@@ -71,7 +70,7 @@ impl DbCore {
     pub(super) fn promise_sequence(&self, gap: SequenceNumber) -> Result<SequenceNumber> {
         self.check_writable()?;
         let mut guard = self.commit.lock();
-        let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+        let commit = self.usable(&mut guard)?;
         let last = commit.last_sequence.max(commit.promised_sequence);
         let room = MAX_SEQUENCE - last;
         if room == 0 {
@@ -116,7 +115,7 @@ impl DbCore {
         user_bytes: u64,
     ) -> Result<bool> {
         let mut guard = self.commit.lock();
-        let commit = guard.as_mut().ok_or_else(|| self.closed_error())?;
+        let commit = self.usable(&mut guard)?;
         if sequence.is_some_and(|sequence| commit.last_sequence >= sequence) {
             return Ok(false);
         }
@@ -149,8 +148,8 @@ impl DbCore {
             }));
             versions.log_and_apply(edit, last_sequence).map(|version| (version, tables))
         });
-        if let Ok((version, _)) = &result {
-            self.tables.weigh(version);
+        if let Ok((version, tables)) = &result {
+            self.made_version(version, tables);
         }
         let mut state = self.state.lock();
         places.reservations.iter().for_each(|&id| state.release(id));
@@ -162,7 +161,6 @@ impl DbCore {
             self.log_suspect.store(true, Ordering::Relaxed);
         }
         let (version, tables) = result?;
-        learn(&version, &tables);
         if !sabotaged("loads-in-gaps") {
             self.gaps.clear();
         }
@@ -213,6 +211,7 @@ impl DbCore {
 
     /// Writes every memtable out while nobody can write.
     fn flush_under_lock(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+        let earlier = self.state.lock().attempts();
         if self.log_suspect.load(Ordering::Relaxed) {
             self.leave_suspect_log(commit)?;
         }
@@ -220,14 +219,7 @@ impl DbCore {
             self.wait_for_queue()?;
             self.switch_memtable(commit)?;
         }
-        let mut state = self.state.lock();
-        self.retry(&mut state)?;
-        self.schedule(&mut state);
-        while !state.immutables.is_empty() {
-            self.check_background(&state)?;
-            self.changed.wait(&mut state);
-        }
-        Ok(())
+        self.await_flushes(&mut self.state.lock(), earlier, |state| state.immutables.is_empty()).map(drop)
     }
 
     /// Chooses a level for each table and keeps merges from writing there.

@@ -40,7 +40,7 @@ impl TableWriter {
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<TableWriter> {
         let options = options.clone().sanitized()?;
         let keys = KeyOrder::new(options.comparator.clone());
-        let comparator = Some(keys.name().to_owned());
+        let comparator = Some(keys.name_bytes().to_owned());
         let settings = TableSettings { comparator, ..table_settings(&options, keys, NUM_LEVELS - 1) };
         let create = CreateOptions { mode: options.file_mode, exclusive: true };
         let file = options.env.create(path.as_ref(), create)?;

@@ -196,7 +196,7 @@ pub enum ManifestItem {
 pub struct EditItem {
     /// Where the record begins in the file.
     pub offset: u64,
-    /// The name of the comparator.
+    /// The name of the comparator; what is not UTF-8 has replacement characters.
     pub comparator: Option<String>,
     /// Logs with a smaller number are not needed any more.
     pub log_number: Option<u64>,
@@ -236,7 +236,7 @@ pub struct ManifestSummary {
     pub file_size: u64,
     /// Edits.
     pub edits: u64,
-    /// The name of the comparator.
+    /// The name of the comparator; what is not UTF-8 has replacement characters.
     pub comparator: Option<String>,
     /// Logs with a smaller number are not needed any more.
     pub log_number: Option<u64>,

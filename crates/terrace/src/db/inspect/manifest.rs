@@ -86,7 +86,7 @@ fn walk(
 fn fold(edit: &VersionEdit, summary: &mut ManifestSummary, tables: &mut BTreeSet<(usize, u64)>) {
     summary.edits += 1;
     if edit.comparator.is_some() {
-        summary.comparator.clone_from(&edit.comparator);
+        summary.comparator = edit.comparator.as_deref().map(lossy);
     }
     summary.log_number = edit.log_number.or(summary.log_number);
     summary.next_file_number = edit.next_file_number.or(summary.next_file_number);
@@ -95,6 +95,10 @@ fn fold(edit: &VersionEdit, summary: &mut ManifestSummary, tables: &mut BTreeSet
         tables.remove(removed);
     }
     tables.extend(edit.new_files.iter().map(|file| (file.level, file.number)));
+}
+
+fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
 fn edit_item(edit: VersionEdit, offset: u64) -> EditItem {
@@ -108,7 +112,7 @@ fn edit_item(edit: VersionEdit, offset: u64) -> EditItem {
     let pointers = edit.compact_pointers.into_iter().map(|(level, key)| (level, user_key(&key).to_vec()));
     EditItem {
         offset,
-        comparator: edit.comparator,
+        comparator: edit.comparator.as_deref().map(lossy),
         log_number: edit.log_number,
         previous_log_number: edit.previous_log_number,
         next_file_number: edit.next_file_number,

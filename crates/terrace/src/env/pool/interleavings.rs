@@ -72,7 +72,8 @@ fn every_job_runs_once_under_every_schedule() {
                 })
             })
             .collect();
-        pool.grow(GROWN);
+        // If nobody was refused before, this one may be.
+        let _ = pool.grow(GROWN);
         others.into_iter().for_each(|owner| owner.join().expect("no panic"));
         // Whatever was refused before, this call starts.
         pool.schedule(lane(JOBS - 1), job(&done, JOBS - 1));
@@ -84,6 +85,19 @@ fn every_job_runs_once_under_every_schedule() {
         assert!(state.flushes.is_empty() && state.others.is_empty() && state.idle <= state.threads);
     });
     println!("every_job_runs_once: {count} schedules of the background threads");
+}
+
+#[test]
+fn without_a_thread_growing_is_an_error_and_the_next_one_runs_what_waits() {
+    explore(scaled(1_000), || {
+        thread::refuse(3);
+        let (pool, done) = (Pool::new(1), Arc::new(Done::default()));
+        pool.schedule(Lane::Flush, job(&done, 0));
+        let error = pool.grow(1).expect_err("no thread can be started");
+        assert!(error.message().contains("cannot start a background thread"), "{error}");
+        pool.grow(1).expect("a thread");
+        done.wait(&[0]);
+    });
 }
 
 /// A job that waits for another, as a flush waits for its turn: the flush goes first or beside.

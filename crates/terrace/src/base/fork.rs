@@ -11,7 +11,7 @@
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -23,28 +23,20 @@ static MARK: OnceLock<Mark> = OnceLock::new();
 enum Mark {
     /// The generation, in a page that reads as zero in a child.
     Wiped(&'static AtomicU64),
-    /// The process id of whoever set the generation.
-    Process { id: AtomicU32, generation: AtomicU64 },
+    /// The generation, and in the lower half the id of the process that set it: one word, so that both change at once.
+    Process(AtomicU64),
 }
 
 /// A number that identifies this process among itself and its ancestors. Never zero.
 #[inline]
-pub(super) fn generation() -> u64 {
+pub(crate) fn generation() -> u64 {
     let mark = MARK.get_or_init(Mark::new);
     match mark {
         Mark::Wiped(word) => match word.load(Ordering::Relaxed) {
             0 => begin(word),
             generation => generation,
         },
-        Mark::Process { id, generation } => {
-            let process = std::process::id();
-            if id.load(Ordering::Acquire) != process {
-                generation.store(0, Ordering::Relaxed);
-                begin(generation);
-                id.store(process, Ordering::Release);
-            }
-            generation.load(Ordering::Relaxed)
-        }
+        Mark::Process(word) => of_process(word, std::process::id()),
     }
 }
 
@@ -58,11 +50,48 @@ fn begin(word: &AtomicU64) -> u64 {
     }
 }
 
+/// The generation of `process`, which is the upper half of `word` once this process has set it.
+fn of_process(word: &AtomicU64, process: u32) -> u64 {
+    let mut current = word.load(Ordering::Relaxed);
+    while current as u32 != process {
+        let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let packed = (next << 32) | u64::from(process);
+        current = match word.compare_exchange(current, packed, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => packed,
+            Err(theirs) => theirs,
+        };
+    }
+    current >> 32
+}
+
+/// The process in which something was made. Locks of a process's ancestors may be held by threads that did not come along.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin(u64);
+
+impl Origin {
+    /// This process.
+    pub(crate) fn here() -> Self {
+        Origin(generation())
+    }
+
+    /// Whether that was in an ancestor of this process.
+    #[inline]
+    pub(crate) fn is_ancestor(self) -> bool {
+        self.0 != generation()
+    }
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Origin::here()
+    }
+}
+
 impl Mark {
     fn new() -> Mark {
         match wiped_page() {
             Some(word) => Mark::Wiped(word),
-            None => Mark::Process { id: AtomicU32::new(0), generation: AtomicU64::new(0) },
+            None => Mark::Process(AtomicU64::new(0)),
         }
     }
 }
@@ -118,5 +147,14 @@ mod tests {
         let mark = AtomicU64::new(0);
         let first = begin(&mark);
         assert_eq!(first, begin(&mark));
+        let word = AtomicU64::new(0);
+        let parent = of_process(&word, 7);
+        assert_eq!(parent, of_process(&word, 7));
+        // Threads of the child that come at once get the same.
+        let children: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| of_process(&word, 8))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(children.iter().all(|&child| child == children[0] && child > parent), "{children:?}");
     }
 }

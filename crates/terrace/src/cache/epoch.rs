@@ -1,0 +1,99 @@
+//! When nobody can have a value any more by the pointer that a slot held (`crossbeam-epoch`).
+//!
+//! The collector is this crate's own, and each process's own. Pins of other crates do not keep our memory, and a thread
+//! that was pinned when the process forked, which is not there in the child, does not keep the child's for ever.
+//!
+//! A value in a slot is found under a pin of the process that evicts it: in a child, caches of its ancestors evict
+//! nothing.
+
+use std::cell::RefCell;
+use std::mem;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use crossbeam_epoch::{Collector, Guard, LocalHandle};
+
+use crate::base::fork::generation;
+
+/// The collector of one process.
+struct Own {
+    generation: u64,
+    collector: Collector,
+}
+
+/// The last process's that registered a thread.
+static CURRENT: ArcSwapOption<Own> = ArcSwapOption::const_empty();
+
+/// This thread's part in the collector of one process.
+struct Local {
+    generation: u64,
+    handle: LocalHandle,
+}
+
+thread_local! {
+    static LOCAL: RefCell<Local> = RefCell::new(Local::new());
+}
+
+impl Local {
+    fn new() -> Self {
+        let generation = generation();
+        let mut current = CURRENT.load_full();
+        loop {
+            if let Some(own) = current.as_ref().filter(|own| own.generation == generation) {
+                return Local { generation, handle: own.collector.register() };
+            }
+            let own = Arc::new(Own { generation, collector: Collector::new() });
+            let previous = CURRENT.compare_and_swap(&current, Some(own));
+            // Never dropped: it would drop what is deferred in it.
+            mem::forget(current);
+            current = CURRENT.load_full();
+            drop(previous);
+        }
+    }
+}
+
+/// What a look into any slot does for itself; before many looks, once for all of them. Nothing that is evicted meanwhile
+/// is freed.
+#[inline]
+pub(crate) fn pin() -> Guard {
+    let pinned = LOCAL.try_with(|local| {
+        let local = local.try_borrow().ok()?;
+        (local.generation == generation()).then(|| local.handle.pin())
+    });
+    match pinned {
+        Ok(Some(guard)) => guard,
+        _ => pin_anew(),
+    }
+}
+
+/// The first pin of a thread in a child of a fork, or the last ones of a thread that ends.
+#[cold]
+fn pin_anew() -> Guard {
+    let local = Local::new();
+    let guard = local.handle.pin();
+    let _ = LOCAL.try_with(|own| {
+        if let Ok(mut own) = own.try_borrow_mut() {
+            // The ancestor's collector is left alone.
+            mem::forget(mem::replace(&mut *own, local));
+        }
+    });
+    guard
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_is_deferred_waits_for_pins_and_not_for_those_of_others() {
+        static DROPS: AtomicUsize = AtomicUsize::new(0);
+        let _others = crossbeam_epoch::pin();
+        pin().defer(|| DROPS.fetch_add(1, Ordering::SeqCst));
+        while DROPS.load(Ordering::SeqCst) == 0 {
+            pin().flush();
+            std::thread::yield_now();
+        }
+    }
+}

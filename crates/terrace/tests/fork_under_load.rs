@@ -1,0 +1,133 @@
+//! Children of a process whose other threads are in the middle of reads. Alone in its file: a fork copies only one thread,
+//! and other tests' threads could hold locks that the children need.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use terrace::{BlockCache, Db, Options, ReadAccess, ReadOptions, abi};
+
+const KEYS: usize = 4000;
+const FORKS: usize = 200;
+
+fn key(index: usize) -> String {
+    format!("key{:06}", index % KEYS)
+}
+
+/// Read with `pread` through a cache that holds a hundredth: nearly every get evicts a block.
+fn options() -> Options {
+    Options::new().create_if_missing(true).read_access(ReadAccess::Pread).block_cache(Some(BlockCache::new(64 << 10)))
+}
+
+fn filled(dir: &Path) -> Db {
+    let db = Db::open(dir, options()).unwrap();
+    // Bytes that no compression shortens.
+    let mut state = 1u64;
+    for index in 0..KEYS {
+        let mut value = vec![0; 2000];
+        for byte in &mut value {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (state >> 56) as u8;
+        }
+        db.put(key(index), value).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    db
+}
+
+/// The memory of this process that is in use, in bytes.
+fn resident() -> usize {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+/// Runs `work` in a child, which is ended after a while should it wait for something that is not there.
+fn in_child(work: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child uses what the parent's other threads do not hold, which is what is tested here.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork failed");
+    if child == 0 {
+        // SAFETY: a signal to this process, which ends it.
+        unsafe { libc::alarm(60) };
+        let code = if work() { 0 } else { 1 };
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    status
+}
+
+#[test]
+fn children_of_a_busy_process_read_and_free_what_they_evict() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = filled(&dir.path().join("inherited"));
+    filled(&dir.path().join("own")).close().unwrap();
+    let done = AtomicBool::new(false);
+    let (pinned, is_pinned) = mpsc::channel();
+    let (unpin, may_unpin) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        // One that keeps a value for as long as all of this takes.
+        let holder = &db;
+        scope.spawn(move || {
+            let hold = |_: &[u8]| {
+                pinned.send(()).unwrap();
+                let _ = may_unpin.recv();
+            };
+            abi::get_with(holder, key(7).as_bytes(), &ReadOptions::new(), hold).unwrap().expect("a key");
+        });
+        is_pinned.recv().unwrap();
+        for thread in 1..4 {
+            let (db, done) = (&db, &done);
+            scope.spawn(move || {
+                let mut index = thread;
+                while !done.load(Ordering::Relaxed) {
+                    index += 7919 * thread;
+                    assert!(db.get(key(index)).unwrap().is_some());
+                }
+            });
+        }
+        let mut failures = Vec::new();
+        for fork in 0..FORKS {
+            let status = in_child(|| {
+                // Its own databases, too, with threads of their own beside the memory of those that are not here.
+                if fork % 8 == 0 {
+                    let own = Db::open(dir.path().join("child"), options()).unwrap();
+                    for value in 0..4 {
+                        own.put("k", [value]).unwrap();
+                        own.flush().unwrap();
+                    }
+                    own.wait_idle().unwrap();
+                    own.close().unwrap();
+                }
+                (0..50).all(|index| db.get(key(fork * 31 + index * 997)).unwrap().is_some())
+            });
+            if status != 0 {
+                failures.push((fork, status));
+                break;
+            }
+        }
+        let freed = in_child(|| {
+            let own = Db::open(dir.path().join("own"), options()).unwrap();
+            let read = |range: std::ops::Range<usize>| {
+                range.for_each(|index| assert!(own.get(key(index * 7919)).unwrap().is_some()));
+            };
+            read(0..1000);
+            let before = resident();
+            read(1000..40_000);
+            let grown = resident().saturating_sub(before);
+            if grown > 16 << 20 {
+                eprintln!("grown by {grown} bytes");
+            }
+            grown <= 16 << 20
+        });
+        done.store(true, Ordering::Relaxed);
+        drop(unpin);
+        assert!(failures.is_empty(), "a child that reads: {failures:?}");
+        assert_eq!(freed, 0, "a child that evicts");
+    });
+}
