@@ -1,6 +1,10 @@
-//! File systems that shut down under a process that writes and reads: the process gets errors, never a signal.
+//! File systems that shut down, or fill up, under a process that writes and reads: the process gets errors, never a signal.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +15,7 @@ use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::scale::scaled;
 use terrace_testkit::watchdog::Watchdog;
 
-use crate::image::{Image, Kind, SHUTDOWN_FLAGS};
+use crate::image::{Image, Kind, SHUTDOWN_FLAGS, spawn};
 use crate::worker::{self, Worker};
 
 /// The database of `seed`. Tables are read with `pread`, so that a signal can only come from the log.
@@ -76,6 +80,66 @@ fn shutdowns(kind: Kind, test: &str) {
         }
     });
     println!("{test}: {count} shutdowns of {kind:?}, 0 signals");
+}
+
+/// Takes all the space that a file system has left.
+fn fill(path: &Path) -> Result<(), String> {
+    let mut file = File::create(path).map_err(|error| error.to_string())?;
+    for length in [1 << 20, 4 << 10] {
+        while file.write_all(&vec![1; length]).is_ok() {}
+    }
+    // Space that was promised and not taken goes back when the file is written out.
+    let _ = file.sync_all();
+    Ok(())
+}
+
+/// A live database is copied as `cp` does by default, which on XFS lets both share their blocks; then the disk fills up.
+fn copies_on_a_full_disk(kind: Kind, test: &str) {
+    worker::run_if_asked();
+    let watchdog = Watchdog::new(Duration::from_secs(120), test.to_owned());
+    let scratch = tempfile::tempdir().expect("a directory");
+    let Some(image) = Image::make(kind, scratch.path()) else { return };
+    let mut count = 0;
+    campaign(test, scaled(20), |seed| {
+        watchdog.feed(format!("{test}: seed {seed}"));
+        let path = image.mounted().join(format!("db-{seed}"));
+        let (copy, ballast) = (image.mounted().join("copy"), image.mounted().join("ballast"));
+        let mut rng = Rng::new(seed);
+        let mut worker = Worker::start_for_shutdown(test, &path, seed);
+        worker.wait_for(rng.below(4_000) as u64)?;
+        // Files go while `cp` copies: that it misses one matters to nobody.
+        let mut copying = Command::new("cp");
+        copying.args(["-r", "--reflink=auto"]).args([&path, &copy]).stderr(Stdio::null());
+        spawn(&mut copying).and_then(|mut copying| copying.wait()).map_err(|error| error.to_string())?;
+        fill(&ballast)?;
+        let status = worker.wait_for_end()?;
+        std::fs::remove_file(&ballast).map_err(|error| error.to_string())?;
+        for directory in [&path, &copy] {
+            std::fs::remove_dir_all(directory).map_err(|error| error.to_string())?;
+        }
+        // ext4 gives removed blocks back when its journal has been written.
+        File::open(image.mounted()).and_then(|root| root.sync_all()).map_err(|error| error.to_string())?;
+        count += 1;
+        match (status.signal(), status.success()) {
+            (Some(signal), _) => Err(format!("KILLED by signal {signal}")),
+            (None, true) => Ok(()),
+            (None, false) => Err(format!("the worker ended with {status}")),
+        }
+    });
+    println!("{test}: {count} copies on {kind:?}, 0 signals");
+}
+
+#[test]
+fn a_copy_of_a_live_database_on_a_full_ext4_is_an_error_and_not_a_signal() {
+    copies_on_a_full_disk(
+        Kind::Ext4,
+        "shutdowns::a_copy_of_a_live_database_on_a_full_ext4_is_an_error_and_not_a_signal",
+    );
+}
+
+#[test]
+fn a_copy_of_a_live_database_on_a_full_xfs_is_an_error_and_not_a_signal() {
+    copies_on_a_full_disk(Kind::Xfs, "shutdowns::a_copy_of_a_live_database_on_a_full_xfs_is_an_error_and_not_a_signal");
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn leveldb_opens_first_what_a_crash_left() {
     });
     let Counts { states, torn, refused: [plain, paranoid] } = counts;
     println!(
-        "{states} states, {torn} of them torn: LevelDB refused {paranoid} with paranoid checks and {plain} without"
+        "leveldb_opens_first_what_a_crash_left: {states} states, {torn} of them torn: LevelDB refused {paranoid} with \
+         paranoid checks and {plain} without"
     );
 }
