@@ -11,11 +11,11 @@ use crate::env::{RandomAccessFile, WritableFile};
 use crate::table::{BlockCache, Table, TableBuilder, TableIter, TableOrder, TableReadSettings, TableSettings};
 use crate::write::batch::BatchView;
 
-use super::cursor::Cursor;
-use super::handle::Db;
-use super::inspect::manifest_text;
-pub use super::leveldb_text::escape;
-use super::options::{Options, ReadOptions, WriteOptions};
+use crate::db::db::Db;
+use crate::db::inspect::manifest_text;
+use crate::db::options::{Options, ReadOptions, WriteOptions};
+use crate::db::read::cursor::Cursor;
+pub use crate::db::stats::leveldb_text::escape;
 
 /// What `use_value` makes of the value of `key`, which it sees where it lies.
 pub fn get_with<R>(

@@ -23,8 +23,8 @@ use crate::version::edit::{NewFile, VersionEdit};
 use crate::version::filename;
 use crate::version::version_set::{FileNumbers, ManifestSettings, begin_history};
 
-use super::core::{DbCore, View, output_settings};
-use super::open::sync_directories_above;
+use crate::db::db_impl::{DbImpl, View, output_settings};
+use crate::db::open::sync_directories_above;
 
 /// What a checkpoint consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub struct CheckpointReport {
     pub sequence: u64,
 }
 
-impl DbCore {
-    /// See [`Db::checkpoint`](super::handle::Db::checkpoint).
+impl DbImpl {
+    /// See [`Db::checkpoint`](crate::db::db::Db::checkpoint).
     pub(super) fn checkpoint(self: &Arc<Self>, to: &Path) -> Result<CheckpointReport> {
         self.check_open()?;
         self.check_own()?;
@@ -159,7 +159,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn take(core: &'a DbCore, dir: &'a Path) -> Result<Self> {
+    fn take(core: &'a DbImpl, dir: &'a Path) -> Result<Self> {
         let env = core.env.as_ref();
         let is_new = !env.exists(dir)?;
         let mut place = Place { env, dir, is_new, files: Vec::new(), lock: None, keeps: false };

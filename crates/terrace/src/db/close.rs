@@ -6,9 +6,9 @@ use crate::base::error::Result;
 use crate::env::ReadAccess;
 use crate::version::filename;
 
-use super::core::DbCore;
+use crate::db::db_impl::DbImpl;
 
-impl DbCore {
+impl DbImpl {
     /// Stops background work, closes the files and releases the lock. Further calls do nothing.
     pub(super) fn shut_down(&self) -> Result<()> {
         if self.is_inherited() {

@@ -6,7 +6,7 @@ use crate::base::error::{ErrorKind, Result};
 use crate::env::LockMode;
 use crate::version::filename::{self, FileKind};
 
-use super::options::Options;
+use crate::db::options::Options;
 
 /// Removes the database in the directory `path`: every file that bears one of its names, and then the directory, if
 /// nothing else is in it and it can be removed: a symbolic link's target or a mount point stays, empty. Fine if there is no

@@ -5,12 +5,12 @@ use std::path::Path;
 use crate::base::error::{Error, Result};
 use crate::env::{CreateOptions, RandomAccessFile, ReadAccess};
 
-use super::core::DbCore;
+use crate::db::db_impl::DbImpl;
 
 /// What is read at once.
 pub(super) const PIECE: usize = 1 << 20;
 
-impl DbCore {
+impl DbImpl {
     /// Gives a file a second name. `None`, and nothing is there, where that cannot be: on another file system, without the
     /// right. The link is no more durable than the file.
     pub(super) fn try_link(&self, from: &Path, to: &Path) -> Option<()> {

@@ -18,9 +18,9 @@ use crate::base::locks::{Mutex, explore};
 use crate::env::explored::ExploredEnv;
 use crate::write::batch::WriteBatch;
 
-use super::core::DbCore;
-use super::handle::Db;
-use super::options::{Options, ReadOptions, WriteOptions};
+use crate::db::db::Db;
+use crate::db::db_impl::DbImpl;
+use crate::db::options::{Options, ReadOptions, WriteOptions};
 
 const DIR: &str = "/db";
 
@@ -203,14 +203,14 @@ fn walks_leap_over_nothing_that_is_there_under_every_schedule() {
 }
 
 /// Whether `key` is in a memtable that is being written or waits.
-fn is_in_memory(core: &DbCore, key: &str) -> bool {
+fn is_in_memory(core: &DbImpl, key: &str) -> bool {
     let view = core.view.load_full();
     std::iter::once(&view.memtable)
         .chain(&view.immutables)
         .any(|table| table.get(key.as_bytes(), MAX_SEQUENCE).is_some())
 }
 
-fn check_queue(core: &DbCore) {
+fn check_queue(core: &DbImpl) {
     let waiting = core.state.lock().immutables.len();
     assert!(waiting <= QUEUE, "{waiting} memtables wait");
 }

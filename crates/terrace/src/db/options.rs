@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crate::base::comparator::{BytewiseComparator, Comparator};
 use crate::base::error::{Error, Result};
-use crate::db::events::EventListener;
+use crate::db::stats::events::EventListener;
 use crate::env::{Env, Logger, PosixEnv, ReadAccess};
 use crate::filter::FilterPolicy;
 use crate::table::{BlockCache, Compression};
 
-use super::snapshot::Snapshot;
+use crate::db::read::snapshot::Snapshot;
 
 /// The number of levels of a database. Part of LevelDB's format.
 pub const NUM_LEVELS: usize = crate::version::NUM_LEVELS;

@@ -3,7 +3,7 @@
 //! Plain values, for any thread. A preset is where to begin: what is set after it counts. The lab's suite
 //! `configurations` measures each of them against the defaults, on Terrace and on LevelDB.
 
-use super::options::Options;
+use crate::db::options::Options;
 
 /// A kind of application, as [`Options::for_workload`] has settings for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -115,6 +115,7 @@ impl State {
 mod tests {
     use super::*;
 
+    #[cfg(not(loom))]
     fn slots(state: State) -> Vec<usize> {
         (0..state.count()).map(|at| state.slot(at)).collect()
     }

@@ -165,7 +165,7 @@ impl Table {
     }
 
     /// The first entry that is not less than `key`, if it has the same user key. `key` is an internal key in a table
-    /// of internal keys, and `hash` what [`hash_key`](super::hash_key) makes of its user key. Without `fill_cache` a
+    /// of internal keys, and `hash` what [`hash_key`] makes of its user key. Without `fill_cache` a
     /// block that had to be loaded is not kept.
     pub(crate) fn get(&self, key: &[u8], hash: u64, fill_cache: bool) -> Result<Option<TableHit>> {
         self.get_at(key, self.place(key, hash), fill_cache)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::locks::{Condvar, Mutex};
 use crate::compaction::output::{OutputSettings, complete_table, seal};
-use crate::db::core::DbCore;
+use crate::db::db_impl::DbImpl;
 use crate::env::{CreateOptions, Lane, WritableFile};
 use crate::table::{Compression, TableBuilder};
 use crate::version::NUM_LEVELS;
@@ -43,7 +43,7 @@ pub(super) struct Builders {
 }
 
 struct Shared {
-    core: Arc<DbCore>,
+    core: Arc<DbImpl>,
     outputs: OutputSettings,
     state: Mutex<State>,
     done: Condvar,
@@ -66,7 +66,7 @@ struct State {
 }
 
 impl Builders {
-    pub(super) fn new(core: &Arc<DbCore>, threads: usize) -> Self {
+    pub(super) fn new(core: &Arc<DbImpl>, threads: usize) -> Self {
         let shared = Shared {
             core: core.clone(),
             // Where nobody knows the level yet: these tables are meant for a deep one.

@@ -8,9 +8,9 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::user_key;
 use crate::base::sabotage::sabotaged;
 use crate::compaction::output::Output;
-use crate::db::core::DbCore;
-use crate::db::handle::Db;
-use crate::db::table_check::{TableSummary, check_table};
+use crate::db::check::table::{TableSummary, check_table};
+use crate::db::db::Db;
+use crate::db::db_impl::DbImpl;
 use crate::env::ReadAccess;
 use crate::iterator::merging::MergingIter;
 use crate::iterator::source::Source;
@@ -78,7 +78,7 @@ pub(in crate::db) fn ingest(db: &Db, paths: &[&Path], options: IngestOptions) ->
     Ok(report)
 }
 
-impl DbCore {
+impl DbImpl {
     /// Opens a table and reads all of it.
     fn open_external(&self, path: &Path) -> Result<External> {
         let name = path.display().to_string();

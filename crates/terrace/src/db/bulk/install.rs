@@ -8,9 +8,9 @@ use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber};
 use crate::base::sabotage::sabotaged;
 use crate::compaction::output::Output;
 use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_room};
-use crate::db::commit::Commit;
-use crate::db::core::{DbCore, View};
-use crate::db::events::Event;
+use crate::db::db_impl::{DbImpl, View};
+use crate::db::stats::events::Event;
+use crate::db::write::Commit;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
 use crate::version::filename;
@@ -23,7 +23,7 @@ use super::staged::Staged;
 pub(super) const WRITES_BESIDE_A_LOAD: SequenceNumber = 1 << 30;
 
 /// Keeps a close waiting while files are written or removed.
-pub(in crate::db) struct StayOpen<'a>(&'a DbCore);
+pub(in crate::db) struct StayOpen<'a>(&'a DbImpl);
 
 impl Drop for StayOpen<'_> {
     fn drop(&mut self) {
@@ -38,7 +38,7 @@ struct Places {
     reservations: Vec<u64>,
 }
 
-impl DbCore {
+impl DbImpl {
     /// Fails if the database takes no writes, is closed or is being closed, and otherwise keeps it from being closed for a
     /// while.
     pub(super) fn stay_open(&self) -> Result<StayOpen<'_>> {

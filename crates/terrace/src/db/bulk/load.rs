@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber, check_entry_size, user_key};
-use crate::db::core::DbCore;
-use crate::db::handle::Db;
+use crate::db::db::Db;
+use crate::db::db_impl::DbImpl;
 use crate::iterator::level::LevelIter;
 use crate::iterator::merging::MergingIter;
 use crate::iterator::source::Source;
@@ -146,7 +146,7 @@ impl BulkLoad {
         Ok(load)
     }
 
-    fn core(&self) -> &Arc<DbCore> {
+    fn core(&self) -> &Arc<DbImpl> {
         self.db.core()
     }
 

@@ -1,7 +1,7 @@
 //! Loading many entries at once, past log and memtable.
 //!
 //! [`BulkLoad`] takes entries in any order, sorts them where they need it ([`sort`]), has tables built of them on
-//! several threads ([`builders`]) and at the end puts all of them into force with one edit ([`install`]). [`ingest`] takes in
+//! several threads ([`builders`]) and at the end puts all of them into force with one edit ([`install`]). [`mod@ingest`] takes in
 //! tables that a [`TableWriter`] made.
 //!
 //! # Invariants

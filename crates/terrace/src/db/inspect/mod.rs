@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::env::{RandomAccessFile, ReadAccess};
 
-use super::options::Options;
+use crate::db::options::Options;
 
 pub use items::{
     AddedTable, BatchItem, BlockItem, Damage, EditItem, Effect, EntryItem, Extent, LogItem, LogSummary, ManifestItem,

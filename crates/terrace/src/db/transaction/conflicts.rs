@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{KIND_FOR_SEEK, MAX_SEQUENCE, SequenceNumber, encode, tag_sequence};
 use crate::base::sabotage::sabotaged;
-use crate::db::core::{DbCore, View};
+use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::WriteOptions;
 use crate::write::batch::{BatchView, WriteBatch};
 
 /// The bytes of a key that a message shows.
 const SHOWN: usize = 64;
 
-impl DbCore {
+impl DbImpl {
     /// Writes `batch`, unless one of `keys` has been written since `since`, up to which a snapshot sees: `Conflict` then, and
     /// nothing has happened.
     ///

@@ -5,8 +5,8 @@ use std::ops::RangeBounds;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
-use crate::db::cursor::Cursor;
-use crate::db::span::{Entry, Span, walks_by_its_own_methods};
+use crate::db::read::cursor::Cursor;
+use crate::db::read::range::{Entry, Span, walks_by_its_own_methods};
 
 use super::Transaction;
 use super::own_writes::{OwnEntry, OwnWrites};

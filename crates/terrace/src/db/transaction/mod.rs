@@ -21,10 +21,10 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::write::batch::{Operation, WriteBatch};
 
-use super::core::DbCore;
-use super::cursor::Cursor;
-use super::options::{ReadOptions, WriteOptions};
-use super::snapshot::Snapshot;
+use crate::db::db_impl::DbImpl;
+use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::read::cursor::Cursor;
+use crate::db::read::snapshot::Snapshot;
 
 pub use self::cursor::{TransactionCursor, TransactionEntries};
 
@@ -46,7 +46,7 @@ use self::own_writes::{OwnWrites, Write};
 /// Its writes are in memory until it is committed. It keeps what it reads on disk, as a [`Snapshot`] does; hold it
 /// briefly. Dropping it is a rollback.
 pub struct Transaction {
-    core: Arc<DbCore>,
+    core: Arc<DbImpl>,
     snapshot: Snapshot,
     /// As of the snapshot.
     read: ReadOptions,
@@ -56,7 +56,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    pub(super) fn new(core: &Arc<DbCore>) -> Self {
+    pub(super) fn new(core: &Arc<DbImpl>) -> Self {
         let snapshot = Snapshot::take(core);
         let read = ReadOptions::new().snapshot(&snapshot);
         let writes = OwnWrites::new(core.order.keys.clone());

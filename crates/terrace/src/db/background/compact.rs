@@ -1,0 +1,157 @@
+//! Compactions: carries out the plan of one and installs its edit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::error::{Error, Result};
+use crate::base::sabotage::sabotaged;
+use crate::compaction::job::CompactionJob;
+use crate::compaction::output::Output;
+use crate::compaction::parts;
+use crate::compaction::plan::{Plan, Reason};
+use crate::version::edit::VersionEdit;
+use crate::version::version::Version;
+
+use crate::db::background::caught;
+use crate::db::db_impl::{DbImpl, View};
+use crate::db::stats::events::Event;
+
+impl DbImpl {
+    pub(super) fn compaction_job(self: &Arc<Self>, plan: Arc<Plan>, version: Arc<Version>, reservation: u64) {
+        let result = caught("merging tables", || self.sparing(|| self.compact(&plan, &version, reservation)));
+        // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
+        drop((plan, version));
+        self.purge();
+        if let Err(failure) = &result {
+            self.tell_failure(failure);
+        }
+        let mut state = self.state.lock();
+        state.compactions -= 1;
+        state.release(reservation);
+        if let Err(failure) = &result {
+            self.note_failure(&mut state, failure);
+        }
+        self.schedule(&mut state);
+        self.changed.notify_all();
+    }
+
+    /// Other threads that a merge may take for its parts. While users write, one core is theirs; who asks for a merge
+    /// and waits for it leaves his.
+    fn idle_threads(&self, plan: &Plan) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.options.background_threads.min(cores);
+        let state = self.state.lock();
+        let reserved = if plan.reason == Reason::Manual { state.flushing } else { 1 };
+        threads.saturating_sub(reserved + state.compactions.max(1))
+    }
+
+    /// Carries out a plan and installs its outcome. The caller releases the reservation.
+    pub(in crate::db) fn compact(
+        self: &Arc<Self>,
+        plan: &Arc<Plan>,
+        version: &Arc<Version>,
+        reservation: u64,
+    ) -> Result<()> {
+        if self.state.lock().closing {
+            return Err(Error::busy("the database is closing"));
+        }
+        let start = self.env.now_micros();
+        let mut edit = VersionEdit::default();
+        let mut outputs = Vec::new();
+        if plan.is_move {
+            let file = &plan.inputs[0][0];
+            edit.new_files.push(file.record(plan.output_level));
+        } else {
+            self.versions.lock().prepare()?;
+            let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+            // Helpers of the merge let go of it a moment after they are waited for.
+            let held = self.hold();
+            let job = CompactionJob {
+                plan: plan.clone(),
+                version: version.clone(),
+                tables: self.tables.clone(),
+                order: self.order.clone(),
+                outputs: self.merge_settings(plan.output_level),
+                max_file_size: self.options.max_file_size as u64,
+                snapshots,
+                cancelled: Box::new(move || {
+                    held.env.yield_to_flushes();
+                    held.state.lock().closing
+                }),
+            };
+            outputs = parts::run(job, self.idle_threads(plan))?;
+            edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
+        }
+        for (side, files) in plan.inputs.iter().enumerate() {
+            let level = if side == 0 { plan.level } else { plan.output_level };
+            edit.deleted_files.extend(files.iter().map(|file| (level, file.number)));
+        }
+        let mut versions = self.versions.lock();
+        if sabotaged("inputs-after-edit") && !plan.is_move {
+            self.graveyard.put_back(plan.files().map(|file| file.number).collect());
+            self.purge();
+        }
+        let version = versions.log_and_apply(edit, 0)?;
+        self.made_version(&version, &outputs);
+        let micros = self.env.now_micros().saturating_sub(start);
+        let (replaced, recovered);
+        {
+            let mut state = self.state.lock();
+            recovered = std::mem::take(&mut state.has_failed);
+            if plan.is_move {
+                plan.inputs[0][0].earn_seeks();
+            }
+            if plan.level == 0 && !plan.is_move {
+                let user_bytes = plan.inputs[0].len() * self.options.write_buffer_size;
+                state.level_0_speed.record(user_bytes as u64, micros);
+            }
+            state.release(reservation);
+            replaced = self.swap_view(&mut state, |view| View {
+                memtable: view.memtable.clone(),
+                immutables: view.immutables.clone(),
+                version,
+                in_tables: view.in_tables,
+            });
+            self.update_throttle(&state);
+            self.changed.notify_all();
+        }
+        drop(versions);
+        drop(replaced);
+        self.tell_recovered(recovered);
+        self.report(plan, &outputs, micros);
+        Ok(())
+    }
+
+    fn report(&self, plan: &Plan, outputs: &[Output], micros: u64) {
+        let (level, output_level) = (plan.level, plan.output_level);
+        if plan.is_move {
+            let number = plan.inputs[0][0].number;
+            self.log(format!("moved table {number:06} from level {level} to {output_level}"));
+        }
+        let files_read = if plan.is_move { 0 } else { plan.files().count() };
+        let bytes_read = if plan.is_move { 0 } else { plan.input_bytes() };
+        let bytes_written = outputs.iter().map(|output| output.file.size).sum();
+        self.counters.record_compaction(output_level, bytes_read, bytes_written, micros);
+        let duration = Duration::from_micros(micros);
+        if !plan.is_move {
+            self.log(format!(
+                "merged {} + {} tables of levels {level} and {output_level} into {}: {bytes_read} bytes into \
+                 {bytes_written} in {:.3} s: {}",
+                plan.inputs[0].len(),
+                plan.inputs[1].len(),
+                outputs.len(),
+                duration.as_secs_f64(),
+                plan.reason.describe(),
+            ));
+        }
+        self.tell(&Event::CompactionFinished {
+            level,
+            output_level,
+            files_read,
+            files_written: outputs.len(),
+            bytes_read,
+            bytes_written,
+            duration,
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! Merges that somebody asks for.
+
+use std::sync::Arc;
+
+use crate::base::error::{ErrorKind, Result};
+use crate::compaction::plan::{Plan, Planner};
+use crate::version::NUM_LEVELS;
+use crate::version::version::Version;
+
+use crate::db::db_impl::DbImpl;
+
+/// How a range is compacted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompactOptions {
+    force: bool,
+}
+
+impl CompactOptions {
+    /// Rewrites what has to be rewritten, and no more.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Rewrites the bottommost level of the range, too, so that all of it is written with the present options, such as
+    /// another compression or another filter. Default: false.
+    #[must_use]
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+}
+
+/// What to merge next, in which version, and its reservation.
+type Bite = (Arc<Plan>, Arc<Version>, u64);
+
+// Both go also when a listener or a comparator of the program's panics: a close would wait for ever.
+
+/// Keeps automatic merges waiting.
+struct Manual<'a>(&'a Arc<DbImpl>);
+
+impl<'a> Manual<'a> {
+    fn begin(core: &'a Arc<DbImpl>) -> Self {
+        core.state.lock().manual += 1;
+        Manual(core)
+    }
+}
+
+impl Drop for Manual<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.manual -= 1;
+        self.0.schedule(&mut state);
+        self.0.changed.notify_all();
+        drop(state);
+        self.0.purge();
+    }
+}
+
+/// Keeps others away from files and key ranges.
+struct Reserved<'a> {
+    core: &'a DbImpl,
+    id: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.core.state.lock().release(self.id);
+        self.core.changed.notify_all();
+    }
+}
+
+impl DbImpl {
+    /// Merges a range level by level down to the deepest one that holds any of it. Runs on the caller's thread.
+    pub(in crate::db) fn compact_range(
+        self: &Arc<Self>,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        options: CompactOptions,
+    ) -> Result<()> {
+        self.check_writable()?;
+        self.flush()?;
+        self.manually(|| self.compact_levels(from, to, options))
+    }
+
+    /// Merges level 0 and then level 1 downwards where they have anything of a range.
+    pub(in crate::db) fn clear_upper_levels(self: &Arc<Self>, from: &[u8], to: &[u8]) -> Result<()> {
+        self.manually(|| (0..2).try_for_each(|level| self.compact_level(level, false, Some(from), Some(to))))
+    }
+
+    /// Does work that automatic merges wait for.
+    fn manually(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _manual = Manual::begin(self);
+        work()
+    }
+
+    fn compact_levels(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>, options: CompactOptions) -> Result<()> {
+        let overlapping = |version: &Version, level| version.overlapping(&self.order.keys, level, from, to);
+        let version = self.view.load().version.clone();
+        let deepest = (0..NUM_LEVELS).rev().find(|&level| !overlapping(&version, level).is_empty());
+        let Some(deepest) = deepest else { return Ok(()) };
+        drop(version);
+        for level in 0..deepest.max(1) {
+            self.compact_level(level, false, from, to)?;
+        }
+        // Tombstones that arrived at the bottom without a merge hide nothing there.
+        let version = self.view.load().version.clone();
+        for level in 1..NUM_LEVELS {
+            let has_tombstones = overlapping(&version, level)
+                .iter()
+                .any(|file| file.contents().is_some_and(|contents| contents.deletions > 0));
+            let is_bottom = (level + 1..NUM_LEVELS).all(|deeper| overlapping(&version, deeper).is_empty());
+            if (has_tombstones || options.force) && is_bottom {
+                self.compact_level(level, true, from, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compact_level(
+        self: &Arc<Self>,
+        level: usize,
+        in_place: bool,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<()> {
+        let mut from = from.map(<[u8]>::to_vec);
+        while let Some((plan, version, reservation)) = self.plan_manual(level, in_place, from.as_deref(), to)? {
+            let reached = plan.inputs[0].iter().map(|file| file.largest_user_key());
+            let reached = reached.max_by(|a, b| self.order.keys.compare(a, b)).map(<[u8]>::to_vec);
+            let reserved = Reserved { core: self, id: reservation };
+            let result = self.sparing(|| self.compact(&plan, &version, reservation));
+            drop(reserved);
+            // The inputs' space is free before the next bite needs some.
+            drop((plan, version));
+            self.purge();
+            if let Err(error) = &result
+                && self.options.paranoid_checks
+                && error.kind() == ErrorKind::Corruption
+            {
+                self.fail(&mut self.state.lock(), error, false);
+            }
+            result?;
+            // Level 0 goes down in one piece; deeper levels in bites, from left to right.
+            let done = match (&reached, to) {
+                (Some(reached), Some(to)) => self.order.keys.compare(reached, to).is_ge(),
+                _ => false,
+            };
+            if level == 0 || done || reached == from {
+                break;
+            }
+            from = reached.map(|key| after(key, &self.order));
+        }
+        Ok(())
+    }
+
+    /// Plans the next bite, waiting for merges that are in the way.
+    fn plan_manual(
+        self: &Arc<Self>,
+        level: usize,
+        in_place: bool,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<Option<Bite>> {
+        let mut state = self.state.lock();
+        self.retry(&mut state)?;
+        loop {
+            self.check_background(&state)?;
+            let version = self.view.load().version.clone();
+            if version.overlapping(&self.order.keys, level, from, to).is_empty() {
+                return Ok(None);
+            }
+            let settings = self.plan_settings(false);
+            let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
+            if let Some(plan) = planner.manual(level, in_place, from, to) {
+                let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
+                return Ok(Some((Arc::new(plan), version, id)));
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+/// The least key after `key` in bytewise order. Under another order the key itself: the range then overlaps the
+/// files just written by one key, which costs work and nothing else.
+fn after(mut key: Vec<u8>, order: &crate::base::internal_key::InternalOrder) -> Vec<u8> {
+    if order.keys.is_bytewise() {
+        key.push(0);
+    }
+    key
+}

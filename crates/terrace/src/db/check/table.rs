@@ -1,0 +1,210 @@
+//! Checks one table: blocks, order, range, sequence numbers, filter, properties. Changes nothing.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{EntryKind, InternalOrder, ParsedKey, SequenceNumber, user_key};
+use crate::env::RandomAccessFile;
+use crate::table::{ScanItem, Table, TableOrder, TableProperties, rescue};
+use crate::version::file_meta::FileMeta;
+
+use crate::db::check::problem::{shown_key, shown_user_key};
+use crate::db::medium::is_damage;
+
+/// Messages about one table at most; more are only counted.
+const MAX_MESSAGES: usize = 100;
+
+/// What the MANIFEST says that a table must keep to.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Promise<'a> {
+    pub(in crate::db) file: &'a Arc<FileMeta>,
+    pub(in crate::db) last_sequence: SequenceNumber,
+}
+
+/// What a table holds, and what is wrong with it.
+#[derive(Default)]
+pub(in crate::db) struct TableSummary {
+    pub(in crate::db) blocks: u64,
+    pub(in crate::db) entries: u64,
+    /// The least and the greatest key that can be read; empty without entries.
+    pub(in crate::db) smallest: Vec<u8>,
+    pub(in crate::db) largest: Vec<u8>,
+    pub(in crate::db) smallest_sequence: SequenceNumber,
+    pub(in crate::db) largest_sequence: SequenceNumber,
+    /// Whether the entries that can be read ascend and lie where the MANIFEST says.
+    pub(in crate::db) is_orderly: bool,
+    pub(in crate::db) messages: Vec<String>,
+}
+
+struct Check<'a> {
+    order: &'a InternalOrder,
+    promise: Option<Promise<'a>>,
+    summary: TableSummary,
+    unlisted: u64,
+    last: Vec<u8>,
+    counted: Counted,
+}
+
+/// What the properties should say.
+#[derive(Default)]
+struct Counted {
+    deletions: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+}
+
+/// Reads all of `table`. `on_block` is told the size of every block. An error is the system's: damage is in the
+/// summary.
+pub(in crate::db) fn check_table(
+    table: &Table,
+    order: &InternalOrder,
+    promise: Option<Promise<'_>>,
+    on_block: &mut dyn FnMut(u64),
+) -> Result<TableSummary> {
+    let summary = TableSummary { is_orderly: true, smallest_sequence: SequenceNumber::MAX, ..TableSummary::default() };
+    let mut check = Check { order, promise, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() };
+    let mut data_is_whole = true;
+    table.scan(&mut |item| {
+        match item {
+            ScanItem::Block { size } => {
+                check.summary.blocks += 1;
+                on_block(size);
+            }
+            ScanItem::Entry { offset, key, value, fault } => check.entry(offset, key, value, fault),
+            ScanItem::Damage { error, .. } if !is_damage(&error) => return Err(error),
+            ScanItem::Damage { error, after, up_to } => {
+                data_is_whole = false;
+                let (after, up_to) = (shown_user_key(user_key(after)), shown_user_key(user_key(up_to)));
+                check.report(format!("{}; entries between {after} and {up_to} are lost", error.message()));
+            }
+        }
+        Ok(())
+    })?;
+    let mut failed = None;
+    table.for_each_meta_block(&mut |_, size, result| match result {
+        Ok(()) => {
+            check.summary.blocks += 1;
+            on_block(size);
+        }
+        Err(error) if !is_damage(&error) => failed = Some(error),
+        Err(error) => check.report(error.message().to_owned()),
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if let Some(properties) = table.properties().filter(|_| data_is_whole) {
+        check.properties(&properties);
+    }
+    if check.summary.entries == 0 && data_is_whole {
+        check.report("holds no entries".to_owned());
+    }
+    Ok(check.finish())
+}
+
+/// Looks for entries in a table that cannot be opened, for the reason that `error` gives.
+pub(in crate::db) fn check_wreck(
+    file: &Arc<dyn RandomAccessFile>,
+    order: &InternalOrder,
+    promise: Option<Promise<'_>>,
+    error: &Error,
+) -> Result<TableSummary> {
+    let mut check = Check::new(order, promise);
+    check.report(error.message().to_owned());
+    let searched = rescue(file, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
+        check.entry(offset, key, value, None);
+        Ok(())
+    });
+    if let Err(error) = searched {
+        if !is_damage(&error) {
+            return Err(error);
+        }
+        check.report(error.message().to_owned());
+    }
+    let found = check.summary.entries;
+    check.report(format!("{found} entries were found without the index, all others are lost"));
+    Ok(check.finish())
+}
+
+impl<'a> Check<'a> {
+    fn new(order: &'a InternalOrder, promise: Option<Promise<'a>>) -> Self {
+        let summary =
+            TableSummary { is_orderly: true, smallest_sequence: SequenceNumber::MAX, ..TableSummary::default() };
+        Check { order, promise, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() }
+    }
+
+    fn finish(mut self) -> TableSummary {
+        if self.unlisted > 0 {
+            let more = self.unlisted;
+            self.summary.messages.push(format!("and {more} more of these"));
+        }
+        self.summary
+    }
+
+    fn report(&mut self, message: String) {
+        match self.summary.messages.len() < MAX_MESSAGES {
+            true => self.summary.messages.push(message),
+            false => self.unlisted += 1,
+        }
+    }
+
+    fn misplaced(&mut self, offset: u64, key: &[u8], what: &str) {
+        self.summary.is_orderly = false;
+        self.report(format!("block at offset {offset}: key {}: {what}", shown_key(key)));
+    }
+
+    fn entry(&mut self, offset: u64, key: &[u8], value: &[u8], fault: Option<&'static str>) {
+        let Some(entry) = ParsedKey::parse(key) else {
+            return self.misplaced(offset, key, "too short, or of an unknown kind");
+        };
+        if let Some(fault) = fault {
+            self.report(format!("block at offset {offset}: key {}: {fault}", shown_key(key)));
+        }
+        let summary = &mut self.summary;
+        summary.entries += 1;
+        summary.smallest_sequence = summary.smallest_sequence.min(entry.sequence);
+        summary.largest_sequence = summary.largest_sequence.max(entry.sequence);
+        self.counted.deletions += u64::from(entry.kind == EntryKind::Deletion);
+        self.counted.key_bytes += entry.user_key.len() as u64;
+        self.counted.value_bytes += value.len() as u64;
+        if summary.entries == 1 {
+            summary.smallest.extend_from_slice(key);
+            summary.largest.extend_from_slice(key);
+        } else if self.order.compare(&self.last, key) != Ordering::Less {
+            self.misplaced(offset, key, "not after the key before it");
+        }
+        if self.order.compare(key, &self.summary.smallest) == Ordering::Less {
+            self.summary.smallest = key.to_vec();
+        }
+        if self.order.compare(key, &self.summary.largest) == Ordering::Greater {
+            self.summary.largest.clear();
+            self.summary.largest.extend_from_slice(key);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        let Some(Promise { file, last_sequence }) = self.promise else { return };
+        if self.order.compare(key, &file.smallest) == Ordering::Less
+            || self.order.compare(key, &file.largest) == Ordering::Greater
+        {
+            self.misplaced(offset, key, "outside of the range that the MANIFEST gives this table");
+        }
+        if entry.sequence > last_sequence {
+            let what = format!("above the MANIFEST's last sequence number, {last_sequence}");
+            self.report(format!("block at offset {offset}: key {}: {what}", shown_key(key)));
+        }
+    }
+
+    fn properties(&mut self, properties: &TableProperties) {
+        let counted = TableProperties {
+            entries: self.summary.entries,
+            deletions: self.counted.deletions,
+            raw_key_bytes: self.counted.key_bytes,
+            raw_value_bytes: self.counted.value_bytes,
+            smallest_sequence: self.summary.smallest_sequence,
+            largest_sequence: self.summary.largest_sequence,
+        };
+        if counted != *properties {
+            self.report(format!("the properties say {properties:?}, the contents are {counted:?}"));
+        }
+    }
+}

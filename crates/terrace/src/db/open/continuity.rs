@@ -1,0 +1,156 @@
+//! Whether the batches of logs follow one another, or writes between them are missing.
+//!
+//! Sequence numbers alone do not tell. LevelDB uses numbers up for an append that fails, and goes on in the same log; and its
+//! MANIFEST records the last number that it had handed out, not where the logs begin. So numbers that are skipped mean a
+//! loss only where bytes may be missing: behind damage or zeros, and at the beginning of a log.
+//!
+//! # Invariants
+//! 1. Where no byte is missing no batch is refused for the number that it begins with, unless that was there before.
+//! 2. Where bytes may be missing a batch is accepted only if nothing can be missing.
+
+use crate::base::internal_key::SequenceNumber;
+use crate::base::sabotage::sabotaged;
+use crate::log::next_record_offset;
+
+/// Which sequence number the next batch must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    /// Something is known to be missing before it.
+    Any,
+    /// It follows the batch before it.
+    Exactly(SequenceNumber),
+    /// It is the first. It continues the tables, which end there (Terrace) or earlier (LevelDB).
+    AtMost(SequenceNumber),
+}
+
+/// What a batch is to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Place {
+    /// Nothing is missing in between.
+    Follows,
+    /// It is the first, and not where the logs begin. Nothing is missing if tables hold the write before it.
+    FollowsTables,
+    /// The write with this number is missing, or it was there before.
+    Misplaced { due: SequenceNumber },
+}
+
+/// See the [module](self).
+pub(in crate::db) struct Continuity {
+    expected: Expected,
+    /// The log that the MANIFEST names as the first one needed: its first batch is the first that no table has. 0 if there
+    /// is none yet.
+    first_log: u64,
+    /// Bytes may be missing between the last batch and the next record.
+    may_miss: bool,
+    /// Where the next record begins if no bytes are missing before it.
+    next_offset: u64,
+}
+
+impl Continuity {
+    /// `flushed`: the last sequence number that the MANIFEST records, if there is one.
+    pub(in crate::db) fn new(flushed: Option<SequenceNumber>, first_log: u64) -> Self {
+        let expected = flushed.map_or(Expected::Any, |flushed| Expected::AtMost(flushed + 1));
+        Continuity { expected, first_log, may_miss: false, next_offset: 0 }
+    }
+
+    pub(in crate::db) fn begin_log(&mut self, number: u64) {
+        // What the log before it has lost at its end shows nowhere else.
+        self.may_miss = number != self.first_log || !matches!(self.expected, Expected::AtMost(_));
+        self.next_offset = 0;
+    }
+
+    /// Takes note of a record, whatever it holds. Its batch, if it has one, is placed next.
+    pub(in crate::db) fn record(&mut self, offset: u64, end: u64) {
+        self.may_miss |= offset != self.next_offset;
+        self.next_offset = next_record_offset(end);
+    }
+
+    /// Something is missing here; whatever comes next is taken.
+    pub(in crate::db) fn interrupt(&mut self) {
+        self.expected = Expected::Any;
+    }
+
+    /// Where the batch stands whose operations have the numbers from `sequence` to `last`.
+    pub(in crate::db) fn place(&mut self, sequence: SequenceNumber, last: SequenceNumber) -> Place {
+        let place = match self.expected {
+            Expected::Any => Place::Follows,
+            Expected::Exactly(due) if sequence == due || sequence > due && !self.may_miss => Place::Follows,
+            Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => Place::FollowsTables,
+            Expected::AtMost(most) if sequence <= most => Place::Follows,
+            Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },
+        };
+        self.expected = Expected::Exactly(last + 1);
+        self.may_miss = false;
+        if sabotaged("sequence-holes") { Place::Follows } else { place }
+    }
+
+    /// The number of the next batch, once one has been placed.
+    pub(in crate::db) fn next(&self) -> Option<SequenceNumber> {
+        match self.expected {
+            Expected::Exactly(next) => Some(next),
+            Expected::Any | Expected::AtMost(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::BLOCK_SIZE;
+
+    const END: u64 = BLOCK_SIZE as u64;
+
+    /// The logs begin with log 3, the tables end at 10.
+    fn at_first_log() -> Continuity {
+        let mut continuity = Continuity::new(Some(10), 3);
+        continuity.begin_log(3);
+        continuity
+    }
+
+    /// Notes a record and places its batch of one operation.
+    fn one(continuity: &mut Continuity, (offset, end): (u64, u64), sequence: SequenceNumber) -> Place {
+        continuity.record(offset, end);
+        continuity.place(sequence, sequence)
+    }
+
+    #[test]
+    fn numbers_may_be_skipped_where_no_byte_is_missing() {
+        let mut logs = at_first_log();
+        assert_eq!(one(&mut logs, (0, 50), 8), Place::Follows);
+        assert_eq!(one(&mut logs, (50, 90), 9), Place::Follows);
+        assert_eq!(one(&mut logs, (90, END - 3), 20), Place::Follows, "a failed append of LevelDB's");
+        assert_eq!(one(&mut logs, (END, END + 60), 30), Place::Follows, "filler is no gap");
+        assert_eq!(one(&mut logs, (END + 60, END + 90), 30), Place::Misplaced { due: 31 });
+        assert_eq!(logs.next(), Some(31));
+    }
+
+    #[test]
+    fn numbers_skipped_where_bytes_may_be_missing_are_a_hole() {
+        let mut logs = at_first_log();
+        assert_eq!(one(&mut logs, (0, 50), 11), Place::Follows);
+        assert_eq!(one(&mut logs, (4096, 4150), 13), Place::Misplaced { due: 12 });
+        assert_eq!(one(&mut logs, (8192, 8200), 14), Place::Follows);
+        // A record without a batch hides no gap before it.
+        logs.record(9000, 9026);
+        assert_eq!(one(&mut logs, (9026, 9060), 16), Place::Misplaced { due: 15 });
+        logs.begin_log(5);
+        assert_eq!(one(&mut logs, (0, 50), 18), Place::Misplaced { due: 17 });
+        logs.interrupt();
+        assert_eq!((logs.next(), one(&mut logs, (70, 80), 90)), (None, Place::Follows));
+    }
+
+    #[test]
+    fn the_first_batch_follows_tables_unless_it_is_where_the_logs_begin() {
+        assert_eq!(one(&mut at_first_log(), (0, 50), 12), Place::Misplaced { due: 11 });
+        assert_eq!(one(&mut at_first_log(), (4096, 4150), 9), Place::FollowsTables);
+        let mut later = at_first_log();
+        later.begin_log(5);
+        assert_eq!(one(&mut later, (0, 50), 11), Place::FollowsTables);
+        let mut without = Continuity::new(Some(0), 0);
+        without.begin_log(5);
+        assert_eq!(one(&mut without, (0, 50), 1), Place::Follows);
+        let mut unknown = Continuity::new(None, 0);
+        unknown.begin_log(5);
+        assert_eq!(one(&mut unknown, (70, 80), 90), Place::Follows);
+    }
+}

@@ -1,0 +1,55 @@
+//! A value where it lies.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::memtable::MemTableIter;
+use crate::table::BlockSlice;
+
+/// A value that was found, without a copy where that is worth it. It keeps alive what it points into: hold it
+/// briefly.
+pub struct PinnedValue(Pin);
+
+enum Pin {
+    Block(BlockSlice),
+    Memtable(MemTableIter),
+    Owned(Vec<u8>),
+}
+
+impl PinnedValue {
+    pub(in crate::db) fn block(slice: BlockSlice) -> Self {
+        PinnedValue(Pin::Block(slice.detach()))
+    }
+
+    pub(in crate::db) fn memtable(iter: MemTableIter) -> Self {
+        PinnedValue(Pin::Memtable(iter))
+    }
+
+    pub(in crate::db) fn owned(value: Vec<u8>) -> Self {
+        PinnedValue(Pin::Owned(value))
+    }
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Pin::Block(slice) => slice.as_slice(),
+            Pin::Memtable(iter) => iter.value(),
+            Pin::Owned(value) => value,
+        }
+    }
+}
+
+impl AsRef<[u8]> for PinnedValue {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for PinnedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedValue({} bytes)", self.len())
+    }
+}

@@ -1,0 +1,203 @@
+//! A range of keys, walked from both ends.
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, Result};
+
+/// What a range is walked with: [`Cursor`](crate::Cursor), or [that of a transaction](crate::TransactionCursor).
+pub(in crate::db) trait Walk {
+    fn seek_to_first(&mut self);
+    fn seek_to_last(&mut self);
+    fn seek(&mut self, key: &[u8]);
+    fn seek_for_prev(&mut self, key: &[u8]);
+    fn next(&mut self);
+    fn prev(&mut self);
+    fn entry(&self) -> Option<(&[u8], &[u8])>;
+    fn status(&self) -> Result<()>;
+}
+
+/// A cursor's own methods are those of [`Walk`].
+macro_rules! walks_by_its_own_methods {
+    ($cursor:ty) => {
+        impl $crate::db::read::range::Walk for $cursor {
+            fn seek_to_first(&mut self) {
+                <$cursor>::seek_to_first(self);
+            }
+
+            fn seek_to_last(&mut self) {
+                <$cursor>::seek_to_last(self);
+            }
+
+            fn seek(&mut self, key: &[u8]) {
+                <$cursor>::seek(self, key);
+            }
+
+            fn seek_for_prev(&mut self, key: &[u8]) {
+                <$cursor>::seek_for_prev(self, key);
+            }
+
+            fn next(&mut self) {
+                <$cursor>::next(self);
+            }
+
+            fn prev(&mut self) {
+                <$cursor>::prev(self);
+            }
+
+            fn entry(&self) -> Option<(&[u8], &[u8])> {
+                <$cursor>::entry(self)
+            }
+
+            fn status(&self) -> $crate::base::error::Result<()> {
+                <$cursor>::status(self)
+            }
+        }
+    };
+}
+
+pub(in crate::db) use walks_by_its_own_methods;
+
+/// One entry.
+pub(in crate::db) type Entry = (Vec<u8>, Vec<u8>);
+
+/// See the [module](self). After an error it ends.
+pub(in crate::db) struct Span<C> {
+    keys: KeyOrder,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+    /// Each stands at what its end gave last; the two meet where they pass each other.
+    front: Option<C>,
+    back: Option<C>,
+    done: bool,
+}
+
+fn owned<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
+    bound.map(|key| key.as_ref().to_vec())
+}
+
+impl<C: Walk> Span<C> {
+    /// The keys in `range`.
+    pub(in crate::db) fn new<K: AsRef<[u8]>>(keys: &KeyOrder, range: &impl RangeBounds<K>) -> Self {
+        Self::bounded(keys, owned(range.start_bound()), owned(range.end_bound()))
+    }
+
+    /// The keys that begin with `prefix`. These are a range in bytewise order only.
+    pub(in crate::db) fn prefix(keys: &KeyOrder, prefix: &[u8]) -> Result<Self> {
+        if !keys.is_bytewise() {
+            return Err(Error::not_supported("prefixes need the bytewise comparator"));
+        }
+        let to = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        Ok(Self::bounded(keys, Bound::Included(prefix.to_vec()), to))
+    }
+
+    fn bounded(keys: &KeyOrder, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Self {
+        Span { keys: keys.clone(), from, to, front: None, back: None, done: false }
+    }
+
+    /// The bounds.
+    pub(in crate::db) fn bounds(&self) -> (&Bound<Vec<u8>>, &Bound<Vec<u8>>) {
+        (&self.from, &self.to)
+    }
+
+    /// The next entry from the front. `cursor` makes one, if there is none yet.
+    pub(in crate::db) fn next(&mut self, cursor: impl FnOnce() -> Result<C>) -> Option<Result<Entry>> {
+        if self.done {
+            return None;
+        }
+        let item = self.step_front(cursor).transpose();
+        // Until then both cursors stand at entries.
+        self.done = !matches!(item, Some(Ok(_)));
+        item
+    }
+
+    /// The next entry from the back, as [`next`](Self::next).
+    pub(in crate::db) fn next_back(&mut self, cursor: impl FnOnce() -> Result<C>) -> Option<Result<Entry>> {
+        if self.done {
+            return None;
+        }
+        let item = self.step_back(cursor).transpose();
+        self.done = !matches!(item, Some(Ok(_)));
+        item
+    }
+
+    fn step_front(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<Option<Entry>> {
+        let cursor = match &mut self.front {
+            Some(cursor) => {
+                cursor.next();
+                cursor
+            }
+            None => {
+                let mut cursor = cursor()?;
+                match &self.from {
+                    Bound::Unbounded => cursor.seek_to_first(),
+                    Bound::Included(key) | Bound::Excluded(key) => cursor.seek(key),
+                }
+                if stands_at(&cursor, &self.keys, &self.from) {
+                    cursor.next();
+                }
+                self.front.insert(cursor)
+            }
+        };
+        cursor.status()?;
+        let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
+        let behind = self.back.as_ref().and_then(Walk::entry);
+        let met = |key: &[u8]| behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
+        Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
+    }
+
+    fn step_back(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<Option<Entry>> {
+        let cursor = match &mut self.back {
+            Some(cursor) => {
+                cursor.prev();
+                cursor
+            }
+            None => {
+                let mut cursor = cursor()?;
+                match &self.to {
+                    Bound::Unbounded => cursor.seek_to_last(),
+                    Bound::Included(key) | Bound::Excluded(key) => cursor.seek_for_prev(key),
+                }
+                if stands_at(&cursor, &self.keys, &self.to) {
+                    cursor.prev();
+                }
+                self.back.insert(cursor)
+            }
+        };
+        cursor.status()?;
+        let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
+        let ahead = self.front.as_ref().and_then(Walk::entry);
+        let met = |key: &[u8]| ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
+        Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
+    }
+
+    fn is_before_start(&self, key: &[u8]) -> bool {
+        match &self.from {
+            Bound::Unbounded => false,
+            Bound::Included(from) => self.keys.compare(key, from).is_lt(),
+            Bound::Excluded(from) => self.keys.compare(key, from).is_le(),
+        }
+    }
+
+    fn is_after_end(&self, key: &[u8]) -> bool {
+        match &self.to {
+            Bound::Unbounded => false,
+            Bound::Included(to) => self.keys.compare(key, to).is_gt(),
+            Bound::Excluded(to) => self.keys.compare(key, to).is_ge(),
+        }
+    }
+}
+
+/// Whether the cursor is at the key that the range leaves out.
+fn stands_at(cursor: &impl Walk, keys: &KeyOrder, bound: &Bound<Vec<u8>>) -> bool {
+    let Bound::Excluded(left_out) = bound else { return false };
+    cursor.entry().is_some_and(|(key, _)| keys.compare(key, left_out).is_eq())
+}
+
+/// The first key after all keys that begin with `prefix`; `None` if there is none.
+fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}

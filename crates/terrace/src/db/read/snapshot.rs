@@ -1,0 +1,128 @@
+//! The database as it was at one moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::internal_key::SequenceNumber;
+use crate::base::locks::Mutex;
+
+use crate::db::db_impl::DbImpl;
+
+/// The sequence numbers at which somebody may still read.
+#[derive(Default)]
+pub(in crate::db) struct SnapshotList {
+    /// Held by whoever takes a snapshot, and by whoever keeps them from being taken, which may last: across the I/O of a load
+    /// and with other locks taken in between. So nobody else waits for it; merges look at the list with the state lock held.
+    gate: Mutex<()>,
+    /// How many snapshots there are at a sequence number, and when the first of them was taken.
+    live: Mutex<BTreeMap<SequenceNumber, (usize, u64)>>,
+}
+
+impl SnapshotList {
+    /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that looks at the list
+    /// sees either the snapshot or a present that is not older.
+    pub(in crate::db) fn take(&self, present: impl FnOnce() -> SequenceNumber, now_micros: u64) -> SequenceNumber {
+        let _gate = self.gate.lock();
+        let mut live = self.live.lock();
+        let sequence = present();
+        live.entry(sequence).or_insert((0, now_micros)).0 += 1;
+        sequence
+    }
+
+    fn release(&self, sequence: SequenceNumber) {
+        let mut live = self.live.lock();
+        if let Some((count, _)) = live.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                live.remove(&sequence);
+            }
+        }
+    }
+
+    /// All live sequence numbers, ascending, and the present one.
+    pub(in crate::db) fn all(&self, present: impl FnOnce() -> SequenceNumber) -> (Vec<SequenceNumber>, SequenceNumber) {
+        let live = self.live.lock();
+        (live.keys().copied().collect(), present())
+    }
+
+    /// Keeps snapshots from being taken; `None` if there is one.
+    pub(in crate::db) fn keep_none(&self) -> Option<impl Sized + '_> {
+        let gate = self.gate.lock();
+        self.live.lock().is_empty().then_some(gate)
+    }
+
+    pub(in crate::db) fn count(&self) -> usize {
+        self.live.lock().values().map(|(count, _)| count).sum()
+    }
+
+    pub(in crate::db) fn oldest_age(&self, now_micros: u64) -> Option<Duration> {
+        let live = self.live.lock();
+        let (_, taken) = live.values().min_by_key(|(_, taken)| *taken)?;
+        Some(Duration::from_micros(now_micros.saturating_sub(*taken)))
+    }
+}
+
+/// The database as it was when the snapshot was taken. Clones share it; the last one releases it.
+///
+/// A live snapshot keeps old versions of changed keys on disk. It does not keep the database open.
+#[derive(Clone)]
+pub struct Snapshot(Arc<Inner>);
+
+struct Inner {
+    core: Arc<DbImpl>,
+    sequence: SequenceNumber,
+}
+
+impl Snapshot {
+    pub(in crate::db) fn take(core: &Arc<DbImpl>) -> Self {
+        let sequence = core.snapshots.take(|| core.visible_sequence(), core.env.now_micros());
+        Snapshot(Arc::new(Inner { core: core.clone(), sequence }))
+    }
+
+    /// The sequence number of the last write that the snapshot sees.
+    pub fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+
+    /// Whether the snapshot is one of the database behind `core`.
+    pub(in crate::db) fn belongs_to(&self, core: &Arc<DbImpl>) -> bool {
+        Arc::ptr_eq(&self.0.core, core)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.core.snapshots.release(self.sequence);
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Snapshot").field(&self.0.sequence).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// A merge looks at the list with the state lock held, for which a load that keeps snapshots away waits.
+    #[test]
+    fn who_keeps_snapshots_away_stops_nobody_else() {
+        let list = Arc::new(SnapshotList::default());
+        let kept = list.keep_none().expect("there is none");
+        let (done, looked) = channel();
+        let beside = list.clone();
+        std::thread::spawn(move || done.send((beside.all(|| 7), beside.count(), beside.oldest_age(1))));
+        let seen = looked.recv_timeout(Duration::from_secs(60)).expect("waits for nobody");
+        assert_eq!(seen, ((Vec::new(), 7), 0, None));
+        drop(kept);
+        assert_eq!(list.take(|| 3, 0), 3);
+        assert!(list.keep_none().is_none());
+        list.release(3);
+        assert!(list.keep_none().is_some());
+    }
+}

@@ -1,0 +1,119 @@
+//! What CURRENT and the MANIFESTs of a damaged database still tell.
+//!
+//! A MANIFEST that reads from end to end describes the database. One that does not still tells which tables were
+//! merged into others and must not come back, and which logs have become tables. Changes nothing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{InternalOrder, MAX_SEQUENCE, SequenceNumber};
+use crate::env::{Env, ReadAccess};
+use crate::log::{LogItem, LogReader};
+use crate::version::edit::VersionEdit;
+use crate::version::filename::{self, FileKind};
+use crate::version::manifest::{self, ManifestState};
+
+use crate::db::check::problem::Problem;
+use crate::db::medium::{is_damage, twice};
+use crate::db::open::OwnFiles;
+
+/// A MANIFEST that reads well.
+pub(in crate::db) struct Description {
+    pub(in crate::db) number: u64,
+    pub(in crate::db) state: ManifestState,
+    /// Whether CURRENT names it.
+    pub(in crate::db) in_force: bool,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(in crate::db) struct ManifestSurvey {
+    /// The best of the MANIFESTs: the one in force, or else the newest.
+    pub(in crate::db) description: Option<Description>,
+    /// Tables that some edit removed.
+    pub(in crate::db) removed: BTreeSet<u64>,
+    /// Logs with smaller numbers have become tables.
+    pub(in crate::db) log_number: u64,
+    pub(in crate::db) last_sequence: SequenceNumber,
+    pub(in crate::db) problems: Vec<Problem>,
+}
+
+impl ManifestSurvey {
+    /// Reads everything. Fails with `InvalidArgument` if any MANIFEST names another comparator than `order`'s.
+    pub(in crate::db) fn read(env: &dyn Env, dir: &Path, order: &InternalOrder, own: &OwnFiles) -> Result<Self> {
+        let mut survey = ManifestSurvey::default();
+        let mut numbers: Vec<_> = own.of_kind(FileKind::Manifest).collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        for &number in &numbers {
+            match twice(|| survey.skim(env, dir, order, number)) {
+                // Told below, if it matters.
+                Err(error) if is_damage(&error) => {}
+                skimmed => skimmed?,
+            }
+        }
+        let current = match twice(|| manifest::read_current(env, dir)) {
+            Ok(number) => Some(number),
+            Err(error) if is_damage(&error) => {
+                survey.problems.push(Problem::of(dir, filename::CURRENT, &error));
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(number) = current.filter(|number| !numbers.contains(number)) {
+            let message = format!("names {}, which is missing", filename::manifest(number));
+            survey.problems.push(Problem::new(filename::CURRENT, message));
+        }
+        numbers.sort_by_key(|number| current != Some(*number));
+        for number in numbers {
+            match twice(|| manifest::read_manifest(env, dir, number, order, &Arc::default())) {
+                Ok(state) => {
+                    survey.description = Some(Description { number, state, in_force: current == Some(number) });
+                    break;
+                }
+                Err(error) if is_damage(&error) => {
+                    survey.problems.push(Problem::of(dir, &filename::manifest(number), &error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(Description { state, .. }) = &survey.description {
+            for (_, file) in state.version.files() {
+                survey.removed.remove(&file.number);
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Takes what can be learnt from every record of one MANIFEST that decodes.
+    fn skim(&mut self, env: &dyn Env, dir: &Path, order: &InternalOrder, number: u64) -> Result<()> {
+        let name = filename::manifest(number);
+        let file = env.open_random(&dir.join(&name), ReadAccess::Pread)?;
+        let mut reader = LogReader::new(file, name.clone());
+        let mut removed = BTreeSet::new();
+        loop {
+            let edit = match reader.next()? {
+                LogItem::Record { data, .. } => VersionEdit::decode(data),
+                LogItem::Damage { .. } => continue,
+                LogItem::End { .. } => break,
+            };
+            let Ok(edit) = edit else { continue };
+            if let Some(theirs) = edit.comparator.filter(|theirs| theirs != order.keys.name_bytes()) {
+                let (theirs, ours) = (String::from_utf8_lossy(&theirs), order.keys.name());
+                let message = format!("the database is ordered by {theirs}, not by the comparator {ours}");
+                return Err(Error::invalid_argument(format!("{}: {message}", dir.join(name).display())));
+            }
+            // A table that moves is removed from one level and added to another by the same edit.
+            removed.extend(edit.deleted_files.iter().map(|(_, number)| *number));
+            for file in &edit.new_files {
+                removed.remove(&file.number);
+            }
+            self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
+            let last_sequence = edit.last_sequence.filter(|&sequence| sequence <= MAX_SEQUENCE);
+            self.last_sequence = self.last_sequence.max(last_sequence.unwrap_or(0));
+        }
+        self.removed.extend(removed);
+        Ok(())
+    }
+}

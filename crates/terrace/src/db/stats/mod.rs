@@ -1,0 +1,249 @@
+//! Numbers about a database and its work.
+
+pub(super) mod events;
+pub(super) mod info_log;
+pub(super) mod leveldb_text;
+pub(super) mod property;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::compaction::plan;
+use crate::version::NUM_LEVELS;
+
+use crate::db::db_impl::DbImpl;
+
+/// Work done for one level since the database was opened.
+#[derive(Default)]
+pub(in crate::db) struct LevelCounters {
+    pub(in crate::db) compactions: AtomicU64,
+    pub(in crate::db) micros: AtomicU64,
+    pub(in crate::db) bytes_read: AtomicU64,
+    pub(in crate::db) bytes_written: AtomicU64,
+}
+
+/// Work done since the database was opened.
+#[derive(Default)]
+pub(in crate::db) struct Counters {
+    pub(in crate::db) levels: [LevelCounters; NUM_LEVELS],
+    pub(in crate::db) user_bytes: AtomicU64,
+    pub(in crate::db) flush_bytes: AtomicU64,
+    /// Of `user_bytes` those that were loaded past the log, and the bytes of the tables that they became.
+    pub(in crate::db) loaded_bytes: AtomicU64,
+    pub(in crate::db) load_bytes_written: AtomicU64,
+}
+
+impl Counters {
+    /// Called under the commit lock, so that no read-modify-write is needed.
+    #[inline]
+    pub(in crate::db) fn record_write(&self, bytes: u64) {
+        self.user_bytes.store(self.user_bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    pub(in crate::db) fn record_flush(&self, level: usize, bytes: u64, micros: u64) {
+        self.flush_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.record(level, 0, bytes, micros);
+    }
+
+    /// A table of a bulk load. Called under the commit lock.
+    pub(in crate::db) fn record_load(&self, level: usize, user_bytes: u64, bytes: u64) {
+        self.record_write(user_bytes);
+        self.loaded_bytes.fetch_add(user_bytes, Ordering::Relaxed);
+        self.load_bytes_written.fetch_add(bytes, Ordering::Relaxed);
+        self.record(level, 0, bytes, 0);
+    }
+
+    pub(in crate::db) fn record_compaction(&self, level: usize, read: u64, written: u64, micros: u64) {
+        self.record(level, read, written, micros);
+        self.levels[level].compactions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn record(&self, level: usize, read: u64, written: u64, micros: u64) {
+        let counters = &self.levels[level];
+        counters.micros.fetch_add(micros, Ordering::Relaxed);
+        counters.bytes_read.fetch_add(read, Ordering::Relaxed);
+        counters.bytes_written.fetch_add(written, Ordering::Relaxed);
+    }
+}
+
+/// One level.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// The level, 0 to 6.
+    pub level: usize,
+    /// Table files now.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Merges that wrote to this level since the database was opened.
+    pub compactions: u64,
+    /// Seconds that flushes and merges into this level took.
+    pub seconds: f64,
+    /// Bytes that merges into this level read.
+    pub bytes_read: u64,
+    /// Bytes that flushes, merges and loads wrote to this level.
+    pub bytes_written: u64,
+}
+
+/// Numbers about a database. Work is counted from the moment the database was opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Every level, from 0.
+    pub levels: Vec<LevelStats>,
+    /// Bytes of all memtables.
+    pub memtable_bytes: u64,
+    /// Memtables that wait to become tables.
+    pub immutable_memtables: usize,
+    /// Bytes of keys and values that were written, with the few bytes a batch adds.
+    pub user_bytes_written: u64,
+    /// Bytes that flushes wrote to tables.
+    pub flush_bytes_written: u64,
+    /// Bytes of tables that bulk loads and ingestions brought.
+    pub load_bytes_written: u64,
+    /// Bytes that merges read.
+    pub compaction_bytes_read: u64,
+    /// Bytes that merges wrote.
+    pub compaction_bytes_written: u64,
+    /// Bytes written to logs and tables for each byte that was written by the user; 0 before the first write.
+    pub write_amplification: f64,
+    /// Capacity of the block cache, in bytes.
+    pub cache_capacity: u64,
+    /// Bytes in the block cache, which other databases may share.
+    pub cache_used: u64,
+    /// Blocks found in the cache and not found there.
+    pub cache_hits: u64,
+    /// Blocks that had to be loaded.
+    pub cache_misses: u64,
+    /// Filters asked.
+    pub filter_checked: u64,
+    /// Times that a filter spared a read.
+    pub filter_useful: u64,
+    /// Tables open now.
+    pub open_tables: usize,
+    /// Bytes in memory for open tables: indexes and filters, not blocks.
+    pub table_memory_bytes: u64,
+    /// Snapshots alive.
+    pub snapshots: usize,
+    /// The age of the oldest snapshot.
+    pub oldest_snapshot_age: Option<Duration>,
+    /// Times that a writer was slowed down or had to wait.
+    pub stall_count: u64,
+    /// Microseconds that writers were slowed down or waited in all.
+    pub stall_micros: u64,
+    /// Microseconds that merges waited because of `Options::background_write_rate`.
+    pub rate_limited_micros: u64,
+    /// The sequence number of the last write.
+    pub sequence: u64,
+    /// Bytes that should be merged down before every level is within its limit: the debt left by writes.
+    pub pending_compaction_bytes: u64,
+    /// Merges running now.
+    pub running_compactions: usize,
+    /// What keeps background work from going on, if something does.
+    pub background_error: Option<String>,
+}
+
+/// A table file of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableFile {
+    /// The number in its name.
+    pub number: u64,
+    /// Its level.
+    pub level: usize,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The smallest user key.
+    pub smallest: Vec<u8>,
+    /// The largest user key.
+    pub largest: Vec<u8>,
+    /// Entries, tombstones included, if known: a table that was not opened yet has not told.
+    pub entries: Option<u64>,
+    /// Tombstones, if known.
+    pub deletions: Option<u64>,
+}
+
+impl DbImpl {
+    pub(in crate::db) fn stats(self: &Arc<Self>) -> Stats {
+        let view = self.view.load_full();
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let levels: Vec<_> = self
+            .counters
+            .levels
+            .iter()
+            .enumerate()
+            .map(|(level, counters)| LevelStats {
+                level,
+                files: view.version.levels[level].len(),
+                bytes: view.version.level_bytes(level),
+                compactions: get(&counters.compactions),
+                seconds: get(&counters.micros) as f64 / 1e6,
+                bytes_read: get(&counters.bytes_read),
+                bytes_written: get(&counters.bytes_written),
+            })
+            .collect();
+        let user_bytes_written = get(&self.counters.user_bytes);
+        let flush_bytes_written = get(&self.counters.flush_bytes);
+        let table_bytes_written: u64 = levels.iter().map(|level| level.bytes_written).sum();
+        let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
+        let (stall_count, stall_micros) = self.throttle.stalls();
+        let now = self.env.now_micros();
+        let (running_compactions, background_error) = {
+            let state = self.state.lock();
+            (state.compactions, state.error.as_ref().map(|error| error.error.to_string()))
+        };
+        let load_bytes_written = get(&self.counters.load_bytes_written);
+        // Every user byte goes to the log once, unless it was loaded past it.
+        let logged = user_bytes_written - get(&self.counters.loaded_bytes).min(user_bytes_written);
+        let written = (logged + table_bytes_written) as f64;
+        let table_stats = self.tables.read_totals();
+        let (open_tables, table_memory_bytes) = self.tables.open_tables();
+        Stats {
+            memtable_bytes: memtables.map(|table| table.memory_usage() as u64).sum(),
+            immutable_memtables: view.immutables.len(),
+            user_bytes_written,
+            flush_bytes_written,
+            load_bytes_written,
+            compaction_bytes_read: levels.iter().map(|level| level.bytes_read).sum(),
+            compaction_bytes_written: table_bytes_written.saturating_sub(flush_bytes_written + load_bytes_written),
+            write_amplification: if user_bytes_written == 0 { 0.0 } else { written / user_bytes_written as f64 },
+            cache_capacity: self.cache.capacity() as u64,
+            cache_used: self.cache.used() as u64,
+            cache_hits: table_stats.cache_hits,
+            cache_misses: table_stats.cache_misses,
+            filter_checked: table_stats.filter_checked,
+            filter_useful: table_stats.filter_useful,
+            open_tables,
+            table_memory_bytes: table_memory_bytes as u64,
+            snapshots: self.snapshots.count(),
+            oldest_snapshot_age: self.snapshots.oldest_age(now),
+            stall_count,
+            stall_micros,
+            rate_limited_micros: self.write_limit.as_ref().map_or(0, |limit| limit.waited_micros()),
+            sequence: self.visible_sequence(),
+            pending_compaction_bytes: plan::pending_bytes(&view.version),
+            running_compactions,
+            background_error,
+            levels,
+        }
+    }
+
+    pub(in crate::db) fn files(&self) -> Vec<TableFile> {
+        let view = self.view.load_full();
+        let describe = |(level, file): (usize, &Arc<crate::version::file_meta::FileMeta>)| {
+            let contents = file.contents();
+            TableFile {
+                number: file.number,
+                level,
+                size: file.size,
+                smallest: file.smallest_user_key().to_vec(),
+                largest: file.largest_user_key().to_vec(),
+                entries: contents.map(|contents| contents.entries),
+                deletions: contents.map(|contents| contents.deletions),
+            }
+        };
+        view.version.files().map(describe).collect()
+    }
+}
