@@ -59,6 +59,13 @@ pub(crate) fn make_temporary<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T
     Ok((made, Registered(what)))
 }
 
+/// Runs `make`, which makes a registered directory again if it is gone: a signal waits until `make` has ended. Where
+/// nothing is registered, it does not wait.
+pub(crate) fn make_uninterrupted<T>(make: impl FnOnce() -> T) -> T {
+    let _registered = Some(temporary_unless_ending()).filter(|registered| !registered.is_empty());
+    make()
+}
+
 /// Has a signal remove the temporary files of the database in `path`, which this process has open for writing.
 pub(crate) fn remove_temporary_files_at_signal(path: &Path) -> Registered {
     watch();
@@ -130,7 +137,9 @@ fn receive(signal: i32) {
         return;
     }
     IS_ENDING.store(true, Ordering::Relaxed);
-    temporary().iter().for_each(remove);
+    // Held until the end: a command that fails for want of its files cannot end the process first, nor make them again.
+    let registered = temporary();
+    registered.iter().for_each(remove);
     let _ = signal_hook::low_level::emulate_default_handler(signal);
 }
 

@@ -15,6 +15,7 @@ use super::workload::Benchmark;
 use crate::failure::{Failure, Result};
 use crate::opening::{PresetName, with_bloom};
 use crate::progress::Progress;
+use crate::signals::make_uninterrupted;
 
 const LARGE_VALUE_SIZE: usize = 100_000;
 /// Entries for each large value.
@@ -85,7 +86,8 @@ impl<'a> Runner<'a> {
         match self.db.take() {
             Some(db) => Ok(self.db.insert(db)),
             None => {
-                let db = Db::open(&self.path, self.options())?;
+                // An open makes the directory, which a signal may just have removed.
+                let db = make_uninterrupted(|| Db::open(&self.path, self.options()))?;
                 Ok(self.db.insert(db))
             }
         }
