@@ -145,7 +145,7 @@ fn filters(survey: &Survey) -> Option<Advice> {
     }
     Some(Advice {
         setting: "table_filter_bits",
-        change: "keep the default of 10 and run `terrace compact`; with LevelDB set a bloom filter of 10 bits"
+        change: "keep the default of 10 and run `terrace compact --force`; with LevelDB set a bloom filter of 10 bits"
             .to_owned(),
         why: format!(
             "{without} of {} have no filter",
@@ -235,7 +235,7 @@ fn compression(survey: &Survey) -> Option<Advice> {
     Some(if left < WORTH_COMPRESSING {
         Advice {
             setting: "compression",
-            change: "to snappy, and run `terrace compact`".to_owned(),
+            change: "to snappy, and run `terrace compact --force`".to_owned(),
             why: format!("{blocks}, and snappy would leave {left} of 100 bytes"),
             gain: format!("About {} less on disk, and less to read.", size((100 - left) * (survey.table_bytes / 100))),
             evidence,
@@ -261,7 +261,7 @@ fn blocks(survey: &Survey, workload: Option<PresetName>) -> Option<Advice> {
     }
     Some(Advice {
         setting: "block_size",
-        change: format!("to {}, if look-ups matter more than scans, and run `terrace compact`", size(FOR_LOOK_UPS)),
+        change: format!("to {}, if look-ups matter more than scans, and run `terrace compact --force`", size(FOR_LOOK_UPS)),
         why: format!("blocks have {} on average, entries {}", size(block), size(entry)),
         gain: "A look-up reads, checks and decompresses a whole block for one entry.".to_owned(),
         evidence: vec![],

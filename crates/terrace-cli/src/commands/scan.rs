@@ -23,7 +23,7 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     reverse: bool,
     /// Stop after this many entries
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Print the keys alone
     #[arg(long)]

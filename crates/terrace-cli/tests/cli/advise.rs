@@ -121,6 +121,9 @@ fn compression_is_judged_by_what_it_would_do() {
     let report = tool.advice(&["loose"]);
     assert!(change_of(&report, "compression").starts_with("to snappy"), "{report}");
     assert!(report["database"]["sample"]["would_compress_to_percent"].as_u64() < Some(70), "{report}");
+    assert!(change_of(&report, "compression").contains("`terrace compact --force`"), "{report}");
+    tool.ok(&["compact", "--force", "loose"]);
+    assert!(!settings(&tool.advice(&["loose"])).contains(&"compression"), "the advice was followed");
 
     // Digits of a random number generator: what snappy cannot shrink stays as it is.
     let mut state = 1u64;
@@ -159,7 +162,7 @@ fn what_leveldb_made_gets_advice_too() {
     assert!(state_of(&tool.path("db")) == before, "advise changed the database");
     assert!(change_of(&report, "table_filter_bits").contains("terrace compact"), "{report}");
     assert!(report["database"]["info_log"]["flushes"].as_u64() > Some(10), "{report}");
-    tool.ok(&["compact", "db"]);
+    tool.ok(&["compact", "--force", "db"]);
     assert!(!settings(&tool.advice(&["db"])).contains(&"table_filter_bits"));
 }
 

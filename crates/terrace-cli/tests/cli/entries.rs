@@ -106,6 +106,7 @@ fn a_scan_takes_ranges_prefixes_limits_and_directions() {
     let keys = tool.run(&["scan", "db", "--json", "--keys-only", "--limit", "1"]).json_lines();
     assert_eq!(keys, [serde_json::json!({ "key": "a" })]);
     tool.run(&["scan", "db", "--limit", "many"]).fails(2, "invalid value");
+    tool.run(&["scan", "db", "--limit", "-1"]).fails(2, "invalid value '-1' for '--limit <N>'");
     tool.run(&["scan", "db", "--what"]).fails(2, "unexpected argument");
     tool.run(&["scan"]).fails(2, "DB");
 }
