@@ -16,7 +16,7 @@ LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 help:
 	@echo "make check   formatting, lints with warnings denied, quick tests: about two minutes"
 	@echo "make test    everything: installs what the tests need, then all tests at full size, optimised"
-	@echo "make sabotage  removes the engine's safeties one at a time; a test must miss each (ten minutes)"
+	@echo "make mutants  removes the engine's safeties one at a time; a test must miss each (ten minutes)"
 	@echo "make pace    all tests with background work that comes early, late, or now and then late"
 	@echo "make crash   the full campaign of docs/reliability.md: out/crash.txt (10 to 25 minutes)"
 	@echo "make upstream   LevelDB's own tests and db_bench, of Debian's source package, with either library (three minutes)"
@@ -71,9 +71,9 @@ test-rest: lint
 	@tools/install-peers upstream
 	DROPIN_PROFILE=checked tools/upstream/run
 
-.PHONY: sabotage pace crash handovers upstream soak fuzz tsan coverage audit
-sabotage: peers
-	@tools/sabotage
+.PHONY: mutants pace crash handovers upstream soak fuzz tsan coverage audit
+mutants: peers
+	@tools/mutants
 
 pace: peers
 	@tools/pace

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use terrace::{
-    CreateOptions, Env, FileLock, Job, Lane, LockMode, MemEnv, RandomAccessFile, ReadAccess, Result, WritableFile,
+    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess, Result, WritableFile,
 };
 
 type Hook = Box<dyn FnOnce(&Path) + Send>;
@@ -107,8 +107,8 @@ impl Env for Hooked {
         self.files.lock(path, mode)
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        self.files.schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.files.schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

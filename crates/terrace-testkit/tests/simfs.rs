@@ -183,12 +183,12 @@ fn a_prepared_log_shows_zeros_until_it_is_closed() {
 }
 
 #[test]
-fn a_wiped_log_leaves_nothing_of_its_first_life() {
+fn a_recycled_log_holds_none_of_its_old_bytes() {
     let fs = prepared();
     fs.set_log_kind(LogKind::Prepared);
     let mut log = fs.create_log(&path("1.log"), CreateOptions::default(), 8192).expect("create");
     log.append(&[1; 9000]).expect("append");
-    assert!(log.wipe());
+    assert!(log.zero_out());
     fs.rename(&path("1.log"), &path("2.log")).expect("rename");
     log.set_path(&path("2.log"));
     log.append(&[2; 100]).expect("append");
@@ -201,7 +201,7 @@ fn a_wiped_log_leaves_nothing_of_its_first_life() {
         }
     }
     log.sync().expect("sync");
-    assert!(!log.wipe(), "what has been synced is on the disk");
+    assert!(!log.zero_out(), "what has been synced is on the disk");
 }
 
 #[test]

@@ -58,15 +58,15 @@ impl Isolated {
 }
 
 #[test]
-fn sabotage_knows_what_it_is_asked_to_remove() {
+fn mutants_know_what_it_is_asked_to_remove() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let copy = Isolated::of("sabotage");
+    let copy = Isolated::of("mutants");
     copy.file(
-        "crates/terrace/tests/sabotage.txt",
+        "crates/terrace/tests/mutants.txt",
         "# safety | target | test | scale\nlog-sync | crash | survives | 1\n",
     );
     // Every test passes but where the safety is removed.
-    copy.program("deps/crash-0", "[ \"$TERRACE_SABOTAGE\" = none ] && echo '1 passed'");
+    copy.program("deps/crash-0", "[ \"$TERRACE_MUTANT\" = none ] && echo '1 passed'");
     let built = format!("{{\"executable\":\"{}/deps/crash-0\"}}", copy.dir.path().display());
     copy.program("bin/cargo", &format!("echo '{built}'"));
     for arguments in [&[][..], &["log-sync"]] {

@@ -57,7 +57,7 @@ pub use db::{
     TransactionEntries, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
-    CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, Logger, MemEnv, PosixEnv, RandomAccessFile,
+    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority, RandomAccessFile,
     ReadAccess, WritableFile,
 };
 pub use filter::{BloomFilterPolicy, FilterPolicy};

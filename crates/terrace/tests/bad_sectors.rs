@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{io, ops::ControlFlow};
 
 use terrace::{
-    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, Lane, LockMode, MemEnv, Options,
+    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv, Options, Priority,
     RandomAccessFile, ReadAccess, ReadOptions, Result, WritableFile, WriteOptions, destroy, inspect, repair, verify,
 };
 
@@ -195,8 +195,8 @@ impl Env for Disk {
         self.files.lock(path, mode)
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        self.files.schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.files.schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

@@ -102,7 +102,7 @@ fn what_no_table_takes_fails_a_load_for_good() {
 
 #[test]
 fn a_database_of_every_rate_and_compression_reads_the_same() {
-    let rated = memory().background_write_rate(64 << 20).bytes_per_sync(64 << 10);
+    let rated = memory().compaction_rate_limit(64 << 20).bytes_per_sync(64 << 10);
     let leveled = memory().compression_per_level(vec![Compression::None, Compression::Snappy]);
     let options = [memory(), rated, leveled].map(|options| options.write_buffer_size(64 << 10).max_file_size(1 << 20));
     let contents = options.map(|options| {
@@ -125,9 +125,9 @@ fn a_database_of_every_rate_and_compression_reads_the_same() {
 #[test]
 fn a_rate_out_of_range_is_named() {
     for rate in [1, 1 << 41] {
-        let error = Db::open("/db", memory().background_write_rate(rate)).expect_err("refused");
+        let error = Db::open("/db", memory().compaction_rate_limit(rate)).expect_err("refused");
         assert!(
-            error.kind() == ErrorKind::InvalidArgument && error.message().contains("background_write_rate"),
+            error.kind() == ErrorKind::InvalidArgument && error.message().contains("compaction_rate_limit"),
             "{error}"
         );
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
-    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, Lane, LockMode, MemEnv, Options,
+    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv, Options, Priority,
     RandomAccessFile, ReadAccess, Result, WritableFile,
 };
 
@@ -111,8 +111,8 @@ impl Env for Disk {
         self.files.lock(path, mode)
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        self.files.schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.files.schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use terrace::{BlockCache, Db, Env, ErrorKind, Lane, Logger, MemEnv, PosixEnv, ReadOptions, WriteBatch};
+use terrace::{BlockCache, Db, Env, ErrorKind, Logger, MemEnv, PosixEnv, Priority, ReadOptions, WriteBatch};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::Rng;
@@ -24,7 +24,7 @@ fn background_threads_have_the_stack_that_callbacks_of_leveldb_have() {
         let locals = std::hint::black_box([1_u8; 7 << 20]);
         done.send(locals.iter().map(|&byte| u64::from(byte)).sum::<u64>()).expect("the test waits");
     };
-    PosixEnv::shared().schedule(Lane::Compaction, Box::new(job));
+    PosixEnv::shared().schedule(Priority::Compaction, Box::new(job));
     assert_eq!(finished.recv(), Ok(7 << 20));
 }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, ptr};
 
 use terrace::{
-    CreateOptions, Env, Error, FileLock, Job, Lane, LockMode, Logger, PosixEnv, RandomAccessFile, ReadAccess, Result,
-    WritableFile,
+    CreateOptions, Env, Error, FileLock, Job, LockMode, Logger, PosixEnv, Priority, RandomAccessFile, ReadAccess,
+    Result, WritableFile,
 };
 
 use super::calls::{EnvCalls, EnvHandle, LoggerCalls};
@@ -49,10 +49,10 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn add(&mut self, lane: Lane, job: Job) {
-        match lane {
-            Lane::Flush => self.flushes.push_back(job),
-            Lane::Compaction => self.others.push_back(job),
+    fn add(&mut self, priority: Priority, job: Job) {
+        match priority {
+            Priority::Flush => self.flushes.push_back(job),
+            Priority::Compaction => self.others.push_back(job),
         }
     }
 }
@@ -205,8 +205,8 @@ impl Env for CustomEnv {
         Ok(Box::new(CustomLock { env: self.clone(), lock }))
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).add(priority, job);
         let argument = Arc::into_raw(Arc::clone(&self.waiting)).cast_mut().cast();
         // SAFETY: the object is alive; the environment calls `run_job` once.
         unsafe { (self.calls.schedule)(self.object, run_job, argument) };

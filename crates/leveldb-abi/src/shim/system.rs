@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::time::Duration;
 
-use terrace::{FileLock, Lane, LockMode, PosixEnv};
+use terrace::{FileLock, LockMode, PosixEnv, Priority};
 
 use super::outcome::{Bytes, Outcome, Put, Sink};
 use crate::guard::export;
@@ -56,7 +56,7 @@ export! {
         while env.set_background_threads(1).is_err() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        env.schedule(Lane::Compaction, Box::new(move || work.run()));
+        env.schedule(Priority::Compaction, Box::new(move || work.run()));
     }
 
     /// Puts the path of the directory for tests.

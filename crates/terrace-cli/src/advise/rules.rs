@@ -261,7 +261,10 @@ fn blocks(survey: &Survey, workload: Option<PresetName>) -> Option<Advice> {
     }
     Some(Advice {
         setting: "block_size",
-        change: format!("to {}, if look-ups matter more than scans, and run `terrace compact --force`", size(FOR_LOOK_UPS)),
+        change: format!(
+            "to {}, if look-ups matter more than scans, and run `terrace compact --force`",
+            size(FOR_LOOK_UPS)
+        ),
         why: format!("blocks have {} on average, entries {}", size(block), size(entry)),
         gain: "A look-up reads, checks and decompresses a whole block for one entry.".to_owned(),
         evidence: vec![],

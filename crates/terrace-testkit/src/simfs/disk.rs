@@ -56,7 +56,7 @@ pub(super) enum Step {
         inode: Inode,
         len: usize,
     },
-    Wipe {
+    ZeroOut {
         inode: Inode,
     },
     /// The system writes pages back that nobody has synced.
@@ -148,7 +148,7 @@ impl Disk {
             Step::Link { path, inode } => self.link(path, Entry::File(*inode)),
             Step::Write { inode, offset, data } => self.change(*inode, |file| file.write(*offset, data)),
             Step::SetLen { inode, len } => self.change(*inode, |file| file.set_len(*len)),
-            Step::Wipe { inode } => self.change(*inode, File::wipe),
+            Step::ZeroOut { inode } => self.change(*inode, File::zero_out),
             Step::Writeback { inode, pages } => self.change(*inode, |file| file.write_back(pages)),
             Step::SyncBegin { inode, number } => self.change(*inode, |file| file.begin_sync(*number)),
             Step::SyncEnd { inode, number, end } => self.change(*inode, |file| file.end_sync(*number, *end)),

@@ -212,7 +212,7 @@ impl File {
     }
 
     /// Makes zeros of all bytes, of which none has reached the disk.
-    pub(super) fn wipe(&mut self) {
+    pub(super) fn zero_out(&mut self) {
         let len = self.current.len();
         *self = File::default();
         self.set_len(len);

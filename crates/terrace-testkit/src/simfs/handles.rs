@@ -165,13 +165,13 @@ impl WritableFile for Writer {
         Some(Arc::new(Syncer { fs: self.fs.clone(), inode: self.inode, path: self.path.clone() }))
     }
 
-    fn wipe(&mut self) -> bool {
+    fn zero_out(&mut self) -> bool {
         let fs = self.fs.clone();
         let state = &mut *fs.state();
         let file = state.disk.files.get(&self.inode);
         let may = self.prepared > 0 && file.is_some_and(|file| file.is_unsynced());
         if may {
-            state.apply(Step::Wipe { inode: self.inode });
+            state.apply(Step::ZeroOut { inode: self.inode });
             self.prepared = self.prepared.max(self.end);
             self.end = 0;
         }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use terrace::{
-    CreateOptions, Env, Error, FileLock, Job, Lane, LockMode, PosixEnv, RandomAccessFile, ReadAccess, Result,
+    CreateOptions, Env, Error, FileLock, Job, LockMode, PosixEnv, Priority, RandomAccessFile, ReadAccess, Result,
     WritableFile,
 };
 
@@ -509,8 +509,8 @@ impl Env for SimFs {
         Ok(Box::new(handles::Lock::new(self.clone(), inode, mode)))
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        self.shared.system.schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.shared.system.schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

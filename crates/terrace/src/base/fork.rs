@@ -22,7 +22,7 @@ static MARK: OnceLock<Mark> = OnceLock::new();
 
 enum Mark {
     /// The generation, in a page that reads as zero in a child.
-    Wiped(&'static AtomicU64),
+    WipeOnFork(&'static AtomicU64),
     /// The generation, and in the lower half the id of the process that set it: one word, so that both change at once.
     Process(AtomicU64),
 }
@@ -32,7 +32,7 @@ enum Mark {
 pub(crate) fn generation() -> u64 {
     let mark = MARK.get_or_init(Mark::new);
     match mark {
-        Mark::Wiped(word) => match word.load(Ordering::Relaxed) {
+        Mark::WipeOnFork(word) => match word.load(Ordering::Relaxed) {
             0 => begin(word),
             generation => generation,
         },
@@ -90,7 +90,7 @@ impl Default for Origin {
 impl Mark {
     fn new() -> Mark {
         match wiped_page() {
-            Some(word) => Mark::Wiped(word),
+            Some(word) => Mark::WipeOnFork(word),
             None => Mark::Process(AtomicU64::new(0)),
         }
     }

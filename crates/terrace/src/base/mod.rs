@@ -2,13 +2,13 @@
 //!
 //! Nothing here does I/O, starts a thread or knows what a database is.
 
+pub(crate) mod abbreviated_keys;
 pub(crate) mod checksum;
 pub(crate) mod coding;
 pub(crate) mod comparator;
 pub(crate) mod error;
 pub(crate) mod fork;
 pub(crate) mod internal_key;
-pub(crate) mod key_heads;
 pub(crate) mod locks;
+pub(crate) mod mutation;
 pub(crate) mod prefetch;
-pub(crate) mod sabotage;

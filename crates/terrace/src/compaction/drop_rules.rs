@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::internal_key::{EntryKind, ParsedKey, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 /// Fed with entries in internal order, says of each whether it is needed.
 pub(crate) struct DropRules {
@@ -24,7 +24,7 @@ impl DropRules {
     /// `snapshots`: the sequence numbers that somebody may still read at, besides the present.
     pub(crate) fn new(keys: KeyOrder, mut snapshots: Vec<SequenceNumber>) -> Self {
         snapshots.sort_unstable();
-        if sabotaged("versions-for-snapshots") {
+        if mutated("versions-for-snapshots") {
             snapshots.clear();
         }
         DropRules { keys, snapshots, last: None, last_key: Vec::new(), starts_key: false }
@@ -55,8 +55,8 @@ impl DropRules {
             return false;
         }
         // A tombstone in the oldest stripe hides only what is older than every reader, and that goes along with it.
-        let hides_from_nobody = stripe == 0 || sabotaged("tombstones-under-snapshots");
-        let hides_nothing = || is_base(entry.user_key) || sabotaged("tombstones-above-older-data");
+        let hides_from_nobody = stripe == 0 || mutated("tombstones-under-snapshots");
+        let hides_nothing = || is_base(entry.user_key) || mutated("tombstones-above-older-data");
         !(entry.kind == EntryKind::Deletion && hides_from_nobody && hides_nothing())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{self, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
@@ -74,9 +74,9 @@ impl CompactionJob {
             }
             if rules.keep(&entry, |user_key| below.is_base(user_key)) {
                 let size = writer.present_size();
-                let should_cut = size >= self.max_file_size || grandparents.should_cut(key, size);
+                let should_stop_before = size >= self.max_file_size || grandparents.should_stop_before(key, size);
                 // The versions of a key stay together.
-                if should_cut && rules.starts_key() {
+                if should_stop_before && rules.starts_key() {
                     writer.cut()?;
                     grandparents.restart();
                 }
@@ -84,7 +84,7 @@ impl CompactionJob {
             }
             merged.next();
         }
-        if !sabotaged("merge-errors") {
+        if !mutated("merge-errors") {
             merged.status()?;
         }
         writer.finish()
@@ -157,7 +157,7 @@ impl<'a> Grandparents<'a> {
 
     /// Whether the table must end before `key`, so that merging it down later does not rewrite too much.
     #[inline]
-    fn should_cut(&mut self, key: &[u8], present_size: u64) -> bool {
+    fn should_stop_before(&mut self, key: &[u8], present_size: u64) -> bool {
         while let Some(file) = self.files.get(self.position)
             && self.order.compare(key, &file.largest) == Ordering::Greater
         {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::error::Result;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, Env, WritableFile};
 use crate::table::{StoredBlock, TableBuilder, TableSettings};
 use crate::version::edit::NewFile;
@@ -17,7 +17,7 @@ use crate::version::file_meta::Contents;
 use crate::version::filename;
 use crate::version::version_set::FileNumbers;
 
-use super::write_limit::WriteLimit;
+use super::rate_limiter::RateLimiter;
 
 /// Files that may be on their way to the disk while the next one is made.
 const MOST_UNSYNCED: usize = 4;
@@ -32,7 +32,7 @@ pub(crate) struct OutputSettings {
     pub(crate) first_number: Option<u64>,
     pub(crate) file_mode: u32,
     /// How fast the tables are written.
-    pub(crate) limit: Option<Arc<WriteLimit>>,
+    pub(crate) limit: Option<Arc<RateLimiter>>,
     pub(crate) table: TableSettings,
 }
 
@@ -41,7 +41,7 @@ impl OutputSettings {
         let number = self.first_number.take().unwrap_or_else(|| self.numbers.take());
         let path = self.dir.join(filename::table(number));
         let file = self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
-        let file = WriteLimit::over(self.limit.as_ref(), file);
+        let file = RateLimiter::over(self.limit.as_ref(), file);
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
 
@@ -142,7 +142,7 @@ impl OutputWriter {
     pub(crate) fn finish(mut self) -> Result<Vec<Output>> {
         self.cut()?;
         self.sync_down_to(0)?;
-        if !self.finished.is_empty() && !sabotaged("table-names") {
+        if !self.finished.is_empty() && !mutated("table-names") {
             self.settings.env.sync_dir(&self.settings.dir)?;
         }
         Ok(std::mem::take(&mut self.finished))
@@ -165,8 +165,8 @@ pub(crate) fn complete_table(
 
 /// Makes a file durable that is complete.
 pub(crate) fn seal(mut file: Box<dyn WritableFile>) -> Result<()> {
-    let synced = if sabotaged("table-sync") { Ok(()) } else { file.sync() };
-    if !sabotaged("table-sync-errors") {
+    let synced = if mutated("table-sync") { Ok(()) } else { file.sync() };
+    if !mutated("table-sync-errors") {
         synced?;
     }
     file.close()

@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::{Version, key_range, total_size};
@@ -31,7 +31,7 @@ const GRANDPARENT_LIMIT: u64 = 10;
 /// Taking in more files of the upper level stops when a merge would read this many times the output file size.
 const EXPANSION_LIMIT: u64 = 25;
 /// A merge that only reads ask for may rewrite this many times the bytes it moves down: less than a merge that is due.
-const QUIET_REWRITE: u64 = 4;
+const READ_TRIGGERED_REWRITE: u64 = 4;
 /// The deepest level to which a memtable is written directly.
 pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
 
@@ -47,7 +47,7 @@ pub(crate) enum Reason {
     /// Reads kept looking into this file in vain.
     Seeks,
     /// There are reads and no writes, or scans and few: fewer runs make them faster.
-    Quiet,
+    ReadTriggered,
 }
 
 impl Reason {
@@ -58,7 +58,7 @@ impl Reason {
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
             Reason::Seeks => "reads looked there in vain",
-            Reason::Quiet => "reads and few writes, if any",
+            Reason::ReadTriggered => "reads and few writes, if any",
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) struct PlanSettings {
     /// The smallest sequence number that somebody may read at besides the present; the last one if nobody does.
     pub(crate) oldest_snapshot: u64,
     /// There are reads and no writes, or scans and few: the bytes that merging may rewrite for those since the last write.
-    pub(crate) quiet_rewrite: Option<u64>,
+    pub(crate) read_triggered_bytes: Option<u64>,
 }
 
 /// What a merge in progress holds.
@@ -95,7 +95,7 @@ pub(crate) struct Plan {
     /// The files below the output, which limit how far one output file may reach.
     pub(crate) grandparents: Vec<Arc<FileMeta>>,
     /// Whether the only input can be handed down as it is.
-    pub(crate) is_move: bool,
+    pub(crate) is_trivial_move: bool,
 }
 
 impl Plan {
@@ -161,7 +161,7 @@ impl Planner<'_> {
             .next()
             .or_else(|| self.pick_tombstones())
             .or_else(|| self.pick_seeks())
-            .or_else(|| self.pick_quiet())
+            .or_else(|| self.pick_read_triggered())
     }
 
     /// How urgent it is to merge `level` downwards: 1 and above is due.
@@ -187,7 +187,7 @@ impl Planner<'_> {
         if level == 0 {
             // The oldest file and all that overlap it: recency within level 0 stays as it is.
             let files = &self.version.levels[0];
-            let oldest = if sabotaged("level-0-closure") { files.first()? } else { files.last()? };
+            let oldest = if mutated("level-0-closure") { files.first()? } else { files.last()? };
             return self.plan(Reason::Size, 0, 1, std::slice::from_ref(oldest));
         }
         let free = self.version.by_overlap(&self.settings.keys, level).filter(|file| !self.is_busy(file));
@@ -215,7 +215,7 @@ impl Planner<'_> {
             let output_level = if covered || level == 0 { level + 1 } else { level };
             let mut plan = self.plan(Reason::Tombstones, level, output_level, std::slice::from_ref(file))?;
             // Only merging drops tombstones. Moving down to what is hidden deeper is progress too.
-            plan.is_move &= covered;
+            plan.is_trivial_move &= covered;
             Some(plan)
         })
     }
@@ -223,7 +223,7 @@ impl Planner<'_> {
     /// A file in which reads looked in vain. Only while little is written: under writes it is merged soon anyway, and
     /// doing it earlier as well would more than double what is written.
     fn pick_seeks(&self) -> Option<Plan> {
-        if self.settings.quiet_rewrite.is_none() || !self.busy.is_empty() {
+        if self.settings.read_triggered_bytes.is_none() || !self.busy.is_empty() {
             return None;
         }
         let exhausted = |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
@@ -232,23 +232,23 @@ impl Planner<'_> {
     }
 
     /// A step towards one sorted run.
-    fn pick_quiet(&self) -> Option<Plan> {
-        let rewrite = self.settings.quiet_rewrite.filter(|_| self.busy.is_empty())?;
+    fn pick_read_triggered(&self) -> Option<Plan> {
+        let rewrite = self.settings.read_triggered_bytes.filter(|_| self.busy.is_empty())?;
         let keys = &self.settings.keys;
         // Once the reads have been worth all of it, all of it becomes one run, even for a little at the top.
         let all = rewrite >= self.version.bytes();
-        let pays = |bytes: u64, below: u64| all || bytes * QUIET_REWRITE >= below;
+        let pays = |bytes: u64, below: u64| all || bytes * READ_TRIGGERED_REWRITE >= below;
         let level_0 = &self.version.levels[0];
         if let Some((from, to)) = key_range(keys, level_0.iter()) {
             let below = total_size(&self.version.overlapping(keys, 1, Some(&from), Some(&to)));
             if pays(total_size(level_0), below) {
-                return self.plan(Reason::Quiet, 0, 1, level_0);
+                return self.plan(Reason::ReadTriggered, 0, 1, level_0);
             }
         }
         let has_deeper = |level: usize| self.version.levels[level + 1..].iter().any(|files| !files.is_empty());
         (1..NUM_LEVELS - 1).filter(|&level| has_deeper(level)).find_map(|level| {
             let (file, _) = self.version.overlaps_below(keys, level).find(|&(file, below)| pays(file.size, below))?;
-            self.plan(Reason::Quiet, level, level + 1, std::slice::from_ref(file))
+            self.plan(Reason::ReadTriggered, level, level + 1, std::slice::from_ref(file))
         })
     }
 
@@ -267,7 +267,7 @@ impl Planner<'_> {
         let count = count.count();
         let output_level = if in_place { level } else { level + 1 };
         let mut plan = self.plan(Reason::Manual, level, output_level, &files[..count])?;
-        plan.is_move = false;
+        plan.is_trivial_move = false;
         Some(plan)
     }
 
@@ -293,18 +293,18 @@ impl Planner<'_> {
                     && keys.compare(&other.from, &to) != Ordering::Greater
                     && keys.compare(&other.to, &from) != Ordering::Less
             });
-        if blocked && !sabotaged("disjoint-merges") {
+        if blocked && !mutated("disjoint-merges") {
             return None;
         }
         let grandparents = match output_level + 1 < NUM_LEVELS {
             true => self.version.overlapping(keys, output_level + 1, Some(&from), Some(&to)),
             false => Vec::new(),
         };
-        let is_move = output_level != level
+        let is_trivial_move = output_level != level
             && upper.len() == 1
             && lower.is_empty()
             && total_size(&grandparents) <= Plan::grandparent_limit(self.settings.max_file_size);
-        Some(Plan { reason, level, output_level, inputs: [upper, lower], grandparents, is_move })
+        Some(Plan { reason, level, output_level, inputs: [upper, lower], grandparents, is_trivial_move })
     }
 
     /// Every file of `level` that shares a user key with `seeds`, directly or through others.
@@ -314,7 +314,7 @@ impl Planner<'_> {
         loop {
             let (from, to) = key_range(keys, &files)?;
             let wider = self.version.overlapping(keys, level, Some(&from), Some(&to));
-            if wider.len() == files.len() || sabotaged("level-0-closure") {
+            if wider.len() == files.len() || mutated("level-0-closure") {
                 return Some(files);
             }
             files = wider;
@@ -326,7 +326,7 @@ impl Planner<'_> {
     /// a key's versions between two files, and it is dropped when nothing deeper has the key.
     fn shared_below(&self, level: usize, from: &[u8], to: &[u8]) -> Option<Vec<Arc<FileMeta>>> {
         let overlapped = self.version.overlapping(&self.settings.keys, level, Some(from), Some(to));
-        if overlapped.is_empty() || sabotaged("keys-split-below") {
+        if overlapped.is_empty() || mutated("keys-split-below") {
             return Some(overlapped);
         }
         self.closure(level, &overlapped)
@@ -361,7 +361,7 @@ impl Planner<'_> {
     /// nothing being written there, and not deeper than `deepest`.
     pub(crate) fn level_for(&self, from: &[u8], to: &[u8], deepest: usize) -> usize {
         let keys = &self.settings.keys;
-        if self.version.overlaps_level(keys, 0, from, to) && !sabotaged("flush-above-level-0") {
+        if self.version.overlaps_level(keys, 0, from, to) && !mutated("flush-above-level-0") {
             return 0;
         }
         let mut level = 0;

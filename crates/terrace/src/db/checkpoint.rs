@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{ParsedKey, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::output::OutputWriter;
 use crate::env::{Env, FileLock, LockMode};
@@ -134,7 +134,7 @@ impl DbImpl {
         while merged.valid() {
             let key = merged.key();
             let entry = ParsedKey::parse(key).ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
-            let is_later = entry.sequence > sequence && !sabotaged("checkpoint-sequence");
+            let is_later = entry.sequence > sequence && !mutated("checkpoint-sequence");
             if !is_later && rules.keep(&entry, |_| false) {
                 writer.add(key, merged.value())?;
             }

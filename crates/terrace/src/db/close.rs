@@ -30,7 +30,7 @@ impl DbImpl {
         let mut state = self.state.lock();
         state.closing = true;
         self.changed.notify_all();
-        if let Some(limit) = &self.write_limit {
+        if let Some(limit) = &self.rate_limiter {
             limit.lift();
         }
         while !state.is_idle() || state.manual > 0 || state.loading > 0 {
@@ -55,7 +55,7 @@ impl DbImpl {
             }
         }
         result = result.and(self.versions.lock().close());
-        self.retire_spare_logs();
+        self.delete_recycled_logs();
         self.purge();
         self.log("closed");
         *self.lock.lock() = None;

@@ -8,12 +8,12 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::output::OutputSettings;
 use crate::compaction::plan::PlanSettings;
-use crate::compaction::write_limit::WriteLimit;
+use crate::compaction::rate_limiter::RateLimiter;
 use crate::env::{Env, FileLock, Logger};
-use crate::iterator::gaps::Gaps;
+use crate::iterator::deleted_ranges::DeletedRanges;
 use crate::memtable::MemTable;
 use crate::table::{BlockCache, TableOrder, TableSettings};
 use crate::version::file_meta::ObsoleteFiles;
@@ -30,12 +30,12 @@ use crate::db::state::{BackgroundError, State};
 use crate::db::stats::Counters;
 use crate::db::stats::events::Event;
 use crate::db::write::Commit;
-use crate::db::write::recycled_logs::SpareLogs;
+use crate::db::write::recycled_logs::RecycledLogs;
 
 /// Of this many reads one is sampled, for merges that reads ask for.
 pub(in crate::db) const READ_SAMPLE: u64 = 16;
 /// Sampled reads without a write among them after which a database counts as quiet: a few thousand reads.
-const QUIET_AFTER: u64 = 128;
+const IDLE_AFTER_SAMPLES: u64 = 128;
 /// Seeks of cursors for a write, at least, where merging pays for scans. What is written is merged with up to twenty times
 /// as much before there is one sorted run again, a few microseconds an entry; a scan of fifty entries is a microsecond or
 /// two shorter on one run than on three.
@@ -65,7 +65,7 @@ pub(crate) struct DbImpl {
     pub(in crate::db) cache: BlockCache,
     pub(in crate::db) tables: Arc<TableSet>,
     pub(in crate::db) numbers: Arc<FileNumbers>,
-    pub(in crate::db) graveyard: Arc<ObsoleteFiles>,
+    pub(in crate::db) obsolete_files: Arc<ObsoleteFiles>,
     pub(in crate::db) logger: Arc<dyn Logger>,
 
     pub(in crate::db) view: ArcSwap<View>,
@@ -82,10 +82,10 @@ pub(crate) struct DbImpl {
     pub(in crate::db) shutting_down: Mutex<()>,
     /// Whether a write was broken off by a panic.
     pub(in crate::db) write_panicked: AtomicBool,
-    pub(in crate::db) spare_logs: SpareLogs,
+    pub(in crate::db) recycled_logs: RecycledLogs,
     pub(in crate::db) throttle: Throttle,
     /// How fast background work may write.
-    pub(in crate::db) write_limit: Option<Arc<WriteLimit>>,
+    pub(in crate::db) rate_limiter: Option<Arc<RateLimiter>>,
 
     pub(in crate::db) jobs: Jobs,
     pub(in crate::db) versions: Mutex<VersionSet>,
@@ -97,8 +97,8 @@ pub(crate) struct DbImpl {
     /// The process that opened the database.
     pub(in crate::db) generation: u64,
     pub(in crate::db) counters: Counters,
-    pub(in crate::db) quiet: Quiet,
-    pub(in crate::db) gaps: Gaps,
+    pub(in crate::db) read_stats: ReadStats,
+    pub(in crate::db) gaps: DeletedRanges,
 }
 
 /// A read that asks for fewer sorted runs.
@@ -110,7 +110,7 @@ pub(in crate::db) enum Read {
 
 /// Notices that there are reads and no writes, or scans and few.
 #[derive(Default)]
-pub(in crate::db) struct Quiet {
+pub(in crate::db) struct ReadStats {
     last_sequence: AtomicU64,
     samples: AtomicU64,
     /// Bytes that merging may rewrite for the reads that have seen it.
@@ -122,7 +122,7 @@ pub(in crate::db) struct Quiet {
     seeks_since: AtomicU64,
 }
 
-impl Quiet {
+impl ReadStats {
     /// Takes note of a sampled read. True when enough of them have seen the same last write, and once more when they have
     /// been worth what [`look_again`](Self::look_again) said.
     pub(in crate::db) fn sample(&self, sequence: SequenceNumber, kind: Read) -> bool {
@@ -138,7 +138,7 @@ impl Quiet {
         let worth = worth * READ_SAMPLE + self.worth.fetch_add(worth * READ_SAMPLE, Ordering::Relaxed);
         let look_at = self.look_at.load(Ordering::Relaxed);
         let is_time = look_at > 0 && worth >= look_at;
-        self.samples.fetch_add(1, Ordering::Relaxed) == QUIET_AFTER || is_time
+        self.samples.fetch_add(1, Ordering::Relaxed) == IDLE_AFTER_SAMPLES || is_time
     }
 
     /// Has [`sample`](Self::sample) say so when the reads have been worth rewriting `bytes`, unless they have been already.
@@ -149,12 +149,12 @@ impl Quiet {
 
     /// Takes note of a sampled seek of a cursor. True now and then while there are many for each write.
     pub(in crate::db) fn sample_seek(&self, sequence: SequenceNumber) -> bool {
-        if self.seeks.fetch_add(1, Ordering::Relaxed) + 1 < QUIET_AFTER {
+        if self.seeks.fetch_add(1, Ordering::Relaxed) + 1 < IDLE_AFTER_SAMPLES {
             return false;
         }
         self.seeks.store(0, Ordering::Relaxed);
         let writes = sequence.saturating_sub(self.seeks_since.swap(sequence, Ordering::Relaxed));
-        writes * SEEKS_FOR_A_WRITE <= QUIET_AFTER * READ_SAMPLE
+        writes * SEEKS_FOR_A_WRITE <= IDLE_AFTER_SAMPLES * READ_SAMPLE
     }
 
     /// Whether a sampled read has seen a later write than this one.
@@ -195,14 +195,14 @@ impl DbImpl {
     /// held by threads that are not here.
     #[inline]
     pub(in crate::db) fn is_inherited(&self) -> bool {
-        self.env.process_generation() != self.generation && !sabotaged("fork")
+        self.env.process_generation() != self.generation && !mutated("fork")
     }
 
     /// Whether background work is another process's: in a fork, where reads must not ask for it either, and the state's lock
     /// may be held by a thread that is not here.
     #[inline]
     pub(in crate::db) fn works_elsewhere(&self) -> bool {
-        self.is_inherited() && !sabotaged("work-of-a-fork")
+        self.is_inherited() && !mutated("work-of-a-fork")
     }
 
     /// Whether this process may change the database.
@@ -225,13 +225,13 @@ impl DbImpl {
         Ok(())
     }
 
-    pub(in crate::db) fn plan_settings(&self, is_quiet: bool) -> PlanSettings {
+    pub(in crate::db) fn plan_settings(&self, is_write_idle: bool) -> PlanSettings {
         let (snapshots, present) = self.snapshots.all(|| self.visible_sequence());
         PlanSettings {
             keys: self.order.keys.clone(),
             max_file_size: self.options.max_file_size as u64,
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
-            quiet_rewrite: is_quiet.then(|| self.quiet.worth.load(Ordering::Relaxed)),
+            read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth.load(Ordering::Relaxed)),
         }
     }
 
@@ -245,7 +245,7 @@ impl DbImpl {
 
     /// How merges write tables of `level`: not faster than the options allow.
     pub(in crate::db) fn merge_settings(&self, level: usize) -> OutputSettings {
-        OutputSettings { limit: self.write_limit.clone(), ..self.output_settings(level) }
+        OutputSettings { limit: self.rate_limiter.clone(), ..self.output_settings(level) }
     }
 
     /// How tables of `level` are written.

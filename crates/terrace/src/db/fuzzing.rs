@@ -19,12 +19,12 @@ use crate::write::batch::{Operation, WriteBatch};
 
 use super::{Db, Options, RecoveryMode, repair, verify};
 
-/// A target: its name, the safety that it removes where builds can (see `base/sabotage.rs`; checksums keep a fuzzer
+/// A target: its name, the safety that it removes where builds can (see `base/mutation.rs`; checksums keep a fuzzer
 /// out), and what it does with its input.
 pub struct Target {
     /// The name, which its corpus has too.
     pub name: &'static str,
-    /// The value of `TERRACE_SABOTAGE`.
+    /// The value of `TERRACE_MUTANT`.
     pub removed: &'static str,
     /// Panics if something is wrong.
     pub run: fn(&[u8]),

@@ -27,7 +27,7 @@ pub mod fuzzing;
 pub mod inspect;
 #[cfg(all(test, loom))]
 mod interleavings;
-mod medium;
+mod io_error;
 mod open;
 pub(crate) mod options;
 mod read;

@@ -73,7 +73,7 @@ pub struct Options {
     pub(crate) read_access: ReadAccess,
     pub(crate) mapped_log: bool,
     pub(crate) bytes_per_sync: u64,
-    pub(crate) background_write_rate: u64,
+    pub(crate) compaction_rate_limit: u64,
     pub(crate) max_manifest_size: u64,
     pub(crate) file_mode: u32,
     pub(crate) dir_mode: u32,
@@ -108,7 +108,7 @@ impl Default for Options {
             read_access: ReadAccess::Auto,
             mapped_log: true,
             bytes_per_sync: 0,
-            background_write_rate: 0,
+            compaction_rate_limit: 0,
             max_manifest_size: 64 << 20,
             file_mode: 0o644,
             dir_mode: 0o755,
@@ -191,7 +191,7 @@ impl Options {
         /// Bytes a second that merges may write, so that they leave the disk to others; 0 for no limit. What flushes write
         /// counts, but flushes never wait: memory waits for them. A rate below what writes need lets level 0 grow, and
         /// that slows writers down in turn. 0, or 1 MiB – 1 TiB. Default: 0.
-        background_write_rate: u64 = |v| v;
+        compaction_rate_limit: u64 = |v| v;
         /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
         max_manifest_size: u64 = |v| v;
         /// Permission bits of new files, before the umask. Default: 0o644.
@@ -214,8 +214,8 @@ impl Options {
         self.block_restart_interval = self.block_restart_interval.max(1);
         check("background_threads", self.background_threads as u64, 1, 64)?;
         check("table_filter_bits", self.table_filter_bits as u64, 0, 32)?;
-        if self.background_write_rate != 0 {
-            check("background_write_rate", self.background_write_rate, 1 << 20, 1 << 40)?;
+        if self.compaction_rate_limit != 0 {
+            check("compaction_rate_limit", self.compaction_rate_limit, 1 << 20, 1 << 40)?;
         }
         check("max_manifest_size", self.max_manifest_size, 4 << 10, 1 << 30)?;
         check("file_mode", u64::from(self.file_mode), 0o400, 0o777)?;

@@ -70,7 +70,7 @@ pub(super) struct State {
     /// Flush jobs, running and scheduled.
     pub(super) flushing: usize,
     /// Whether there have been reads and no full memtable lately.
-    pub(super) is_quiet: bool,
+    pub(super) is_write_idle: bool,
     pub(super) compactions: usize,
     /// Manual merges in progress: automatic ones wait.
     pub(super) manual: usize,

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::pool::Pool;
-use super::{CreateOptions, Env, FileLock, Job, Lane, LockMode, MemEnv, RandomAccessFile, ReadAccess, WritableFile};
+use super::{
+    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess, WritableFile,
+};
 use crate::base::error::{Error, Result};
 use crate::base::locks::plain::Mutex;
 
@@ -92,8 +94,8 @@ impl Env for ExploredEnv {
         self.files.lock(path, mode)
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        self.pool.schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.pool.schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

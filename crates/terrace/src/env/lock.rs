@@ -29,7 +29,7 @@ use super::{FileLock, LockMode};
 use crate::base::error::{Error, Result};
 use crate::base::fork::generation;
 use crate::base::locks::plain::Mutex;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use arc_swap::ArcSwap;
 
 /// Who holds a file, as far as this process knows.
@@ -177,11 +177,11 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
             LockMode::Shared => LockRequest::Shared,
         };
         let locked = set_lock(file.as_fd(), request);
-        if !matches!(locked, Ok(true)) && !sabotaged("lock") {
+        if !matches!(locked, Ok(true)) && !mutated("lock") {
             // A lock that vanished meanwhile may be back, and of this process, before the descriptor is closed.
             let holder = lock_holder(file.as_fd(), request);
             let is_elsewhere = holder.is_some_and(|process| process.cast_unsigned() != std::process::id());
-            if !is_elsewhere && !sabotaged("refused-descriptors") {
+            if !is_elsewhere && !mutated("refused-descriptors") {
                 locks.kept.push((id, mode, file));
             }
             return Err(match locked {

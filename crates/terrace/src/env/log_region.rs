@@ -33,7 +33,7 @@ use super::FileSyncer;
 use super::posix_file::SyncedFile;
 use super::system_call;
 use crate::base::error::{Error, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 /// What is stored last: a fragment's header and the first byte behind it.
 const COMMIT_SIZE: usize = size_of::<u64>();
@@ -156,7 +156,7 @@ impl LogRegion {
     /// Whether nothing that the file has ever held is on the disk, and no other name shows what it holds.
     fn is_private(&self) -> bool {
         let file = &self.file.file;
-        let is_unwritten = system_call::is_in_memory_only(file.as_fd()) || sabotaged("logs-on-disk");
+        let is_unwritten = system_call::is_in_memory_only(file.as_fd()) || mutated("logs-on-disk");
         is_unwritten && file.metadata().is_ok_and(|info| info.nlink() == 1)
     }
 
@@ -285,7 +285,7 @@ impl LogCursor {
     /// can be written to it. `false` where that is not so; then what the file holds is arbitrary.
     ///
     /// Nobody may be preparing.
-    pub(super) fn wipe(&mut self) -> bool {
+    pub(super) fn zero_out(&mut self) -> bool {
         let region = &self.region;
         let done = region.is_private() && region.fill_with_zeros(self.position).is_ok() && region.is_private();
         if done {

@@ -24,7 +24,7 @@
 //! # Further lives
 //! A page of a fresh file costs more than anything else that is done for the records on it: the system has to find it, fill
 //! it, and do away with it when the log is removed. A log that no sync and no clock has brought to the disk is
-//! [wiped](WritableFile::wipe) instead and goes on under another name, with its pages and its mapping. Had it been on
+//! [zeroed out](WritableFile::zero_out) instead and goes on under another name, with its pages and its mapping. Had it been on
 //! the disk, its old records could come back there after a power cut, behind what is left of the new ones: LevelDB's
 //! records do not say which log they belong to. So the system is asked, when all is zeros, whether it has chosen a place
 //! on the disk for any page. It chooses one before it writes a page, so if it has not, the disk never sees anything
@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::log_region::{LogCursor, LogRegion, Use};
 use super::posix_file::{self, SyncedFile};
-use super::{FileSyncer, Lane, WritableFile, pool, system_call};
+use super::{FileSyncer, Priority, WritableFile, pool, system_call};
 use crate::base::error::Result;
 use crate::base::fork::generation;
 use crate::base::locks::plain::Mutex;
@@ -62,8 +62,8 @@ const RESERVE: usize = LEAST_WINDOW;
 /// the log's block size.
 const FIRST_WINDOW: usize = 64 << 10;
 
-/// A larger log is not wiped: all its pages count as the process's memory.
-const LARGEST_WIPED: usize = 8 << 20;
+/// A larger log is not zeroed out: all its pages count as the process's memory.
+const LARGEST_RECYCLED: usize = 8 << 20;
 
 /// A log of the real system.
 pub(super) struct MappedLog {
@@ -167,8 +167,8 @@ impl MappedLog {
                 shared.prepare_ahead(ready);
             }
         };
-        // The flushes' lane, because a writer will wait for it and compactions may take long.
-        pool::shared().schedule(Lane::Flush, Box::new(job));
+        // The flushes' priority, because a writer will wait for it and compactions may take long.
+        pool::shared().schedule(Priority::Flush, Box::new(job));
     }
 
     /// What `append` does when the prepared space is used up or given up.
@@ -284,13 +284,13 @@ impl WritableFile for MappedLog {
         system_call::start_writeback(self.shared.region.file.file.as_fd(), offset, length);
     }
 
-    fn wipe(&mut self) -> bool {
-        let is_worth_it = self.plain.is_none() && self.cursor.position() <= LARGEST_WIPED;
+    fn zero_out(&mut self) -> bool {
+        let is_worth_it = self.plain.is_none() && self.cursor.position() <= LARGEST_RECYCLED;
         if !is_worth_it || self.shared.generation != generation() || self.shared.region.file.has_failed() {
             return false;
         }
         let closed = self.shared.preparation.lock();
-        if *closed || !self.cursor.wipe() {
+        if *closed || !self.cursor.zero_out() {
             return false;
         }
         drop(closed);

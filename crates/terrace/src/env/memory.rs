@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use super::lock::{Holders, NoLock, busy_here};
 use super::{
-    CreateOptions, Env, FileLock, FileSyncer, Job, Lane, LockMode, RandomAccessFile, ReadAccess, WritableFile, clock,
-    pool,
+    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Priority, RandomAccessFile, ReadAccess, WritableFile,
+    clock, pool,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -397,8 +397,8 @@ impl Env for MemEnv {
         Ok(Box::new(MemLock { file, mode }))
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        pool::shared().schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        pool::shared().schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

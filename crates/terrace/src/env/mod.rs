@@ -37,7 +37,7 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 
 /// What a background job is for. Memory waits for flushes, so they go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum Priority {
     /// Memtables to tables, and other short work that a writer will wait for.
     Flush,
     /// Everything else: merging tables, removing files.
@@ -175,7 +175,7 @@ pub trait WritableFile: Send {
     /// records is on the disk or ever comes there, because after a power cut a reader would take them for the new log's.
     /// `false` if that is not certain, and where it costs more than a new file: then this one is to be removed, and what
     /// it holds until then is arbitrary.
-    fn wipe(&mut self) -> bool {
+    fn zero_out(&mut self) -> bool {
         false
     }
 
@@ -276,7 +276,7 @@ pub trait Env: Send + Sync + 'static {
 
     /// Runs `job` on a background thread, flushes before anything else. Threads start when first needed and never
     /// keep a process alive.
-    fn schedule(&self, lane: Lane, job: Job);
+    fn schedule(&self, priority: Priority, job: Job);
 
     /// Called by long background jobs now and then, while they hold no lock. An Env that has only one background thread
     /// runs a flush that waits here, on this thread: writers wait for flushes, and merges take long.

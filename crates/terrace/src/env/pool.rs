@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //! 1. A flush is taken before any other job that waits.
-//! 2. At most `limit` jobs of the compaction lane run at once. If all threads are busy when a flush arrives, one thread
+//! 2. At most `limit` jobs of the compaction priority run at once. If all threads are busy when a flush arrives, one thread
 //!    beyond `limit` is started for it, so no flush waits for a long compaction.
 //! 3. A first thread starts with the first database, the others when they are needed. They are detached: they never keep a process alive, and they are reused for
 //!    ever.
@@ -24,7 +24,7 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::generation;
 use crate::base::locks::{Condvar, Mutex, thread};
 
-use super::{Job, Lane, pace};
+use super::{Job, Priority, pace};
 
 static SHARED: LazyLock<ArcSwap<Pool>> = LazyLock::new(|| ArcSwap::new(Pool::new(1)));
 
@@ -75,16 +75,16 @@ impl State {
         self.threads < self.limit || extra_for_flush
     }
 
-    fn take(&mut self) -> Option<(Lane, Job)> {
+    fn take(&mut self) -> Option<(Priority, Job)> {
         if let Some(job) = self.flushes.pop_front() {
-            return Some((Lane::Flush, job));
+            return Some((Priority::Flush, job));
         }
         if self.running_others >= self.limit {
             return None;
         }
         let job = self.others.pop_front()?;
         self.running_others += 1;
-        Some((Lane::Compaction, job))
+        Some((Priority::Compaction, job))
     }
 }
 
@@ -105,12 +105,12 @@ impl Pool {
     }
 
     /// Queues `job`. Without a thread, which [`grow`](Self::grow) starts, it waits until a later call can start one.
-    pub(super) fn schedule(self: &Arc<Self>, lane: Lane, job: Job) {
+    pub(super) fn schedule(self: &Arc<Self>, priority: Priority, job: Job) {
         pace::work_is_scheduled();
         let mut state = self.state.lock();
-        match lane {
-            Lane::Flush => state.flushes.push_back(job),
-            Lane::Compaction => state.others.push_back(job),
+        match priority {
+            Priority::Flush => state.flushes.push_back(job),
+            Priority::Compaction => state.others.push_back(job),
         }
         self.staff(&mut state);
     }
@@ -151,7 +151,7 @@ impl Pool {
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
-            let Some((lane, job)) = state.take() else {
+            let Some((priority, job)) = state.take() else {
                 self.work.wait(&mut state);
                 continue;
             };
@@ -162,7 +162,7 @@ impl Pool {
             let _ = catch_unwind(AssertUnwindSafe(job));
             state = self.state.lock();
             state.idle += 1;
-            if lane == Lane::Compaction {
+            if priority == Priority::Compaction {
                 state.running_others -= 1;
             }
         }
@@ -193,16 +193,16 @@ mod tests {
         let (compaction, release_compaction) = held("compaction", &started);
         let (second, release_second) = held("second", &started);
         let (flush, release_flush) = held("flush", &started);
-        pool.schedule(Lane::Compaction, compaction);
+        pool.schedule(Priority::Compaction, compaction);
         assert_eq!(events.recv().unwrap(), "compaction");
-        pool.schedule(Lane::Compaction, second);
-        pool.schedule(Lane::Flush, flush);
+        pool.schedule(Priority::Compaction, second);
+        pool.schedule(Priority::Flush, flush);
         assert_eq!(events.recv().unwrap(), "flush");
         assert_eq!(pool.state.lock().threads, 2);
         // The extra thread does not take the second compaction.
         release_flush.send(()).unwrap();
         let (another, release_another) = held("another flush", &started);
-        pool.schedule(Lane::Flush, another);
+        pool.schedule(Priority::Flush, another);
         assert_eq!(events.recv().unwrap(), "another flush");
         assert_eq!(pool.state.lock().running_others, 1);
         release_compaction.send(()).unwrap();
@@ -216,9 +216,9 @@ mod tests {
     fn a_panic_ends_only_its_job() {
         let pool = Pool::new(1);
         let (done, finished) = channel();
-        pool.schedule(Lane::Compaction, Box::new(|| std::panic::resume_unwind(Box::new("expected"))));
+        pool.schedule(Priority::Compaction, Box::new(|| std::panic::resume_unwind(Box::new("expected"))));
         pool.schedule(
-            Lane::Compaction,
+            Priority::Compaction,
             Box::new(move || done.send(thread::current().name().map(String::from)).unwrap()),
         );
         assert_eq!(finished.recv().unwrap().as_deref(), Some("terrace-bg"));
@@ -233,7 +233,7 @@ mod tests {
         let releases: Vec<_> = jobs
             .into_iter()
             .map(|(job, release)| {
-                pool.schedule(Lane::Compaction, job);
+                pool.schedule(Priority::Compaction, job);
                 release
             })
             .collect();

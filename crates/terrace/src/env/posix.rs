@@ -12,8 +12,8 @@ use super::mapped_log::MappedLog;
 use super::mapped_table::MappedTable;
 use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
 use super::{
-    CreateOptions, Env, FileLock, Job, Lane, LockMode, RandomAccessFile, ReadAccess, WritableFile, clock, filesystem,
-    lock, pool,
+    CreateOptions, Env, FileLock, Job, LockMode, Priority, RandomAccessFile, ReadAccess, WritableFile, clock,
+    filesystem, lock, pool,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -145,8 +145,8 @@ impl Env for PosixEnv {
         lock::lock(path, mode)
     }
 
-    fn schedule(&self, lane: Lane, job: Job) {
-        pool::shared().schedule(lane, job);
+    fn schedule(&self, priority: Priority, job: Job) {
+        pool::shared().schedule(priority, job);
     }
 
     fn set_background_threads(&self, count: usize) -> Result<()> {

@@ -17,12 +17,12 @@ use std::sync::{Arc, OnceLock};
 use super::{CreateOptions, FileSyncer, RandomAccessFile, WritableFile, system_call};
 use crate::base::error::{Error, Result};
 use crate::base::locks::plain::Mutex;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 /// Opens `path` under the rules above. `operation` is for messages.
 pub(super) fn open_regular(options: &mut OpenOptions, operation: &str, path: &Path) -> Result<File> {
     let file = options
-        .custom_flags(if sabotaged("symbolic-links") { 0 } else { libc::O_NOFOLLOW } | libc::O_NONBLOCK)
+        .custom_flags(if mutated("symbolic-links") { 0 } else { libc::O_NOFOLLOW } | libc::O_NONBLOCK)
         .open(path)
         .map_err(|e| refused(operation, path, e))?;
     let info = file.metadata().map_err(|e| Error::io("stat", path, e))?;

@@ -2,24 +2,24 @@
 //!
 //! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so that after the
 //! winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art of Computer Programming* 3,
-//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, its *head*, and only ties look at keys.
-//! Where keys that differ tie again and again, as those of one tenant or table do, heads leave out what they have in common.
-//! Sources are seldom of one size: where the same one wins again, the best of the others, its *rival*, is remembered, and
+//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, its *abbreviated*, and only ties look at keys.
+//! Where keys that differ tie again and again, as those of one tenant or table do, abbreviated keys leave out what they have in common.
+//! Sources are seldom of one size: where the same one wins again, the best of the others, its *runner-up*, is remembered, and
 //! until that one is reached nothing is compared but two numbers.
 //!
 //! # Invariants
 //! 1. The current source is the one with the least key (forward) or the greatest (backward) among the valid ones.
 //! 2. Forward, every other source stands at its first key after the current one; backward, at its last before it.
-//! 3. While there is a rival, the key of every other source begins with it or with what is beyond it, and the current
+//! 3. While there is a runner-up, the key of every other source begins with it or with what is beyond it, and the current
 //!    key with what is not: no other source has an entry of the current user key at or beyond where it stands.
 //! 4. An error of any source makes the whole invalid: an answer that misses a source could be wrong.
 
 use std::cmp::Ordering;
 
+use crate::base::abbreviated_keys::common_prefix;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{self, InternalOrder, user_key};
-use crate::base::key_heads::common_prefix;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::cache::pin;
 use crate::table::TableIter;
 
@@ -34,25 +34,25 @@ enum Direction {
 /// What of a source decides most comparisons.
 #[derive(Clone, Copy)]
 struct Standing {
-    /// How its key begins, in the bytewise order, as [`head`] has it; 0 in others.
-    head: u128,
+    /// How its key begins, in the bytewise order, as [`abbreviated`] has it; 0 in others.
+    abbreviated: u128,
     /// Of its key.
     tag: u64,
-    /// The bytes of the user key that `head` holds, if it holds all but the common ones; otherwise `MORE`.
+    /// The bytes of the user key that `abbreviated` holds, if it holds all but the common ones; otherwise `MORE`.
     length: u32,
     /// Whether it has an entry. The exhausted come last.
     valid: bool,
 }
 
-/// More than a head holds.
+/// More than an abbreviated key holds.
 const MORE: u32 = u32::MAX;
 
-const EXHAUSTED: Standing = Standing { head: 0, tag: 0, length: MORE, valid: false };
+const EXHAUSTED: Standing = Standing { abbreviated: 0, tag: 0, length: MORE, valid: false };
 
-/// Ties of different keys after which heads leave out other bytes than before.
+/// Ties of different keys after which abbreviated keys leave out other bytes than before.
 const MOST_TIES: u32 = 4;
 
-/// How many bytes before the first one that tells two keys apart heads begin then: other keys may differ earlier.
+/// How many bytes before the first one that tells two keys apart abbreviated keys begin then: other keys may differ earlier.
 const KEPT_BYTES: usize = 8;
 
 /// Steps after which another source is sought for rather than walked when the direction changes. Mostly there is one to
@@ -64,15 +64,15 @@ pub(crate) struct MergingIter {
     sources: Vec<Source>,
     order: InternalOrder,
     direction: Direction,
-    /// That of the current source may be of an earlier entry, as long as there is a rival.
+    /// That of the current source may be of an earlier entry, as long as there is a runner-up.
     standings: Vec<Standing>,
     /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n + i`.
     tree: Vec<u32>,
     /// In bytewise order only.
-    rival: Option<u128>,
-    /// What heads leave out. Any bytes will do: heads order as keys do, whatever these begin with.
+    runner_up: Option<u128>,
+    /// What abbreviated keys leave out. Any bytes will do: abbreviated keys order as keys do, whatever these begin with.
     common: Vec<u8>,
-    /// Of different keys, since heads were last looked at.
+    /// Of different keys, since abbreviated keys were last looked at.
     ties: u32,
     error: Option<Error>,
 }
@@ -86,7 +86,7 @@ impl MergingIter {
             direction: Direction::Forward,
             standings: vec![EXHAUSTED; count],
             tree: vec![0; count.max(1)],
-            rival: None,
+            runner_up: None,
             common: Vec::new(),
             ties: 0,
             error: None,
@@ -161,7 +161,7 @@ impl MergingIter {
     #[inline]
     pub(crate) fn next(&mut self) {
         if self.direction != Direction::Forward {
-            self.turn_forward();
+            self.switch_forward();
         }
         self.step(Source::next);
     }
@@ -169,7 +169,7 @@ impl MergingIter {
     #[inline]
     pub(crate) fn prev(&mut self) {
         if self.direction != Direction::Backward {
-            self.turn_backward();
+            self.switch_backward();
         }
         self.step(Source::prev);
     }
@@ -183,7 +183,7 @@ impl MergingIter {
         advance(&mut self.sources[winner]);
         self.refresh(winner);
         if !self.leads(winner) {
-            self.settle(winner);
+            self.sift(winner);
         }
     }
 
@@ -192,17 +192,17 @@ impl MergingIter {
     /// the next entry as well; nothing, if it takes a closer look. `None`: nothing happened.
     #[inline]
     pub(super) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if self.direction != Direction::Forward || self.rival.is_none() {
+        if self.direction != Direction::Forward || self.runner_up.is_none() {
             return None;
         }
         let winner = self.tree[0] as usize;
         let table = self.sources[winner].table_mut()?;
         let tag = table.next_of_other_key()?;
-        if self.rival.is_some_and(|rival| head(&self.common, user_key(table.key())).0 < rival) {
+        if self.runner_up.is_some_and(|runner_up| abbreviated(&self.common, user_key(table.key())).0 < runner_up) {
             return Some(Some((tag, look(table))));
         }
         self.refresh(winner);
-        self.settle(winner);
+        self.sift(winner);
         Some(None)
     }
 
@@ -210,7 +210,7 @@ impl MergingIter {
     /// [`next_of_other_key`](Self::next_of_other_key) does.
     #[inline]
     pub(super) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if self.direction != Direction::Backward || self.rival.is_none() || self.error.is_some() {
+        if self.direction != Direction::Backward || self.runner_up.is_none() || self.error.is_some() {
             return None;
         }
         let winner = self.tree[0] as usize;
@@ -221,13 +221,13 @@ impl MergingIter {
         // Within the block, as the entry that follows another one knows.
         table.prev();
         if let Some((key, tag)) = internal_key::split(table.key())
-            && self.rival.is_some_and(|rival| head(&self.common, key).0 > rival)
+            && self.runner_up.is_some_and(|runner_up| abbreviated(&self.common, key).0 > runner_up)
         {
             return Some(table.follows_other_key().then(|| (tag, look(table))));
         }
-        // At or beyond the rival, or damaged.
+        // At or beyond the runner-up, or damaged.
         self.refresh(winner);
-        self.settle(winner);
+        self.sift(winner);
         Some(None)
     }
 
@@ -235,13 +235,13 @@ impl MergingIter {
     #[inline]
     pub(super) fn is_only_version(&self) -> bool {
         self.direction == Direction::Backward
-            && self.rival.is_some()
+            && self.runner_up.is_some()
             && self.current().is_some_and(Source::follows_other_key)
     }
 
     fn reposition(&mut self, direction: Direction, mut seek: impl FnMut(&mut Source)) {
         self.direction = direction;
-        self.rival = None;
+        self.runner_up = None;
         self.error = None;
         for index in 0..self.sources.len() {
             seek(&mut self.sources[index]);
@@ -252,8 +252,8 @@ impl MergingIter {
 
     /// Puts every other source behind the current key, so that all of them stand as going forward requires.
     #[cold]
-    fn turn_forward(&mut self) {
-        self.turn(Direction::Forward, |source, order, key| {
+    fn switch_forward(&mut self) {
+        self.switch_direction(Direction::Forward, |source, order, key| {
             // It stands at its last entry before the current one, or before its first.
             if source.valid() {
                 source.next();
@@ -263,7 +263,7 @@ impl MergingIter {
             // Going backward the current source holds the greatest key; an equal one elsewhere comes after it.
             let is_behind = |source: &Source| source.valid() && order.compare(source.key(), key) != Ordering::Greater;
             for _ in 0..MOST_STEPS_BACK {
-                if !is_behind(source) || sabotaged("turn-beside-writes") {
+                if !is_behind(source) || mutated("switch-beside-writes") {
                     return;
                 }
                 source.next();
@@ -276,8 +276,8 @@ impl MergingIter {
     }
 
     #[cold]
-    fn turn_backward(&mut self) {
-        self.turn(Direction::Backward, |source, order, key| {
+    fn switch_backward(&mut self) {
+        self.switch_direction(Direction::Backward, |source, order, key| {
             // It stands at its first entry after the current one, or behind its last.
             if source.valid() {
                 source.prev();
@@ -286,7 +286,7 @@ impl MergingIter {
             }
             let is_ahead = |source: &Source| source.valid() && order.compare(source.key(), key) != Ordering::Less;
             for _ in 0..MOST_STEPS_BACK {
-                if !is_ahead(source) || sabotaged("turn-beside-writes") {
+                if !is_ahead(source) || mutated("switch-beside-writes") {
                     return;
                 }
                 source.prev();
@@ -304,14 +304,14 @@ impl MergingIter {
         });
     }
 
-    fn turn(&mut self, direction: Direction, place: impl Fn(&mut Source, &InternalOrder, &[u8])) {
+    fn switch_direction(&mut self, direction: Direction, place: impl Fn(&mut Source, &InternalOrder, &[u8])) {
         if !self.valid() {
             return;
         }
         let winner = self.tree[0] as usize;
         let key = self.key().to_vec();
         self.direction = direction;
-        self.rival = None;
+        self.runner_up = None;
         for index in (0..self.sources.len()).filter(|&index| index != winner) {
             place(&mut self.sources[index], &self.order, &key);
             self.refresh(index);
@@ -328,13 +328,13 @@ impl MergingIter {
         let valid = source.valid();
         self.standings[index] = match internal_key::split(source.key()) {
             Some((key, tag)) if valid && self.order.keys.is_bytewise() => {
-                let (head, length) = head(&self.common, key);
-                Standing { head, tag, length, valid }
+                let (abbreviated, length) = abbreviated(&self.common, key);
+                Standing { abbreviated, tag, length, valid }
             }
             _ => Standing { valid, ..EXHAUSTED },
         };
         if !valid
-            && !sabotaged("source-errors")
+            && !mutated("source-errors")
             && let Err(error) = source.status()
         {
             self.error = Some(error);
@@ -348,8 +348,8 @@ impl MergingIter {
         if !(first.valid && second.valid) {
             return first.valid && !second.valid;
         }
-        if first.head != second.head {
-            return (first.head < second.head) == (self.direction == Direction::Forward);
+        if first.abbreviated != second.abbreviated {
+            return (first.abbreviated < second.abbreviated) == (self.direction == Direction::Forward);
         }
         let ordering = if first.length != MORE && second.length != MORE {
             // Of two that are the same with zeros behind them the shorter one is less. The greatest tag comes first.
@@ -365,26 +365,26 @@ impl MergingIter {
         }
     }
 
-    /// Whether source `index`, the last winner, is still before its rival.
+    /// Whether source `index`, the last winner, is still before its runner-up.
     #[inline]
     fn leads(&self, index: usize) -> bool {
-        let Standing { valid, head, .. } = self.standings[index];
-        self.rival.is_some_and(|rival| match self.direction {
-            Direction::Forward => valid && head < rival,
-            Direction::Backward => valid && head > rival,
+        let Standing { valid, abbreviated, .. } = self.standings[index];
+        self.runner_up.is_some_and(|runner_up| match self.direction {
+            Direction::Forward => valid && abbreviated < runner_up,
+            Direction::Backward => valid && abbreviated > runner_up,
         })
     }
 
-    /// Finds the next winner after source `index`, the last one, and its rival if it is the same.
+    /// Finds the next winner after source `index`, the last one, and its runner-up if it is the same.
     #[inline]
-    fn settle(&mut self, index: usize) {
+    fn sift(&mut self, index: usize) {
         self.replay(index);
-        self.rival = None;
+        self.runner_up = None;
         let winner = self.tree[0] as usize;
         if self.order.keys.is_bytewise() && self.standings[winner].valid {
-            self.rival = Some(self.nearest_head(winner));
-            if !self.leads(winner) && !sabotaged("rival-is-beyond") {
-                self.rival = None;
+            self.runner_up = Some(self.nearest_abbreviated(winner));
+            if !self.leads(winner) && !mutated("runner-up-is-beyond") {
+                self.runner_up = None;
                 if self.standings[winner].length == MORE {
                     self.note_tie(winner);
                 }
@@ -392,14 +392,14 @@ impl MergingIter {
         }
     }
 
-    /// The head of source `winner` does not tell it from the others. Unless that is for a key that another source has as
-    /// well, heads begin elsewhere from now on, if it happens again and again: little before the first byte that tells.
+    /// The abbreviated key of source `winner` does not tell it from the others. Unless that is for a key that another source has as
+    /// well, abbreviated keys begin elsewhere from now on, if it happens again and again: little before the first byte that tells.
     #[cold]
     fn note_tie(&mut self, winner: usize) {
-        let tied = self.standings[winner].head;
+        let tied = self.standings[winner].abbreviated;
         let key = user_key(self.sources[winner].key());
         let others = (0..self.sources.len()).filter(|&other| other != winner);
-        let tied = others.filter(|&other| self.standings[other].valid && self.standings[other].head == tied);
+        let tied = others.filter(|&other| self.standings[other].valid && self.standings[other].abbreviated == tied);
         let tied = tied.map(|other| user_key(self.sources[other].key()));
         if tied.clone().any(|other| other == key) {
             return;
@@ -419,14 +419,14 @@ impl MergingIter {
 
     /// What the key of the best source but the winner, `index`, begins with: that one has lost to nobody else.
     #[inline]
-    fn nearest_head(&self, index: usize) -> u128 {
+    fn nearest_abbreviated(&self, index: usize) -> u128 {
         let mut node = (self.sources.len() + index) / 2;
         let forward = self.direction == Direction::Forward;
         let mut nearest = if forward { u128::MAX } else { 0 };
         while node > 0 {
             let other = self.standings[self.tree[node] as usize];
             if other.valid {
-                nearest = if forward { nearest.min(other.head) } else { nearest.max(other.head) };
+                nearest = if forward { nearest.min(other.abbreviated) } else { nearest.max(other.abbreviated) };
             }
             node /= 2;
         }
@@ -469,10 +469,10 @@ impl MergingIter {
 /// Keys that end before are padded with zeros. Those that do not begin with `common` are less or greater than those that do,
 /// and so is the number.
 #[inline]
-fn head(common: &[u8], key: &[u8]) -> (u128, u32) {
+fn abbreviated(common: &[u8], key: &[u8]) -> (u128, u32) {
     let rest = if common.is_empty() { Some(key) } else { key.strip_prefix(common) };
     let Some(rest) = rest else {
-        let is_less = key < common || sabotaged("heads-beyond-common");
+        let is_less = key < common || mutated("abbreviated_keys-beyond-common");
         return (if is_less { 0 } else { u128::MAX }, MORE);
     };
     if let Some(bytes) = rest.first_chunk::<16>() {
@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn steps_and_turns_beside_writes() {
         let order = InternalOrder::new(KeyOrder::default());
-        let mut turns = 0;
+        let mut switches = 0;
         for seed in 1..=300 {
             let mut random = Random(seed);
             let beginning = ["", "tenant-0001/user/"][random.below(2)];
@@ -546,9 +546,9 @@ mod tests {
                     continue;
                 }
                 let before = place(iter.key());
-                let turn = random.below(3) == 0;
-                forward ^= turn;
-                turns += usize::from(turn);
+                let switch = random.below(3) == 0;
+                forward ^= switch;
+                switches += usize::from(switch);
                 if forward {
                     iter.next();
                 } else {
@@ -570,6 +570,6 @@ mod tests {
                 assert_eq!(passed, None, "seed {seed}");
             }
         }
-        assert!(turns > 1000, "{turns} turns");
+        assert!(switches > 1000, "{switches} switches");
     }
 }

@@ -8,9 +8,9 @@
 //! 3. `key` and `value` stay as they are until the iterator is moved.
 //! 4. An iterator keeps alive what it reads.
 
-pub(crate) mod gaps;
+pub(crate) mod db_iter;
+pub(crate) mod deleted_ranges;
 pub(crate) mod level;
 pub(crate) mod merged;
 pub(crate) mod merging;
 pub(crate) mod source;
-pub(crate) mod visible;

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use super::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
 /// The least unit in which systems and disks write files back.
@@ -185,7 +185,7 @@ impl LogReader {
                 Fragment::Good { kind, header, payload } => (kind, header, payload),
                 Fragment::Damage { offset, what, torn } => {
                     // The fragments before it are lost with it.
-                    let start = if sabotaged("fragments-in-a-row") { None } else { self.record_start.take() };
+                    let start = if mutated("fragments-in-a-row") { None } else { self.record_start.take() };
                     let offset = start.unwrap_or(offset);
                     self.in_torn_record = torn;
                     return Ok(Step::Damage { offset, end: self.position(), what, torn });
@@ -426,7 +426,7 @@ impl LogReader {
         let &[c0, c1, c2, c3, l0, l1, kind, ..] = bytes else { return Look::TooLong };
         let end = HEADER_SIZE + usize::from(u16::from_le_bytes([l0, l1]));
         let Some(covered) = bytes.get(HEADER_SIZE - 1..end) else { return Look::TooLong };
-        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3]) && !sabotaged("log-checksum") {
+        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3]) && !mutated("log-checksum") {
             return Look::BadChecksum { end: at + end };
         }
         Look::Good { kind, payload: at + HEADER_SIZE..at + end }

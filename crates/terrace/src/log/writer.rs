@@ -19,7 +19,7 @@ use std::io::IoSlice;
 use super::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::WritableFile;
 
 /// A record of at most as many bytes does not cross a block of a prepared file, but leaves the rest of it to filler. A larger
@@ -60,8 +60,7 @@ impl LogWriter {
         let position = (self.offset % BLOCK_SIZE as u64) as usize;
         let length = parts.iter().map(|part| part.len()).sum();
         let room = BLOCK_SIZE - position;
-        let splits_visibly =
-            HEADER_SIZE + length > room && self.file.is_prepared() && !sabotaged("records-in-one-block");
+        let splits_visibly = HEADER_SIZE + length > room && self.file.is_prepared() && !mutated("records-in-one-block");
         if room >= HEADER_SIZE && (length >= UNCOPIED || splits_visibly && length > FILLED) {
             return self.add_uncopied(position, length, parts);
         }
@@ -147,9 +146,9 @@ impl LogWriter {
         self.file.sync().map_err(|error| self.fail(error))
     }
 
-    /// The file for another log, if it can be [wiped](WritableFile::wipe).
-    pub(crate) fn wipe(mut self) -> Option<Box<dyn WritableFile>> {
-        if self.failure.is_none() && self.file.wipe() {
+    /// The file for another log, if it can be [zeroed out](WritableFile::zero_out).
+    pub(crate) fn zero_out(mut self) -> Option<Box<dyn WritableFile>> {
+        if self.failure.is_none() && self.file.zero_out() {
             return Some(self.file);
         }
         self.retire();
@@ -168,7 +167,7 @@ impl LogWriter {
 
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
-        if sabotaged("failed-append") || sabotaged("failed-manifest") {
+        if mutated("failed-append") || mutated("failed-manifest") {
             return error;
         }
         self.failure.get_or_insert(error).clone()

@@ -1,9 +1,9 @@
 //! What must hold in a tree that nobody is writing to, entry by entry: an error there may cost time only, or an entry
 //! only where a reader and the writer meet, and no look-up would show it.
 
-use crate::base::key_heads::common_prefix;
+use crate::base::abbreviated_keys::common_prefix;
 
-use super::node::{Node, head_of};
+use super::node::{Node, abbreviate};
 use super::record::Bound;
 use super::tree::Tree;
 
@@ -45,8 +45,8 @@ fn check_node(tree: &Tree, node: &Node) -> usize {
     let mut previous: Option<Bound<'_>> = None;
     for (_, slot) in slots(node).enumerate().filter(|&(at, _)| is_bound(at)) {
         let bound = node.bound(slot);
-        assert_eq!(node.head(slot), head_of(order, bound.user_key, skip));
-        assert!(common_prefix(bound.user_key, low.user_key) >= skip, "all share what heads leave out");
+        assert_eq!(node.abbreviated(slot), abbreviate(order, bound.user_key, skip));
+        assert!(common_prefix(bound.user_key, low.user_key) >= skip, "all share what abbreviated_keys leave out");
         assert!(node.shape.leftmost || in_order(&low, &bound), "nothing before the lower bound");
         assert!(end.is_none_or(|end| in_order(&bound, &end)), "nothing from the next lower bound on");
         assert!(previous.is_none_or(|previous| in_order(&previous, &bound)), "entries in order");

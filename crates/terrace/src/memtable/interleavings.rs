@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use loom::thread;
 
 use super::atomics::{in_model, is_writer};
-use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, head_of};
+use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, abbreviate};
 use super::record::{Bound, Record};
 use crate::base::internal_key::InternalOrder;
 
@@ -25,8 +25,8 @@ fn record(key: &'static str) -> Record {
 }
 
 fn entry(key: &'static str, skip: usize) -> Entry {
-    let head = head_of(&InternalOrder::default(), key.as_bytes(), skip);
-    Entry { head, pointer: record(key).pointer() }
+    let abbreviated = abbreviate(&InternalOrder::default(), key.as_bytes(), skip);
+    Entry { abbreviated, pointer: record(key).pointer() }
 }
 
 /// A leaf of these keys that is never freed.
@@ -120,9 +120,9 @@ fn a_split_hides_nothing() {
     explore(write, &["1", "3", "5", "7"], &reads);
 }
 
-/// All heads are equal at first; then they are computed from later bytes, in slots that others leave.
+/// All abbreviated keys are equal at first; then they are computed from later bytes, in slots that others leave.
 #[test]
-fn other_heads_hide_nothing() {
+fn other_abbreviated_keys_hide_nothing() {
     const PREFIX: Prefix = Prefix { skip: 9, confined: true };
     fn write(node: &'static Node) {
         split(node, leaf(&["long key 5", "long key 7"], PREFIX, None));

@@ -1,6 +1,6 @@
 //! A node of the tree, and how one writer changes it under readers who never wait.
 //!
-//! A node has slots, each with the head of a key and a pointer: to a record in a leaf, to a child elsewhere. Which
+//! A node has slots, each with the abbreviated key and a pointer: to a record in a leaf, to a child elsewhere. Which
 //! slots are in use, and in what order, is its [`State`], one word.
 //!
 //! 1. A node covers the keys from its lower bound on, up to the lower bound of the next node on its level. The lower
@@ -12,7 +12,7 @@
 //!    version and state, reads slots, and then finds the version the same: what it has read belongs to that state.
 //!    Else it tries again; the writer then has made progress, so that a writer who stands still stops nobody.
 //! 4. Every pointer ever stored in a slot stays good, so that even a reader who is about to try again may follow it.
-//! 5. The keys of a node share their first `skip` bytes with its lower bound's key. Heads are what follows.
+//! 5. The keys of a node share their first `skip` bytes with its lower bound's key. Abbreviated keys are what follows.
 //! 6. A node is *confined* if `skip` is no more than its two bounds have in common: then every key between the bounds
 //!    shares these bytes too and need not be asked for them. Otherwise a key has to be compared with the lower bound.
 //! 7. A node has at least one entry. The first child of an inner node covers all keys before the second's lower bound,
@@ -25,13 +25,13 @@ use std::ptr::{self, NonNull};
 use super::atomics::{AtomicPtr, AtomicU64, Ordering, fence};
 use super::record::{Bound, Record};
 use super::state::{State, WIDTH};
+use crate::base::abbreviated_keys::common_prefix;
 use crate::base::internal_key::InternalOrder;
-use crate::base::key_heads::common_prefix;
 
 /// The tag of a lower bound that comes before every entry of its user key.
 pub(super) const BEFORE_ALL: u64 = u64::MAX;
 
-/// The head of slots not in use. Only a hint: any head may be there.
+/// The abbreviated key of slots not in use. Only a hint: any abbreviated key may be there.
 const UNUSED: u64 = u64::MAX;
 
 /// What a version counts by; below it is the mark of a confined node.
@@ -42,7 +42,7 @@ const CONFINED: u64 = 1;
 pub(super) struct Node {
     state: AtomicU64,
     version: AtomicU64,
-    heads: [AtomicU64; WIDTH],
+    abbreviated_keys: [AtomicU64; WIDTH],
     slots: [AtomicPtr<u8>; WIDTH],
     next: AtomicPtr<Node>,
     pub(super) shape: Shape,
@@ -74,11 +74,11 @@ impl Snapshot {
 /// An entry on its way into a node.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) head: u64,
+    pub(super) abbreviated: u64,
     pub(super) pointer: *mut u8,
 }
 
-/// The bytes that heads leave out, and whether the node is confined.
+/// The bytes that abbreviated keys leave out, and whether the node is confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix {
     pub(super) skip: usize,
@@ -86,10 +86,10 @@ pub(super) struct Prefix {
 }
 
 /// The eight bytes of a user key that follow the first `skip`, as a number, padded with zeros. Among keys that share
-/// these first bytes, unequal heads are in the bytewise order of the keys. Other orders have no use for heads: there
+/// these first bytes, unequal abbreviated keys are in the bytewise order of the keys. Other orders have no use for abbreviated keys: there
 /// all are zero.
 #[inline]
-pub(super) fn head_of(order: &InternalOrder, user_key: &[u8], skip: usize) -> u64 {
+pub(super) fn abbreviate(order: &InternalOrder, user_key: &[u8], skip: usize) -> u64 {
     if !order.keys.is_bytewise() {
         return 0;
     }
@@ -100,7 +100,7 @@ pub(super) fn head_of(order: &InternalOrder, user_key: &[u8], skip: usize) -> u6
     match user_key.last_chunk::<8>() {
         _ if rest.is_empty() => 0,
         Some(last) => u64::from_be_bytes(*last) << (64 - 8 * rest.len()),
-        None => rest.iter().rev().fold(0, |head, &byte| head >> 8 | u64::from(byte) << 56),
+        None => rest.iter().rev().fold(0, |abbreviated, &byte| abbreviated >> 8 | u64::from(byte) << 56),
     }
 }
 
@@ -129,13 +129,13 @@ impl Node {
         entries: &[Entry],
         next: Option<NonNull<Node>>,
     ) -> NonNull<Node> {
-        let head = |at: usize| entries.get(at).map_or(UNUSED, |entry| entry.head);
+        let abbreviated = |at: usize| entries.get(at).map_or(UNUSED, |entry| entry.abbreviated);
         let pointer = |at: usize| entries.get(at).map_or(ptr::null_mut(), |entry| entry.pointer);
         let node = Node {
             state: AtomicU64::new(State::new(entries.len(), prefix.skip).word()),
             version: AtomicU64::new(if prefix.confined { CONFINED } else { 0 }),
             shape,
-            heads: std::array::from_fn(|at| AtomicU64::new(head(at))),
+            abbreviated_keys: std::array::from_fn(|at| AtomicU64::new(abbreviated(at))),
             slots: std::array::from_fn(|at| AtomicPtr::new(pointer(at))),
             next: AtomicPtr::new(next.map_or(ptr::null_mut(), NonNull::as_ptr)),
         };
@@ -223,23 +223,25 @@ impl Node {
                 return if target.user_key.get(shared) < low.get(shared) { first } else { count };
             }
         }
-        let head = head_of(order, target.user_key, skip);
-        let head_at = |at: usize| self.heads[state.slot(at)].load(Ordering::Relaxed);
-        // Counting needs no order and no branches. Slots not in use mostly hold the greatest head and do not count; as
+        let abbreviated = abbreviate(order, target.user_key, skip);
+        let abbreviated_at = |at: usize| self.abbreviated_keys[state.slot(at)].load(Ordering::Relaxed);
+        // Counting needs no order and no branches. Slots not in use mostly hold the greatest abbreviated key and do not count; as
         // that is no promise, the result is checked.
         let mut before = 0;
-        for slot in &self.heads {
-            before = one_by_one(before + usize::from(slot.load(Ordering::Relaxed) < head));
+        for slot in &self.abbreviated_keys {
+            before = one_by_one(before + usize::from(slot.load(Ordering::Relaxed) < abbreviated));
         }
         let mut at = before.max(first).min(count);
-        if !((at == first || head_at(at - 1) < head) && (at == count || head_at(at) >= head)) {
-            at = (first..count).find(|&at| head_at(at) >= head).unwrap_or(count);
+        if !((at == first || abbreviated_at(at - 1) < abbreviated)
+            && (at == count || abbreviated_at(at) >= abbreviated))
+        {
+            at = (first..count).find(|&at| abbreviated_at(at) >= abbreviated).unwrap_or(count);
         }
-        if at == count || head_at(at) != head {
+        if at == count || abbreviated_at(at) != abbreviated {
             return at;
         }
         let mut end = at + 1;
-        while end < count && head_at(end) == head {
+        while end < count && abbreviated_at(end) == abbreviated {
             end += 1;
         }
         while at < end {
@@ -275,15 +277,18 @@ impl Node {
         self.version.load(Ordering::Relaxed) & CONFINED != 0
     }
 
-    pub(super) fn head(&self, slot: usize) -> u64 {
-        self.heads[slot].load(Ordering::Relaxed)
+    pub(super) fn abbreviated(&self, slot: usize) -> u64 {
+        self.abbreviated_keys[slot].load(Ordering::Relaxed)
     }
 
-    /// An entry of a slot in use, with a head by `skip`.
+    /// An entry of a slot in use, with an abbreviated key by `skip`.
     pub(super) fn entry(&self, order: &InternalOrder, slot: usize, skip: usize) -> Entry {
-        let head =
-            if skip == self.state().skip() { self.head(slot) } else { head_of(order, self.bound(slot).user_key, skip) };
-        Entry { head, pointer: self.pointer(slot).as_ptr() }
+        let abbreviated = if skip == self.state().skip() {
+            self.abbreviated(slot)
+        } else {
+            abbreviate(order, self.bound(slot).user_key, skip)
+        };
+        Entry { abbreviated, pointer: self.pointer(slot).as_ptr() }
     }
 
     /// Puts an entry at position `at`; there is an unused slot.
@@ -294,7 +299,7 @@ impl Node {
     pub(super) unsafe fn put(&self, at: usize, entry: Entry) {
         let state = self.state();
         let slot = state.slot(state.count());
-        self.heads[slot].store(entry.head, Ordering::Relaxed);
+        self.abbreviated_keys[slot].store(entry.abbreviated, Ordering::Relaxed);
         self.slots[slot].store(entry.pointer, Ordering::Release);
         self.state.store(state.insert(at).word(), Ordering::Release);
     }
@@ -316,7 +321,7 @@ impl Node {
             return false;
         }
         let slot = state.slot(state.count());
-        self.heads[slot].store(head_of(order, user_key, state.skip()), Ordering::Relaxed);
+        self.abbreviated_keys[slot].store(abbreviate(order, user_key, state.skip()), Ordering::Relaxed);
         self.slots[slot].store(pointer, Ordering::Release);
         self.state.store(state.append().word(), Ordering::Release);
         true
@@ -336,13 +341,13 @@ impl Node {
         }
     }
 
-    /// Computes the heads anew, by other prefixes. At most half the slots are in use.
+    /// Computes the abbreviated keys anew, by other prefixes. At most half the slots are in use.
     pub(super) fn change_prefix(&self, order: &InternalOrder, prefix: Prefix) {
         let old = self.state();
         let new = old.relocate(prefix.skip);
         for at in 0..old.count() {
             let entry = self.entry(order, old.slot(at), prefix.skip);
-            self.heads[new.slot(at)].store(entry.head, Ordering::Relaxed);
+            self.abbreviated_keys[new.slot(at)].store(entry.abbreviated, Ordering::Relaxed);
             self.slots[new.slot(at)].store(entry.pointer, Ordering::Release);
         }
         if self.is_confined() && !prefix.confined {
@@ -370,7 +375,7 @@ impl Node {
         fence(Ordering::Release);
         let state = self.state();
         for at in state.count()..WIDTH {
-            self.heads[state.slot(at)].store(UNUSED, Ordering::Relaxed);
+            self.abbreviated_keys[state.slot(at)].store(UNUSED, Ordering::Relaxed);
         }
     }
 }
@@ -405,13 +410,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_order_keys_behind_the_skip() {
+    fn abbreviated_keys_order_keys_behind_the_skip() {
         let order = InternalOrder::default();
-        assert_eq!(head_of(&order, b"0123456789", 2), u64::from_be_bytes(*b"23456789"));
-        assert_eq!(head_of(&order, b"0123456789", 8), u64::from_be_bytes(*b"89\0\0\0\0\0\0"));
-        assert_eq!(head_of(&order, b"01234567", 8), 0);
-        assert_eq!(head_of(&order, b"01234", 2), u64::from_be_bytes(*b"234\0\0\0\0\0"));
-        assert_eq!(head_of(&order, b"01", 3), 0);
-        assert_eq!(head_of(&order, b"", 0), 0);
+        assert_eq!(abbreviate(&order, b"0123456789", 2), u64::from_be_bytes(*b"23456789"));
+        assert_eq!(abbreviate(&order, b"0123456789", 8), u64::from_be_bytes(*b"89\0\0\0\0\0\0"));
+        assert_eq!(abbreviate(&order, b"01234567", 8), 0);
+        assert_eq!(abbreviate(&order, b"01234", 2), u64::from_be_bytes(*b"234\0\0\0\0\0"));
+        assert_eq!(abbreviate(&order, b"01", 3), 0);
+        assert_eq!(abbreviate(&order, b"", 0), 0);
     }
 }

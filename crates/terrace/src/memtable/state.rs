@@ -15,7 +15,7 @@ const COUNT_SHIFT: usize = 52;
 const SKIP_SHIFT: usize = 56;
 const EVERY_SLOT: u64 = (1 << COUNT_SHIFT) - 1;
 
-/// The slots in use, in the order of their entries, and how many bytes of the keys their heads leave out.
+/// The slots in use, in the order of their entries, and how many bytes of the keys their abbreviated keys leave out.
 ///
 /// The lowest 52 bits hold all slot numbers: the used slots in order, then the unused. Above them are the number of
 /// used slots and the skip. As it is one word, a reader sees all of a change or nothing.
@@ -52,7 +52,7 @@ impl State {
         (self.0 >> COUNT_SHIFT) as usize & 0xf
     }
 
-    /// The number of bytes that all keys share and heads leave out.
+    /// The number of bytes that all keys share and abbreviated keys leave out.
     #[inline]
     pub(super) fn skip(self) -> usize {
         (self.0 >> SKIP_SHIFT) as usize

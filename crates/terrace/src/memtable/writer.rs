@@ -9,18 +9,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::arena::{Allocator, Arena, ChunkPool};
-use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, head_of};
+use super::node::{BEFORE_ALL, Entry, Node, Prefix, Shape, abbreviate};
 use super::record::{Bound, Record, compare_keys};
 use super::state::{MAX_SKIP, WIDTH};
 use super::tree::Tree;
+use crate::base::abbreviated_keys::common_prefix;
 use crate::base::internal_key::InternalOrder;
-use crate::base::key_heads::common_prefix;
 
-/// Two heads that agree in this many of their upper bits have too little left to tell keys apart by.
-const POOR_HEAD_BITS: u32 = 32;
+/// Two abbreviated keys that agree in this many of their upper bits have too little left to tell keys apart by.
+const POOR_ABBREVIATION_BITS: u32 = 32;
 
-/// Heads are worth computing anew if less than this many of their bytes are still the same in all keys.
-const GOOD_HEAD: usize = 5;
+/// Abbreviated keys are worth computing anew if less than this many of their bytes are still the same in all keys.
+const GOOD_ABBREVIATION: usize = 5;
 
 /// A node on the way from the root to a leaf, and the position at which a new next sibling of the child goes; in the
 /// leaf, at which the new entry goes. Splits on the way keep it so: one entry may split a node more than once.
@@ -94,7 +94,7 @@ impl TreeWriter {
         let order = &self.tree.order;
         let shape = Shape { level: 0, leftmost: true, low: record, low_tag: BEFORE_ALL };
         let prefix = prefix_of_edge(order, user_key, user_key);
-        let entry = Entry { head: head_of(order, user_key, prefix.skip), pointer: record.pointer() };
+        let entry = Entry { abbreviated: abbreviate(order, user_key, prefix.skip), pointer: record.pointer() };
         self.grow(shape, prefix, &[entry]);
     }
 
@@ -161,7 +161,7 @@ impl TreeWriter {
                 continue;
             }
             if fits && count < WIDTH {
-                let entry = Entry { head: head_of(order, key.user_key, skip), pointer };
+                let entry = Entry { abbreviated: abbreviate(order, key.user_key, skip), pointer };
                 // SAFETY: the caller gives a complete record or node of this arena, as the level demands.
                 unsafe { node.put(at, entry) };
                 return;
@@ -196,8 +196,8 @@ impl TreeWriter {
         let old = self.tree.root()?;
         let shape = Shape { level: old.shape.level + 1, ..old.shape };
         let prefix = prefix_of_edge(order, old.low_bound().user_key, key.user_key);
-        let old = Entry { head: 0, pointer: ptr::from_ref(old).cast_mut().cast() };
-        let new = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
+        let old = Entry { abbreviated: 0, pointer: ptr::from_ref(old).cast_mut().cast() };
+        let new = Entry { abbreviated: abbreviate(order, key.user_key, prefix.skip), pointer };
         Some(self.grow(shape, prefix, &[old, new]))
     }
 
@@ -226,7 +226,7 @@ impl TreeWriter {
             let child = unsafe { &*pointer.cast::<Node>() };
             Shape { level: node.shape.level, ..child.shape }
         };
-        let entry = Entry { head: head_of(order, key.user_key, prefix.skip), pointer };
+        let entry = Entry { abbreviated: abbreviate(order, key.user_key, prefix.skip), pointer };
         let right = create(&mut self.nodes, shape, prefix, &[entry], next.map(NonNull::from));
         // SAFETY: complete, and of the same arena.
         unsafe { node.split_off(state.count(), right) };
@@ -256,21 +256,21 @@ impl TreeWriter {
         let shape = if node.shape.level > 0 {
             Shape { level: node.shape.level, ..node.child(first).shape }
         } else {
-            let is_new_key = node.head(before) != node.head(first)
+            let is_new_key = node.abbreviated(before) != node.abbreviated(first)
                 || compare_keys(order, node.bound(before).user_key, node.bound(first).user_key).is_ne();
             let low = node.record(first);
             let low_tag = if is_new_key { BEFORE_ALL } else { node.bound(first).tag };
             Shape { level: 0, leftmost: false, low, low_tag }
         };
         let old = Prefix { skip: state.skip(), confined: node.is_confined() };
-        let of_right = if is_good(old, node.head(first), node.head(last)) {
+        let of_right = if is_good(old, node.abbreviated(first), node.abbreviated(last)) {
             old
         } else {
             let keys = [first, first, last].map(|slot| node.bound(slot).user_key);
             let end = node.next().map(|next| next.low_bound().user_key);
             choose_prefix(order, old, keys, true, end)
         };
-        let mut entries = [Entry { head: 0, pointer: ptr::null_mut() }; WIDTH];
+        let mut entries = [Entry { abbreviated: 0, pointer: ptr::null_mut() }; WIDTH];
         for (at, entry) in (kept..count).zip(&mut entries) {
             *entry = node.entry(order, state.slot(at), of_right.skip);
         }
@@ -280,7 +280,7 @@ impl TreeWriter {
         unsafe { node.split_off(kept, right) };
 
         let start = state.slot(usize::from(node.shape.level > 0));
-        if !is_good(old, node.head(start), node.head(before)) {
+        if !is_good(old, node.abbreviated(start), node.abbreviated(before)) {
             let keys = [node.low_bound().user_key, node.bound(start).user_key, node.bound(before).user_key];
             // SAFETY: just created.
             let end = unsafe { right.as_ref() }.low_bound().user_key;
@@ -308,12 +308,12 @@ fn create(
     unsafe { Node::create(place, shape, prefix, entries, next) }
 }
 
-/// Whether heads tell the keys between these two apart, and no key needs to be asked for its prefix.
+/// Whether abbreviated keys tell the keys between these two apart, and no key needs to be asked for its prefix.
 fn is_good(prefix: Prefix, first: u64, last: u64) -> bool {
-    prefix.confined && (first ^ last).leading_zeros() < POOR_HEAD_BITS
+    prefix.confined && (first ^ last).leading_zeros() < POOR_ABBREVIATION_BITS
 }
 
-/// The prefix of a node at the end of its level that is to hold keys like these two. Heads reach at least to the end
+/// The prefix of a node at the end of its level that is to hold keys like these two. Abbreviated keys reach at least to the end
 /// of the key.
 fn prefix_of_edge(order: &InternalOrder, a: &[u8], b: &[u8]) -> Prefix {
     if !order.keys.is_bytewise() {
@@ -324,7 +324,7 @@ fn prefix_of_edge(order: &InternalOrder, a: &[u8], b: &[u8]) -> Prefix {
 }
 
 /// A longer prefix for a node, if there is one: better what its bounds share, unless what its keys share is so much
-/// longer that heads would be of no use. `keys` are
+/// longer that abbreviated keys would be of no use. `keys` are
 /// the lower bound (`low_is_bound`: a true one), the first and the last; `end` is the next node's lower bound.
 fn choose_prefix(
     order: &InternalOrder,
@@ -340,7 +340,7 @@ fn choose_prefix(
     let of_keys = common_prefix(low, first).min(common_prefix(low, last));
     let of_keys = of_keys.min(first.len().saturating_sub(8)).min(MAX_SKIP);
     match of_bounds.filter(|&skip| skip >= old.skip) {
-        Some(skip) if of_keys < skip + GOOD_HEAD => Prefix { skip, confined: true },
+        Some(skip) if of_keys < skip + GOOD_ABBREVIATION => Prefix { skip, confined: true },
         _ if of_keys > old.skip => Prefix { skip: of_keys, confined: false },
         Some(skip) => Prefix { skip, confined: true },
         None => old,

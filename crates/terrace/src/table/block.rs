@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicU8};
 
+use crate::base::abbreviated_keys::common_prefix;
 use crate::base::coding::get_varint32;
 use crate::base::internal_key;
-use crate::base::key_heads::common_prefix;
 use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
-use super::entry_heads::EntryHeads;
+use super::abbreviated_entries::AbbreviatedEntries;
 use super::format::BlockData;
 use super::index::Index;
 use super::order::TableOrder;
@@ -31,12 +31,12 @@ const BAD_RESTART: Damage = "a restart point is no entry";
 /// allocator's share of all that.
 const OVERHEAD: usize = size_of::<Block>() + 64;
 
-/// Restart points that a block keeps the heads of.
-const MAX_HEADS: usize = 6;
+/// Restart points that a block keeps the abbreviated keys of.
+const MAX_ABBREVIATED: usize = 6;
 
-/// Searches after which a block learns the heads of its entries: that costs as much as five of them save, and some blocks are
+/// Searches after which a block learns the abbreviated keys of its entries: that costs as much as five of them save, and some blocks are
 /// soon merged away.
-const WORTH_HEADS: u8 = 12;
+const WORTH_ABBREVIATING: u8 = 12;
 
 /// What is asked for of an entry before it is looked at.
 const ENTRY_BYTES: usize = 192;
@@ -56,20 +56,20 @@ pub(crate) struct Block {
     /// Where the entries end and the restart points begin.
     entries_end: usize,
     restarts: usize,
-    heads: Option<RestartHeads>,
-    /// Bytes that heads of keys of this table leave out.
+    abbreviated_keys: Option<AbbreviatedRestarts>,
+    /// Bytes that abbreviated keys of keys of this table leave out.
     prefix: usize,
-    /// Searches so far, up to those that heads of entries are worth.
+    /// Searches so far, up to those that abbreviated keys of entries are worth.
     searches: AtomicU8,
     /// `None` if it cannot have them.
-    entry_heads: OnceLock<Option<Box<EntryHeads>>>,
+    abbreviated_entries: OnceLock<Option<Box<AbbreviatedEntries>>>,
 }
 
-/// Offsets and heads (see [`Index`]) of the restart points of a small block, but for the first, which is at 0. They
+/// Offsets and abbreviated keys (see [`Index`]) of the restart points of a small block, but for the first, which is at 0. They
 /// spare a search the way through the block's far ends, each of which is likely to be missing in the processor's cache.
-struct RestartHeads {
-    heads: [u64; MAX_HEADS],
-    offsets: [u32; MAX_HEADS],
+struct AbbreviatedRestarts {
+    abbreviated_keys: [u64; MAX_ABBREVIATED],
+    offsets: [u32; MAX_ABBREVIATED],
 }
 
 /// An entry, as offsets into the entries of a block.
@@ -162,8 +162,9 @@ impl Block {
             return Err("more restart points than bytes");
         }
         let entries_end = rest.len() - 4 * restarts;
-        let (searches, entry_heads) = (AtomicU8::new(0), OnceLock::new());
-        let block = Block { data, entries_end, restarts, heads: None, prefix: 0, searches, entry_heads };
+        let (searches, abbreviated_entries) = (AtomicU8::new(0), OnceLock::new());
+        let block =
+            Block { data, entries_end, restarts, abbreviated_keys: None, prefix: 0, searches, abbreviated_entries };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
         }
@@ -199,11 +200,11 @@ impl Block {
         self.restart(low).filter(|&restart| restart < offset).ok_or(BAD_RESTART)
     }
 
-    /// Where the heads of its entries are; 0 if it has none.
+    /// Where the abbreviated keys of its entries are; 0 if it has none.
     #[inline]
-    pub(super) fn heads_address(&self) -> usize {
-        let heads = self.entry_heads.get().and_then(Option::as_deref);
-        heads.map_or(0, |heads| std::ptr::from_ref(heads).addr())
+    pub(super) fn abbreviated_address(&self) -> usize {
+        let abbreviated_keys = self.abbreviated_entries.get().and_then(Option::as_deref);
+        abbreviated_keys.map_or(0, |abbreviated_keys| std::ptr::from_ref(abbreviated_keys).addr())
     }
 
     /// Asks for what a walk forward through the block begins with.
@@ -220,63 +221,70 @@ impl Block {
         prefetch(bytes.get(bytes.len().saturating_sub(LAST_BYTES)..).unwrap_or_default());
     }
 
-    /// Takes the heads of the restart points, where all of them have one.
+    /// Takes the abbreviated keys of the restart points, where all of them have one.
     pub(super) fn with_heads(mut self, order: &TableOrder, index: &Index) -> Self {
-        self.heads = self.restart_heads(order, index);
+        self.abbreviated_keys = self.abbreviated_restarts(order, index);
         self.prefix = index.prefix_len();
         self
     }
 
-    fn restart_heads(&self, order: &TableOrder, index: &Index) -> Option<RestartHeads> {
-        if self.restarts == 0 || self.restarts > MAX_HEADS + 1 {
+    fn abbreviated_restarts(&self, order: &TableOrder, index: &Index) -> Option<AbbreviatedRestarts> {
+        if self.restarts == 0 || self.restarts > MAX_ABBREVIATED + 1 {
             return None;
         }
-        let mut heads = RestartHeads { heads: [u64::MAX; MAX_HEADS], offsets: [0; MAX_HEADS] };
+        let mut abbreviated_keys =
+            AbbreviatedRestarts { abbreviated_keys: [u64::MAX; MAX_ABBREVIATED], offsets: [0; MAX_ABBREVIATED] };
         for at in 1..self.restarts {
             let offset = self.restart(at)?;
             let entry = Entry::decode(self.entries(), offset).ok()?;
             entry.check(0, order.tag_size()).ok()?;
-            heads.heads[at - 1] = index.head_of(order.user_key(self.entries().get(entry.rest..entry.value)?)).ok()?;
-            heads.offsets[at - 1] = offset as u32;
+            abbreviated_keys.abbreviated_keys[at - 1] =
+                index.abbreviate(order.user_key(self.entries().get(entry.rest..entry.value)?)).ok()?;
+            abbreviated_keys.offsets[at - 1] = offset as u32;
         }
-        Some(heads)
+        Some(abbreviated_keys)
     }
 
-    /// The restart points between which a key with this head is sought: the first is not behind it, the second is.
+    /// The restart points between which a key with this abbreviated key is sought: the first is not behind it, the second is.
     #[inline]
-    fn restarts_around(&self, head: Option<u64>) -> (usize, usize) {
-        let (Some(known), Some(head)) = (&self.heads, head) else { return (0, self.restarts) };
-        let heads = &known.heads[..MAX_HEADS.min(self.restarts - 1)];
-        let (before, up_to) = heads.iter().fold((0, 0), |(before, up_to), &other| {
-            (before + usize::from(other < head), up_to + usize::from(other <= head))
+    fn restarts_around(&self, abbreviated: Option<u64>) -> (usize, usize) {
+        let (Some(known), Some(abbreviated)) = (&self.abbreviated_keys, abbreviated) else { return (0, self.restarts) };
+        let abbreviated_keys = &known.abbreviated_keys[..MAX_ABBREVIATED.min(self.restarts - 1)];
+        let (before, up_to) = abbreviated_keys.iter().fold((0, 0), |(before, up_to), &other| {
+            (before + usize::from(other < abbreviated), up_to + usize::from(other <= abbreviated))
         });
         (before, 1 + up_to)
     }
 
-    /// Asks for what a search for a key with this head goes through, if that is known.
-    pub(super) fn prefetch_near(&self, head: Option<u64>) {
-        if let (Some(Some(known)), Some(head)) = (self.entry_heads.get(), head) {
-            if let Some(start) = known.start(head) {
+    /// Asks for what a search for a key with this abbreviated key goes through, if that is known.
+    pub(super) fn prefetch_near(&self, abbreviated: Option<u64>) {
+        if let (Some(Some(known)), Some(abbreviated)) = (self.abbreviated_entries.get(), abbreviated) {
+            if let Some(start) = known.start(abbreviated) {
                 let entries = self.entries();
                 prefetch(entries.get(start.offset..entries.len().min(start.offset + ENTRY_BYTES)).unwrap_or_default());
             }
             return;
         }
-        let Some(known) = &self.heads else { return };
-        let start = self.restarts_around(head).0.checked_sub(1).map_or(0, |at| known.offsets[at] as usize);
+        let Some(known) = &self.abbreviated_keys else { return };
+        let start = self.restarts_around(abbreviated).0.checked_sub(1).map_or(0, |at| known.offsets[at] as usize);
         self.prefetch_from(start);
     }
 
-    /// [`find`](Self::find) by the heads of entries, if the block has been searched often enough. `None` if these cannot say.
+    /// [`find`](Self::find) by the abbreviated keys of entries, if the block has been searched often enough. `None` if these cannot say.
     #[inline]
-    fn find_by_heads(&self, order: &TableOrder, target: &[u8], head: u64) -> Result<Option<Option<Found>>, Damage> {
-        let Some(known) = self.entry_heads.get() else {
+    fn find_by_abbreviated(
+        &self,
+        order: &TableOrder,
+        target: &[u8],
+        abbreviated: u64,
+    ) -> Result<Option<Option<Found>>, Damage> {
+        let Some(known) = self.abbreviated_entries.get() else {
             self.count_search(order, target);
             return Ok(None);
         };
         let Some(known) = known.as_deref() else { return Ok(None) };
         let entries = self.entries();
-        let Some(start) = known.start(head) else { return Ok(Some(None)) };
+        let Some(start) = known.start(abbreviated) else { return Ok(Some(None)) };
         prefetch(entries.get(start.offset..entries.len().min(start.offset + ENTRY_BYTES)).unwrap_or_default());
         let first = Entry::decode(entries, start.offset)?;
         if first.shared > start.told.min(order.user_key(target).len()) {
@@ -285,24 +293,25 @@ impl Block {
         scan_bytewise(entries, start.offset, first.shared, order, target)
     }
 
-    /// Learns the heads of its entries when that is worth it.
+    /// Learns the abbreviated keys of its entries when that is worth it.
     #[inline]
     fn count_search(&self, order: &TableOrder, target: &[u8]) {
         let searches = self.searches.load(atomic::Ordering::Relaxed);
         self.searches.store(searches.saturating_add(1), atomic::Ordering::Relaxed);
-        if searches >= WORTH_HEADS {
-            self.learn_heads(order, target);
+        if searches >= WORTH_ABBREVIATING {
+            self.read_abbreviated(order, target);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn learn_heads(&self, order: &TableOrder, target: &[u8]) {
+    fn read_abbreviated(&self, order: &TableOrder, target: &[u8]) {
         let restarts = (0..self.restarts).map(|index| self.restart(index));
         // A block in a mapped file weighs little else, and its memory is what the cache has room for.
         let prefix = target.get(..self.prefix).filter(|_| self.owns_its_bytes());
-        let heads = prefix.and_then(|prefix| EntryHeads::new(self.entries(), restarts, order, prefix));
-        let _ = self.entry_heads.set(heads.map(Box::new));
+        let abbreviated_keys =
+            prefix.and_then(|prefix| AbbreviatedEntries::new(self.entries(), restarts, order, prefix));
+        let _ = self.abbreviated_entries.set(abbreviated_keys.map(Box::new));
     }
 
     /// Asks for what a search goes through from `start` on.
@@ -312,20 +321,25 @@ impl Block {
         prefetch(entries.get(start..entries.len().min(start + SCANNED_BYTES)).unwrap_or_default());
     }
 
-    /// The first entry whose key is at least `target`, a key of the table's order whose head is `head`, if it has one;
+    /// The first entry whose key is at least `target`, a key of the table's order whose abbreviated key is `abbreviated`, if it has one;
     /// `None` if all are less.
-    pub(super) fn find(&self, order: &TableOrder, target: &[u8], head: Option<u64>) -> Result<Option<Found>, Damage> {
+    pub(super) fn find(
+        &self,
+        order: &TableOrder,
+        target: &[u8],
+        abbreviated: Option<u64>,
+    ) -> Result<Option<Found>, Damage> {
         let entries = self.entries();
         if entries.is_empty() {
             return Ok(None);
         }
         let bytewise = order.is_bytewise() && target.len() >= order.tag_size();
-        if let Some(head) = head.filter(|_| bytewise)
-            && let Some(found) = self.find_by_heads(order, target, head)?
+        if let Some(abbreviated) = abbreviated.filter(|_| bytewise)
+            && let Some(found) = self.find_by_abbreviated(order, target, abbreviated)?
         {
             return Ok(found);
         }
-        let (mut low, mut high) = self.restarts_around(head);
+        let (mut low, mut high) = self.restarts_around(abbreviated);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let entry = Entry::decode(entries, self.restart(middle).ok_or(BAD_RESTART)?)?;
@@ -336,7 +350,7 @@ impl Block {
                 high = middle;
             }
         }
-        let start = match &self.heads {
+        let start = match &self.abbreviated_keys {
             _ if low == 0 => 0,
             Some(known) => known.offsets[low - 1] as usize,
             None => self.restart(low).ok_or(BAD_RESTART)?,
@@ -368,8 +382,8 @@ impl Block {
 
 impl Weighted for Block {
     fn weight(&self) -> usize {
-        let heads = if self.owns_its_bytes() { size_of::<EntryHeads>() } else { 0 };
-        self.data.owned_bytes() + OVERHEAD + heads
+        let abbreviated_keys = if self.owns_its_bytes() { size_of::<AbbreviatedEntries>() } else { 0 };
+        self.data.owned_bytes() + OVERHEAD + abbreviated_keys
     }
 }
 
@@ -454,10 +468,10 @@ fn read_tag(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::abbreviated_keys::abbreviated;
     use crate::base::coding::{put_u32, put_varint32};
     use crate::base::comparator::KeyOrder;
     use crate::base::internal_key::{EntryKind, encode, user_key};
-    use crate::base::key_heads::head;
     use crate::table::block_builder::BlockBuilder;
     use crate::table::tests::Random;
 
@@ -497,11 +511,11 @@ mod tests {
         assert_eq!(find(&block, "c"), Ok(None));
     }
 
-    /// A block that knows the heads of its entries finds what it found before.
+    /// A block that knows the abbreviated keys of its entries finds what it found before.
     #[test]
-    fn heads_of_entries_lead_where_entries_do() {
+    fn abbreviated_entries_find_the_same_entry() {
         let order = TableOrder::internal(KeyOrder::default());
-        let (mut learned, mut by_heads) = (0, 0);
+        let (mut learned, mut by_abbreviated) = (0, 0);
         for seed in 1..=2000u64 {
             let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let size = random.below(6);
@@ -525,9 +539,9 @@ mod tests {
             block.prefix = prefix.len();
             for search in 0..200 {
                 let target = any_key(&mut random);
-                let head = head(&user_key(&target)[prefix.len()..]);
-                let answer = |head| {
-                    let found = block.find(&order, &target, head).expect("sound");
+                let abbreviated = abbreviated(&user_key(&target)[prefix.len()..]);
+                let answer = |abbreviated| {
+                    let found = block.find(&order, &target, abbreviated).expect("sound");
                     found.map(|found| {
                         let (shared, rest) = (found.entry.shared, found.entry.rest..found.entry.value);
                         let key = found.key.unwrap_or_else(|| [&target[..shared], &block.entries()[rest]].concat());
@@ -536,12 +550,17 @@ mod tests {
                 };
                 let expected = keys.iter().find(|key| order.compare(key, &target).is_ge());
                 assert_eq!(answer(None).map(|(_, _, _, key)| key), expected.cloned(), "seed {seed}, search {search}");
-                assert_eq!(answer(Some(head)), answer(None), "seed {seed}, search {search}");
-                by_heads += usize::from(block.find_by_heads(&order, &target, head).is_ok_and(|found| found.is_some()));
+                assert_eq!(answer(Some(abbreviated)), answer(None), "seed {seed}, search {search}");
+                by_abbreviated += usize::from(
+                    block.find_by_abbreviated(&order, &target, abbreviated).is_ok_and(|found| found.is_some()),
+                );
             }
-            learned += usize::from(matches!(block.entry_heads.get(), Some(Some(_))));
+            learned += usize::from(matches!(block.abbreviated_entries.get(), Some(Some(_))));
         }
-        assert!(learned > 500 && by_heads > 100_000, "{learned} blocks, {by_heads} searches by heads");
+        assert!(
+            learned > 500 && by_abbreviated > 100_000,
+            "{learned} blocks, {by_abbreviated} searches by abbreviated_keys"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! many entries, whose offsets follow the entries so that a reader can search them. An entry is
 //! `shared length, rest length, value length` (varints), the rest of the key, the value.
 
+use crate::base::abbreviated_keys::common_prefix;
 use crate::base::coding::{MAX_VARINT32, put_u32};
-use crate::base::key_heads::common_prefix;
 
 /// A block under construction; reused for the next one after [`reset`](BlockBuilder::reset).
 pub(super) struct BlockBuilder {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::base::internal_key::TAG_SIZE;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 use super::block::{Block, Damage, Entry};
 use super::group::Group;
@@ -102,12 +102,12 @@ impl BlockIter {
         self.step_back();
     }
 
-    /// Goes to the first entry whose key is at least `target`, whose head is `head`, if it has one.
-    pub(super) fn seek(&mut self, order: &TableOrder, target: &[u8], head: Option<u64>) {
+    /// Goes to the first entry whose key is at least `target`, whose abbreviated key is `abbreviated`, if it has one.
+    pub(super) fn seek(&mut self, order: &TableOrder, target: &[u8], abbreviated: Option<u64>) {
         self.invalidate();
         self.damage = None;
         let Some(block) = &self.block else { return };
-        match block.find(order, target, head) {
+        match block.find(order, target, abbreviated) {
             Ok(Some(found)) => {
                 let entries = block.entries();
                 match found.key {
@@ -251,7 +251,7 @@ impl BlockIter {
         let theirs = before.rest + (from - before.shared);
         match entries.get(theirs..theirs + mine.len()) {
             // The first byte is as far as this gets but at restart points.
-            Some(theirs) => mine.first() != theirs.first() || mine != theirs || sabotaged("before-is-other"),
+            Some(theirs) => mine.first() != theirs.first() || mine != theirs || mutated("before-is-other"),
             None => false,
         }
     }

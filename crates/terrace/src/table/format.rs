@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::checksum;
 use crate::base::coding::{get_u64, get_varint64, put_u64, put_varint64};
 use crate::base::error::{Error, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
 use super::buffer::Buffer;
@@ -185,7 +185,7 @@ impl<'a> StoredBlock<'a> {
 fn verify(bytes: &[u8]) -> std::result::Result<(&[u8], u8), &'static str> {
     let (contents, &[kind, a, b, c, d]) = bytes.split_last_chunk::<TRAILER_SIZE>().ok_or("no trailer")?;
     let checked = &bytes[..=contents.len()];
-    if checksum::masked(checked) != u32::from_le_bytes([a, b, c, d]) && !sabotaged("block-checksum") {
+    if checksum::masked(checked) != u32::from_le_bytes([a, b, c, d]) && !mutated("block-checksum") {
         return Err("checksum mismatch");
     }
     Ok((contents, kind))

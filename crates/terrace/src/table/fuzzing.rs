@@ -11,7 +11,7 @@ use super::filter_block::FilterBlockReader;
 use super::format::BlockData;
 use super::full_filter::{FullFilter, hash_key};
 use super::index::Index;
-use super::{BlockCache, Table, TableAnatomy, TableOrder, TableReadSettings};
+use super::{BlockCache, Table, TableDump, TableOrder, TableReadSettings};
 use crate::base::comparator::KeyOrder;
 use crate::base::internal_key::{EntryKind, encode};
 use crate::env::{Env, MemEnv, ReadAccess};
@@ -130,7 +130,7 @@ pub(crate) fn parts(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let env = MemEnv::new();
     env.write("table", data.to_vec());
     let file = env.open_random(Path::new("table"), ReadAccess::Pread).expect("it is there");
-    let Ok(table) = TableAnatomy::open(file, "table".to_owned()) else { return Vec::new() };
+    let Ok(table) = TableDump::open(file, "table".to_owned()) else { return Vec::new() };
     let mut parts = Vec::new();
     let mut handles = vec![table.index(), table.metaindex()];
     for top in [table.index(), table.metaindex()] {

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::base::key_heads::KeyHeads;
+use crate::base::abbreviated_keys::AbbreviatedKeys;
 
 use super::block::{Block, Damage};
 use super::block_iter::BlockIter;
@@ -22,13 +22,13 @@ use super::order::TableOrder;
 pub(crate) struct Place {
     /// The number of the block.
     pub(super) at: usize,
-    /// The head of the key, if it begins as all separators do.
-    pub(super) head: Option<u64>,
+    /// The abbreviated key of the key, if it begins as all separators do.
+    pub(super) abbreviated: Option<u64>,
 }
 
 impl Place {
     /// In no table.
-    pub(super) const NOWHERE: Place = Place { at: usize::MAX, head: None };
+    pub(super) const NOWHERE: Place = Place { at: usize::MAX, abbreviated: None };
 }
 
 /// Separators and blocks of a table, in order.
@@ -39,14 +39,19 @@ pub(super) struct Index {
     ends: Vec<usize>,
     handles: Vec<BlockHandle>,
     /// Of the user keys of all separators but the last. Empty unless the order is bytewise.
-    heads: KeyHeads,
+    abbreviated_keys: AbbreviatedKeys,
 }
 
 impl Index {
     /// Decodes an index block. Blocks lie before `limit`, an offset in the file.
     pub(super) fn decode(block: Arc<Block>, order: &TableOrder, limit: u64) -> Result<Index, Damage> {
         let mut allowance = KeyAllowance::of(&block);
-        let mut index = Index { keys: Vec::new(), ends: Vec::new(), handles: Vec::new(), heads: KeyHeads::default() };
+        let mut index = Index {
+            keys: Vec::new(),
+            ends: Vec::new(),
+            handles: Vec::new(),
+            abbreviated_keys: AbbreviatedKeys::default(),
+        };
         let mut iter = BlockIter::new(order.tag_size());
         iter.set_block(Some(block));
         iter.seek_to_first();
@@ -69,7 +74,7 @@ impl Index {
             return Err(damage);
         }
         if order.is_bytewise() {
-            index.cut_heads(order)?;
+            index.shorten_abbreviated(order)?;
         }
         index.keys.shrink_to_fit();
         index.ends.shrink_to_fit();
@@ -77,17 +82,17 @@ impl Index {
         Ok(index)
     }
 
-    fn cut_heads(&mut self, order: &TableOrder) -> Result<(), Damage> {
+    fn shorten_abbreviated(&mut self, order: &TableOrder) -> Result<(), Damage> {
         let Some(last) = self.len().checked_sub(1) else { return Ok(()) };
-        let heads = KeyHeads::new((0..last).map(|at| order.user_key(self.key(at))));
-        let ascends = |at: usize| match (heads.get(at - 1), heads.get(at)) {
-            (Some(before), Some(head)) if before != head => before < head,
+        let abbreviated_keys = AbbreviatedKeys::new((0..last).map(|at| order.user_key(self.key(at))));
+        let ascends = |at: usize| match (abbreviated_keys.get(at - 1), abbreviated_keys.get(at)) {
+            (Some(before), Some(abbreviated)) if before != abbreviated => before < abbreviated,
             _ => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
         };
         if !(1..=last).all(ascends) {
             return Err("its keys do not ascend");
         }
-        self.heads = heads;
+        self.abbreviated_keys = abbreviated_keys;
         Ok(())
     }
 
@@ -106,37 +111,37 @@ impl Index {
 
     pub(super) fn memory_usage(&self) -> usize {
         let handles = self.handles.capacity() * size_of::<BlockHandle>();
-        self.keys.capacity() + self.ends.capacity() * 8 + self.heads.memory_usage() + handles
+        self.keys.capacity() + self.ends.capacity() * 8 + self.abbreviated_keys.memory_usage() + handles
     }
 
     /// The first block whose separator is not less than `target`; the number of blocks if all are less.
     #[inline]
     pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> Place {
-        let head = match self.heads.head_of(order.user_key(target)) {
-            Ok(head) => head,
+        let abbreviated = match self.abbreviated_keys.abbreviate(order.user_key(target)) {
+            Ok(abbreviated) => abbreviated,
             // Out of line with all separators but perhaps the last.
-            Err(Ordering::Less) => return Place { at: 0, head: None },
+            Err(Ordering::Less) => return Place { at: 0, abbreviated: None },
             Err(ordering) => {
-                let low = if ordering == Ordering::Greater { self.heads.len() } else { 0 };
-                return Place { at: self.search_between(low, self.len(), order, target), head: None };
+                let low = if ordering == Ordering::Greater { self.abbreviated_keys.len() } else { 0 };
+                return Place { at: self.search_between(low, self.len(), order, target), abbreviated: None };
             }
         };
-        let mut same = self.heads.with_head(head);
-        if same.start == self.heads.len() {
+        let mut same = self.abbreviated_keys.with_abbreviated(abbreviated);
+        if same.start == self.abbreviated_keys.len() {
             same.end = self.len();
         }
-        Place { at: self.search_between(same.start, same.end, order, target), head: Some(head) }
+        Place { at: self.search_between(same.start, same.end, order, target), abbreviated: Some(abbreviated) }
     }
 
-    /// The head of a user key that begins as the separators do; otherwise how it compares to them.
+    /// The abbreviated key of a user key that begins as the separators do; otherwise how it compares to them.
     #[inline]
-    pub(super) fn head_of(&self, user_key: &[u8]) -> Result<u64, Ordering> {
-        self.heads.head_of(user_key)
+    pub(super) fn abbreviate(&self, user_key: &[u8]) -> Result<u64, Ordering> {
+        self.abbreviated_keys.abbreviate(user_key)
     }
 
-    /// The bytes at the beginning of keys that heads leave out.
+    /// The bytes at the beginning of keys that abbreviated keys leave out.
     pub(super) fn prefix_len(&self) -> usize {
-        self.heads.prefix_len()
+        self.abbreviated_keys.prefix_len()
     }
 
     fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 use super::block::Block;
 use super::block_iter::BlockIter;
@@ -79,7 +79,7 @@ impl TableIter {
 
     /// The block here as the file has it, if the file is mapped and the entry here is all that is in the block.
     pub(crate) fn lone_block(&self) -> Option<StoredBlock<'_>> {
-        if !self.block.is_alone() && !sabotaged("lone-blocks") {
+        if !self.block.is_alone() && !mutated("lone-blocks") {
             return None;
         }
         self.table.stored_block(self.at)
@@ -94,7 +94,7 @@ impl TableIter {
     pub(crate) fn seek_to_first(&mut self) {
         if self.enter(0) {
             self.block.seek_to_first();
-            self.settle_forward();
+            self.skip_empty_blocks_forward();
         }
     }
 
@@ -102,7 +102,7 @@ impl TableIter {
     pub(crate) fn seek_to_last(&mut self) {
         if self.enter(self.table.index().len().wrapping_sub(1)) {
             self.block.seek_to_last();
-            self.settle_backward();
+            self.skip_empty_blocks_backward();
         }
     }
 
@@ -140,10 +140,10 @@ impl TableIter {
 
     /// Goes where [`aim`](Self::aim) with the same target has found that it has to go.
     pub(crate) fn land(&mut self, target: &[u8]) {
-        let Place { at, head } = self.aim;
+        let Place { at, abbreviated } = self.aim;
         if self.enter(at) {
-            self.block.seek(self.table.order(), target, head);
-            self.settle_forward();
+            self.block.seek(self.table.order(), target, abbreviated);
+            self.skip_empty_blocks_forward();
         }
     }
 
@@ -153,7 +153,7 @@ impl TableIter {
         if self.block.valid() {
             self.block.next();
             if !self.block.valid() {
-                self.settle_forward();
+                self.skip_empty_blocks_forward();
             }
         }
     }
@@ -177,13 +177,13 @@ impl TableIter {
         if self.block.valid() {
             self.block.prev();
             if !self.block.valid() {
-                self.settle_backward();
+                self.skip_empty_blocks_backward();
             }
         }
     }
 
     /// Goes on to later blocks until there is an entry, an end, or damage.
-    fn settle_forward(&mut self) {
+    fn skip_empty_blocks_forward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {
             if !self.enter(self.at.wrapping_add(1)) {
                 return;
@@ -193,7 +193,7 @@ impl TableIter {
         }
     }
 
-    fn settle_backward(&mut self) {
+    fn skip_empty_blocks_backward(&mut self) {
         while !self.block.valid() && !self.is_damaged() {
             if !self.enter(self.at.wrapping_sub(1)) {
                 return;

@@ -4,7 +4,7 @@
 //! same code serves the engine's tables of internal keys and LevelDB's public tables of plain keys; [`TableOrder`] is
 //! the difference.
 
-mod anatomy;
+mod abbreviated_entries;
 mod block;
 mod block_builder;
 mod block_cache;
@@ -14,7 +14,6 @@ mod block_writer;
 mod buffer;
 mod compression;
 mod counters;
-mod entry_heads;
 mod external_cache;
 mod filter_block;
 mod format;
@@ -34,12 +33,12 @@ mod scan;
 #[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]
 mod table;
 mod table_builder;
+mod table_dump;
 
 pub use block_cache::BlockCache;
 pub use compression::Compression;
 pub use external_cache::{BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock};
 
-pub(crate) use anatomy::TableAnatomy;
 pub(crate) use block_ref::BlockSlice;
 pub(crate) use counters::ReadTotals;
 pub(crate) use format::{BlockHandle, StoredBlock};
@@ -53,6 +52,7 @@ pub(crate) use rescue::rescue;
 pub(crate) use scan::ScanItem;
 pub(crate) use table::{Table, TableHit, TableReadSettings};
 pub(crate) use table_builder::{TableBuilder, TableSettings};
+pub(crate) use table_dump::TableDump;
 
 #[cfg(test)]
 mod tests;

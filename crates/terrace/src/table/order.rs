@@ -94,7 +94,7 @@ impl TableOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::key_heads::common_prefix;
+    use crate::base::abbreviated_keys::common_prefix;
 
     #[test]
     fn a_common_prefix_decides_as_a_comparison_does() {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::base::error::{ErrorKind, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
 /// The memory that there is never matters to tables of less than this.
@@ -50,7 +50,7 @@ impl ReadPolicy {
             && !self.is_unmapped()
             && table_bytes >= SMALL
             && available().is_some_and(|available| table_bytes > available / 2)
-            && !sabotaged("larger-than-memory")
+            && !mutated("larger-than-memory")
         {
             self.unmapped.store(true, Ordering::Relaxed);
         }
@@ -60,7 +60,7 @@ impl ReadPolicy {
     pub(super) fn learn<T>(&self, result: Result<T>) -> Result<T> {
         if self.automatic
             && result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Io)
-            && !sabotaged("read-access-after-error")
+            && !mutated("read-access-after-error")
         {
             self.unmapped.store(true, Ordering::Relaxed);
         }

@@ -12,7 +12,7 @@ use crate::base::checksum::Checksum;
 use crate::base::coding::get_varint32;
 use crate::base::error::Result;
 use crate::base::internal_key::{ParsedKey, TAG_SIZE};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
 use super::block::Block;
@@ -67,7 +67,7 @@ pub(crate) fn rescue(file: &Arc<dyn RandomAccessFile>, order: &TableOrder, visit
         searching = false;
         let handle = BlockHandle { offset: at, size: size as u64 };
         if let Some(block) = window.block(size) {
-            if is_index(&block, order, file.size(), &found) && !sabotaged("no-index-for-data") {
+            if is_index(&block, order, file.size(), &found) && !mutated("no-index-for-data") {
                 return Ok(());
             }
             if let Some(last) = check(&block, order, last_key.as_deref()) {

@@ -7,7 +7,7 @@
 //! 1. No block is used before its checksum was verified. What a slot holds has been.
 //! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that does not fit.
 //! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the bytewise order), but one: when
-//!    the block learns the heads of its entries.
+//!    the block learns the abbreviated keys of its entries.
 //! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is read without it, and
 //!    [`Table::for_each_meta_block`] reports it.
 
@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key;
+use crate::base::mutation::mutated;
 use crate::base::prefetch::{prefetch, prefetch_value};
-use crate::base::sabotage::sabotaged;
 use crate::cache::{Cached, SlotArray};
 use crate::env::RandomAccessFile;
 use crate::filter::FilterPolicy;
@@ -183,7 +183,7 @@ impl Table {
     /// [`get`](Table::get), where the [`place`](Table::place) of the key is known.
     #[inline]
     pub(crate) fn get_at(&self, key: &[u8], place: Option<Place>, fill_cache: bool) -> Result<Option<TableHit>> {
-        let Some(Place { at, head }) = place else {
+        let Some(Place { at, abbreviated }) = place else {
             self.counters.count(Outcome::Spared);
             return Ok(None);
         };
@@ -196,7 +196,8 @@ impl Table {
         }
         let filtered = self.filter.is_some() || self.full_filter.is_some();
         let block = self.block(at, handle, fill_cache, filtered)?;
-        let found = block.get().find(&self.order, key, head).map_err(|damage| damaged(&self.name, handle, damage))?;
+        let found =
+            block.get().find(&self.order, key, abbreviated).map_err(|damage| damaged(&self.name, handle, damage))?;
         Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
             tag: found.tag,
             value: BlockSlice::new(block, found.entry.value..found.entry.end),
@@ -238,7 +239,7 @@ impl Table {
     /// Asks for the entries around `place`, if their block is in the cache.
     pub(crate) fn prefetch_entries(&self, place: Place) {
         if let Some(block) = self.slots.get(place.at) {
-            block.prefetch_near(place.head);
+            block.prefetch_near(place.abbreviated);
         }
     }
 
@@ -332,8 +333,8 @@ impl Table {
 
     /// The data block `at`, which is at `handle`, from the cache or from the file.
     pub(super) fn block(&self, at: usize, handle: BlockHandle, fill_cache: bool, filtered: bool) -> Result<BlockRef> {
-        if let Some(cached) = self.slots.get(at ^ usize::from(sabotaged("cache-slot"))) {
-            self.slots.set_beside(at, cached.heads_address());
+        if let Some(cached) = self.slots.get(at ^ usize::from(mutated("cache-slot"))) {
+            self.slots.set_beside(at, cached.abbreviated_address());
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
             return Ok(BlockRef::Cached(cached));
         }

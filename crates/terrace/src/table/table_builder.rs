@@ -5,7 +5,7 @@
 //! block's first, and where the block is. One thread uses a builder. Once a call has failed the file is worthless:
 //! every later call fails too.
 
-use crate::base::key_heads::common_prefix;
+use crate::base::abbreviated_keys::common_prefix;
 use std::cmp::Ordering;
 use std::sync::Arc;
 

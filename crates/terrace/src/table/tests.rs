@@ -644,7 +644,7 @@ fn foreign_and_missing_filters_are_ignored() {
 fn a_metaindex_of_keys_out_of_proportion_costs_the_meta_blocks() {
     let (mut bytes, settings, truth) = small_table(Compression::None);
     let file = |bytes: &[u8]| MemoryFile { bytes: bytes.to_vec(), mapped: true, not_needed: Arc::default() };
-    let sound = TableAnatomy::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
+    let sound = TableDump::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
     let (listed, whole) = sound.list(sound.metaindex());
     whole.expect("sound");
     assert!(open(bytes.clone(), true, &settings, 0).expect("opens").properties().is_some());
@@ -679,8 +679,8 @@ fn a_metaindex_of_keys_out_of_proportion_costs_the_meta_blocks() {
     let error = visited[0].1.as_ref().expect_err("out of proportion").to_string();
     assert!(visited[0].0 == handle.offset && error.contains("t.ldb") && error.contains("out of proportion"), "{error}");
 
-    let anatomy = TableAnatomy::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
-    let (listed, whole) = anatomy.list(anatomy.metaindex());
+    let table_dump = TableDump::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
+    let (listed, whole) = table_dump.list(table_dump.metaindex());
     assert!(listed.len() < 100 && whole.is_err_and(|error| error.message().contains("out of proportion")));
 }
 

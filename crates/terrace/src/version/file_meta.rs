@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use crate::base::fork::Origin;
 use crate::base::internal_key::user_key;
 use crate::base::locks::Mutex;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::table::{Table, TableProperties};
 use arc_swap::ArcSwapOption;
 
@@ -78,14 +78,14 @@ pub(crate) struct FileMeta {
     deletions: AtomicU64,
     largest_sequence: AtomicU64,
     obsolete: AtomicBool,
-    graveyard: Arc<ObsoleteFiles>,
+    obsolete_files: Arc<ObsoleteFiles>,
 }
 
 /// Marks contents as not learnt yet.
 const UNKNOWN: u64 = u64::MAX;
 
 impl FileMeta {
-    pub(crate) fn new(file: NewFile, graveyard: &Arc<ObsoleteFiles>) -> Self {
+    pub(crate) fn new(file: NewFile, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
         let seeks = seeks_for(file.size);
         FileMeta {
             number: file.number,
@@ -99,7 +99,7 @@ impl FileMeta {
             deletions: AtomicU64::new(UNKNOWN),
             largest_sequence: AtomicU64::new(UNKNOWN),
             obsolete: AtomicBool::new(false),
-            graveyard: graveyard.clone(),
+            obsolete_files: obsolete_files.clone(),
         }
     }
 
@@ -146,8 +146,8 @@ impl FileMeta {
     /// Called once an edit that removes this file is durable and installed.
     pub(crate) fn mark_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
-        if sabotaged("files-of-readers") {
-            self.graveyard.put_back(vec![self.number]);
+        if mutated("files-of-readers") {
+            self.obsolete_files.put_back(vec![self.number]);
         }
     }
 }
@@ -161,7 +161,7 @@ fn seeks_for(size: u64) -> i64 {
 impl Drop for FileMeta {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            self.graveyard.put_back(vec![self.number]);
+            self.obsolete_files.put_back(vec![self.number]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The names of a database's files. They are LevelDB's; every other name in the directory is a stranger's and is
 //! never touched.
 
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 /// Names the newest MANIFEST.
 pub(crate) const CURRENT: &str = "CURRENT";
@@ -79,7 +79,7 @@ fn parse_number(digits: &str) -> Option<u64> {
 /// The MANIFEST's number that the contents of CURRENT name; `None` if they name anything else, a path above all.
 pub(crate) fn parse_current(contents: &[u8]) -> Option<u64> {
     let name = std::str::from_utf8(contents).ok()?.strip_suffix('\n')?;
-    let name = if sabotaged("current-names-no-path") { name.rsplit('/').next()? } else { name };
+    let name = if mutated("current-names-no-path") { name.rsplit('/').next()? } else { name };
     match parse(name) {
         Some((FileKind::Manifest, number)) => Some(number),
         _ => None,

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::base::abbreviated_keys::AbbreviatedKeys;
 use crate::base::internal_key::{InternalOrder, user_key};
-use crate::base::key_heads::KeyHeads;
 
 use super::file_meta::FileMeta;
 
@@ -14,7 +14,7 @@ use super::file_meta::FileMeta;
 pub(crate) struct Level {
     files: Vec<Arc<FileMeta>>,
     /// Of the largest user keys. Of use in the bytewise order, and where files are ordered by key.
-    heads: KeyHeads,
+    abbreviated_keys: AbbreviatedKeys,
     bytes: u64,
 }
 
@@ -29,7 +29,7 @@ impl Level {
     #[inline]
     pub(crate) fn find(&self, order: &InternalOrder, key: &[u8]) -> usize {
         let undecided = match order.keys.is_bytewise() {
-            true => self.heads.undecided(user_key(key)),
+            true => self.abbreviated_keys.undecided(user_key(key)),
             false => 0..self.files.len(),
         };
         let is_before = |file: &Arc<FileMeta>| order.compare(&file.largest, key) == Ordering::Less;
@@ -39,9 +39,9 @@ impl Level {
 
 impl From<Vec<Arc<FileMeta>>> for Level {
     fn from(files: Vec<Arc<FileMeta>>) -> Self {
-        let heads = KeyHeads::new(files.iter().map(|file| file.largest_user_key()));
+        let abbreviated_keys = AbbreviatedKeys::new(files.iter().map(|file| file.largest_user_key()));
         let bytes = files.iter().map(|file| file.size).sum();
-        Level { files, heads, bytes }
+        Level { files, abbreviated_keys, bytes }
     }
 }
 

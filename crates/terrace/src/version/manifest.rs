@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, MAX_SEQUENCE, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 
@@ -62,7 +62,7 @@ pub(crate) fn read_manifest(
     dir: &Path,
     number: u64,
     order: &InternalOrder,
-    graveyard: &Arc<ObsoleteFiles>,
+    obsolete_files: &Arc<ObsoleteFiles>,
 ) -> Result<ManifestState> {
     let path = dir.join(filename::manifest(number));
     let place = path.display().to_string();
@@ -83,7 +83,7 @@ pub(crate) fn read_manifest(
     loop {
         match reader.next()? {
             LogItem::Record { data, offset, .. } => {
-                if let Some(damage) = damage.or(state.torn.clone()).filter(|_| !sabotaged("manifest-holes")) {
+                if let Some(damage) = damage.or(state.torn.clone()).filter(|_| !mutated("manifest-holes")) {
                     return Err(Error::corruption(damage));
                 }
                 damage = None;
@@ -110,7 +110,7 @@ pub(crate) fn read_manifest(
             }
             LogItem::End { offset, torn } => {
                 let misses_its_end = all_end_in_name && reader.ends_in_zero();
-                if let Some(damage) = damage.filter(|_| !misses_its_end && !sabotaged("manifest-damage")) {
+                if let Some(damage) = damage.filter(|_| !misses_its_end && !mutated("manifest-damage")) {
                     return Err(Error::corruption(damage));
                 }
                 if torn {
@@ -125,7 +125,8 @@ pub(crate) fn read_manifest(
     state.next_file_number = next_file.ok_or_else(|| missing("next file number"))?;
     state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;
     state.log_number = log_number.ok_or_else(|| missing("log number"))?;
-    state.version = Version::default().apply(&folded.into_edit(), order, graveyard).map_err(|e| e.context(&place))?;
+    state.version =
+        Version::default().apply(&folded.into_edit(), order, obsolete_files).map_err(|e| e.context(&place))?;
     let tables = state.version.files().map(|(_, file)| file.number);
     let named = tables.chain([state.next_file_number, state.log_number, state.previous_log_number]);
     if named.max() > Some(filename::MAX_NUMBER) || state.last_sequence > MAX_SEQUENCE {
@@ -135,7 +136,7 @@ pub(crate) fn read_manifest(
 }
 
 fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<()> {
-    if name == order.keys.name_bytes() || sabotaged("comparator-name") {
+    if name == order.keys.name_bytes() || mutated("comparator-name") {
         return Ok(());
     }
     let (theirs, ours) = (String::from_utf8_lossy(name), order.keys.name());

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber, split, tag_sequence, user_key};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::cache::pin;
 use crate::table::{Place, ScanItem, Table, TableHit, hash_key};
 
@@ -309,7 +309,7 @@ impl Version {
         &self,
         edit: &VersionEdit,
         order: &InternalOrder,
-        graveyard: &Arc<ObsoleteFiles>,
+        obsolete_files: &Arc<ObsoleteFiles>,
     ) -> Result<Version> {
         let mut levels = self.levels.each_ref().map(|files| files.to_vec());
         for &(level, number) in &edit.deleted_files {
@@ -324,12 +324,12 @@ impl Version {
             // A file that only moves keeps its identity, and with it its open table.
             let moved = edit.deleted_files.iter().find(|(_, number)| *number == file.number);
             let kept = moved.and_then(|&(level, number)| self.file_at(level, number));
-            let meta = kept.cloned().unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), graveyard)));
+            let meta = kept.cloned().unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), obsolete_files)));
             levels[file.level].push(meta);
         }
         let (first, deeper) = levels.split_at_mut(1);
         first[0].sort_by_key(|file| std::cmp::Reverse(file.number));
-        if sabotaged("newest-first") {
+        if mutated("newest-first") {
             first[0].reverse();
         }
         for files in deeper {

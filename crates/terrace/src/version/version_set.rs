@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, Env};
 use crate::log::LogWriter;
 
@@ -70,7 +70,7 @@ impl ManifestSettings {
 pub(crate) struct VersionSet {
     settings: ManifestSettings,
     numbers: Arc<FileNumbers>,
-    graveyard: Arc<ObsoleteFiles>,
+    obsolete_files: Arc<ObsoleteFiles>,
     current: Arc<Version>,
     log_number: u64,
     last_sequence: SequenceNumber,
@@ -91,7 +91,7 @@ impl VersionSet {
         settings: ManifestSettings,
         state: ManifestState,
         manifest_number: u64,
-        graveyard: Arc<ObsoleteFiles>,
+        obsolete_files: Arc<ObsoleteFiles>,
     ) -> Self {
         let numbers = Arc::new(FileNumbers::new(state.next_file_number));
         numbers.skip(manifest_number);
@@ -101,7 +101,7 @@ impl VersionSet {
         VersionSet {
             settings,
             numbers,
-            graveyard,
+            obsolete_files,
             current: Arc::new(state.version),
             log_number: state.log_number,
             last_sequence: state.last_sequence,
@@ -139,8 +139,8 @@ impl VersionSet {
         mut edit: VersionEdit,
         last_sequence: SequenceNumber,
     ) -> Result<Arc<Version>> {
-        let version = Arc::new(self.current.apply(&edit, &self.settings.order, &self.graveyard)?);
-        let last_sequence = if sabotaged("last-sequence") { 0 } else { last_sequence };
+        let version = Arc::new(self.current.apply(&edit, &self.settings.order, &self.obsolete_files)?);
+        let last_sequence = if mutated("last-sequence") { 0 } else { last_sequence };
         edit.last_sequence = Some(last_sequence.max(self.last_sequence));
         edit.next_file_number = Some(self.numbers.peek());
         edit.log_number.get_or_insert(self.log_number);
@@ -148,8 +148,8 @@ impl VersionSet {
         if let Err(error) = self.write(&edit) {
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
             self.uncertain.extend(edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)));
-            if sabotaged("keep-uncertain-tables") {
-                self.graveyard.put_back(std::mem::take(&mut self.uncertain));
+            if mutated("keep-uncertain-tables") {
+                self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
             }
             return Err(error);
         }
@@ -178,7 +178,7 @@ impl VersionSet {
     /// Records, durably, which file numbers have been handed out. Without this the next open, by whatever engine, may use
     /// a number again that no edit has named.
     pub(crate) fn record_numbers(&mut self) -> Result<()> {
-        if sabotaged("numbers-before-links") {
+        if mutated("numbers-before-links") {
             return Ok(());
         }
         self.write(&self.no_change())
@@ -198,14 +198,14 @@ impl VersionSet {
     fn write(&mut self, edit: &VersionEdit) -> Result<()> {
         let has_room = |writer: &&mut LogWriter| writer.offset() < self.settings.max_manifest_size;
         let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edit) };
-        let sync = |writer: &mut LogWriter| if sabotaged("manifest-sync") { Ok(()) } else { writer.sync() };
+        let sync = |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
         let written = writer.add_record(&self.settings.encode(edit)).and_then(|()| sync(writer));
         if let Err(error) = written {
             self.in_doubt = true;
-            if sabotaged("manifest-errors") {
+            if mutated("manifest-errors") {
                 return Ok(());
             }
-            if !sabotaged("failed-manifest") {
+            if !mutated("failed-manifest") {
                 self.writer = None;
             }
             return Err(error.context("writing the MANIFEST"));
@@ -223,7 +223,7 @@ impl VersionSet {
             let mut writer = LogWriter::new(file, 0);
             writer.add_record(&self.settings.encode(&self.snapshot()))?;
             writer.add_record(&self.settings.encode(&edit))?;
-            if !sabotaged("fresh-manifest-sync") {
+            if !mutated("fresh-manifest-sync") {
                 writer.sync()?;
             }
             Ok(writer)
@@ -236,7 +236,7 @@ impl VersionSet {
                 return Err(error.context("starting a MANIFEST"));
             }
         };
-        if sabotaged("old-manifest-last") {
+        if mutated("old-manifest-last") {
             let _ = env.remove(&dir.join(filename::manifest(self.manifest_number)));
         }
         // From here on the fresh MANIFEST may be in force after a crash whatever happens next: keep it until another
@@ -254,7 +254,7 @@ impl VersionSet {
             // A leftover is harmless: the next open removes it.
             let _ = env.remove(&dir.join(filename::manifest(old)));
         }
-        self.graveyard.put_back(std::mem::take(&mut self.uncertain));
+        self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
         self.manifest_number = number;
         self.writer = Some(writer);
         self.in_doubt = false;
@@ -280,12 +280,12 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
     let temp = dir.join(filename::temp(number));
     let contents = format!("{}\n", filename::manifest(number));
     // The directory first: CURRENT must never be durable before the MANIFEST's own name is.
-    if !sabotaged("manifest-name") {
+    if !mutated("manifest-name") {
         env.sync_dir(dir)?;
     }
     let written = env.create(&temp, CreateOptions { mode: file_mode, exclusive: false }).and_then(|mut file| {
         file.append(contents.as_bytes())?;
-        if !sabotaged("current-sync") {
+        if !mutated("current-sync") {
             file.sync()?;
         }
         file.close()?;
@@ -295,7 +295,7 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
         let _ = env.remove(&temp);
         return Err(error.context("setting CURRENT"));
     }
-    if sabotaged("current-name") {
+    if mutated("current-name") {
         return Ok(());
     }
     env.sync_dir(dir).map_err(|error| error.context("setting CURRENT"))
@@ -318,7 +318,7 @@ pub(crate) fn begin_history(settings: &ManifestSettings, number: u64, edit: Vers
     let file = settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
     writer.add_record(&settings.encode(&edit))?;
-    if !sabotaged("first-manifest-sync") {
+    if !mutated("first-manifest-sync") {
         writer.sync()?;
     }
     writer.close()?;

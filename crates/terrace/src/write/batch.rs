@@ -7,7 +7,7 @@
 use crate::base::coding::{MAX_VARINT32, get_length_prefixed, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber, check_entry_size};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
 /// The bytes before the first operation.
 pub(crate) const HEADER_SIZE: usize = 12;
@@ -292,7 +292,7 @@ impl<'a> BatchView<'a> {
     /// What this record says is durable, if it is a mark: every batch up to this sequence number. `split` is the record's
     /// framing: programs write empty batches as well, LevelDB logs them, and they say nothing.
     pub(crate) fn durability_mark(&self, split: bool) -> Option<SequenceNumber> {
-        (self.count == 0 && (split || sabotaged("split-marks"))).then(|| self.sequence.saturating_sub(1))
+        (self.count == 0 && (split || mutated("split-marks"))).then(|| self.sequence.saturating_sub(1))
     }
 
     /// The sequence number of the last operation.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::{Condvar, Mutex};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::FileSyncer;
 
 /// How long a sync waits for those whom the last one met: about what it takes itself on a fast disk.
@@ -119,7 +119,7 @@ impl LogSync {
         appended: impl Fn() -> SequenceNumber,
         sync_dir: impl Fn() -> Result<()>,
     ) -> Result<Option<SequenceNumber>> {
-        if sabotaged("wait-for-sync") {
+        if mutated("wait-for-sync") {
             return Ok(None);
         }
         let mut state = self.state.lock();
@@ -160,10 +160,10 @@ impl LogSync {
         let logs: Vec<_> = state.logs.iter().map(|log| (log.number, log.syncer.clone())).collect();
         drop(state);
 
-        let sync = |(_, syncer): &(_, Arc<dyn FileSyncer>)| if sabotaged("log-sync") { Ok(()) } else { syncer.sync() };
-        let first = if sabotaged("older-logs-first") { logs.len() - 1 } else { 0 };
+        let sync = |(_, syncer): &(_, Arc<dyn FileSyncer>)| if mutated("log-sync") { Ok(()) } else { syncer.sync() };
+        let first = if mutated("older-logs-first") { logs.len() - 1 } else { 0 };
         let mut result = logs[first..].iter().try_for_each(sync);
-        if result.is_ok() && unnamed && !sabotaged("log-name") {
+        if result.is_ok() && unnamed && !mutated("log-name") {
             result = sync_dir();
         }
 
@@ -183,7 +183,7 @@ impl LogSync {
             }
             Err(error) => {
                 let error = error.context("syncing the write-ahead log");
-                state.failed = (!sabotaged("failed-sync")).then(|| error.clone());
+                state.failed = (!mutated("failed-sync")).then(|| error.clone());
                 state.awaited.retain(|&awaited| awaited != sequence);
                 Err(error)
             }

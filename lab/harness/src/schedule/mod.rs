@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
     fn work_of(&self, round: u32) -> Vec<(u32, usize, usize)> {
         let mut work = Vec::new();
         for group in 0..self.plan.groups.len() {
-            if self.is_settled(&self.plan.groups[group], round) {
+            if self.is_decided(&self.plan.groups[group], round) {
                 continue;
             }
             for engine in 0..self.engines.len() {
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
             self.pace.begin_round(work.iter().map(named), self.run.time_limit * limits::PATIENCE);
             self.round_ends = self.end_of_round(round);
             for (place, group) in plan.groups.iter().enumerate() {
-                if self.is_settled(group, round) {
+                if self.is_decided(group, round) {
                     progress.spare(round, place);
                     continue;
                 }
@@ -285,7 +285,7 @@ impl<'a> Session<'a> {
             let ready = &self.engines[engine];
             let to_do = (0..self.run.rounds).any(|round| {
                 self.plan.groups.iter().any(|group| {
-                    ready.program.is_some() && !self.is_settled(group, round) && !self.is_done(group, engine, round)
+                    ready.program.is_some() && !self.is_decided(group, round) && !self.is_done(group, engine, round)
                 })
             });
             if !to_do || ready.about.disqualified.is_some() {
@@ -358,7 +358,7 @@ impl<'a> Session<'a> {
     fn give_up_rest(&mut self) -> Result<(), String> {
         let plan = self.plan;
         for round in 0..self.run.rounds {
-            for group in plan.groups.iter().filter(|group| !self.is_settled(group, round)).collect::<Vec<_>>() {
+            for group in plan.groups.iter().filter(|group| !self.is_decided(group, round)).collect::<Vec<_>>() {
                 for engine in 0..self.engines.len() {
                     if !self.is_done(group, engine, round) {
                         self.record_all(
@@ -396,19 +396,19 @@ impl<'a> Session<'a> {
                     cells(group)
                         .all(|(section, cell)| written.get(&self.plan.sections[section].id, cell, id, round).is_some())
                 });
-                all || self.is_settled_for(&ids, group, round)
+                all || self.is_decided_for(&ids, group, round)
             })
         }))
     }
 
     /// Whether the rounds before this one say as much of a group as was asked for, so that it needs no other.
-    fn is_settled(&self, group: &Group, round: u32) -> bool {
+    fn is_decided(&self, group: &Group, round: u32) -> bool {
         let ids: Vec<&str> = self.engines.iter().map(|engine| engine.column.id.as_str()).collect();
-        self.is_settled_for(&ids, group, round)
+        self.is_decided_for(&ids, group, round)
     }
 
     /// The same for these engines. A round that was begun is ended.
-    fn is_settled_for(&self, engines: &[&str], group: &Group, round: u32) -> bool {
+    fn is_decided_for(&self, engines: &[&str], group: &Group, round: u32) -> bool {
         let Some(precision) = self.run.precision else { return false };
         let ids = || engines.iter().copied();
         let Some(subject) = ids().find(|id| *id == SUBJECT).or(ids().next()) else { return false };

@@ -26,9 +26,9 @@ fn version(files: &[File]) -> Version {
     Version::default().apply(&edit, &order, &Arc::default()).expect("a version")
 }
 
-fn settings(is_quiet: bool) -> PlanSettings {
-    let quiet_rewrite = is_quiet.then_some(0);
-    PlanSettings { keys: KeyOrder::default(), max_file_size: 2 * MB, oldest_snapshot: 100, quiet_rewrite }
+fn settings(is_write_idle: bool) -> PlanSettings {
+    let read_triggered_bytes = is_write_idle.then_some(0);
+    PlanSettings { keys: KeyOrder::default(), max_file_size: 2 * MB, oldest_snapshot: 100, read_triggered_bytes }
 }
 
 fn reservation(files: &[u64], output_level: usize, from: &str, to: &str) -> Reservation {
@@ -42,13 +42,13 @@ fn chosen(plan: Option<Plan>) -> Option<Chosen> {
     let numbers = |files: &[Arc<FileMeta>]| files.iter().map(|file| file.number).collect();
     let shown = |plan: Plan| {
         let [upper, lower] = &plan.inputs;
-        (plan.reason, plan.level, plan.output_level, numbers(upper), numbers(lower), plan.is_move)
+        (plan.reason, plan.level, plan.output_level, numbers(upper), numbers(lower), plan.is_trivial_move)
     };
     plan.map(shown)
 }
 
-fn pick(version: &Version, is_quiet: bool, busy: &[Reservation]) -> Option<Chosen> {
-    chosen(Planner { version, settings: &settings(is_quiet), busy }.pick())
+fn pick(version: &Version, is_write_idle: bool, busy: &[Reservation]) -> Option<Chosen> {
+    chosen(Planner { version, settings: &settings(is_write_idle), busy }.pick())
 }
 
 fn file(version: &Version, number: u64) -> &Arc<FileMeta> {
@@ -141,9 +141,9 @@ fn a_manual_merge_ends_at_the_bottom() {
 #[test]
 fn reads_in_vain_have_a_file_merged_while_nothing_is_written() {
     let version = version(&[(2, 5, 1, "a", "c"), (6, 6, 1, "a", "c"), (6, 7, 1, "x", "z")]);
-    assert_eq!(pick(&version, true, &[]).expect("one run is the aim").0, Reason::Quiet);
+    assert_eq!(pick(&version, true, &[]).expect("one run is the aim").0, Reason::ReadTriggered);
     file(&version, 6).seeks_left.store(0, Ordering::Relaxed);
-    assert_eq!(pick(&version, true, &[]).expect("nothing is below the bottom").0, Reason::Quiet);
+    assert_eq!(pick(&version, true, &[]).expect("nothing is below the bottom").0, Reason::ReadTriggered);
     file(&version, 5).seeks_left.store(-1, Ordering::Relaxed);
     assert_eq!(pick(&version, true, &[]), Some((Reason::Seeks, 2, 3, vec![5], vec![], true)));
     assert_eq!(pick(&version, false, &[]), None);
@@ -151,19 +151,19 @@ fn reads_in_vain_have_a_file_merged_while_nothing_is_written() {
 }
 
 #[test]
-fn quiet_levels_become_one_run_where_it_pays() {
+fn a_read_triggered_compaction_makes_one_run_where_it_pays() {
     let cheap = version(&[(0, 5, 1, "a", "m"), (1, 6, 4, "b", "c")]);
-    assert_eq!(pick(&cheap, true, &[]), Some((Reason::Quiet, 0, 1, vec![5], vec![6], false)));
+    assert_eq!(pick(&cheap, true, &[]), Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false)));
     let dear = version(&[(0, 5, 1, "a", "m"), (1, 6, 5, "b", "c")]);
     assert_eq!(pick(&dear, true, &[]), None);
     let after_reads_worth = |megabytes: u64| {
-        let settings = PlanSettings { quiet_rewrite: Some(megabytes * MB), ..settings(true) };
+        let settings = PlanSettings { read_triggered_bytes: Some(megabytes * MB), ..settings(true) };
         chosen(Planner { version: &dear, settings: &settings, busy: &[] }.pick())
     };
     assert_eq!(after_reads_worth(5), None, "that is not all there is");
-    assert_eq!(after_reads_worth(6), Some((Reason::Quiet, 0, 1, vec![5], vec![6], false)));
+    assert_eq!(after_reads_worth(6), Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false)));
     let deeper = version(&[(1, 6, 1, "b", "c"), (2, 7, 5, "a", "d"), (2, 8, 1, "x", "z"), (3, 9, 4, "x", "y")]);
-    assert_eq!(pick(&deeper, true, &[]), Some((Reason::Quiet, 2, 3, vec![7], vec![], true)));
+    assert_eq!(pick(&deeper, true, &[]), Some((Reason::ReadTriggered, 2, 3, vec![7], vec![], true)));
     assert_eq!(pick(&deeper, false, &[]), None);
 }
 

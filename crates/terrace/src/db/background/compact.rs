@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::{Error, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::output::Output;
-use crate::compaction::parts;
 use crate::compaction::plan::{Plan, Reason};
+use crate::compaction::subcompactions;
 use crate::version::edit::VersionEdit;
 use crate::version::version::Version;
 
@@ -58,7 +58,7 @@ impl DbImpl {
         let start = self.env.now_micros();
         let mut edit = VersionEdit::default();
         let mut outputs = Vec::new();
-        if plan.is_move {
+        if plan.is_trivial_move {
             let file = &plan.inputs[0][0];
             edit.new_files.push(file.record(plan.output_level));
         } else {
@@ -79,7 +79,7 @@ impl DbImpl {
                     held.state.lock().closing
                 }),
             };
-            outputs = parts::run(job, self.idle_threads(plan))?;
+            outputs = subcompactions::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
         }
         for (side, files) in plan.inputs.iter().enumerate() {
@@ -87,8 +87,8 @@ impl DbImpl {
             edit.deleted_files.extend(files.iter().map(|file| (level, file.number)));
         }
         let mut versions = self.versions.lock();
-        if sabotaged("inputs-after-edit") && !plan.is_move {
-            self.graveyard.put_back(plan.files().map(|file| file.number).collect());
+        if mutated("inputs-after-edit") && !plan.is_trivial_move {
+            self.obsolete_files.put_back(plan.files().map(|file| file.number).collect());
             self.purge();
         }
         let version = versions.log_and_apply(edit, 0)?;
@@ -98,10 +98,10 @@ impl DbImpl {
         {
             let mut state = self.state.lock();
             recovered = std::mem::take(&mut state.has_failed);
-            if plan.is_move {
+            if plan.is_trivial_move {
                 plan.inputs[0][0].earn_seeks();
             }
-            if plan.level == 0 && !plan.is_move {
+            if plan.level == 0 && !plan.is_trivial_move {
                 let user_bytes = plan.inputs[0].len() * self.options.write_buffer_size;
                 state.level_0_speed.record(user_bytes as u64, micros);
             }
@@ -124,16 +124,16 @@ impl DbImpl {
 
     fn report(&self, plan: &Plan, outputs: &[Output], micros: u64) {
         let (level, output_level) = (plan.level, plan.output_level);
-        if plan.is_move {
+        if plan.is_trivial_move {
             let number = plan.inputs[0][0].number;
             self.log(format!("moved table {number:06} from level {level} to {output_level}"));
         }
-        let files_read = if plan.is_move { 0 } else { plan.files().count() };
-        let bytes_read = if plan.is_move { 0 } else { plan.input_bytes() };
+        let files_read = if plan.is_trivial_move { 0 } else { plan.files().count() };
+        let bytes_read = if plan.is_trivial_move { 0 } else { plan.input_bytes() };
         let bytes_written = outputs.iter().map(|output| output.file.size).sum();
         self.counters.record_compaction(output_level, bytes_read, bytes_written, micros);
         let duration = Duration::from_micros(micros);
-        if !plan.is_move {
+        if !plan.is_trivial_move {
             self.log(format!(
                 "merged {} + {} tables of levels {level} and {output_level} into {}: {bytes_read} bytes into \
                  {bytes_written} in {:.3} s: {}",

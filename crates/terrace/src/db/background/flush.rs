@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::user_key;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::drop_rules::DropRules;
 use crate::compaction::output::{Output, OutputSettings};
 use crate::compaction::plan::{DEEPEST_FLUSH_LEVEL, Planner, Reservation};
-use crate::env::Lane;
+use crate::env::Priority;
 use crate::memtable::MemTable;
 use crate::version::edit::VersionEdit;
 use crate::version::filename;
@@ -23,7 +23,7 @@ use crate::db::state::{Immutable, State};
 use crate::db::stats::events::Event;
 
 /// A smaller memtable costs reads less than a table of its own would cost.
-const SETTLE_FROM: usize = 64 << 10;
+const IDLE_FLUSH_MIN_BYTES: usize = 64 << 10;
 /// A flush of more than this stops when the database closes.
 const CANCELLABLE_BYTES: usize = 32 << 20;
 
@@ -67,14 +67,14 @@ impl DbImpl {
     }
 
     /// Has the memtable of a database that is only read flushed, so that reads find one sorted run less.
-    pub(in crate::db) fn settle_later(self: &Arc<Self>, state: &mut State) {
+    pub(in crate::db) fn schedule_idle_flush(self: &Arc<Self>, state: &mut State) {
         if state.closing || state.settling || self.options.read_only || state.error.is_some() {
             return;
         }
         state.settling = true;
-        self.in_background(Lane::Flush, |core| {
-            let settled = caught("moving on from a quiet memtable", || core.settle());
-            if let Err(failure) = settled {
+        self.in_background(Priority::Flush, |core| {
+            let flushed = caught("moving on from a quiet memtable", || core.switch_idle_memtable());
+            if let Err(failure) = flushed {
                 core.log(format!("could not flush the memtable of a quiet database: {}", failure.error));
             }
             let mut state = core.state.lock();
@@ -84,15 +84,15 @@ impl DbImpl {
         });
     }
 
-    fn settle(self: &Arc<Self>) -> Result<()> {
+    fn switch_idle_memtable(self: &Arc<Self>) -> Result<()> {
         // Whoever holds the lock writes: the database is not quiet.
         let Some(mut guard) = self.commit.try_lock() else { return Ok(()) };
         let Some(commit) = guard.as_mut() else { return Ok(()) };
-        let is_worth_it = commit.memtable.table().memory_usage() >= SETTLE_FROM;
+        let is_worth_it = commit.memtable.table().memory_usage() >= IDLE_FLUSH_MIN_BYTES;
         if is_worth_it && !self.log_suspect.load(Ordering::Relaxed) && self.state.lock().immutables.is_empty() {
             self.switch_memtable(commit)?;
             // It still is: no write can have come in between.
-            self.state.lock().is_quiet = true;
+            self.state.lock().is_write_idle = true;
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl DbImpl {
             file.level = level;
             file
         }));
-        if sabotaged("logs-after-edit") {
+        if mutated("logs-after-edit") {
             immutable.logs.iter().filter(|&&log| log < log_number).for_each(|&log| self.retire_log(log));
         }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
@@ -156,7 +156,7 @@ impl DbImpl {
         self.retire_logs(immutable, log_number);
         let bytes = output.as_ref().map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
-        if let Some(limit) = &self.write_limit {
+        if let Some(limit) = &self.rate_limiter {
             limit.count(bytes);
         }
         let table = output.map(|output| output.file.number);
@@ -185,7 +185,7 @@ impl DbImpl {
     /// Writes a memtable as one table of level 0, without what no reader can see any more.
     fn write_memtable(&self, memtable: &Arc<MemTable>, number: u64) -> Result<Option<Output>> {
         let (mut snapshots, _) = self.snapshots.all(|| self.visible_sequence());
-        if sabotaged("snapshots-in-flushes") {
+        if mutated("snapshots-in-flushes") {
             snapshots.clear();
         }
         let rules = DropRules::new(self.order.keys.clone(), snapshots);

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::base::locks::{Condvar, Mutex};
-use crate::env::Lane;
+use crate::env::Priority;
 
 use crate::db::db_impl::DbImpl;
 
@@ -65,8 +65,12 @@ impl DbImpl {
     }
 
     /// Runs a job on a background thread.
-    pub(in crate::db) fn in_background(self: &Arc<Self>, lane: Lane, job: impl FnOnce(&Arc<DbImpl>) + Send + 'static) {
+    pub(in crate::db) fn in_background(
+        self: &Arc<Self>,
+        priority: Priority,
+        job: impl FnOnce(&Arc<DbImpl>) + Send + 'static,
+    ) {
         let held = self.hold();
-        self.env.schedule(lane, Box::new(move || job(&held)));
+        self.env.schedule(priority, Box::new(move || job(&held)));
     }
 }

@@ -20,10 +20,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
 use crate::compaction::plan::{self, Planner};
-use crate::env::Lane;
+use crate::env::Priority;
 use crate::version::version::Version;
 
 use crate::db::db_impl::DbImpl;
@@ -48,7 +48,7 @@ impl DbImpl {
         }
         while state.flushing < state.immutables.len().min(self.flushes_at_once(state)) {
             state.flushing += 1;
-            self.in_background(Lane::Flush, |core| core.flush_job());
+            self.in_background(Priority::Flush, |core| core.flush_job());
         }
         true
     }
@@ -57,12 +57,12 @@ impl DbImpl {
     fn schedule_compactions(self: &Arc<Self>, state: &mut State) {
         while state.manual == 0 && state.compactions < self.merges_at_once(state) {
             let version = self.view.load().version.clone();
-            let settings = self.plan_settings(state.is_quiet);
+            let settings = self.plan_settings(state.is_write_idle);
             let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
             let Some(plan) = planner.pick().map(Arc::new) else { break };
             let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
             state.compactions += 1;
-            self.in_background(Lane::Compaction, move |core| core.compaction_job(plan, version, id));
+            self.in_background(Priority::Compaction, move |core| core.compaction_job(plan, version, id));
         }
     }
 
@@ -72,7 +72,7 @@ impl DbImpl {
     fn merges_at_once(&self, state: &State) -> usize {
         let threads = self.options.background_threads;
         let slows_writers = self.view.load().version.levels[0].len() > LEVEL_0_COMFORTABLE;
-        let has_readers = self.quiet.has_read_since(state.switched_at[0]);
+        let has_readers = self.read_stats.has_read_since(state.switched_at[0]);
         let is_awaited = state.awaited > 0 || (slows_writers && !has_readers);
         if is_awaited { threads } else { threads.saturating_sub(1).max(1) }
     }
@@ -133,7 +133,7 @@ impl DbImpl {
         }
         state.awaited -= 1;
         drop(state);
-        self.retire_spare_logs();
+        self.delete_recycled_logs();
         result
     }
 }
@@ -149,7 +149,7 @@ fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(
         Ok(result) => result.map_err(|error| {
             // Damage does not go away, and a refused edit is a bug here: trying again would do more harm.
             let retryable = !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::InvalidArgument)
-                && !sabotaged("heal-after-failures");
+                && !mutated("heal-after-failures");
             Failure { error, retryable }
         }),
         Err(panic) => {

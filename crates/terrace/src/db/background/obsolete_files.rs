@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::base::error::ErrorKind;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::cache::hand_on;
-use crate::env::Lane;
+use crate::env::Priority;
 use crate::version::filename;
 
 use crate::db::db_impl::DbImpl;
@@ -18,7 +18,7 @@ impl DbImpl {
             return;
         }
         let mut left = Vec::new();
-        for number in self.graveyard.take() {
+        for number in self.obsolete_files.take() {
             let removed = match self.env.remove(&self.path(&filename::table(number))) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     self.env.remove(&self.path(&filename::old_table(number)))
@@ -30,7 +30,7 @@ impl DbImpl {
             }
         }
         if !left.is_empty() {
-            self.graveyard.put_back(left);
+            self.obsolete_files.put_back(left);
         }
         // Readers that were pinned when a table went away left its blocks to be dropped.
         hand_on();
@@ -38,7 +38,7 @@ impl DbImpl {
 
     /// Has files removed that a reader just let go of, on a background thread.
     pub(in crate::db) fn purge_later(self: &Arc<Self>) {
-        if self.is_inherited() || self.options.read_only || self.graveyard.is_empty() {
+        if self.is_inherited() || self.options.read_only || self.obsolete_files.is_empty() {
             return;
         }
         let mut state = self.state.lock();
@@ -46,7 +46,7 @@ impl DbImpl {
             return;
         }
         state.purging = true;
-        self.in_background(Lane::Compaction, |core| {
+        self.in_background(Priority::Compaction, |core| {
             core.purge();
             core.state.lock().purging = false;
             core.changed.notify_all();
@@ -60,7 +60,7 @@ impl DbImpl {
         let is_written = {
             let state = self.state.lock();
             let damaged = immutable.logs.iter().any(|number| state.damaged_logs.contains(number));
-            !(state.is_quiet || state.closing || state.awaited > 0 || damaged)
+            !(state.is_write_idle || state.closing || state.awaited > 0 || damaged)
         };
         for &number in immutable.logs.iter().filter(|&&number| number < needed) {
             // The writer is that of the last one.
@@ -73,26 +73,26 @@ impl DbImpl {
                 let (from, to) = (self.path(&filename::log(number)), self.path(&filename::temp(number)));
                 self.env.rename(&from, &to).is_ok()
             };
-            if writer.is_none_or(|writer| !self.spare_logs.keep(number, writer, rename)) {
+            if writer.is_none_or(|writer| !self.recycled_logs.keep(number, writer, rename)) {
                 self.retire_log(number);
             }
         }
         if !is_written {
-            self.retire_spare_logs();
+            self.delete_recycled_logs();
         }
     }
 
     /// Removes the logs that were kept.
-    pub(in crate::db) fn retire_spare_logs(&self) {
-        while let Some(spare) = self.spare_logs.take() {
+    pub(in crate::db) fn delete_recycled_logs(&self) {
+        while let Some(spare) = self.recycled_logs.take() {
             let number = spare.number;
             drop(spare);
-            self.remove_spare_log(number);
+            self.delete_recycled_log(number);
         }
     }
 
     /// A leftover is harmless: the next open removes it.
-    pub(in crate::db) fn remove_spare_log(&self, number: u64) {
+    pub(in crate::db) fn delete_recycled_log(&self, number: u64) {
         let _ = self.env.remove(&self.path(&filename::temp(number)));
     }
 
@@ -101,7 +101,7 @@ impl DbImpl {
         let name = filename::log(number);
         let path = self.path(&name);
         let damaged = self.state.lock().damaged_logs.remove(&number);
-        let result = match damaged && !sabotaged("keep-damaged-logs") {
+        let result = match damaged && !mutated("keep-damaged-logs") {
             false => self.env.remove(&path),
             true => self.move_to_lost(&name).map(drop),
         };

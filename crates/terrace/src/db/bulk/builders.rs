@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::locks::{Condvar, Mutex};
 use crate::compaction::output::{OutputSettings, complete_table, seal};
 use crate::db::db_impl::DbImpl;
-use crate::env::{CreateOptions, Lane, WritableFile};
+use crate::env::{CreateOptions, Priority, WritableFile};
 use crate::table::{Compression, TableBuilder};
 use crate::version::NUM_LEVELS;
 use crate::version::filename;
@@ -106,7 +106,7 @@ impl Builders {
         drop(state);
         if start {
             let shared = self.shared.clone();
-            self.shared.core.in_background(Lane::Compaction, move |_| shared.work());
+            self.shared.core.in_background(Priority::Compaction, move |_| shared.work());
         }
         if help {
             self.shared.build_one(false);

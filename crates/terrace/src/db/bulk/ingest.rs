@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::user_key;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
 use crate::db::check::table::{TableSummary, check_table};
 use crate::db::db::Db;
@@ -165,7 +165,7 @@ impl DbImpl {
             let _ = self.env.remove(&path);
             return Err(error);
         }
-        if options.move_files && sabotaged("moved-after-edit") {
+        if options.move_files && mutated("moved-after-edit") {
             self.give_up(&external.path);
         }
         let TableSummary { smallest, largest, .. } = &external.summary;
@@ -189,7 +189,7 @@ impl DbImpl {
         // Whoever wrote it need not have done that.
         let synced = || {
             let mut file = self.env.open_append(to)?;
-            if !sabotaged("moved-table-sync") {
+            if !mutated("moved-table-sync") {
                 file.sync()?;
             }
             file.close()

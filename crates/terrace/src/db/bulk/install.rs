@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{MAX_SEQUENCE, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
 use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_room};
 use crate::db::db_impl::{DbImpl, View};
@@ -67,18 +67,18 @@ impl DbImpl {
     }
 
     /// A sequence number for a load beside which up to `gap` more operations may be written.
-    pub(super) fn promise_sequence(&self, gap: SequenceNumber) -> Result<SequenceNumber> {
+    pub(super) fn reserve_sequence(&self, gap: SequenceNumber) -> Result<SequenceNumber> {
         self.check_writable()?;
         let mut guard = self.commit.lock();
         let commit = self.usable(&mut guard)?;
-        let last = commit.last_sequence.max(commit.promised_sequence);
+        let last = commit.last_sequence.max(commit.reserved_sequence);
         let room = MAX_SEQUENCE - last;
         if room == 0 {
             return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
         }
         // The scarcer they are, the fewer are used up.
-        commit.promised_sequence = last + 1 + (room >> 16).min(gap);
-        Ok(commit.promised_sequence)
+        commit.reserved_sequence = last + 1 + (room >> 16).min(gap);
+        Ok(commit.reserved_sequence)
     }
 
     /// Makes `staged`, which ascend and are disjoint, part of the database. Their entries bear `sequence`. False, and
@@ -155,13 +155,13 @@ impl DbImpl {
         places.reservations.iter().for_each(|&id| state.release(id));
         // A merge by hand may be waiting for them, whatever came of this.
         self.changed.notify_all();
-        if result.is_err() && staged.is_empty() && !sabotaged("load-in-doubt") {
+        if result.is_err() && staged.is_empty() && !mutated("load-in-doubt") {
             // The tables may be in force for the next open, and later than any write until then: none may come before a
             // fresh MANIFEST, without them, does.
             self.log_suspect.store(true, Ordering::Relaxed);
         }
         let (version, tables) = result?;
-        if !sabotaged("loads-in-gaps") {
+        if !mutated("loads-in-gaps") {
             self.gaps.clear();
         }
         let replaced = self.swap_view(&mut state, |view| View {

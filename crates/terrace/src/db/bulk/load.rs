@@ -205,7 +205,7 @@ impl BulkLoad {
             // A load that is one table is over before others have written much.
             let is_small = self.is_ending && self.user_bytes < self.chunk_size as u64;
             let gap = if is_small { 0 } else { WRITES_BESIDE_A_LOAD };
-            self.sequence = self.core().promise_sequence(gap)?;
+            self.sequence = self.core().reserve_sequence(gap)?;
             full.stamp(self.sequence);
         }
         self.builders.submit(purpose, full)?;
@@ -288,7 +288,7 @@ impl BulkLoad {
                 return Ok(report);
             }
             // So many writes were made in the meantime that the number is taken.
-            self.sequence = core.promise_sequence(WRITES_BESIDE_A_LOAD)?;
+            self.sequence = core.reserve_sequence(WRITES_BESIDE_A_LOAD)?;
             self.runs = vec![tables.len()];
             *tables = self.merge(std::mem::take(tables))?;
         }
@@ -302,14 +302,14 @@ impl BulkLoad {
     }
 
     fn merge_into_builders(&mut self, tables: &[Staged]) -> Result<()> {
-        let graveyard = Arc::new(ObsoleteFiles::default());
+        let obsolete_files = Arc::new(ObsoleteFiles::default());
         let set = Arc::new(self.core().tables.of_temporaries(OPEN_TABLES));
         let mut sources = Vec::new();
         let mut begin = 0;
         for end in std::mem::take(&mut self.runs) {
             let files = tables.get(begin..end).unwrap_or_default().iter();
             let files: Vec<_> =
-                files.map(|staged| Arc::new(FileMeta::new(staged.table.file.clone(), &graveyard))).collect();
+                files.map(|staged| Arc::new(FileMeta::new(staged.table.file.clone(), &obsolete_files))).collect();
             sources.push(Source::Level(LevelIter::new(Level::from(files), set.clone(), self.order.clone(), false)));
             begin = end;
         }

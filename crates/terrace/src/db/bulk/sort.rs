@@ -76,7 +76,7 @@ fn lengths(header: [u8; HEADER]) -> (usize, usize) {
 /// Where an entry lies in the sorter, and how its key begins.
 struct Place {
     /// The first 8 bytes of the key as a number that orders as they do. Meaningful in the bytewise order only.
-    head: u64,
+    abbreviated: u64,
     offset: usize,
     key: u32,
     value: u32,
@@ -103,7 +103,12 @@ impl Sorter {
         let offset = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.places.push(Place { head: head(key), offset, key: key.len() as u32, value: value.len() as u32 });
+        self.places.push(Place {
+            abbreviated: abbreviated(key),
+            offset,
+            key: key.len() as u32,
+            value: value.len() as u32,
+        });
     }
 
     /// Hands out every entry in order, and is empty then. The first error ends it.
@@ -113,8 +118,8 @@ impl Sorter {
         let is_bytewise = keys.is_bytewise();
         // Of one key the entry that came last goes first. Entries share an offset where all but the last are empty.
         self.places.sort_unstable_by(|a, b| {
-            let by_head = if is_bytewise { a.head.cmp(&b.head) } else { Ordering::Equal };
-            by_head
+            let by_abbreviated = if is_bytewise { a.abbreviated.cmp(&b.abbreviated) } else { Ordering::Equal };
+            by_abbreviated
                 .then_with(|| keys.compare(key(a), key(b)))
                 .then_with(|| (b.offset, b.value).cmp(&(a.offset, a.value)))
         });
@@ -137,7 +142,7 @@ impl Sorter {
     }
 }
 
-fn head(key: &[u8]) -> u64 {
+fn abbreviated(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = key.len().min(8);
     bytes[..length].copy_from_slice(&key[..length]);
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn the_last_entry_of_each_key_comes_out_in_order() {
         let mut sorter = Sorter::new(KeyOrder::default());
-        let keys: [&[u8]; 6] = [b"same-head-b", b"", b"z", b"same-head-a", b"\0", b"same-hea"];
+        let keys: [&[u8]; 6] = [b"same-abbreviated-b", b"", b"z", b"same-abbreviated-a", b"\0", b"same-hea"];
         for round in [b"1", b"2"] {
             keys.iter().for_each(|key| sorter.push(key, round));
         }

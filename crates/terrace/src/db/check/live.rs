@@ -22,7 +22,7 @@ impl DbImpl {
         let mut check =
             Verification::new(self.env.clone(), &self.dir, self.order.clone(), self.tables.clone(), progress);
         // The logs first, by handles that outlive their names: what is flushed meanwhile is checked as a table.
-        let _unchanged = self.spare_logs.read();
+        let _unchanged = self.recycled_logs.read();
         let logs = self.open_logs()?;
         let (version, last_sequence) = {
             let versions = self.versions.lock();

@@ -9,7 +9,7 @@ use crate::log::{LogItem, LogReader};
 use crate::version::manifest::ManifestState;
 use crate::write::batch::BatchView;
 
-use crate::db::medium::{ATTEMPTS, is_damage};
+use crate::db::io_error::{ATTEMPTS, is_damage};
 use crate::db::open::continuity::{Continuity, Place};
 
 /// What is found in a log.

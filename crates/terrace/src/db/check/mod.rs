@@ -27,8 +27,8 @@ use crate::version::version::Version;
 use crate::db::check::level::{SoundLevel, check_recency};
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::problem::Problem;
-use crate::db::check::table::{Promise, check_table};
-use crate::db::medium::is_damage;
+use crate::db::check::table::{Expected, check_table};
+use crate::db::io_error::is_damage;
 use crate::db::open::OwnFiles;
 use crate::db::options::Options;
 
@@ -207,7 +207,7 @@ impl<'a> Verification<'a> {
         };
         let name = filename::manifest(number);
         self.size_of(&name);
-        // Nothing is retired by a check, so nobody takes from this graveyard.
+        // Nothing is retired by a check, so nobody takes from these obsolete files.
         match manifest::read_manifest(self.env.as_ref(), self.dir, number, &self.order, &Arc::default()) {
             Err(error) if is_damage(&error) => {
                 self.report.problems.push(Problem::of(self.dir, &name, &error));
@@ -295,7 +295,7 @@ impl<'a> Verification<'a> {
         for (level, files) in version.levels.iter().enumerate() {
             let mut readable = Vec::new();
             for file in files.iter() {
-                if self.table(file.number, Some(Promise { file, last_sequence }))? {
+                if self.table(file.number, Some(Expected { file, last_sequence }))? {
                     readable.push(file.clone());
                 }
             }
@@ -310,7 +310,7 @@ impl<'a> Verification<'a> {
     }
 
     /// Checks a table. Answers whether it can be relied on.
-    fn table(&mut self, number: u64, promise: Option<Promise<'_>>) -> Result<bool> {
+    fn table(&mut self, number: u64, expected: Option<Expected<'_>>) -> Result<bool> {
         let before = self.report.problems.len();
         let (file, name) = match self.tables.open_file(number) {
             Err(error) if is_damage(&error) => {
@@ -321,14 +321,14 @@ impl<'a> Verification<'a> {
         };
         self.report.files += 1;
         self.report.bytes += file.size();
-        if let Some(message) = wrong_size(promise.map(|promise| promise.file), file.size()) {
+        if let Some(message) = wrong_size(expected.map(|expected| expected.file), file.size()) {
             self.problem(&name, message);
         }
         let size = file.size();
         let mut blocks = 0;
         let checked = Table::open(file, name.clone(), self.tables.read_settings().clone()).and_then(|table| {
             let order = self.order.clone();
-            check_table(&table, &order, promise, &mut |bytes| {
+            check_table(&table, &order, expected, &mut |bytes| {
                 blocks += bytes;
                 self.advance(bytes);
             })

@@ -10,14 +10,14 @@ use crate::table::{ScanItem, Table, TableOrder, TableProperties, rescue};
 use crate::version::file_meta::FileMeta;
 
 use crate::db::check::problem::{shown_key, shown_user_key};
-use crate::db::medium::is_damage;
+use crate::db::io_error::is_damage;
 
 /// Messages about one table at most; more are only counted.
 const MAX_MESSAGES: usize = 100;
 
 /// What the MANIFEST says that a table must keep to.
 #[derive(Clone, Copy)]
-pub(in crate::db) struct Promise<'a> {
+pub(in crate::db) struct Expected<'a> {
     pub(in crate::db) file: &'a Arc<FileMeta>,
     pub(in crate::db) last_sequence: SequenceNumber,
 }
@@ -39,7 +39,7 @@ pub(in crate::db) struct TableSummary {
 
 struct Check<'a> {
     order: &'a InternalOrder,
-    promise: Option<Promise<'a>>,
+    expected: Option<Expected<'a>>,
     summary: TableSummary,
     unlisted: u64,
     last: Vec<u8>,
@@ -59,11 +59,11 @@ struct Counted {
 pub(in crate::db) fn check_table(
     table: &Table,
     order: &InternalOrder,
-    promise: Option<Promise<'_>>,
+    expected: Option<Expected<'_>>,
     on_block: &mut dyn FnMut(u64),
 ) -> Result<TableSummary> {
     let summary = TableSummary { is_orderly: true, smallest_sequence: SequenceNumber::MAX, ..TableSummary::default() };
-    let mut check = Check { order, promise, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() };
+    let mut check = Check { order, expected, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() };
     let mut data_is_whole = true;
     table.scan(&mut |item| {
         match item {
@@ -106,10 +106,10 @@ pub(in crate::db) fn check_table(
 pub(in crate::db) fn check_wreck(
     file: &Arc<dyn RandomAccessFile>,
     order: &InternalOrder,
-    promise: Option<Promise<'_>>,
+    expected: Option<Expected<'_>>,
     error: &Error,
 ) -> Result<TableSummary> {
-    let mut check = Check::new(order, promise);
+    let mut check = Check::new(order, expected);
     check.report(error.message().to_owned());
     let searched = rescue(file, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
         check.entry(offset, key, value, None);
@@ -127,10 +127,10 @@ pub(in crate::db) fn check_wreck(
 }
 
 impl<'a> Check<'a> {
-    fn new(order: &'a InternalOrder, promise: Option<Promise<'a>>) -> Self {
+    fn new(order: &'a InternalOrder, expected: Option<Expected<'a>>) -> Self {
         let summary =
             TableSummary { is_orderly: true, smallest_sequence: SequenceNumber::MAX, ..TableSummary::default() };
-        Check { order, promise, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() }
+        Check { order, expected, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() }
     }
 
     fn finish(mut self) -> TableSummary {
@@ -182,7 +182,7 @@ impl<'a> Check<'a> {
         }
         self.last.clear();
         self.last.extend_from_slice(key);
-        let Some(Promise { file, last_sequence }) = self.promise else { return };
+        let Some(Expected { file, last_sequence }) = self.expected else { return };
         if self.order.compare(key, &file.smallest) == Ordering::Less
             || self.order.compare(key, &file.largest) == Ordering::Greater
         {

@@ -1,6 +1,6 @@
 //! What inspection finds in a file, piece by piece.
 
-use crate::table::TableAnatomy;
+use crate::table::TableDump;
 
 /// A part of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -106,12 +106,12 @@ pub struct TableSummary {
 impl TableSummary {
     /// Whether the table carries Terrace's own filter.
     pub fn has_table_filter(&self) -> bool {
-        self.meta_blocks.iter().any(|(name, _)| TableAnatomy::is_table_filter(name))
+        self.meta_blocks.iter().any(|(name, _)| TableDump::is_table_filter(name))
     }
 
     /// The name of the filter policy whose filter the table carries.
     pub fn filter_name(&self) -> Option<&str> {
-        self.meta_blocks.iter().find_map(|(name, _)| TableAnatomy::filter_policy_name(name))
+        self.meta_blocks.iter().find_map(|(name, _)| TableDump::filter_policy_name(name))
     }
 }
 

@@ -7,21 +7,21 @@ use super::{DamageCounter, Flow, name_of, open};
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::{self, EntryKind, ParsedKey};
 use crate::db::options::Options;
-use crate::table::{BlockHandle, TableAnatomy};
+use crate::table::{BlockHandle, TableDump};
 
 /// Reads the table at `path` from its first block to its last and calls `visit` with every piece until it breaks off.
 /// Every block's checksum is checked.
 pub fn table(path: &Path, options: &Options, visit: &mut dyn FnMut(TableItem<'_>) -> Flow) -> Result<TableSummary> {
     let file = open(path, options)?;
     let file_size = file.size();
-    let anatomy = TableAnatomy::open(file, name_of(path))?;
+    let table_dump = TableDump::open(file, name_of(path))?;
     let summary = TableSummary {
         file_size,
-        index: extent(anatomy.index()),
-        metaindex: extent(anatomy.metaindex()),
+        index: extent(table_dump.index()),
+        metaindex: extent(table_dump.metaindex()),
         ..TableSummary::default()
     };
-    let mut inspection = Inspection { anatomy, summary, damages: DamageCounter::new(name_of(path)), visit };
+    let mut inspection = Inspection { table_dump, summary, damages: DamageCounter::new(name_of(path)), visit };
     let _ = inspection.run()?;
     inspection.summary.damages = inspection.damages.damages;
     Ok(inspection.summary)
@@ -29,21 +29,21 @@ pub fn table(path: &Path, options: &Options, visit: &mut dyn FnMut(TableItem<'_>
 
 /// The name of the filter policy whose filter the table at `path` carries. Reads the end of the file alone.
 pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
-    let anatomy = TableAnatomy::open(open(path, options)?, name_of(path))?;
-    let (blocks, _) = meta_blocks(&anatomy)?;
-    Ok(blocks.iter().find_map(|(name, _)| TableAnatomy::filter_policy_name(name)).map(str::to_owned))
+    let table_dump = TableDump::open(open(path, options)?, name_of(path))?;
+    let (blocks, _) = meta_blocks(&table_dump)?;
+    Ok(blocks.iter().find_map(|(name, _)| TableDump::filter_policy_name(name)).map(str::to_owned))
 }
 
 /// Whether the table at `path` carries Terrace's own filter. Reads the end of the file alone.
 pub fn has_table_filter(path: &Path, options: &Options) -> Result<bool> {
-    let anatomy = TableAnatomy::open(open(path, options)?, name_of(path))?;
-    let (blocks, _) = meta_blocks(&anatomy)?;
-    Ok(blocks.iter().any(|(name, _)| TableAnatomy::is_table_filter(name)))
+    let table_dump = TableDump::open(open(path, options)?, name_of(path))?;
+    let (blocks, _) = meta_blocks(&table_dump)?;
+    Ok(blocks.iter().any(|(name, _)| TableDump::is_table_filter(name)))
 }
 
 /// Whether the file ends as a table does.
 pub(super) fn is_table(path: &Path, options: &Options) -> Result<bool> {
-    match TableAnatomy::open(open(path, options)?, name_of(path)) {
+    match TableDump::open(open(path, options)?, name_of(path)) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),
         Err(error) => Err(error),
@@ -55,8 +55,8 @@ fn extent(handle: BlockHandle) -> Extent {
 }
 
 /// What the metaindex lists, and how many of its entries point nowhere.
-fn meta_blocks(anatomy: &TableAnatomy) -> Result<(Vec<(String, Extent)>, u64)> {
-    let (listed, whole) = anatomy.list(anatomy.metaindex());
+fn meta_blocks(table_dump: &TableDump) -> Result<(Vec<(String, Extent)>, u64)> {
+    let (listed, whole) = table_dump.list(table_dump.metaindex());
     whole?;
     let (mut blocks, mut astray) = (Vec::new(), 0);
     for (name, handle) in listed {
@@ -69,7 +69,7 @@ fn meta_blocks(anatomy: &TableAnatomy) -> Result<(Vec<(String, Extent)>, u64)> {
 }
 
 struct Inspection<'a> {
-    anatomy: TableAnatomy,
+    table_dump: TableDump,
     summary: TableSummary,
     damages: DamageCounter,
     visit: &'a mut dyn FnMut(TableItem<'_>) -> Flow,
@@ -77,8 +77,8 @@ struct Inspection<'a> {
 
 impl Inspection<'_> {
     fn run(&mut self) -> Result<Flow> {
-        let handle = self.anatomy.index();
-        let (blocks, whole) = self.anatomy.list(handle);
+        let handle = self.table_dump.index();
+        let (blocks, whole) = self.table_dump.list(handle);
         // The entries before the damage are good for something.
         if let Err(error) = whole {
             let damage = self.damages.count_error(handle.offset, error.context("index"))?;
@@ -102,7 +102,7 @@ impl Inspection<'_> {
     }
 
     fn block(&mut self, separator: &[u8], handle: BlockHandle) -> Result<Flow> {
-        let block = match self.anatomy.block(handle) {
+        let block = match self.table_dump.block(handle) {
             Ok(block) => block,
             Err(error) => {
                 let damage = self.damages.count_error(handle.offset, error)?;
@@ -111,7 +111,7 @@ impl Inspection<'_> {
         };
         let mut entries = 0;
         // Counted first, because the block is shown before its entries. Damage shows in the second pass.
-        let _ = self.anatomy.for_each_entry(handle, &block, |_, _| {
+        let _ = self.table_dump.for_each_entry(handle, &block, |_, _| {
             entries += 1;
             Flow::Continue(())
         });
@@ -128,8 +128,8 @@ impl Inspection<'_> {
         if (self.visit)(item).is_break() {
             return Ok(Flow::Break(()));
         }
-        let Inspection { anatomy, summary, damages, visit } = self;
-        let walked = anatomy.for_each_entry(handle, &block, |key, value| {
+        let Inspection { table_dump, summary, damages, visit } = self;
+        let walked = table_dump.for_each_entry(handle, &block, |key, value| {
             let Some(parsed) = ParsedKey::parse(key) else {
                 let shown = key.escape_ascii();
                 let damage = damages.count(handle.offset, &format!("an entry's key is no internal key: {shown}"));
@@ -156,8 +156,8 @@ impl Inspection<'_> {
     }
 
     fn meta_blocks(&mut self) -> Result<Flow> {
-        let offset = self.anatomy.metaindex().offset;
-        let damage = match meta_blocks(&self.anatomy) {
+        let offset = self.table_dump.metaindex().offset;
+        let damage = match meta_blocks(&self.table_dump) {
             Ok((blocks, astray)) => {
                 self.summary.meta_blocks = blocks;
                 (astray > 0).then(|| self.damages.count(offset, "metaindex: an entry points outside the file"))
@@ -171,7 +171,7 @@ impl Inspection<'_> {
         }
         for (name, extent) in self.summary.meta_blocks.clone() {
             let handle = BlockHandle { offset: extent.offset, size: extent.size };
-            if let Err(error) = self.anatomy.check(handle) {
+            if let Err(error) = self.table_dump.check(handle) {
                 let damage = self.damages.count_error(handle.offset, error.context(name))?;
                 if self.damage(damage).is_break() {
                     return Ok(Flow::Break(()));

@@ -9,7 +9,7 @@
 //! 2. Where bytes may be missing a batch is accepted only if nothing can be missing.
 
 use crate::base::internal_key::SequenceNumber;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::log::next_record_offset;
 
 /// Which sequence number the next batch must have.
@@ -81,7 +81,7 @@ impl Continuity {
         };
         self.expected = Expected::Exactly(last + 1);
         self.may_miss = false;
-        if sabotaged("sequence-holes") { Place::Follows } else { place }
+        if mutated("sequence-holes") { Place::Follows } else { place }
     }
 
     /// The number of the next batch, once one has been placed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
@@ -99,7 +99,7 @@ impl DbImpl {
     /// Copies logs to `lost/` in which recovery met damage with something valid behind it. Otherwise they go there when they
     /// are not needed any more; but a crash may come in between, and whoever opens the database then knows nothing of it.
     pub(in crate::db) fn set_aside_logs(&self, recovered: &mut Recovered) {
-        for damage in recovered.damage.iter_mut().filter(|damage| damage.keep && !sabotaged("keep-damaged-logs")) {
+        for damage in recovered.damage.iter_mut().filter(|damage| damage.keep && !mutated("keep-damaged-logs")) {
             match self.copy_to_lost(&filename::log(damage.log)) {
                 Ok(kept_as) => damage.kept_as = Some(kept_as),
                 Err(error) => self.log(format!("{} is damaged and could not be copied: {error}", damage.file)),

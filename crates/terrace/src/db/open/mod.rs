@@ -23,10 +23,10 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::InternalOrder;
 use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex};
-use crate::base::sabotage::sabotaged;
-use crate::compaction::write_limit::WriteLimit;
+use crate::base::mutation::mutated;
+use crate::compaction::rate_limiter::RateLimiter;
 use crate::env::{Env, FileLock, LockMode, Logger, ReadAccess, WritableFile};
-use crate::iterator::gaps::Gaps;
+use crate::iterator::deleted_ranges::DeletedRanges;
 use crate::log::LogWriter;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, ReadPolicy, TableOrder, TableReadSettings};
@@ -39,7 +39,7 @@ use crate::write::log_sync::LogSync;
 use crate::write::throttle::Throttle;
 
 use crate::db::background::jobs::Jobs;
-use crate::db::db_impl::{DbImpl, Quiet, View};
+use crate::db::db_impl::{DbImpl, ReadStats, View};
 use crate::db::open::recovery::{Recovered, RecoveredMemtable, Replay};
 use crate::db::options::{Options, RecoveryMode};
 use crate::db::read::snapshot::SnapshotList;
@@ -47,7 +47,7 @@ use crate::db::state::{FlushProgress, Immutable, State};
 use crate::db::stats::Counters;
 use crate::db::stats::events::Event;
 use crate::db::stats::info_log;
-use crate::db::write::recycled_logs::SpareLogs;
+use crate::db::write::recycled_logs::RecycledLogs;
 use crate::db::write::{Commit, create_log};
 
 /// Logs that an open leaves to the background; more of them, which only a series of kills leaves, are flushed first.
@@ -79,8 +79,8 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         max_manifest_size: options.max_manifest_size,
     };
     let manifest_number = current_manifest(dir, &options, &settings)?;
-    let graveyard = Arc::new(ObsoleteFiles::default());
-    let mut state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &graveyard)?;
+    let obsolete_files = Arc::new(ObsoleteFiles::default());
+    let mut state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &obsolete_files)?;
     let mut files = OwnFiles::list(env.as_ref(), dir)?;
     files.leave_strangers(state.next_file_number);
     files.check_tables(dir, &state)?;
@@ -101,16 +101,16 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
 
     let mut leftovers = files.leftovers(&state, manifest_number);
     let torn = state.torn.take();
-    if !options.read_only && !sabotaged("found-names") {
+    if !options.read_only && !mutated("found-names") {
         // The names found, CURRENT above all, before any new one.
         env.sync_dir(dir)?;
     }
-    let versions = VersionSet::new(settings, state, manifest_number, graveyard.clone());
+    let versions = VersionSet::new(settings, state, manifest_number, obsolete_files.clone());
     recovered.tables.iter().for_each(|table| versions.numbers().skip(table.number));
-    if !sabotaged("skip-found-numbers") {
+    if !mutated("skip-found-numbers") {
         files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
     }
-    let parts = Parts { dir: dir.to_owned(), options, order, tables, versions, graveyard, logger, lock };
+    let parts = Parts { dir: dir.to_owned(), options, order, tables, versions, obsolete_files, logger, lock };
     let core = parts.assemble(&recovered);
     if !core.options.read_only {
         // Before anything makes durable what was found: until then the next open finds it as well.
@@ -172,7 +172,7 @@ fn no_database(dir: &Path, options: &Options) -> Error {
 ///
 /// A directory that may not be read cannot be synced; somebody else made it, long ago.
 pub(in crate::db) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
-    if sabotaged("directories-above") {
+    if mutated("directories-above") {
         return Ok(());
     }
     dir.ancestors().skip(1).try_for_each(|above| match env.sync_dir(above) {
@@ -195,7 +195,7 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
     let remains = names_in(env, dir)?
         .into_iter()
         .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))))
-        .filter(|_| !sabotaged("never-fresh-over-files"));
+        .filter(|_| !mutated("never-fresh-over-files"));
     if let Some(name) = remains {
         let message = format!("{}: missing, although {name} is there; repair can rebuild it", current.display());
         return Err(Error::corruption(message));
@@ -230,7 +230,7 @@ impl OwnFiles {
     /// would use the numbers up.
     pub(in crate::db) fn leave_strangers(&mut self, next_file_number: u64) {
         let end = next_file_number.saturating_add(REACH);
-        if sabotaged("names-within-reach") {
+        if mutated("names-within-reach") {
             return;
         }
         self.found.retain(|(_, _, number)| *number < end);
@@ -279,7 +279,7 @@ impl OwnFiles {
     fn needed_logs(&self, dir: &Path, state: &ManifestState, options: &Options) -> Result<Vec<u64>> {
         let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
-        let salvage = options.recovery_mode == RecoveryMode::Salvage || sabotaged("missing-log");
+        let salvage = options.recovery_mode == RecoveryMode::Salvage || mutated("missing-log");
         if state.log_number != 0 && !logs.contains(&state.log_number) && !salvage {
             let path = dir.join(filename::log(state.log_number));
             return Err(Error::corruption(format!("{}: missing, and the MANIFEST needs it", path.display())));
@@ -304,7 +304,7 @@ struct Parts {
     order: InternalOrder,
     tables: TableSet,
     versions: VersionSet,
-    graveyard: Arc<ObsoleteFiles>,
+    obsolete_files: Arc<ObsoleteFiles>,
     logger: Arc<dyn Logger>,
     lock: Box<dyn FileLock>,
 }
@@ -329,13 +329,13 @@ fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
 impl Parts {
     /// The database, with everything recovered to be read, and nothing running.
     fn assemble(self, recovered: &Recovered) -> Arc<DbImpl> {
-        let Parts { dir, options, order, tables, versions, graveyard, logger, lock } = self;
+        let Parts { dir, options, order, tables, versions, obsolete_files, logger, lock } = self;
         let env = options.env.clone();
         tables.weigh(versions.current());
         let (_, memtable) = MemTable::new(order.clone(), 0);
-        let write_limit = match options.background_write_rate {
+        let rate_limiter = match options.compaction_rate_limit {
             0 => None,
-            rate => Some(Arc::new(WriteLimit::new(env.clone(), rate))),
+            rate => Some(Arc::new(RateLimiter::new(env.clone(), rate))),
         };
         let view = View {
             memtable,
@@ -351,7 +351,7 @@ impl Parts {
             cache: tables.read_settings().cache.clone(),
             tables: Arc::new(tables),
             numbers: versions.numbers().clone(),
-            graveyard,
+            obsolete_files,
             logger,
             view: ArcSwap::from_pointee(view),
             visible: AtomicU64::new(recovered.last_sequence),
@@ -361,9 +361,9 @@ impl Parts {
             log_suspect: AtomicBool::new(false),
             shutting_down: Mutex::new(()),
             write_panicked: AtomicBool::new(false),
-            spare_logs: SpareLogs::default(),
+            recycled_logs: RecycledLogs::default(),
             throttle: Throttle::default(),
-            write_limit,
+            rate_limiter,
             jobs: Jobs::default(),
             versions: Mutex::new(versions),
             state: Mutex::new(State::default()),
@@ -371,8 +371,8 @@ impl Parts {
             closed: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
             counters: Counters::default(),
-            quiet: Quiet::default(),
-            gaps: Gaps::default(),
+            read_stats: ReadStats::default(),
+            gaps: DeletedRanges::default(),
             options,
         })
     }
@@ -418,8 +418,8 @@ impl DbImpl {
         // What a process died over may not be durable: of the logs, and of the MANIFEST the record of a bulk load, which
         // stands in no log. A flush, if only of nothing, starts a fresh MANIFEST.
         let has_history = recovered.last_sequence > 0;
-        let in_doubt = recovered.must_be_left() || has_history && !sabotaged("found-loads");
-        let leaves = !continues && in_doubt && !sabotaged("found-logs-to-tables");
+        let in_doubt = recovered.must_be_left() || has_history && !mutated("found-loads");
+        let leaves = !continues && in_doubt && !mutated("found-logs-to-tables");
         if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
             // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.
             commit.left_suspect_log = true;
@@ -492,7 +492,7 @@ impl DbImpl {
             log,
             log_number: number,
             last_sequence,
-            promised_sequence: 0,
+            reserved_sequence: 0,
             owed_nanos: 0,
             left_suspect_log: false,
         }
@@ -518,7 +518,7 @@ impl DbImpl {
             log: LogWriter::new(file, end),
             log_number: number,
             last_sequence: memtable.last_sequence,
-            promised_sequence: 0,
+            reserved_sequence: 0,
             owed_nanos: 0,
             left_suspect_log: false,
         })
@@ -534,7 +534,7 @@ impl DbImpl {
         if leftovers.given_up.is_empty() {
             return;
         }
-        let prepared = if sabotaged("fresh-manifest-first") { Ok(()) } else { self.versions.lock().prepare() };
+        let prepared = if mutated("fresh-manifest-first") { Ok(()) } else { self.versions.lock().prepare() };
         match prepared {
             Ok(()) => leftovers.given_up.iter().for_each(retire),
             Err(error) => self.log(format!("obsolete files are kept: {error}")),

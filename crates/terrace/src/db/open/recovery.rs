@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::{MemTable, MemTableWriter};
@@ -191,7 +191,7 @@ impl Replay<'_> {
         // failed sync the system may show bytes that no later sync writes: only marks tell. The marks that follow the
         // last batch were themselves never synced, so they must lie in the sector that the next append rewrites.
         let end_of_batches = progress.end_of_batches / SECTOR;
-        let all_durable = progress.durable >= last_sequence || sabotaged("continue-durable-logs");
+        let all_durable = progress.durable >= last_sequence || mutated("continue-durable-logs");
         reusable = reusable.filter(|(_, end)| all_durable && end / SECTOR == end_of_batches);
         let leaves_gap = progress.continuity.next().is_some_and(|next| next != last_sequence + 1);
         let (mut memtables, empty): (Vec<_>, Vec<_>) =
@@ -283,19 +283,19 @@ impl Replay<'_> {
             let torn = progress.syncs_in_order;
             self.meet(Problem { file: filename::log(log), message, log, torn }, progress);
         }
-        if progress.problem.is_some() && !sabotaged("stop-at-damage") {
+        if progress.problem.is_some() && !mutated("stop-at-damage") {
             progress.more_behind = true;
             return Ok(());
         }
         progress.last_sequence = progress.last_sequence.max(last);
-        if self.is_in_tables(&batch, progress) && !sabotaged("batches-in-tables") {
+        if self.is_in_tables(&batch, progress) && !mutated("batches-in-tables") {
             return Ok(());
         }
-        if sabotaged("logs-as-a-whole") && progress.memtables.last().is_some_and(|last| self.is_full(last)) {
+        if mutated("logs-as-a-whole") && progress.memtables.last().is_some_and(|last| self.is_full(last)) {
             self.start_memtable(log, progress);
         }
         let Some(memtable) = progress.memtables.last_mut() else { return Ok(()) };
-        let count = if sabotaged("replay-whole-batches") { 1 } else { batch.count as usize };
+        let count = if mutated("replay-whole-batches") { 1 } else { batch.count as usize };
         for (sequence, operation) in (batch.sequence..).zip(batch.operations().take(count)) {
             match operation? {
                 Operation::Put { key, value } => memtable.writer.insert(sequence, EntryKind::Value, key, value),
@@ -366,7 +366,7 @@ impl Replay<'_> {
             return Ok(std::mem::take(&mut progress.salvaged));
         }
         let recovered = progress.last_sequence;
-        if progress.durable > recovered && !sabotaged("heed-marks") {
+        if progress.durable > recovered && !mutated("heed-marks") {
             let what = match &progress.problem {
                 Some(problem) => problem.message.clone(),
                 None => format!("{}: the end of the logs is missing", self.dir.display()),

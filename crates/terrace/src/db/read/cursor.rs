@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
-use crate::iterator::gaps::{Beginning, GapKeeper, Gaps};
+use crate::iterator::db_iter::DbIter;
+use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
-use crate::iterator::visible::VisibleIter;
 
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::ReadOptions;
-use crate::db::read::range::{Entry, Span, walks_by_its_own_methods};
+use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor};
 use crate::db::read::snapshot::Snapshot;
 
 /// A position among the entries of a database, as they were when the cursor was made (or its snapshot taken).
@@ -26,7 +26,7 @@ pub struct Cursor {
     _view: Arc<View>,
     _snapshot: Option<Snapshot>,
     /// The last one: fields are dropped in this order, and the core is its last one.
-    iter: VisibleIter<PurgedCore>,
+    iter: DbIter<PurgedCore>,
 }
 
 /// Has files removed that only the cursor kept, once everything else of it is gone.
@@ -38,8 +38,8 @@ impl Drop for PurgedCore {
     }
 }
 
-impl GapKeeper for PurgedCore {
-    fn gaps(&self) -> &Gaps {
+impl DeletedRangeRecorder for PurgedCore {
+    fn gaps(&self) -> &DeletedRanges {
         &self.0.gaps
     }
 
@@ -72,7 +72,7 @@ impl Cursor {
     ) -> Result<Self> {
         let sources = sources(core, &view, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.order);
-        let iter = VisibleIter::new(merged, core.order.keys.clone(), sequence, beginning, PurgedCore(core.clone()));
+        let iter = DbIter::new(merged, core.order.keys.clone(), sequence, beginning, PurgedCore(core.clone()));
         Ok(Cursor { _view: view, _snapshot: options.snapshot.clone(), iter })
     }
 
@@ -152,7 +152,7 @@ impl Cursor {
     }
 }
 
-walks_by_its_own_methods!(Cursor);
+implements_scan_cursor!(Cursor);
 
 impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -182,7 +182,7 @@ fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
 ///
 /// After an error it ends.
 pub struct Entries {
-    span: Span<Cursor>,
+    span: RangeIter<Cursor>,
     /// What cursors at both ends read.
     view: Arc<View>,
     sequence: SequenceNumber,
@@ -198,14 +198,14 @@ impl Entries {
         range: &impl RangeBounds<K>,
         options: &ReadOptions,
     ) -> Result<Self> {
-        Self::over(core, Span::new(&core.order.keys, range), options)
+        Self::over(core, RangeIter::new(&core.order.keys, range), options)
     }
 
     pub(in crate::db) fn prefix(core: &Arc<DbImpl>, prefix: &[u8], options: &ReadOptions) -> Result<Self> {
-        Self::over(core, Span::prefix(&core.order.keys, prefix)?, options)
+        Self::over(core, RangeIter::prefix(&core.order.keys, prefix)?, options)
     }
 
-    fn over(core: &Arc<DbImpl>, span: Span<Cursor>, options: &ReadOptions) -> Result<Self> {
+    fn over(core: &Arc<DbImpl>, span: RangeIter<Cursor>, options: &ReadOptions) -> Result<Self> {
         let beginning = core.beginning();
         let (view, sequence) = core.present(options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));

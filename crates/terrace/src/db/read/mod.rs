@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
-use crate::iterator::gaps::Beginning;
+use crate::iterator::deleted_ranges::Beginning;
 use crate::table::BlockSlice;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::Lookup;
@@ -82,7 +82,7 @@ impl DbImpl {
         }
     }
 
-    /// What a read that [leaps over gaps](crate::iterator::gaps) takes before [what it reads](Self::present).
+    /// What a read that [leaps over gaps](crate::iterator::deleted_ranges) takes before [what it reads](Self::present).
     pub(in crate::db) fn beginning(&self) -> Beginning {
         Beginning { moment: self.gaps.moment(), visible: self.visible_sequence() }
     }
@@ -130,7 +130,7 @@ impl DbImpl {
     pub(in crate::db) fn sample_seek(self: &Arc<Self>) {
         if self.options.seek_compaction && sampled() {
             self.sample_read(Read::Seek, None);
-            if self.quiet.sample_seek(self.visible_sequence()) {
+            if self.read_stats.sample_seek(self.visible_sequence()) {
                 self.merge_for_scans();
             }
         }
@@ -143,8 +143,8 @@ impl DbImpl {
             return;
         }
         let mut state = self.state.lock();
-        if !state.is_quiet {
-            state.is_quiet = true;
+        if !state.is_write_idle {
+            state.is_write_idle = true;
             self.schedule(&mut state);
         }
     }
@@ -159,14 +159,14 @@ impl DbImpl {
             let sample = READ_SAMPLE as i64;
             (1..=sample).contains(&file.seeks_left.fetch_sub(sample, Ordering::Relaxed))
         };
-        let turns_quiet = self.quiet.sample(self.visible_sequence(), kind);
-        if turns_quiet || wasted.is_some_and(exhausted) {
+        let becomes_idle = self.read_stats.sample(self.visible_sequence(), kind);
+        if becomes_idle || wasted.is_some_and(exhausted) {
             let mut state = self.state.lock();
-            state.is_quiet |= turns_quiet;
+            state.is_write_idle |= becomes_idle;
             self.schedule(&mut state);
-            if turns_quiet {
-                self.quiet.look_again(self.view.load().version.bytes());
-                self.settle_later(&mut state);
+            if becomes_idle {
+                self.read_stats.look_again(self.view.load().version.bytes());
+                self.schedule_idle_flush(&mut state);
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 
 /// What a range is walked with: [`Cursor`](crate::Cursor), or [that of a transaction](crate::TransactionCursor).
-pub(in crate::db) trait Walk {
+pub(in crate::db) trait ScanCursor {
     fn seek_to_first(&mut self);
     fn seek_to_last(&mut self);
     fn seek(&mut self, key: &[u8]);
@@ -17,10 +17,10 @@ pub(in crate::db) trait Walk {
     fn status(&self) -> Result<()>;
 }
 
-/// A cursor's own methods are those of [`Walk`].
-macro_rules! walks_by_its_own_methods {
+/// A cursor's own methods are those of [`ScanCursor`].
+macro_rules! implements_scan_cursor {
     ($cursor:ty) => {
-        impl $crate::db::read::range::Walk for $cursor {
+        impl $crate::db::read::range::ScanCursor for $cursor {
             fn seek_to_first(&mut self) {
                 <$cursor>::seek_to_first(self);
             }
@@ -56,13 +56,13 @@ macro_rules! walks_by_its_own_methods {
     };
 }
 
-pub(in crate::db) use walks_by_its_own_methods;
+pub(in crate::db) use implements_scan_cursor;
 
 /// One entry.
 pub(in crate::db) type Entry = (Vec<u8>, Vec<u8>);
 
 /// See the [module](self). After an error it ends.
-pub(in crate::db) struct Span<C> {
+pub(in crate::db) struct RangeIter<C> {
     keys: KeyOrder,
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
@@ -76,7 +76,7 @@ fn owned<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
     bound.map(|key| key.as_ref().to_vec())
 }
 
-impl<C: Walk> Span<C> {
+impl<C: ScanCursor> RangeIter<C> {
     /// The keys in `range`.
     pub(in crate::db) fn new<K: AsRef<[u8]>>(keys: &KeyOrder, range: &impl RangeBounds<K>) -> Self {
         Self::bounded(keys, owned(range.start_bound()), owned(range.end_bound()))
@@ -92,7 +92,7 @@ impl<C: Walk> Span<C> {
     }
 
     fn bounded(keys: &KeyOrder, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Self {
-        Span { keys: keys.clone(), from, to, front: None, back: None, done: false }
+        RangeIter { keys: keys.clone(), from, to, front: None, back: None, done: false }
     }
 
     /// The bounds.
@@ -141,7 +141,7 @@ impl<C: Walk> Span<C> {
         };
         cursor.status()?;
         let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
-        let behind = self.back.as_ref().and_then(Walk::entry);
+        let behind = self.back.as_ref().and_then(ScanCursor::entry);
         let met = |key: &[u8]| behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
         Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
     }
@@ -166,7 +166,7 @@ impl<C: Walk> Span<C> {
         };
         cursor.status()?;
         let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
-        let ahead = self.front.as_ref().and_then(Walk::entry);
+        let ahead = self.front.as_ref().and_then(ScanCursor::entry);
         let met = |key: &[u8]| ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
         Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
     }
@@ -189,7 +189,7 @@ impl<C: Walk> Span<C> {
 }
 
 /// Whether the cursor is at the key that the range leaves out.
-fn stands_at(cursor: &impl Walk, keys: &KeyOrder, bound: &Bound<Vec<u8>>) -> bool {
+fn stands_at(cursor: &impl ScanCursor, keys: &KeyOrder, bound: &Bound<Vec<u8>>) -> bool {
     let Bound::Excluded(left_out) = bound else { return false };
     cursor.entry().is_some_and(|(key, _)| keys.compare(key, left_out).is_eq())
 }

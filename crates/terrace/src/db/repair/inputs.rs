@@ -19,9 +19,9 @@ use crate::version::table_set::TableSet;
 use crate::db::check::level::check_recency;
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::problem::Problem;
-use crate::db::check::table::{Promise, TableSummary, check_table, check_wreck};
+use crate::db::check::table::{Expected, TableSummary, check_table, check_wreck};
 use crate::db::check::{strip, wrong_size};
-use crate::db::medium::{is_damage, twice};
+use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::OwnFiles;
 use crate::db::options::Options;
 use crate::db::repair::manifest_survey::{Description, ManifestSurvey};
@@ -180,8 +180,8 @@ impl Gathering<'_> {
         let present: BTreeSet<_> = self.own.of_kind(FileKind::Table).collect();
         let mut tables = Vec::new();
         for (level, file) in state.version.files().filter(|(_, file)| present.contains(&file.number)) {
-            let promise = Promise { file, last_sequence: state.last_sequence };
-            let summary = self.check_table(file.number, Some(promise))?.0;
+            let expected = Expected { file, last_sequence: state.last_sequence };
+            let summary = self.check_table(file.number, Some(expected))?.0;
             tables.push(Candidate { file: file.clone(), level, summary });
         }
         let mut logs: Vec<_> = self.own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
@@ -206,23 +206,23 @@ impl Gathering<'_> {
     }
 
     /// Reads a table that is to be saved.
-    fn check_table(&mut self, number: u64, promise: Option<Promise<'_>>) -> Result<(TableSummary, u64)> {
-        let Seen { name, size, summary } = self.look_at(number, promise)?;
+    fn check_table(&mut self, number: u64, expected: Option<Expected<'_>>) -> Result<(TableSummary, u64)> {
+        let Seen { name, size, summary } = self.look_at(number, expected)?;
         let problems = summary.messages.iter().map(|message| Problem::new(&name, strip(message, &name)));
         self.problems.extend(problems);
         Ok((summary, size))
     }
 
-    fn look_at(&self, number: u64, promise: Option<Promise<'_>>) -> Result<Seen> {
+    fn look_at(&self, number: u64, expected: Option<Expected<'_>>) -> Result<Seen> {
         let (file, name) = self.tables.open_file(number)?;
         let size = file.size();
         let open = || Table::open(file.clone(), name.clone(), self.tables.read_settings().clone());
-        let mut summary = match twice(open) {
-            Ok(table) => check_table(&table, self.order, promise, &mut |_| ())?,
-            Err(error) if is_damage(&error) => check_wreck(&file, self.order, promise, &error)?,
+        let mut summary = match retry_once(open) {
+            Ok(table) => check_table(&table, self.order, expected, &mut |_| ())?,
+            Err(error) if is_damage(&error) => check_wreck(&file, self.order, expected, &error)?,
             Err(error) => return Err(error),
         };
-        summary.messages.extend(wrong_size(promise.map(|promise| promise.file), size));
+        summary.messages.extend(wrong_size(expected.map(|expected| expected.file), size));
         Ok(Seen { name, size, summary })
     }
 

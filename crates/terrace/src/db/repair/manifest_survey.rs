@@ -16,7 +16,7 @@ use crate::version::filename::{self, FileKind};
 use crate::version::manifest::{self, ManifestState};
 
 use crate::db::check::problem::Problem;
-use crate::db::medium::{is_damage, twice};
+use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::OwnFiles;
 
 /// A MANIFEST that reads well.
@@ -47,13 +47,13 @@ impl ManifestSurvey {
         let mut numbers: Vec<_> = own.of_kind(FileKind::Manifest).collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         for &number in &numbers {
-            match twice(|| survey.skim(env, dir, order, number)) {
+            match retry_once(|| survey.skim(env, dir, order, number)) {
                 // Told below, if it matters.
                 Err(error) if is_damage(&error) => {}
                 skimmed => skimmed?,
             }
         }
-        let current = match twice(|| manifest::read_current(env, dir)) {
+        let current = match retry_once(|| manifest::read_current(env, dir)) {
             Ok(number) => Some(number),
             Err(error) if is_damage(&error) => {
                 survey.problems.push(Problem::of(dir, filename::CURRENT, &error));
@@ -67,7 +67,7 @@ impl ManifestSurvey {
         }
         numbers.sort_by_key(|number| current != Some(*number));
         for number in numbers {
-            match twice(|| manifest::read_manifest(env, dir, number, order, &Arc::default())) {
+            match retry_once(|| manifest::read_manifest(env, dir, number, order, &Arc::default())) {
                 Ok(state) => {
                     survey.description = Some(Description { number, state, in_force: current == Some(number) });
                     break;

@@ -31,7 +31,7 @@ use crate::write::batch::{BatchView, Operation};
 
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::db_impl::output_settings;
-use crate::db::medium::{is_damage, twice};
+use crate::db::io_error::{is_damage, retry_once};
 use crate::db::options::Options;
 
 /// Runs merged at once at most: each keeps a table open.
@@ -62,7 +62,7 @@ impl Salvage<'_> {
             stragglers.insert(entry.sequence, entry.kind, entry.user_key, value);
             self.flush_if_full(&mut stragglers, level, &mut outputs)
         };
-        match twice(|| Table::open(file.clone(), name.clone(), self.tables.read_settings().clone())) {
+        match retry_once(|| Table::open(file.clone(), name.clone(), self.tables.read_settings().clone())) {
             Ok(table) => table.scan(&mut |item| match item {
                 ScanItem::Entry { key, value, .. } => take(key, value),
                 ScanItem::Damage { error, .. } if !is_damage(&error) => Err(error),
@@ -130,8 +130,8 @@ impl Salvage<'_> {
     /// As few runs of disjoint tables as there can be. So the merge of a database that had levels reads a few tables
     /// at a time, however many there are.
     fn runs(&self, inputs: Vec<NewFile>) -> Vec<Vec<Arc<FileMeta>>> {
-        let graveyard = Arc::default();
-        let mut files: Vec<_> = inputs.into_iter().map(|file| Arc::new(FileMeta::new(file, &graveyard))).collect();
+        let obsolete_files = Arc::default();
+        let mut files: Vec<_> = inputs.into_iter().map(|file| Arc::new(FileMeta::new(file, &obsolete_files))).collect();
         files.sort_by(|a, b| self.order.compare(&a.smallest, &b.smallest).then(a.number.cmp(&b.number)));
         let mut runs: Vec<Vec<Arc<FileMeta>>> = Vec::new();
         for file in files {

@@ -133,7 +133,7 @@ pub struct Stats {
     pub stall_count: u64,
     /// Microseconds that writers were slowed down or waited in all.
     pub stall_micros: u64,
-    /// Microseconds that merges waited because of `Options::background_write_rate`.
+    /// Microseconds that merges waited because of `Options::compaction_rate_limit`.
     pub rate_limited_micros: u64,
     /// The sequence number of the last write.
     pub sequence: u64,
@@ -221,7 +221,7 @@ impl DbImpl {
             oldest_snapshot_age: self.snapshots.oldest_age(now),
             stall_count,
             stall_micros,
-            rate_limited_micros: self.write_limit.as_ref().map_or(0, |limit| limit.waited_micros()),
+            rate_limited_micros: self.rate_limiter.as_ref().map_or(0, |limit| limit.waited_micros()),
             sequence: self.visible_sequence(),
             pending_compaction_bytes: plan::pending_bytes(&view.version),
             running_compactions,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{KIND_FOR_SEEK, MAX_SEQUENCE, SequenceNumber, encode, tag_sequence};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::WriteOptions;
 use crate::write::batch::{BatchView, WriteBatch};
@@ -30,14 +30,14 @@ impl DbImpl {
         let before = self.view.load_full();
         let check = |view: &View, in_tables| {
             keys.clone().try_for_each(|key| {
-                self.check_unchanged(view, key, since, in_tables && !sabotaged("conflicts-in-tables"))
+                self.check_unchanged(view, key, since, in_tables && !mutated("conflicts-in-tables"))
             })
         };
         if before.in_tables > since {
             check(&before, true)?;
         }
         self.write_if(BatchView::of(batch), options, || {
-            if sabotaged("conflicts") {
+            if mutated("conflicts") {
                 return Ok(());
             }
             let now = self.view.load();

@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::db::read::cursor::Cursor;
-use crate::db::read::range::{Entry, Span, walks_by_its_own_methods};
+use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor};
 
 use super::Transaction;
 use super::own_writes::{OwnEntry, OwnWrites};
@@ -187,7 +187,7 @@ impl<'t> TransactionCursor<'t> {
     }
 }
 
-walks_by_its_own_methods!(TransactionCursor<'_>);
+implements_scan_cursor!(TransactionCursor<'_>);
 
 impl std::fmt::Debug for TransactionCursor<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -200,16 +200,16 @@ impl std::fmt::Debug for TransactionCursor<'_> {
 /// After an error it ends.
 pub struct TransactionEntries<'t> {
     transaction: &'t Transaction,
-    span: Span<TransactionCursor<'t>>,
+    span: RangeIter<TransactionCursor<'t>>,
 }
 
 impl<'t> TransactionEntries<'t> {
     pub(super) fn range<K: AsRef<[u8]>>(transaction: &'t Transaction, range: &impl RangeBounds<K>) -> Self {
-        TransactionEntries { transaction, span: Span::new(transaction.keys(), range) }
+        TransactionEntries { transaction, span: RangeIter::new(transaction.keys(), range) }
     }
 
     pub(super) fn prefix(transaction: &'t Transaction, prefix: &[u8]) -> Result<Self> {
-        Ok(TransactionEntries { transaction, span: Span::prefix(transaction.keys(), prefix)? })
+        Ok(TransactionEntries { transaction, span: RangeIter::prefix(transaction.keys(), prefix)? })
     }
 }
 

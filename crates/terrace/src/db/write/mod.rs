@@ -19,9 +19,9 @@ use std::time::Duration;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
 use crate::base::locks::{Mutex, MutexGuard};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::compaction::plan::LEVEL_0_TRIGGER;
-use crate::env::{CreateOptions, Env, FileSyncer, Lane, with_syncer};
+use crate::env::{CreateOptions, Env, FileSyncer, Priority, with_syncer};
 use crate::log::LogWriter;
 use crate::memtable::MemTableWriter;
 use crate::version::filename;
@@ -31,7 +31,7 @@ use crate::write::throttle::Backlog;
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::{Options, WriteOptions};
 use crate::db::state::{FlushProgress, Immutable, State};
-use crate::db::write::recycled_logs::SpareLog;
+use crate::db::write::recycled_logs::RecycledLog;
 
 /// What the commit lock guards.
 pub(in crate::db) struct Commit {
@@ -40,7 +40,7 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) log_number: u64,
     pub(in crate::db) last_sequence: SequenceNumber,
     /// The greatest sequence number that a bulk load in progress was promised.
-    pub(in crate::db) promised_sequence: SequenceNumber,
+    pub(in crate::db) reserved_sequence: SequenceNumber,
     /// Nanoseconds that writers still have to wait for what they have written.
     pub(in crate::db) owed_nanos: u64,
     /// Whether the suspect log has been left already, and only its flush is awaited.
@@ -54,7 +54,7 @@ struct Unfinished<'a>(&'a DbImpl);
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        if !sabotaged("panic-in-a-write") {
+        if !mutated("panic-in-a-write") {
             self.0.write_panicked.store(true, Ordering::Relaxed);
             self.0.fail(&mut self.0.state.lock(), &self.0.write_panicked_error(), false);
         }
@@ -111,7 +111,7 @@ impl DbImpl {
                     }
                     Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
                 }
-                if sabotaged("publish-whole-batches") {
+                if mutated("publish-whole-batches") {
                     core.visible.store(sequence, Ordering::Release);
                 }
             }
@@ -166,7 +166,7 @@ impl DbImpl {
         self.visible.store(last, Ordering::Release);
         self.counters.record_write(bytes as u64);
         if let Some(preparation) = commit.memtable.preparation() {
-            self.env.schedule(Lane::Flush, Box::new(preparation));
+            self.env.schedule(Priority::Flush, Box::new(preparation));
         }
         Ok(last)
     }
@@ -197,7 +197,7 @@ impl DbImpl {
             return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
         }
         if let Err(error) = commit.log.add_record_parts(parts) {
-            self.log_suspect.store(!sabotaged("failed-append"), Ordering::Relaxed);
+            self.log_suspect.store(!mutated("failed-append"), Ordering::Relaxed);
             commit.log.cut_back();
             return Err(error.context("appending to the write-ahead log"));
         }
@@ -212,13 +212,13 @@ impl DbImpl {
         let durable = match synced {
             Ok(durable) => durable,
             Err(error) => {
-                self.log_suspect.store(!sabotaged("failed-sync"), Ordering::Relaxed);
+                self.log_suspect.store(!mutated("failed-sync"), Ordering::Relaxed);
                 return Err(error);
             }
         };
         // The mark tells recovery that damage before it is damage to durable data (docs/format.md). It is not needed
         // for this write, so a failure to append it is the next write's trouble.
-        if let Some(durable) = durable.filter(|_| !sabotaged("write-marks"))
+        if let Some(durable) = durable.filter(|_| !mutated("write-marks"))
             && let Some(commit) = self.commit.lock().as_mut()
             && commit.log.add_split_record(&encode_mark(durable)).is_err()
         {
@@ -330,7 +330,7 @@ impl DbImpl {
         state.immutables.push_back(Arc::new(immutable));
         state.log_number = number;
         state.switched_at = [state.switched_at[1], commit.last_sequence];
-        state.is_quiet = false;
+        state.is_write_idle = false;
         let replaced = self.swap_view(&mut state, |view| View {
             memtable,
             immutables: std::iter::once(view.memtable.clone()).chain(view.immutables.iter().cloned()).collect(),
@@ -347,12 +347,12 @@ impl DbImpl {
 
     /// A log that another memtable has no use for any more, under the name `path`, if there is one.
     fn reuse_log(&self, path: &Path) -> Option<(LogWriter, Arc<dyn FileSyncer>)> {
-        let SpareLog { number, mut file } = self.spare_logs.take()?;
+        let RecycledLog { number, mut file } = self.recycled_logs.take()?;
         // A file of that name would be lost, and creating the log tells of it.
         let is_free = self.env.exists(path).is_ok_and(|exists| !exists);
         if !is_free || self.env.rename(&self.path(&filename::temp(number)), path).is_err() {
             drop(file);
-            self.remove_spare_log(number);
+            self.delete_recycled_log(number);
             return None;
         }
         file.set_path(path);

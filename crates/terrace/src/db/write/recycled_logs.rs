@@ -1,6 +1,6 @@
 //! Logs whose memtables have become tables, emptied, for memtables to come.
 //!
-//! Where a log's pages have not been written to the disk, the next log can have them ([`WritableFile::wipe`]), which spares
+//! Where a log's pages have not been written to the disk, the next log can have them ([`WritableFile::zero_out`]), which spares
 //! the system most of its work for a log. Until then the file has the name of a temporary one: whoever opens the database
 //! after a crash removes it, and nobody takes it for the log that it was.
 //!
@@ -14,14 +14,14 @@ use crate::log::LogWriter;
 const MOST: usize = 2;
 
 /// An empty log under the temporary name of its old number.
-pub(in crate::db) struct SpareLog {
+pub(in crate::db) struct RecycledLog {
     pub(in crate::db) number: u64,
     pub(in crate::db) file: Box<dyn WritableFile>,
 }
 
 #[derive(Default)]
 struct State {
-    logs: Vec<SpareLog>,
+    logs: Vec<RecycledLog>,
     /// How many are being emptied.
     emptying: usize,
     /// Who reads logs that may not be needed any longer.
@@ -30,13 +30,13 @@ struct State {
 
 /// See the [module](self).
 #[derive(Default)]
-pub(in crate::db) struct SpareLogs {
+pub(in crate::db) struct RecycledLogs {
     state: Mutex<State>,
     /// Signalled when a log has been emptied.
     emptied: Condvar,
 }
 
-impl SpareLogs {
+impl RecycledLogs {
     /// Empties log `number` and keeps it, once `rename` has given it its temporary name. `false` if that cannot be done, or
     /// enough are kept: the log is closed and to be removed then, under the name that it has.
     ///
@@ -51,18 +51,18 @@ impl SpareLogs {
         state.emptying += 1;
         drop(state);
         // Writers ask for a log meanwhile.
-        let file = log.wipe().filter(|_| rename());
+        let file = log.zero_out().filter(|_| rename());
         let mut state = self.state.lock();
         state.emptying -= 1;
         let done = file.is_some();
-        state.logs.extend(file.map(|file| SpareLog { number, file }));
+        state.logs.extend(file.map(|file| RecycledLog { number, file }));
         drop(state);
         self.emptied.notify_all();
         done
     }
 
     /// One of them, and all right to it.
-    pub(in crate::db) fn take(&self) -> Option<SpareLog> {
+    pub(in crate::db) fn take(&self) -> Option<RecycledLog> {
         self.state.lock().logs.pop()
     }
 
@@ -77,8 +77,8 @@ impl SpareLogs {
     }
 }
 
-/// See [`SpareLogs::read`].
-pub(in crate::db) struct LogsInUse<'a>(&'a SpareLogs);
+/// See [`RecycledLogs::read`].
+pub(in crate::db) struct LogsInUse<'a>(&'a RecycledLogs);
 
 impl Drop for LogsInUse<'_> {
     fn drop(&mut self) {

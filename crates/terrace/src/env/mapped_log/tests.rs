@@ -89,7 +89,7 @@ fn every_window_is_prepared_before_it_is_needed() {
                 break;
             }
             let (done, finished) = channel();
-            pool::shared().schedule(Lane::Flush, Box::new(move || done.send(()).unwrap()));
+            pool::shared().schedule(Priority::Flush, Box::new(move || done.send(()).unwrap()));
             finished.recv().unwrap();
         }
         assert!(region.ready() > ready, "after {windows} windows nobody prepared what is behind {ready}");
@@ -135,21 +135,21 @@ fn what_is_given_back_takes_no_memory_and_loses_no_byte() {
     assert!(fs::read(&path).unwrap() == expected);
 }
 
-/// Whether logs can be wiped in `dir`; a loud word if not.
-fn is_wiped(dir: &Path) -> bool {
+/// Whether logs can be zeroed out in `dir`; a loud word if not.
+fn is_zeroed_out(dir: &Path) -> bool {
     let mut log = create(&dir.join("probe"), 1 << 20);
     log.append(&[1; 1000]).unwrap();
-    let wiped = log.wipe();
-    if !wiped {
+    let zeroed_out = log.zero_out();
+    if !zeroed_out {
         skip("mapped-logs", format_args!("the file system of {} does not say what is in memory only", dir.display()));
     }
-    wiped
+    zeroed_out
 }
 
 #[test]
-fn a_wiped_log_goes_on_under_another_name() {
+fn a_recycled_log_is_reused_under_another_name() {
     let Some(dir) = place() else { return };
-    if !is_wiped(dir.path()) {
+    if !is_zeroed_out(dir.path()) {
         return;
     }
     let seed = 0x5eed_0004_u64;
@@ -174,13 +174,13 @@ fn a_wiped_log_goes_on_under_another_name() {
         assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "life {life}");
         if log.plain.is_some() {
             // It outgrew its mapping.
-            assert!(!log.wipe());
+            assert!(!log.zero_out());
             fs::remove_file(&name).unwrap();
             log = create(&name, 4 << 20);
             continue;
         }
         // The system may have written it out of its own accord.
-        if !log.wipe() {
+        if !log.zero_out() {
             assert!(!system_call::is_in_memory_only(log.shared.region.file.file.as_fd()), "life {life}");
             fs::remove_file(&name).unwrap();
             log = create(&name, 4 << 20);
@@ -199,9 +199,9 @@ fn a_wiped_log_goes_on_under_another_name() {
 }
 
 #[test]
-fn what_somebody_else_may_see_is_not_wiped() {
+fn a_log_that_others_may_see_is_not_zeroed_out() {
     let Some(dir) = place() else { return };
-    if !is_wiped(dir.path()) {
+    if !is_zeroed_out(dir.path()) {
         return;
     }
     let written = |name: &str, size: usize| {
@@ -212,14 +212,14 @@ fn what_somebody_else_may_see_is_not_wiped() {
     let mut synced = written("synced", 100_000);
     synced.sync().unwrap();
     synced.append(&[1; 1000]).unwrap();
-    assert!(!synced.wipe(), "on the disk");
+    assert!(!synced.zero_out(), "on the disk");
     let mut written_back = written("written back", 100_000);
     fs::File::open(dir.path().join("written back")).unwrap().sync_all().unwrap();
-    assert!(!written_back.wipe(), "on the disk by somebody else's hand");
+    assert!(!written_back.zero_out(), "on the disk by somebody else's hand");
     let mut linked = written("linked", 100_000);
     fs::hard_link(dir.path().join("linked"), dir.path().join("backup")).unwrap();
-    assert!(!linked.wipe(), "somebody's backup");
-    assert!(!written("large", LARGEST_WIPED + 1000).wipe(), "too large to be kept in memory");
+    assert!(!linked.zero_out(), "somebody's backup");
+    assert!(!written("large", LARGEST_RECYCLED + 1000).zero_out(), "too large to be kept in memory");
 }
 
 #[test]

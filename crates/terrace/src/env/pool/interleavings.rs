@@ -1,4 +1,4 @@
-//! Jobs of both lanes, some of which panic, while the pool grows and the system refuses to start a thread.
+//! Jobs of both priorities, some of which panic, while the pool grows and the system refuses to start a thread.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The pool is the real one.
 
@@ -10,7 +10,7 @@ use terrace_testkit::scale::scaled;
 
 use super::Pool;
 use crate::base::locks::{Condvar, Mutex, explore, thread};
-use crate::env::{Job, Lane};
+use crate::env::{Job, Priority};
 
 /// What the jobs did. A failed assertion in a job would end that job only: its owner looks afterwards.
 #[derive(Default)]
@@ -35,14 +35,14 @@ const JOBS: usize = 7;
 /// Threads after the pool has grown.
 const GROWN: usize = 2;
 
-fn lane(number: usize) -> Lane {
-    if number.is_multiple_of(3) { Lane::Flush } else { Lane::Compaction }
+fn priority(number: usize) -> Priority {
+    if number.is_multiple_of(3) { Priority::Flush } else { Priority::Compaction }
 }
 
 fn job(done: &Arc<Done>, number: usize) -> Job {
     let done = done.clone();
     Box::new(move || {
-        if lane(number) == Lane::Compaction {
+        if priority(number) == Priority::Compaction {
             let now = done.merging.fetch_add(1, SeqCst) + 1;
             done.most_merging.fetch_max(now, SeqCst);
             shuttle::thread::yield_now();
@@ -67,7 +67,7 @@ fn every_job_runs_once_under_every_schedule() {
                 let (pool, done) = (pool.clone(), done.clone());
                 shuttle::thread::spawn(move || {
                     for number in (owner..JOBS - 1).step_by(2) {
-                        pool.schedule(lane(number), job(&done, number));
+                        pool.schedule(priority(number), job(&done, number));
                     }
                 })
             })
@@ -76,10 +76,10 @@ fn every_job_runs_once_under_every_schedule() {
         let _ = pool.grow(GROWN);
         others.into_iter().for_each(|owner| owner.join().expect("no panic"));
         // Whatever was refused before, this call starts.
-        pool.schedule(lane(JOBS - 1), job(&done, JOBS - 1));
+        pool.schedule(priority(JOBS - 1), job(&done, JOBS - 1));
         done.wait(&std::array::from_fn::<_, JOBS, _>(|number| number));
         assert_eq!(*done.runs.lock(), [1; JOBS], "a job ran twice");
-        assert!(done.most_merging.load(SeqCst) <= GROWN, "more jobs of the compaction lane than allowed");
+        assert!(done.most_merging.load(SeqCst) <= GROWN, "more jobs of the compaction priority than allowed");
         let state = pool.state.lock();
         assert!(state.threads <= GROWN + 1, "{} threads", state.threads);
         assert!(state.flushes.is_empty() && state.others.is_empty() && state.idle <= state.threads);
@@ -92,7 +92,7 @@ fn without_a_thread_growing_is_an_error_and_the_next_one_runs_what_waits() {
     explore(scaled(1_000), || {
         thread::refuse(3);
         let (pool, done) = (Pool::new(1), Arc::new(Done::default()));
-        pool.schedule(Lane::Flush, job(&done, 0));
+        pool.schedule(Priority::Flush, job(&done, 0));
         let error = pool.grow(1).expect_err("no thread can be started");
         assert!(error.message().contains("cannot start a background thread"), "{error}");
         pool.grow(1).expect("a thread");
@@ -119,18 +119,18 @@ fn a_flush_runs_beside_a_merge_under_every_schedule() {
         };
         // The first finds no thread, and nobody but the thread that starts for the second could run it.
         let done = Arc::new(Done::default());
-        pool.schedule(Lane::Compaction, job(&done, 2));
-        pool.schedule(Lane::Compaction, job(&done, 4));
+        pool.schedule(Priority::Compaction, job(&done, 2));
+        pool.schedule(Priority::Compaction, job(&done, 4));
         done.wait(&[2, 4]);
-        pool.schedule(Lane::Compaction, Box::new(wait(0)));
-        pool.schedule(Lane::Compaction, Box::new(wait(1)));
+        pool.schedule(Priority::Compaction, Box::new(wait(0)));
+        pool.schedule(Priority::Compaction, Box::new(wait(1)));
         for turn in 0..2 {
             let (flushed, changed) = (flushed.clone(), changed.clone());
             let flush = move || {
                 flushed.lock()[turn] = true;
                 changed.notify_all();
             };
-            pool.schedule(Lane::Flush, Box::new(flush));
+            pool.schedule(Priority::Flush, Box::new(flush));
         }
         wait(0)();
         wait(1)();

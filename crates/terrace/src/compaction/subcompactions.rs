@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::locks::{Condvar, Mutex};
-use crate::env::Lane;
+use crate::env::Priority;
 
 use super::job::{CompactionJob, UserRange};
 use super::output::Output;
@@ -26,7 +26,7 @@ const FILES_A_RANGE: u64 = 4;
 /// Ranges for each thread, so that none waits long for another at the end.
 const RANGES_A_THREAD: usize = 2;
 
-struct Parts {
+struct Subcompactions {
     job: CompactionJob,
     failed: AtomicBool,
     state: Mutex<State>,
@@ -51,22 +51,22 @@ pub(crate) fn run(job: CompactionJob, helpers: usize) -> Result<Vec<Output>> {
     let env = job.outputs.env.clone();
     let waiting = ranges.into_iter().enumerate().rev().collect();
     let state = Mutex::new(State { waiting, running: 0, finished: Vec::new(), failure: None });
-    let parts = Arc::new(Parts { job, failed: AtomicBool::new(false), state, done: Condvar::new() });
+    let subcompactions = Arc::new(Subcompactions { job, failed: AtomicBool::new(false), state, done: Condvar::new() });
     for _ in 0..helpers {
         // A helper that comes too late finds nothing, and holds no table until then.
-        let parts = Arc::downgrade(&parts);
+        let subcompactions = Arc::downgrade(&subcompactions);
         let work = move || {
-            if let Some(parts) = parts.upgrade() {
-                while parts.run_one() {}
+            if let Some(subcompactions) = subcompactions.upgrade() {
+                while subcompactions.run_one() {}
             }
         };
-        env.schedule(Lane::Compaction, Box::new(work));
+        env.schedule(Priority::Compaction, Box::new(work));
     }
-    while parts.run_one() {}
-    parts.collect()
+    while subcompactions.run_one() {}
+    subcompactions.collect()
 }
 
-impl Parts {
+impl Subcompactions {
     /// Merges the first range that waits. Whether there was one.
     fn run_one(&self) -> bool {
         let Some((place, range)) = ({
@@ -79,7 +79,7 @@ impl Parts {
         };
         let failed = || self.failed.load(Ordering::Relaxed);
         let merged = catch_unwind(AssertUnwindSafe(|| self.job.run(&range, &failed)))
-            .unwrap_or_else(|_| Err(Error::corruption("a panic while merging a part of the tables")));
+            .unwrap_or_else(|_| Err(Error::corruption("a panic while merging a subcompaction of the tables")));
         let mut state = self.state.lock();
         match merged {
             Ok(outputs) => state.finished.push((place, outputs)),

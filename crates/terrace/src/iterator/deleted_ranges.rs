@@ -1,12 +1,12 @@
-//! Stretches of keys in which reads find nothing, so that they need not find that out again.
+//! Ranges of keys in which reads find nothing, so that they need not find that out again.
 //!
 //! A deletion hides what is older until merging removes both. Where many were deleted side by side, as at the head of a queue,
 //! every walk goes over all of it before it comes to something. A walk that has gone far in vain says so here; others leap
 //! over it.
 //!
-//! What walks say is true at the moment of their read alone: a put may be on its way. So a stretch is *watched* first, from
+//! What walks say is true at the moment of their read alone: a put may be on its way. So a range is *watched* first, from
 //! a moment on at which nothing is being written, and every put cuts its key out of all that are watched. If a walk that
-//! began later goes over what is left of the stretch and finds nothing either, it is a *gap*: nothing was there at that
+//! began later goes over what is left of the range and finds nothing either, it is a *gap*: nothing was there at that
 //! read's sequence number, and nothing has come since.
 //!
 //! # Invariants
@@ -21,25 +21,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::{AtomicU64, Mutex};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 
-/// Stretches that are kept. The oldest goes first.
+/// Ranges that are kept. The oldest goes first.
 const MOST: usize = 8;
 
-/// The bytes of the longest key that a stretch may begin or end with.
+/// The bytes of the longest key that a range may begin or end with.
 const LONGEST_KEY: usize = 1024;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Gaps {
-    stretches: Mutex<Vec<Stretch>>,
+pub(crate) struct DeletedRanges {
+    ranges: Mutex<Vec<DeletedRange>>,
     /// How many there are; changes under the lock of whoever writes, but for those that a gap takes the place of.
     count: AtomicUsize,
-    /// How many stretches were ever watched.
+    /// How many ranges were ever watched.
     moment: AtomicU64,
 }
 
-struct Stretch {
+struct DeletedRange {
     from: Vec<u8>,
     /// The first key after it; `None` if there is no end.
     to: Option<Vec<u8>>,
@@ -49,7 +49,7 @@ struct Stretch {
     empty_at: Option<SequenceNumber>,
 }
 
-impl Stretch {
+impl DeletedRange {
     fn holds(&self, key: &[u8]) -> bool {
         *self.from <= *key && self.ends_after(key)
     }
@@ -81,7 +81,7 @@ impl Stretch {
 /// What a reader takes note of before it takes anything that it reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beginning {
-    /// Of the gaps: see [`Gaps::moment`].
+    /// Of the gaps: see [`DeletedRanges::moment`].
     pub(crate) moment: u64,
     /// The last write that could be seen. The reader's own number may be later than what it has got hold of: a write into a
     /// memtable that was begun meanwhile is not there for it. This one and those before it are.
@@ -98,15 +98,15 @@ fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
 }
 
 /// Who keeps the gaps that a walk knows of.
-pub(crate) trait GapKeeper {
-    fn gaps(&self) -> &Gaps;
+pub(crate) trait DeletedRangeRecorder {
+    fn gaps(&self) -> &DeletedRanges;
 
-    /// Has a stretch [watched](Gaps::watch), unless somebody writes at the moment.
+    /// Has a range [watched](DeletedRanges::watch), unless somebody writes at the moment.
     fn watch(&self, from: &[u8], to: Option<&[u8]>);
 }
 
-impl Gaps {
-    /// Which stretches are watched already when a reader begins.
+impl DeletedRanges {
+    /// Which ranges are watched already when a reader begins.
     #[inline]
     pub(crate) fn moment(&self) -> u64 {
         self.moment.load(Ordering::Acquire)
@@ -122,9 +122,9 @@ impl Gaps {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let stretches = self.stretches.try_lock()?;
-        let is_gap = |stretch: &&Stretch| stretch.empty_at.is_some_and(|at| at <= sequence) && stretch.holds(key);
-        stretches.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
+        let ranges = self.ranges.try_lock()?;
+        let is_gap = |range: &&DeletedRange| range.empty_at.is_some_and(|at| at <= sequence) && range.holds(key);
+        ranges.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
     }
 
     /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds. Answers whether they are
@@ -133,36 +133,36 @@ impl Gaps {
         if from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY || to.is_some_and(|to| to <= from) {
             return false;
         }
-        let Some(mut stretches) = self.stretches.try_lock() else { return false };
-        let is_new = |stretch: &Stretch| {
-            let began_later = stretch.moment <= moment && stretch.watched_since <= sequence;
-            let is_seen = stretch.is_within(from, to) || stretch.covers(from, to);
-            stretch.empty_at.is_none() && began_later && is_seen
+        let Some(mut ranges) = self.ranges.try_lock() else { return false };
+        let is_new = |range: &DeletedRange| {
+            let began_later = range.moment <= moment && range.watched_since <= sequence;
+            let is_seen = range.is_within(from, to) || range.covers(from, to);
+            range.empty_at.is_none() && began_later && is_seen
         };
-        let Some(mut gap) = stretches.iter().position(is_new).map(|at| stretches.remove(at)) else {
+        let Some(mut gap) = ranges.iter().position(is_new).map(|at| ranges.remove(at)) else {
             // What is covered is known, or watched and waits for the next walk.
-            return !stretches.iter().any(|stretch| stretch.covers(from, to));
+            return !ranges.iter().any(|range| range.covers(from, to));
         };
         gap.empty_at = Some(sequence);
         if !gap.is_within(from, to) {
             (gap.from, gap.to) = (from.to_vec(), to.map(<[u8]>::to_vec));
         }
-        stretches.retain(|stretch| !stretch.is_within(&gap.from, gap.to.as_deref()));
-        stretches.push(gap);
-        self.count.store(stretches.len(), Ordering::Relaxed);
+        ranges.retain(|range| !range.is_within(&gap.from, gap.to.as_deref()));
+        ranges.push(gap);
+        self.count.store(ranges.len(), Ordering::Relaxed);
         false
     }
 
-    /// Watches a stretch from now on. The caller keeps everybody from writing; `last` is the last write.
+    /// Watches a range from now on. The caller keeps everybody from writing; `last` is the last write.
     pub(crate) fn watch(&self, from: &[u8], to: Option<&[u8]>, last: SequenceNumber) {
-        let Some(mut stretches) = self.stretches.try_lock() else { return };
-        if stretches.len() == MOST {
-            stretches.remove(0);
+        let Some(mut ranges) = self.ranges.try_lock() else { return };
+        if ranges.len() == MOST {
+            ranges.remove(0);
         }
         let moment = self.moment.load(Ordering::Relaxed) + 1;
         let (from, to) = (from.to_vec(), to.map(<[u8]>::to_vec));
-        stretches.push(Stretch { from, to, watched_since: last, moment, empty_at: None });
-        self.count.store(stretches.len(), Ordering::Relaxed);
+        ranges.push(DeletedRange { from, to, watched_since: last, moment, empty_at: None });
+        self.count.store(ranges.len(), Ordering::Relaxed);
         self.moment.store(moment, Ordering::Release);
     }
 
@@ -176,21 +176,21 @@ impl Gaps {
 
     #[cold]
     fn cut_out(&self, key: &[u8]) {
-        let mut stretches = self.stretches.lock();
-        if !sabotaged("puts-in-gaps") {
+        let mut ranges = self.ranges.lock();
+        if !mutated("puts-in-gaps") {
             if key.len() > LONGEST_KEY {
-                stretches.retain(|stretch| !stretch.holds(key));
+                ranges.retain(|range| !range.holds(key));
             }
-            stretches.iter_mut().filter(|stretch| stretch.holds(key)).for_each(|stretch| stretch.cut(key));
-            stretches.retain(|stretch| stretch.ends_after(&stretch.from));
+            ranges.iter_mut().filter(|range| range.holds(key)).for_each(|range| range.cut(key));
+            ranges.retain(|range| range.ends_after(&range.from));
         }
-        self.count.store(stretches.len(), Ordering::Relaxed);
+        self.count.store(ranges.len(), Ordering::Relaxed);
     }
 
     /// Anything may be about to be seen. The caller is the only one who writes.
     pub(crate) fn clear(&self) {
-        let mut stretches = self.stretches.lock();
-        stretches.clear();
+        let mut ranges = self.ranges.lock();
+        ranges.clear();
         self.count.store(0, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn is_damage(error: &Error) -> bool {
 }
 
 /// Reads, and once more if the system says that it cannot.
-pub(super) fn twice<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
+pub(super) fn retry_once<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     match read() {
         Err(error) if error.kind() == ErrorKind::Io => read(),
         result => result,

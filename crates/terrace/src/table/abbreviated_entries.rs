@@ -1,27 +1,27 @@
-//! Heads of entries, for searches in a block that is in the cache.
+//! Abbreviated keys of entries, for searches in a block that is in the cache.
 //!
 //! A search in a block reads entries one by one, and each lies on other lines of memory than the one before: a search for one
-//! of many blocks waits for memory, not for the processor. So a block that is searched again and again learns the heads
+//! of many blocks waits for memory, not for the processor. So a block that is searched again and again learns the abbreviated keys
 //! (see [`Index`](super::index::Index)) of its entries, as numbers side by side. They say where a search ends, but for a
 //! step or two, and only the entry there has to be read.
 //!
-//! Heads are kept as four bytes, the greatest of those that differ within the block. What is before the first entry whose
+//! Abbreviated keys are kept as four bytes, the greatest of those that differ within the block. What is before the first entry whose
 //! number is not less than that of the key sought for is less than the key; whether that one is the key's is for the entry
 //! itself to say.
 
-use crate::base::key_heads::head;
+use crate::base::abbreviated_keys::abbreviated;
 
 use super::block::Entry;
 use super::order::TableOrder;
 
-/// Entries of which the heads are kept.
+/// Entries of which the abbreviated keys are kept.
 const MOST: usize = 40;
 
-/// Heads and places of a block's entries.
-pub(super) struct EntryHeads {
+/// Abbreviated keys and places of a block's entries.
+pub(super) struct AbbreviatedEntries {
     /// The number that is 0.
     base: u64,
-    /// Bits of heads that are left out.
+    /// Bits of abbreviated keys that are left out.
     shift: u32,
     /// Bytes at the beginning of keys that are the same where numbers are.
     told: usize,
@@ -39,18 +39,18 @@ pub(super) struct Start {
     pub(super) told: usize,
 }
 
-impl EntryHeads {
-    /// The heads of `entries`, in which groups begin at `restarts`. `None` if there are too many or too large ones, if their
-    /// user keys do not all begin with `prefix`, if their heads are too far apart, and if anything looks damaged.
+impl AbbreviatedEntries {
+    /// The abbreviated keys of `entries`, in which groups begin at `restarts`. `None` if there are too many or too large ones, if their
+    /// user keys do not all begin with `prefix`, if their abbreviated keys are too far apart, and if anything looks damaged.
     pub(super) fn new(
         entries: &[u8],
         restarts: impl Iterator<Item = Option<usize>>,
         order: &TableOrder,
         prefix: &[u8],
-    ) -> Option<EntryHeads> {
+    ) -> Option<AbbreviatedEntries> {
         u16::try_from(entries.len()).ok()?;
         let mut restarts = restarts.peekable();
-        let mut heads = [0; MOST];
+        let mut abbreviated_keys = [0; MOST];
         let mut offsets = [0; MOST];
         // As much of the key as counts.
         let most = prefix.len() + 8;
@@ -70,18 +70,20 @@ impl EntryHeads {
             let rest = entries.get(entry.rest..entry.value)?;
             key.extend_from_slice(&rest[..rest.len().min(most - key.len())]);
             let user_key = &key[..key.len().min(length - order.tag_size())];
-            *heads.get_mut(count)? = head(user_key.strip_prefix(prefix)?);
+            *abbreviated_keys.get_mut(count)? = abbreviated(user_key.strip_prefix(prefix)?);
             offsets[count] = offset as u16;
-            let head_before = count.checked_sub(1).map_or(0, |before| heads[before]);
+            let head_before = count.checked_sub(1).map_or(0, |before| abbreviated_keys[before]);
             // A user key between the two need not begin with what this one shares of the other's tag.
-            if heads[count] < head_before || heads[count] > head_before && entry.shared > user_before {
+            if abbreviated_keys[count] < head_before
+                || abbreviated_keys[count] > head_before && entry.shared > user_before
+            {
                 return None;
             }
             count += 1;
             offset = entry.end;
         }
-        let heads = &heads[..count];
-        let (first, last) = (*heads.first()?, *heads.last()?);
+        let abbreviated_keys = &abbreviated_keys[..count];
+        let (first, last) = (*abbreviated_keys.first()?, *abbreviated_keys.last()?);
         if restarts.next().is_some() {
             return None;
         }
@@ -89,17 +91,17 @@ impl EntryHeads {
         let shift = (0..=32).step_by(8).find(|shift| (last >> shift) - (first >> shift) < u64::from(u32::MAX))?;
         let base = first >> shift;
         let mut numbers = [u32::MAX; MOST];
-        for (number, head) in numbers.iter_mut().zip(heads) {
-            *number = ((head >> shift) - base) as u32;
+        for (number, abbreviated) in numbers.iter_mut().zip(abbreviated_keys) {
+            *number = ((abbreviated >> shift) - base) as u32;
         }
-        Some(EntryHeads { base, shift, told: prefix.len() + 8 - shift as usize / 8, count, numbers, offsets })
+        Some(AbbreviatedEntries { base, shift, told: prefix.len() + 8 - shift as usize / 8, count, numbers, offsets })
     }
 
-    /// Where to search for a key with this head: everything before is less. `None` if everything is.
+    /// Where to search for a key with this abbreviated key: everything before is less. `None` if everything is.
     #[inline]
-    pub(super) fn start(&self, head: u64) -> Option<Start> {
+    pub(super) fn start(&self, abbreviated: u64) -> Option<Start> {
         // The first entry shares nothing, so it does not matter what is told where all are greater.
-        let number = (head >> self.shift).saturating_sub(self.base);
+        let number = (abbreviated >> self.shift).saturating_sub(self.base);
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let at = self.numbers.iter().map(|other| usize::from(*other < number)).sum::<usize>();
         if at >= self.count {

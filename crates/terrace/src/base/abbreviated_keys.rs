@@ -6,28 +6,28 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Equal heads that are looked at one by one: mostly there is one, or none.
+/// Equal abbreviated keys that are looked at one by one: mostly there is one, or none.
 const FEW: usize = 4;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct KeyHeads {
+pub(crate) struct AbbreviatedKeys {
     prefix: Box<[u8]>,
-    heads: Box<[u64]>,
+    abbreviated_keys: Box<[u64]>,
 }
 
-impl KeyHeads {
-    /// The heads of keys in ascending bytewise order.
+impl AbbreviatedKeys {
+    /// The abbreviated keys of keys in ascending bytewise order.
     pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
-        let Some(first) = keys.clone().next() else { return KeyHeads::default() };
+        let Some(first) = keys.clone().next() else { return AbbreviatedKeys::default() };
         let prefix = keys.clone().fold(first.len(), |prefix, key| prefix.min(common_prefix(first, key)));
-        let heads = keys.map(|key| head(&key[prefix..])).collect();
-        KeyHeads { prefix: first[..prefix].into(), heads }
+        let abbreviated_keys = keys.map(|key| abbreviated(&key[prefix..])).collect();
+        AbbreviatedKeys { prefix: first[..prefix].into(), abbreviated_keys }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.heads.len()
+        self.abbreviated_keys.len()
     }
 
     /// The bytes at the beginning of keys that are cut off.
@@ -36,42 +36,43 @@ impl KeyHeads {
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<u64> {
-        self.heads.get(at).copied()
+        self.abbreviated_keys.get(at).copied()
     }
 
     pub(crate) fn memory_usage(&self) -> usize {
-        self.prefix.len() + size_of_val(&*self.heads)
+        self.prefix.len() + size_of_val(&*self.abbreviated_keys)
     }
 
-    /// The head of a key that begins as all do; otherwise how it compares to all of them. Of no keys, `Equal`.
+    /// The abbreviated key of a key that begins as all do; otherwise how it compares to all of them. Of no keys, `Equal`.
     #[inline]
-    pub(crate) fn head_of(&self, key: &[u8]) -> Result<u64, Ordering> {
-        if self.heads.is_empty() {
+    pub(crate) fn abbreviate(&self, key: &[u8]) -> Result<u64, Ordering> {
+        if self.abbreviated_keys.is_empty() {
             return Err(Ordering::Equal);
         }
         let begin = key.get(..self.prefix.len()).unwrap_or(key);
         match begin.cmp(&self.prefix) {
-            Ordering::Equal => Ok(head(&key[self.prefix.len()..])),
+            Ordering::Equal => Ok(abbreviated(&key[self.prefix.len()..])),
             ordering => Err(ordering),
         }
     }
 
-    /// The keys with this head: those before are less than any such key, those behind greater.
+    /// The keys with this abbreviated key: those before are less than any such key, those behind greater.
     #[inline]
-    pub(crate) fn with_head(&self, head: u64) -> Range<usize> {
-        let low = self.heads.partition_point(|&other| other < head);
-        let same = self.heads[low..].iter().take(FEW).take_while(|&&other| other == head).count();
+    pub(crate) fn with_abbreviated(&self, abbreviated: u64) -> Range<usize> {
+        let low = self.abbreviated_keys.partition_point(|&other| other < abbreviated);
+        let same = self.abbreviated_keys[low..].iter().take(FEW).take_while(|&&other| other == abbreviated).count();
         let beyond = low + same;
-        // Keys of several families may have any number of equal heads.
-        let more = if same < FEW { 0 } else { self.heads[beyond..].partition_point(|&other| other == head) };
+        // Keys of several families may have any number of equal abbreviated keys.
+        let more =
+            if same < FEW { 0 } else { self.abbreviated_keys[beyond..].partition_point(|&other| other == abbreviated) };
         low..beyond + more
     }
 
-    /// The keys of which the heads do not tell how they compare to `key`.
+    /// The keys of which the abbreviated keys do not tell how they compare to `key`.
     #[inline]
     pub(crate) fn undecided(&self, key: &[u8]) -> Range<usize> {
-        match self.head_of(key) {
-            Ok(head) => self.with_head(head),
+        match self.abbreviate(key) {
+            Ok(abbreviated) => self.with_abbreviated(abbreviated),
             Err(Ordering::Greater) => self.len()..self.len(),
             Err(_) => 0..0,
         }
@@ -98,10 +99,10 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 
 /// The first eight bytes as a number that orders as they do, zeros where there are fewer.
 #[inline]
-pub(crate) fn head(bytes: &[u8]) -> u64 {
+pub(crate) fn abbreviated(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(chunk) => u64::from_be_bytes(*chunk),
-        None => bytes.iter().rev().fold(0, |head, &byte| (head >> 8) | (u64::from(byte) << 56)),
+        None => bytes.iter().rev().fold(0, |abbreviated, &byte| (abbreviated >> 8) | (u64::from(byte) << 56)),
     }
 }
 
@@ -118,9 +119,9 @@ mod tests {
         for from in 0..keys.len() {
             for to in from..=keys.len() {
                 let keys = &keys[from..to];
-                let heads = KeyHeads::new(keys.iter().copied());
+                let abbreviated_keys = AbbreviatedKeys::new(keys.iter().copied());
                 for key in sought {
-                    let undecided = heads.undecided(key);
+                    let undecided = abbreviated_keys.undecided(key);
                     assert!(keys[..undecided.start].iter().all(|other| *other < key), "{key:?} in {keys:?}");
                     assert!(keys[undecided.end..].iter().all(|other| *other > key), "{key:?} in {keys:?}");
                 }
@@ -129,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_heads_are_found_however_many() {
+    fn equal_abbreviated_keys_are_all_found() {
         for count in 0..20usize {
             let families = ["another".to_owned()].into_iter();
             let keys: Vec<String> =
                 families.chain((0..count).map(|at| format!("customer:{at:04}"))).chain(["z".into()]).collect();
-            let heads = KeyHeads::new(keys.iter().map(String::as_bytes));
-            assert_eq!(heads.undecided(b"customer:0003"), 1..1 + count, "{count}");
-            assert_eq!(heads.undecided(b"d"), 1 + count..1 + count);
+            let abbreviated_keys = AbbreviatedKeys::new(keys.iter().map(String::as_bytes));
+            assert_eq!(abbreviated_keys.undecided(b"customer:0003"), 1..1 + count, "{count}");
+            assert_eq!(abbreviated_keys.undecided(b"d"), 1 + count..1 + count);
         }
     }
 }

@@ -18,14 +18,14 @@ use super::full_filter::FULL_FILTER_NAME;
 use super::key_allowance::KeyAllowance;
 
 /// A table of which the footer makes sense, and nothing else is known.
-pub(crate) struct TableAnatomy {
+pub(crate) struct TableDump {
     file: Arc<dyn RandomAccessFile>,
     name: String,
     footer: Footer,
 }
 
 /// A block whose checksum is right and whose frame makes sense.
-pub(crate) struct BlockAnatomy {
+pub(crate) struct BlockDump {
     block: Arc<Block>,
     /// The name of its compression.
     pub(crate) compression: &'static str,
@@ -34,10 +34,10 @@ pub(crate) struct BlockAnatomy {
 /// An entry of index or metaindex: its key, and the block it points to, if that lies within the file.
 pub(crate) type Listed = (Vec<u8>, Option<BlockHandle>);
 
-impl TableAnatomy {
+impl TableDump {
     pub(crate) fn open(file: Arc<dyn RandomAccessFile>, name: String) -> Result<Self> {
         let footer = Footer::read(file.as_ref(), &name)?;
-        Ok(TableAnatomy { file, name, footer })
+        Ok(TableDump { file, name, footer })
     }
 
     pub(crate) fn index(&self) -> BlockHandle {
@@ -65,13 +65,13 @@ impl TableAnatomy {
     }
 
     /// The block of entries at `handle`.
-    pub(crate) fn block(&self, handle: BlockHandle) -> Result<BlockAnatomy> {
+    pub(crate) fn block(&self, handle: BlockHandle) -> Result<BlockDump> {
         let data = read_block(&self.file, handle, &self.name)?;
         let mut kind = [0];
         // `read_block` has read the trailer already.
         self.file.read_at(handle.offset + handle.size, &mut kind)?;
         let block = Block::parse(data).map_err(|damage| self.damaged(handle, damage))?;
-        Ok(BlockAnatomy { block: Arc::new(block), compression: compression::name(kind[0]) })
+        Ok(BlockDump { block: Arc::new(block), compression: compression::name(kind[0]) })
     }
 
     /// Checks the checksum of the block at `handle`, whatever it holds.
@@ -83,7 +83,7 @@ impl TableAnatomy {
     pub(crate) fn for_each_entry(
         &self,
         handle: BlockHandle,
-        block: &BlockAnatomy,
+        block: &BlockDump,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         let mut iter = BlockIter::new(0);
@@ -125,7 +125,7 @@ impl TableAnatomy {
     }
 }
 
-impl BlockAnatomy {
+impl BlockDump {
     /// Bytes after decompression.
     pub(crate) fn raw_size(&self) -> u64 {
         self.block.bytes().len() as u64

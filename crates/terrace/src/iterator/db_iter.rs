@@ -4,7 +4,7 @@
 //! In the bytewise order sources are walked without copies where that can be: where an entry and its neighbour are seen to
 //! have different user keys, and no other source comes in between, a step is all there is to do, in either direction.
 //!
-//! What walks find deleted, many keys side by side, others leap over: see [`gaps`](super::gaps).
+//! What walks find deleted, many keys side by side, others leap over: see [`gaps`](super::deleted_ranges).
 //!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
@@ -17,10 +17,10 @@ use std::ops::Bound;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{self, EntryKind, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key};
-use crate::base::sabotage::sabotaged;
+use crate::base::mutation::mutated;
 use crate::table::TableIter;
 
-use super::gaps::{Beginning, GapKeeper};
+use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
 use super::merged::Merged;
 
 /// Entries that are walked over, forward or back, rather than passed by with another seek.
@@ -56,7 +56,7 @@ impl Deleted {
 }
 
 /// See the [module](self).
-pub(crate) struct VisibleIter<K> {
+pub(crate) struct DbIter<K> {
     inner: Merged,
     keys: KeyOrder,
     sequence: SequenceNumber,
@@ -73,7 +73,7 @@ pub(crate) struct VisibleIter<K> {
     keeper: K,
 }
 
-impl<K: GapKeeper> VisibleIter<K> {
+impl<K: DeletedRangeRecorder> DbIter<K> {
     /// What a read at `sequence`, of which `beginning` was taken before `inner`, sees of that.
     pub(crate) fn new(
         inner: Merged,
@@ -82,7 +82,7 @@ impl<K: GapKeeper> VisibleIter<K> {
         beginning: Beginning,
         keeper: K,
     ) -> Self {
-        VisibleIter {
+        DbIter {
             inner,
             keys,
             sequence,
@@ -297,7 +297,7 @@ impl<K: GapKeeper> VisibleIter<K> {
                     EntryKind::Deletion => {
                         self.save_current_key();
                         skip = true;
-                        if deleted.add() && self.leap(&mut deleted) {
+                        if deleted.add() && self.skip_deleted_range(&mut deleted) {
                             skip = false;
                             passed += MOST_STEPS;
                             continue;
@@ -335,7 +335,7 @@ impl<K: GapKeeper> VisibleIter<K> {
             self.inner.next();
             return before;
         }
-        let all = skip || sabotaged("versions-passed");
+        let all = skip || mutated("versions-passed");
         let (sequence, kind) = if all { (0, EntryKind::Deletion) } else { (self.sequence, KIND_FOR_SEEK) };
         let length = self.saved_key.len();
         internal_key::append(&mut self.saved_key, &[], sequence, kind);
@@ -436,7 +436,7 @@ impl<K: GapKeeper> VisibleIter<K> {
                 put(&mut self.saved_key, entry.user_key);
                 if found {
                     put(&mut self.saved_value, self.inner.value());
-                } else if deleted.add() && self.leap(&mut deleted) {
+                } else if deleted.add() && self.skip_deleted_range(&mut deleted) {
                     continue;
                 }
             }
@@ -453,7 +453,7 @@ impl<K: GapKeeper> VisibleIter<K> {
 
     /// At a deleted key, `saved_key`: over the gap that it is in. Answers whether there is one.
     #[cold]
-    fn leap(&mut self, deleted: &mut Deleted) -> bool {
+    fn skip_deleted_range(&mut self, deleted: &mut Deleted) -> bool {
         if !self.keys.is_bytewise() {
             return false;
         }

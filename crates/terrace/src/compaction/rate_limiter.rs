@@ -19,7 +19,7 @@ const SHORTEST_WAIT_MICROS: u64 = 1_000;
 const LONGEST_SLEEP_MICROS: u64 = 20_000;
 
 /// A rate, and how far it has been used up.
-pub(crate) struct WriteLimit {
+pub(crate) struct RateLimiter {
     env: Arc<dyn Env>,
     bytes_per_second: u64,
     /// When everything counted so far would have been written at the rate.
@@ -28,9 +28,9 @@ pub(crate) struct WriteLimit {
     lifted: AtomicBool,
 }
 
-impl WriteLimit {
+impl RateLimiter {
     pub(crate) fn new(env: Arc<dyn Env>, bytes_per_second: u64) -> Self {
-        WriteLimit {
+        RateLimiter {
             env,
             bytes_per_second,
             paid_until: Mutex::new(0),
@@ -45,7 +45,7 @@ impl WriteLimit {
     }
 
     /// `file`, written to as slowly as `limit` says, if there is one.
-    pub(crate) fn over(limit: Option<&Arc<WriteLimit>>, file: Box<dyn WritableFile>) -> Box<dyn WritableFile> {
+    pub(crate) fn over(limit: Option<&Arc<RateLimiter>>, file: Box<dyn WritableFile>) -> Box<dyn WritableFile> {
         match limit {
             Some(limit) => Box::new(LimitedFile { file, limit: limit.clone() }),
             None => file,
@@ -84,7 +84,7 @@ impl WriteLimit {
 /// A file whose writer waits for its share.
 struct LimitedFile {
     file: Box<dyn WritableFile>,
-    limit: Arc<WriteLimit>,
+    limit: Arc<RateLimiter>,
 }
 
 impl WritableFile for LimitedFile {
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn whoever_writes_too_fast_waits() {
         let env = MemEnv::new();
-        let limit = Arc::new(WriteLimit::new(Arc::new(env.clone()), 1 << 20));
+        let limit = Arc::new(RateLimiter::new(Arc::new(env.clone()), 1 << 20));
         let file = env.create("/file".as_ref(), CreateOptions::default()).expect("creates");
-        let mut file = WriteLimit::over(Some(&limit), file);
+        let mut file = RateLimiter::over(Some(&limit), file);
         file.append(b"a little").expect("appends");
         assert_eq!(limit.waited_micros(), 0, "within what may be written at once");
         // A fifth of a second's worth, half of which may be written at once, however late it is.
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_was_written_too_fast_is_owed() {
-        let limit = WriteLimit::new(Arc::new(MemEnv::new()), 1 << 20);
+        let limit = RateLimiter::new(Arc::new(MemEnv::new()), 1 << 20);
         let second = 1_000_000;
         assert_eq!(limit.count(1 << 10), 0, "within what may be written at once");
         let owed = limit.count(4 << 20);
@@ -147,7 +147,7 @@ mod tests {
     /// A close must not wait for what flushes owe.
     #[test]
     fn nobody_waits_when_the_limit_is_lifted() {
-        let limit = Arc::new(WriteLimit::new(Arc::new(MemEnv::new()), 1 << 20));
+        let limit = Arc::new(RateLimiter::new(Arc::new(MemEnv::new()), 1 << 20));
         let beside = limit.clone();
         // For hours, otherwise.
         let waiting = std::thread::spawn(move || beside.pay(1 << 40));

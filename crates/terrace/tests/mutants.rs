@@ -1,4 +1,4 @@
-//! The list of safeties that `make sabotage` removes is complete, and names tests that exist.
+//! The list of safeties that `make mutants` removes is complete, and names tests that exist.
 //!
 //! Removing them needs a build of its own; this test only compares the list with the sources.
 
@@ -28,13 +28,13 @@ fn every_safety_that_can_be_removed_has_a_test_that_exists() {
     for path in paths {
         let text = fs::read_to_string(&path).expect("a source file");
         if path.starts_with(package.join("src")) {
-            let uses = text.split("sabotaged(\"").skip(1);
+            let uses = text.split("mutated(\"").skip(1);
             in_code.extend(uses.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
         }
         let names = text.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
         functions.extend(names.map(|(name, _)| name.to_owned()));
     }
-    let list = fs::read_to_string(package.join("tests/sabotage.txt")).expect("the list");
+    let list = fs::read_to_string(package.join("tests/mutants.txt")).expect("the list");
     let (mut listed, mut rows) = (BTreeSet::new(), BTreeSet::new());
     for line in list.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let fields: Vec<_> = line.split('|').map(str::trim).collect();
@@ -47,6 +47,6 @@ fn every_safety_that_can_be_removed_has_a_test_that_exists() {
         assert!(functions.contains(function), "{name}: no test {test}");
         assert!(scale.parse::<f64>().is_ok_and(|scale| scale > 0.0), "{name}: scale {scale}");
     }
-    assert_eq!(in_code, listed, "left: sabotaged(\"…\") in src, right: tests/sabotage.txt");
+    assert_eq!(in_code, listed, "left: mutated(\"…\") in src, right: tests/mutants.txt");
     assert!(listed.len() >= 30);
 }
