@@ -1,5 +1,6 @@
-//! Takes along what the lab's suite `configurations` measured, for `terrace advise`: the figures of the newest run under
-//! `docs/results`. Without one the command is built all the same, and says that it has none.
+//! Takes along what the lab's suite `configurations` measured, for `terrace advise`: the figures of
+//! the newest run under `docs/results`. Without one the command is built all the same, and says
+//! that it has none.
 
 use std::path::Path;
 use std::{env, fs};
@@ -23,7 +24,8 @@ fn main() {
 
 /// The run of the suite that began last.
 fn newest_run(results: &Path) -> Option<Value> {
-    let directories = fs::read_dir(results).ok()?.flatten().map(|entry| entry.path().join("results.json"));
+    let directories =
+        fs::read_dir(results).ok()?.flatten().map(|entry| entry.path().join("results.json"));
     let runs = directories.filter_map(|path| {
         let text = fs::read_to_string(&path).ok()?;
         println!("cargo::rerun-if-changed={}", path.display());
@@ -40,7 +42,8 @@ fn needed(run: &Value) -> Value {
         let names = ["section", "setting", "engine", "benchmark"];
         let mut taken: serde_json::Map<_, _> =
             names.map(|name| (name.to_owned(), figure[name].clone())).into_iter().collect();
-        taken.insert("ops_per_sec".to_owned(), json!({ "middle": figure["ops_per_sec"]["middle"] }));
+        taken
+            .insert("ops_per_sec".to_owned(), json!({ "middle": figure["ops_per_sec"]["middle"] }));
         Value::from(taken)
     });
     let about = json!({"suite": run["run"]["suite"], "began": run["run"]["began"], "num": run["run"]["num"]});

@@ -1,6 +1,7 @@
 //! One program for all fuzz targets: `TERRACE_FUZZ_TARGET` names one. Made and run by `tools/fuzz`.
 //!
-//! `TERRACE_FUZZ_SEEDS` names a directory instead: examples for every target are written there, and the program ends.
+//! `TERRACE_FUZZ_SEEDS` names a directory instead: examples for every target are written there, and
+//! the program ends.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-// An independent check of the lab's figures for LevelDB: loops as in LevelDB's own db_bench, and nothing of the lab's
-// driver. No clock within a loop, keys by snprintf, another generator of random numbers.
+// An independent check of the lab's figures for LevelDB: loops as in LevelDB's own db_bench, and
+// nothing of the lab's driver. No clock within a loop, keys by snprintf, another generator of
+// random numbers.
 //
 //     leveldb DIRECTORY NUM CACHE_SIZE WRITE_BUFFER_SIZE
 //

@@ -1,5 +1,5 @@
-// An independent check of the lab's figures for SQLite: plain loops over its C interface, and nothing of the lab's
-// driver.
+// An independent check of the lab's figures for SQLite: plain loops over its C interface, and
+// nothing of the lab's driver.
 //
 //     sqlite DIRECTORY NUM CACHE_SIZE WRITE_BUFFER_SIZE
 //
@@ -39,7 +39,8 @@ void Report(const char* name, int operations, std::chrono::steady_clock::time_po
 
 void Open(const std::string& path, unsigned long long memory) {
   for (const char* end : {"", "-wal", "-shm"}) std::remove((path + end).c_str());
-  // Without the mutex that each call would take, five of them for a step of a scan: the lab asks for this, too.
+  // Without the mutex that each call would take, five of them for a step of a scan: the lab asks
+  // for this, too.
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   Check(sqlite3_open_v2(path.c_str(), &db, flags, nullptr) == SQLITE_OK);
   Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");

@@ -1,6 +1,6 @@
-// NewLRUCache: a map with LevelDB's sharding, so that a program sees the same evictions; and the engine's block cache
-// of the same capacity behind it, for when it is passed as Options::block_cache. And how the engine keeps blocks in a
-// cache of a program's own kind.
+// NewLRUCache: a map with LevelDB's sharding, so that a program sees the same evictions; and the
+// engine's block cache of the same capacity behind it, for when it is passed as
+// Options::block_cache. And how the engine keeps blocks in a cache of a program's own kind.
 #include "leveldb/cache.h"
 
 #include <atomic>

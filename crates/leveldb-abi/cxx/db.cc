@@ -128,7 +128,8 @@ Status DB::Open(const Options& options, const std::string& name, DB** dbptr) {
   return status;
 }
 
-// Only the environment is looked at: programs call this when the rest of the options is gone already.
+// Only the environment is looked at: programs call this when the rest of the options is gone
+// already.
 Status DestroyDB(const std::string& name, const Options& options) {
   const shim_env env = EngineEnv(options.env);
   return Take(shim_destroy(&env, Bytes(name)));

@@ -1,7 +1,8 @@
-// The private interface between the C++ classes and the engine, which is in Rust (src/shim). Nothing of it is exported
-// from the shared library.
+// The private interface between the C++ classes and the engine, which is in Rust (src/shim).
+// Nothing of it is exported from the shared library.
 //
-// No function unwinds, in either direction: C++ callbacks are noexcept, Rust functions catch panics.
+// No function unwinds, in either direction: C++ callbacks are noexcept, Rust functions catch
+// panics.
 #ifndef TERRACE_LEVELDB_ABI_ENGINE_H_
 #define TERRACE_LEVELDB_ABI_ENGINE_H_
 
@@ -16,8 +17,8 @@ struct shim_bytes {
   size_t size;
 };
 
-// How something went: a code of LevelDB's Status, and unless it is 0 a message from malloc, for the receiver to free.
-// It comes back in two registers, which matters to short calls.
+// How something went: a code of LevelDB's Status, and unless it is 0 a message from malloc, for the
+// receiver to free. It comes back in two registers, which matters to short calls.
 struct shim_outcome {
   int code;
   uint32_t length;
@@ -91,8 +92,8 @@ struct shim_env {
 struct shim_cache;
 struct shim_block;
 
-// A cache of the program's own kind. What `insert` takes is released by shim_block_release, called by the entry's
-// deleter.
+// A cache of the program's own kind. What `insert` takes is released by shim_block_release, called
+// by the entry's deleter.
 struct shim_custom_cache {
   void* object;  // null: none
   uint64_t (*new_id)(void* cache);

@@ -1,4 +1,5 @@
-// The base classes of the environment, and how the engine calls an environment that is a program's own.
+// The base classes of the environment, and how the engine calls an environment that is a program's
+// own.
 #include "leveldb/env.h"
 
 #include <cstdarg>
@@ -77,8 +78,8 @@ shim_outcome Answer(const Status& status, T* object, void** place) {
   return Give(status);
 }
 
-// The engine tells a missing file from one that cannot be read. Some environments, LevelDB's own in memory among them,
-// answer IOError for both.
+// The engine tells a missing file from one that cannot be read. Some environments, LevelDB's own in
+// memory among them, answer IOError for both.
 shim_outcome GiveFor(Env* env, const std::string& name, const Status& status) {
   if (status.IsIOError() && !env->FileExists(name)) return Give(Status::NotFound(StatusAccess::Message(status)));
   return Give(status);
@@ -137,7 +138,8 @@ shim_outcome OpenAppend(void* env, shim_bytes path, void** file) noexcept {
   return Answer(status, opened, file);
 }
 
-// A directory has no name of its own in an environment that keeps files only, but what is in it has.
+// A directory has no name of its own in an environment that keeps files only, but what is in it
+// has.
 uint8_t Exists(void* env, shim_bytes path) noexcept {
   const std::string name = AsString(path);
   if (AsEnv(env)->FileExists(name)) return true;
@@ -161,7 +163,8 @@ shim_outcome Remove(void* env, shim_bytes path) noexcept {
   return GiveFor(AsEnv(env), name, AsEnv(env)->RemoveFile(name));
 }
 
-// As LevelDB does, without looking at the answer: the directory may exist, and if it could not be made the lock fails.
+// As LevelDB does, without looking at the answer: the directory may exist, and if it could not be
+// made the lock fails.
 shim_outcome CreateDir(void* env, shim_bytes dir) noexcept {
   AsEnv(env)->CreateDir(AsString(dir));
   return Give(Status());

@@ -6,7 +6,8 @@ namespace leveldb {
 
 Iterator::Iterator() : cleanup_head_{nullptr, nullptr, nullptr, nullptr} {}
 
-// The function registered first runs first, then the others from the newest to the oldest, as in LevelDB.
+// The function registered first runs first, then the others from the newest to the oldest, as in
+// LevelDB.
 Iterator::~Iterator() {
   if (cleanup_head_.function == nullptr) return;
   cleanup_head_.function(cleanup_head_.arg1, cleanup_head_.arg2);

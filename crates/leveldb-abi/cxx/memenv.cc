@@ -14,7 +14,8 @@ namespace leveldb {
 
 namespace {
 
-// A file's bytes, which any number of handles share. They stay where they are: readers answer pointers into them.
+// A file's bytes, which any number of handles share. They stay where they are: readers answer
+// pointers into them.
 class FileState {
  public:
   uint64_t size() const {
@@ -130,8 +131,8 @@ class InMemoryEnv final : public EnvWrapper {
     return OpenAs<MemRandomAccessFile>(name, result);
   }
 
-  // What had the name keeps its bytes only for those who have it open... which LevelDB's does not grant either: the
-  // file is the same and becomes empty.
+  // What had the name keeps its bytes only for those who have it open... which LevelDB's does not
+  // grant either: the file is the same and becomes empty.
   Status NewWritableFile(const std::string& name, WritableFile** result) override {
     std::lock_guard<std::mutex> guard(mutex_);
     File& file = files_[name];

@@ -1,6 +1,6 @@
-// Env::Default(): the system's files for programs that call the environment themselves, and under their own
-// environments that pass calls on. Databases in the default environment do not come through here: the engine has its
-// own way to the system.
+// Env::Default(): the system's files for programs that call the environment themselves, and under
+// their own environments that pass calls on. Databases in the default environment do not come
+// through here: the engine has its own way to the system.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -115,7 +115,8 @@ class PosixWritableFile final : public WritableFile {
     return status;
   }
 
-  // The name is made durable with the bytes: the callers of this interface have no other way to say so.
+  // The name is made durable with the bytes: the callers of this interface have no other way to say
+  // so.
   Status Sync() override {
     Status status = Flush();
     if (!status.ok()) return status;

@@ -58,8 +58,9 @@ inline std::string AsString(shim_bytes bytes) { return std::string(bytes.data, b
 void AssignTo(void* string, const char* data, size_t size) noexcept;
 void AppendTo(void* string, const char* data, size_t size) noexcept;
 
-// The address of an object's table of virtual functions. It tells whether an object is of a final class of ours;
-// dynamic_cast would ask objects of a program that was built without RTTI for what they do not have.
+// The address of an object's table of virtual functions. It tells whether an object is of a final
+// class of ours; dynamic_cast would ask objects of a program that was built without RTTI for what
+// they do not have.
 inline const void* TableOf(const void* object) { return *static_cast<const void* const*>(object); }
 
 // What the engine is told of options. Good for as long as what they point to.

@@ -1,5 +1,5 @@
-// The batch is its bytes: see leveldb/write_batch.h for the form. A key and value that no table could hold leave a mark,
-// on which every write of the batch fails.
+// The batch is its bytes: see leveldb/write_batch.h for the form. A key and value that no table
+// could hold leave a mark, on which every write of the batch fails.
 #include "leveldb/write_batch.h"
 
 #include <cstdint>

@@ -41,7 +41,8 @@ zero_is_nothing!(u8, i32, u64, usize);
 /// Runs `work`; a panic ends here.
 #[inline]
 pub(crate) fn guard<T: Nothing>(work: impl FnOnce() -> T) -> T {
-    // What a panic leaves half done is the engine's, which poisons or discards it; this crate keeps nothing.
+    // What a panic leaves half done is the engine's, which poisons or discards it; this crate keeps
+    // nothing.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| T::nothing())
 }
 
@@ -57,18 +58,21 @@ pub(crate) fn panicked() -> Error {
     Error::io_message("internal error: the engine panicked")
 }
 
-/// Defines exported functions: each catches panics and has the rules of `leveldb/c.h` as its safety contract.
+/// Defines exported functions: each catches panics and has the rules of `leveldb/c.h` as its safety
+/// contract.
 macro_rules! export {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
-        /// Pointers to objects come from this library and were not released; pointers with a length lead to that many
-        /// readable bytes; everything else is as the header says. Null is tolerated for every pointer.
+        /// Pointers to objects come from this library and were not released; pointers with a length
+        /// lead to that many readable bytes; everything else is as the header says. Null is
+        /// tolerated for every pointer.
         #[unsafe(no_mangle)]
         #[allow(unused_unsafe, reason = "some bodies need none")]
         pub unsafe extern "C" fn $name($($arg: $type),*) $(-> $result)? {
-            // SAFETY: the helpers in `memory` ask for exactly what the caller of this function guarantees.
+            // SAFETY: the helpers in `memory` ask for exactly what the caller of this function
+            // guarantees.
             $crate::guard::guard(move || unsafe { $body })
         }
     )*};

@@ -20,13 +20,17 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// As [`bytes`], for what a caller passes as `what`: a null pointer with a length is a bug of the caller's, in which
-/// LevelDB reads address 0.
+/// As [`bytes`], for what a caller passes as `what`: a null pointer with a length is a bug of the
+/// caller's, in which LevelDB reads address 0.
 ///
 /// # Safety
 /// As [`bytes`].
 #[inline]
-pub(crate) unsafe fn argument<'a>(data: *const c_char, length: usize, what: &str) -> Result<&'a [u8]> {
+pub(crate) unsafe fn argument<'a>(
+    data: *const c_char,
+    length: usize,
+    what: &str,
+) -> Result<&'a [u8]> {
     if data.is_null() && length > 0 {
         return Err(Error::invalid_argument(format!("the {what} is null and has {length} bytes")));
     }
@@ -34,14 +38,16 @@ pub(crate) unsafe fn argument<'a>(data: *const c_char, length: usize, what: &str
     Ok(unsafe { bytes(data, length) })
 }
 
-/// Where `bytes` begin, for the caller. Those of no bytes may begin at a dangling address such as 1, which runtimes that
-/// check pointers, Go's for one, take for corruption; they get an address that may be read.
+/// Where `bytes` begin, for the caller. Those of no bytes may begin at a dangling address such as
+/// 1, which runtimes that check pointers, Go's for one, take for corruption; they get an address
+/// that may be read.
 #[inline]
 pub(crate) fn address(bytes: &[u8]) -> *const c_char {
     if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() }
 }
 
-/// `key` as a cursor may seek it: copied if it lies within the entry at which the cursor is and which the seek replaces.
+/// `key` as a cursor may seek it: copied if it lies within the entry at which the cursor is and
+/// which the seek replaces.
 #[inline]
 pub(crate) fn detached<'a>(key: &'a [u8], entry: Option<(&[u8], &[u8])>) -> Cow<'a, [u8]> {
     let overlaps = |part: &[u8]| {
@@ -49,12 +55,15 @@ pub(crate) fn detached<'a>(key: &'a [u8], entry: Option<(&[u8], &[u8])>) -> Cow<
         key.start < part.end && part.start < key.end
     };
     match entry {
-        Some((own_key, own_value)) if overlaps(own_key) || overlaps(own_value) => Cow::Owned(key.to_vec()),
+        Some((own_key, own_value)) if overlaps(own_key) || overlaps(own_value) => {
+            Cow::Owned(key.to_vec())
+        }
         _ => Cow::Borrowed(key),
     }
 }
 
-/// A name that a C program gave, which need not be UTF-8: the bytes that files record, and the text for messages.
+/// A name that a C program gave, which need not be UTF-8: the bytes that files record, and the text
+/// for messages.
 #[derive(Debug)]
 pub(crate) struct Name {
     bytes: Vec<u8>,
@@ -91,9 +100,11 @@ pub(crate) unsafe fn c_string<'a>(text: *const c_char) -> &'a [u8] {
     unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
-/// A copy of `bytes` in memory from `malloc`; null only if there is no memory. Never null for no bytes.
+/// A copy of `bytes` in memory from `malloc`; null only if there is no memory. Never null for no
+/// bytes.
 pub(crate) fn malloc_copy(bytes: &[u8]) -> *mut c_char {
-    // SAFETY: `malloc` may be called with any size; a zero size is avoided, because it may answer null.
+    // SAFETY: `malloc` may be called with any size; a zero size is avoided, because it may answer
+    // null.
     let copy = unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>();
     if !copy.is_null() {
         // SAFETY: `copy` is fresh and has room for the bytes.

@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use terrace::{
-    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger, Options, ReadAccess, Result,
-    repair,
+    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger, Options,
+    ReadAccess, Result, repair,
 };
 
 /// `leveldb::Options`, once what its pointers lead to has been understood.
@@ -68,7 +68,8 @@ impl Default for Settings {
 impl Settings {
     /// As the engine takes them. It clips what LevelDB clips.
     pub(crate) fn to_options(&self) -> Options {
-        let compression = if self.compression == 1 { Compression::Snappy } else { Compression::None };
+        let compression =
+            if self.compression == 1 { Compression::Snappy } else { Compression::None };
         let mut options = Options::new()
             .create_if_missing(self.create_if_missing)
             .error_if_exists(self.error_if_exists)
@@ -96,8 +97,8 @@ impl Settings {
         options
     }
 
-    /// Opens a database with LevelDB's rules about its directory, and LevelDB's words for what programs look for in
-    /// messages.
+    /// Opens a database with LevelDB's rules about its directory, and LevelDB's words for what
+    /// programs look for in messages.
     pub(crate) fn open(&self, path: &Path) -> Result<Db> {
         self.check_parent(path)?;
         Db::open(path, self.to_options()).map_err(|error| in_leveldbs_words(path, error))
@@ -108,8 +109,8 @@ impl Settings {
         repair(path, &self.to_options()).map(drop)
     }
 
-    /// LevelDB makes the last directory of a path only. Terrace makes all of them, which would hide a mistyped path
-    /// from a program that counts on the error.
+    /// LevelDB makes the last directory of a path only. Terrace makes all of them, which would hide
+    /// a mistyped path from a program that counts on the error.
     fn check_parent(&self, path: &Path) -> Result<()> {
         if self.env.is_some() {
             return Ok(());
@@ -124,8 +125,8 @@ impl Settings {
     }
 }
 
-/// What `$TERRACE_READ_ACCESS` says, for programs that know nothing of Terrace: `auto`, `mapped` or `pread`. Anything else is
-/// as if it were not set.
+/// What `$TERRACE_READ_ACCESS` says, for programs that know nothing of Terrace: `auto`, `mapped` or
+/// `pread`. Anything else is as if it were not set.
 fn read_access_of_environment() -> ReadAccess {
     match std::env::var_os("TERRACE_READ_ACCESS").as_deref().map(OsStr::as_bytes) {
         Some(b"mapped") => ReadAccess::Mapped,
@@ -145,10 +146,16 @@ fn in_leveldbs_words(path: &Path, error: Error) -> Error {
         return error;
     }
     if error.message().ends_with("create_if_missing is not set") {
-        return Error::invalid_argument(format!("{}: does not exist (create_if_missing is false)", path.display()));
+        return Error::invalid_argument(format!(
+            "{}: does not exist (create_if_missing is false)",
+            path.display()
+        ));
     }
     if error.message().ends_with("a database exists there already") {
-        return Error::invalid_argument(format!("{}: exists (error_if_exists is true)", path.display()));
+        return Error::invalid_argument(format!(
+            "{}: exists (error_if_exists is true)",
+            path.display()
+        ));
     }
     error
 }
@@ -158,7 +165,8 @@ pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// Where LevelDB's tests put their files: `$TEST_TMPDIR`, or a directory of the user's in `/tmp`. It is created.
+/// Where LevelDB's tests put their files: `$TEST_TMPDIR`, or a directory of the user's in `/tmp`.
+/// It is created.
 pub(crate) fn test_directory() -> Vec<u8> {
     if let Some(dir) = std::env::var_os("TEST_TMPDIR").filter(|dir| !dir.is_empty()) {
         return dir.as_bytes().to_vec();

@@ -12,7 +12,9 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
-use crate::commands::upkeep::{CheckpointArgs, CompactArgs, DestroyCommand, RepairCommand, VerifyCommand};
+use crate::commands::upkeep::{
+    CheckpointArgs, CompactArgs, DestroyCommand, RepairCommand, VerifyCommand,
+};
 use crate::commands::{Run, Session};
 use crate::failure::Result;
 use crate::opening::{Missing, OpenArgs, WriteArgs};
@@ -381,7 +383,11 @@ impl<A: Args + Run> Reading<A> {
 }
 
 impl<A: Args + Run> Writing<A> {
-    fn run(&self, out: &mut Output, open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Db>) -> Result<()> {
+    fn run(
+        &self,
+        out: &mut Output,
+        open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Db>,
+    ) -> Result<()> {
         in_session(&self.db, &|| open(&self.write, &self.db, Missing::Fail), &self.args, out)
     }
 }
@@ -394,7 +400,12 @@ impl<A: Args + Run> Creating<A> {
 }
 
 /// Runs a command in a session of its own. The first failure counts; closing is tried in any case.
-fn in_session(path: &Path, open: &dyn Fn() -> Result<Db>, command: &impl Run, out: &mut Output) -> Result<()> {
+fn in_session(
+    path: &Path,
+    open: &dyn Fn() -> Result<Db>,
+    command: &impl Run,
+    out: &mut Output,
+) -> Result<()> {
     let session = Session::new(path, Form::default(), open);
     let result = command.run(&session, out);
     result.and(session.close())

@@ -1,4 +1,5 @@
-//! Output for people: columns with numbers to the right and words to the left, sizes, and numbers of things.
+//! Output for people: columns with numbers to the right and words to the left, sizes, and numbers
+//! of things.
 
 use crate::failure::Result;
 use crate::output::Output;
@@ -44,7 +45,8 @@ impl<const N: usize> Columns<N> {
         });
         // A column is one of numbers if every cell that says something begins with a digit.
         let numeric: [bool; N] = std::array::from_fn(|column| {
-            self.has_names && body.iter().all(|row| row[column].starts_with(|c: char| c.is_ascii_digit()))
+            self.has_names
+                && body.iter().all(|row| row[column].starts_with(|c: char| c.is_ascii_digit()))
         });
         for row in &self.rows {
             let mut line = String::new();

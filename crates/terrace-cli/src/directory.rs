@@ -23,7 +23,8 @@ pub(crate) enum FileType {
 
 impl FileType {
     pub(crate) fn of(name: &str) -> Self {
-        let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match name {
             "CURRENT" => return FileType::Current,
             "LOCK" => return FileType::Lock,

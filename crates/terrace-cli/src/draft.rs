@@ -1,5 +1,5 @@
-//! A file that is written beside its place and takes it when it is whole: until then whatever was there stays, and a
-//! failure leaves nothing behind.
+//! A file that is written beside its place and takes it when it is whole: until then whatever was
+//! there stays, and a failure leaves nothing behind.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -22,7 +22,8 @@ pub(crate) struct Draft {
     place: PathBuf,
 }
 
-/// Opens `path` for writing. What is no regular file, such as a pipe, is written directly and has no draft.
+/// Opens `path` for writing. What is no regular file, such as a pipe, is written directly and has
+/// no draft.
 pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     let (place, old) = match OpenOptions::new().write(true).open(path) {
         Ok(file) => {
@@ -50,7 +51,8 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     let mut mode = old.as_ref().map_or(0o666, |old| old.mode() & 0o777);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".terrace-").permissions(Permissions::from_mode(mode));
-    let (temporary, _registered) = signals::make_temporary(|| builder.tempfile_in(directory_of(&place)))?;
+    let (temporary, _registered) =
+        signals::make_temporary(|| builder.tempfile_in(directory_of(&place)))?;
     let (file, written_as) = temporary.into_parts();
     if let Some(old) = old {
         let (owner, group) = (Some(old.uid()), Some(old.gid()));
@@ -68,11 +70,15 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
 fn refuse_database_file(place: &Path) -> io::Result<()> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let files = list_files(directory_of(place)).unwrap_or_default();
-    let has_database = files.iter().any(|file| matches!(file.file_type, FileType::Current | FileType::Manifest));
+    let has_database =
+        files.iter().any(|file| matches!(file.file_type, FileType::Current | FileType::Manifest));
     match FileType::of(&name) {
         FileType::Foreign => Ok(()),
         _ if !has_database => Ok(()),
-        _ => Err(io::Error::new(ErrorKind::InvalidInput, "this is a name of the database's own files")),
+        _ => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "this is a name of the database's own files",
+        )),
     }
 }
 
@@ -85,7 +91,8 @@ impl Draft {
     pub(crate) fn finish(self) -> io::Result<()> {
         self.file.sync_all()?;
         self.written_as.persist(&self.place).map_err(|error| error.error)?;
-        // Not every file system syncs directories. After a power loss the old file is there or the new one, whole.
+        // Not every file system syncs directories. After a power loss the old file is there or the
+        // new one, whole.
         let _ = File::open(directory_of(&self.place)).and_then(|directory| directory.sync_all());
         Ok(())
     }

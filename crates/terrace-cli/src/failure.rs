@@ -52,7 +52,9 @@ impl Failure {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Missing(_) | Failure::Damage => STATUS_FOUND_WANTING,
-            Failure::Database(error) if error.kind() == ErrorKind::Corruption => STATUS_FOUND_WANTING,
+            Failure::Database(error) if error.kind() == ErrorKind::Corruption => {
+                STATUS_FOUND_WANTING
+            }
             Failure::Database(_) | Failure::Other(_) | Failure::Usage(_) => STATUS_ERROR,
             Failure::Reported(status) => *status,
             Failure::ClosedPipe => 0,
@@ -63,7 +65,9 @@ impl Failure {
     /// The message without control characters, which may come from files, paths and arguments.
     fn printable(&self, message: &str) -> String {
         match self {
-            Failure::Usage(_) => message.lines().map(text::printable).collect::<Vec<_>>().join("\n"),
+            Failure::Usage(_) => {
+                message.lines().map(text::printable).collect::<Vec<_>>().join("\n")
+            }
             _ => text::printable(message).into_owned(),
         }
     }
@@ -81,7 +85,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Missing(message) | Failure::Other(message) | Failure::Usage(message) => f.write_str(message),
+            Failure::Missing(message) | Failure::Other(message) | Failure::Usage(message) => {
+                f.write_str(message)
+            }
             Failure::Interrupted => f.write_str("interrupted"),
             Failure::Database(error) => error.fmt(f),
             Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),

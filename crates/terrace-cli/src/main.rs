@@ -1,8 +1,8 @@
 //! The command `terrace`: look into, change, check and measure a Terrace or LevelDB database.
 //!
-//! One process, one command, one database. Standard output carries data and nothing else; messages and progress go to
-//! standard error. The exit status is 0, 1 (the key is not there, or damage was found) or 2 (wrong usage, or any other
-//! failure).
+//! One process, one command, one database. Standard output carries data and nothing else; messages
+//! and progress go to standard error. The exit status is 0, 1 (the key is not there, or damage was
+//! found) or 2 (wrong usage, or any other failure).
 
 mod advise;
 mod args;
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help that was asked for goes to standard output. A mistake is reported as every other failure is, with what the
-/// parser has to say about it.
+/// Help that was asked for goes to standard output. A mistake is reported as every other failure
+/// is, with what the parser has to say about it.
 fn explain(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Whoever closed standard output did not want it.
@@ -54,7 +54,8 @@ fn explain(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.to_string();
-    let failure = Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned());
+    let failure =
+        Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned());
     failure.report();
     ExitCode::from(failure.status())
 }

@@ -11,7 +11,8 @@ use crate::directory::FileType::{Current, Log, Manifest, Table};
 use crate::directory::{ListedFile, list_files};
 use crate::failure::{Failure, Result};
 
-/// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary number.
+/// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
+/// number.
 const USUAL_BLOOM_BITS: usize = 10;
 
 /// Tables that are asked whether they have filters.
@@ -32,8 +33,8 @@ pub(crate) struct OpenArgs {
     /// Refuse in every doubtful case, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
     paranoid: bool,
-    /// What to do about damaged logs: prefix recovers exactly a prefix of the history of writes, strict refuses
-    /// every doubtful log, salvage takes whatever still decodes, with holes
+    /// What to do about damaged logs: prefix recovers exactly a prefix of the history of writes,
+    /// strict refuses every doubtful log, salvage takes whatever still decodes, with holes
     #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
     recovery: Recovery,
 }
@@ -46,10 +47,12 @@ pub(crate) struct WriteArgs {
     /// Begin with the settings for a kind of application; other options override them
     #[arg(long, value_name = "NAME", help_heading = "Writing")]
     preset: Option<PresetName>,
-    /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has filters already]
+    /// Bits per key of the bloom filters in new tables, 0 for none [default: 10 if the database has
+    /// filters already]
     #[arg(long, value_name = "N", help_heading = "Writing")]
     bloom_bits: Option<usize>,
-    /// Bits per key of Terrace's own filters in new tables, which LevelDB passes over, 0 for none [default: 10]
+    /// Bits per key of Terrace's own filters in new tables, which LevelDB passes over, 0 for none
+    /// [default: 10]
     #[arg(long, value_name = "N", help_heading = "Writing")]
     table_filter_bits: Option<usize>,
     /// How blocks of new tables are compressed
@@ -159,11 +162,12 @@ impl OpenArgs {
     /// `options` with what the command line says about opening.
     fn over(&self, options: Options) -> Options {
         let KeyOrderName::Bytewise = self.comparator;
-        let mut options = options.paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
-            Recovery::Prefix => RecoveryMode::Prefix,
-            Recovery::Strict => RecoveryMode::Strict,
-            Recovery::Salvage => RecoveryMode::Salvage,
-        });
+        let mut options =
+            options.paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
+                Recovery::Prefix => RecoveryMode::Prefix,
+                Recovery::Strict => RecoveryMode::Strict,
+                Recovery::Salvage => RecoveryMode::Salvage,
+            });
         if let Some(size) = self.cache_size {
             options = options.block_cache_size(size);
         }
@@ -177,8 +181,10 @@ impl OpenArgs {
 impl WriteArgs {
     /// Options for changing a database at `path`.
     pub(crate) fn options(&self, path: &Path) -> Options {
-        let mut options = self.open.over(PresetName::options(self.preset)).compression(self.compression.into());
-        let bits = self.bloom_bits.unwrap_or_else(|| if has_filters(path) { USUAL_BLOOM_BITS } else { 0 });
+        let mut options =
+            self.open.over(PresetName::options(self.preset)).compression(self.compression.into());
+        let bits =
+            self.bloom_bits.unwrap_or_else(|| if has_filters(path) { USUAL_BLOOM_BITS } else { 0 });
         options = with_bloom(options, bits);
         if let Some(bits) = self.table_filter_bits {
             options = options.table_filter_bits(bits);
@@ -195,8 +201,8 @@ impl WriteArgs {
         options
     }
 
-    /// Opens a database for a few writes. The log that is there is continued, so that a series of small commands does not
-    /// leave a series of small tables.
+    /// Opens a database for a few writes. The log that is there is continued, so that a series of
+    /// small commands does not leave a series of small tables.
     pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
         open(path, self.options(path).reuse_logs(true), missing)
     }
@@ -236,7 +242,9 @@ fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
         (Err(Failure::Other(message)), Missing::FailWithHint) if is_absent(path) => {
             Err(Failure::Other(format!("{message}; --create makes a new one")))
         }
-        (found, _) => found.and_then(|()| Ok(Db::open(path, options.create_if_missing(missing == Missing::Create))?)),
+        (found, _) => found.and_then(|()| {
+            Ok(Db::open(path, options.create_if_missing(missing == Missing::Create))?)
+        }),
     }
 }
 
@@ -250,7 +258,11 @@ fn is_absent(path: &Path) -> bool {
 
 /// Options with a bloom filter of `bits` per key, or none.
 pub(crate) fn with_bloom(options: Options, bits: usize) -> Options {
-    if bits == 0 { options } else { options.filter_policy(Some(Arc::new(BloomFilterPolicy::new(bits)))) }
+    if bits == 0 {
+        options
+    } else {
+        options.filter_policy(Some(Arc::new(BloomFilterPolicy::new(bits))))
+    }
 }
 
 /// Fails with a message a person understands if `path` is no directory.
@@ -268,14 +280,17 @@ pub(crate) fn require_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Fails if there is no database at `path`: no file there belongs to one. What is wrong with an incomplete one the
-/// engine knows best.
+/// Fails if there is no database at `path`: no file there belongs to one. What is wrong with an
+/// incomplete one the engine knows best.
 pub(crate) fn require_database(path: &Path) -> Result<()> {
     require_directory(path)?;
     if has_database(path)? {
         return Ok(());
     }
-    Err(Failure::other(format!("there is no database at {}: no file in it belongs to one", path.display())))
+    Err(Failure::other(format!(
+        "there is no database at {}: no file in it belongs to one",
+        path.display()
+    )))
 }
 
 /// Whether a file in the directory `path` belongs to a database.
@@ -284,8 +299,9 @@ pub(crate) fn has_database(path: &Path) -> Result<bool> {
     Ok(list_files(path)?.iter().any(tells))
 }
 
-/// Whether one of the newest tables of the database carries a bloom filter: then new tables get one too, for a
-/// database that an application keeps with filters must not lose them to a `terrace compact`.
+/// Whether one of the newest tables of the database carries a bloom filter: then new tables get one
+/// too, for a database that an application keeps with filters must not lose them to a `terrace
+/// compact`.
 fn has_filters(path: &Path) -> bool {
     let Ok(mut tables) = list_files(path) else { return false };
     tables.retain(|file| file.file_type == Table);
@@ -308,7 +324,9 @@ pub(crate) fn parse_size(written: &str) -> std::result::Result<usize, String> {
         "g" | "gb" | "gib" => 30,
         _ => return Err("not a size: use a number, or one with K, M or G".into()),
     };
-    let number: usize = digits.parse().map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
+    let number: usize = digits
+        .parse()
+        .map_err(|_| "not a size: use a number, or one with K, M or G".to_string())?;
     number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
 }
 

@@ -1,4 +1,5 @@
-//! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a failure.
+//! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a
+//! failure.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -53,7 +54,8 @@ impl Output {
         self.checked(written)
     }
 
-    /// One line, whatever names and messages from files it holds: control characters are printed as escapes.
+    /// One line, whatever names and messages from files it holds: control characters are printed as
+    /// escapes.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<()> {
         self.bytes(text::printable(line.as_ref()).as_bytes())?;
         self.bytes(b"\n")
@@ -66,7 +68,8 @@ impl Output {
 
     /// One JSON value on one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<()> {
-        let line = serde_json::to_string(value).map_err(|e| Failure::other(format!("JSON: {e}")))?;
+        let line =
+            serde_json::to_string(value).map_err(|e| Failure::other(format!("JSON: {e}")))?;
         self.bytes(text::printable_json(line).as_bytes())?;
         self.bytes(b"\n")
     }
@@ -80,7 +83,9 @@ impl Output {
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush()?;
         match self.draft {
-            Some(draft) => draft.finish().map_err(|e| Failure::other(format!("cannot write {}: {e}", self.name))),
+            Some(draft) => draft
+                .finish()
+                .map_err(|e| Failure::other(format!("cannot write {}: {e}", self.name))),
             None => Ok(()),
         }
     }

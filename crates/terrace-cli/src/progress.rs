@@ -7,7 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const REDRAW: Duration = Duration::from_millis(120);
 
-/// A bar or a spinner; nothing at all if standard error is not a terminal. It vanishes when it is dropped.
+/// A bar or a spinner; nothing at all if standard error is not a terminal. It vanishes when it is
+/// dropped.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
@@ -21,15 +22,27 @@ impl Progress {
         match total {
             Some(total) => {
                 let bar = ProgressBar::new(total);
-                Self::start(bar, "{msg} {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left", what)
+                Self::start(
+                    bar,
+                    "{msg} {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left",
+                    what,
+                )
             }
-            None => Self::start(ProgressBar::new_spinner(), "{spinner} {msg} {bytes}, {bytes_per_sec}", what),
+            None => Self::start(
+                ProgressBar::new_spinner(),
+                "{spinner} {msg} {bytes}, {bytes_per_sec}",
+                what,
+            ),
         }
     }
 
     /// Work on a number of things.
     pub(crate) fn count(what: &str, total: u64) -> Self {
-        Self::start(ProgressBar::new(total), "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left", what)
+        Self::start(
+            ProgressBar::new(total),
+            "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left",
+            what,
+        )
     }
 
     /// No progress to be seen: data goes to the same terminal.

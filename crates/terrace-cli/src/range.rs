@@ -43,11 +43,21 @@ impl RangeArgs {
 }
 
 /// The bytes that an argument named `name` stands for.
-pub(crate) fn decode_argument(name: &str, argument: &OsString, notation: Notation) -> Result<Vec<u8>> {
-    notation.decode(argument.as_bytes()).map_err(|mistake| Failure::other(format!("{name}: {mistake}")))
+pub(crate) fn decode_argument(
+    name: &str,
+    argument: &OsString,
+    notation: Notation,
+) -> Result<Vec<u8>> {
+    notation
+        .decode(argument.as_bytes())
+        .map_err(|mistake| Failure::other(format!("{name}: {mistake}")))
 }
 
-fn decode_option(name: &str, argument: Option<&OsString>, notation: Notation) -> Result<Option<Vec<u8>>> {
+fn decode_option(
+    name: &str,
+    argument: Option<&OsString>,
+    notation: Notation,
+) -> Result<Option<Vec<u8>>> {
     argument.map(|argument| decode_argument(name, argument, notation)).transpose()
 }
 
@@ -67,7 +77,8 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
-    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers false.
+    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers
+    /// false.
     pub(crate) fn walk(
         &self,
         db: &Db,
@@ -124,7 +135,8 @@ impl KeyRange {
     }
 
     fn contains(&self, key: &[u8]) -> bool {
-        self.from.as_deref().is_none_or(|from| from <= key) && self.to.as_deref().is_none_or(|to| key < to)
+        self.from.as_deref().is_none_or(|from| from <= key)
+            && self.to.as_deref().is_none_or(|to| key < to)
     }
 }
 
@@ -132,8 +144,16 @@ impl KeyRange {
 mod tests {
     use super::*;
 
-    fn range(from: Option<&str>, to: Option<&str>, prefix: Option<&str>) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
-        let args = RangeArgs { from: from.map(Into::into), to: to.map(Into::into), prefix: prefix.map(Into::into) };
+    fn range(
+        from: Option<&str>,
+        to: Option<&str>,
+        prefix: Option<&str>,
+    ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let args = RangeArgs {
+            from: from.map(Into::into),
+            to: to.map(Into::into),
+            prefix: prefix.map(Into::into),
+        };
         let range = args.range(Notation::Text).expect("a range");
         (range.from, range.to)
     }

@@ -1,7 +1,8 @@
 //! `terrace shell`: the tool's commands on one database that stays open.
 //!
-//! From a terminal with line editing, completion of command names and a history; from a pipe line by line, without
-//! prompts. A script runs to its end even when nobody reads what it prints any more.
+//! From a terminal with line editing, completion of command names and a history; from a pipe line
+//! by line, without prompts. A script runs to its end even when nobody reads what it prints any
+//! more.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -173,7 +174,10 @@ impl ShellCommand {
         let open = || {
             if self.read_only {
                 require_database(&self.db)?;
-                return Ok(terrace::Db::open(&self.db, self.write.options(&self.db).read_only(true))?);
+                return Ok(terrace::Db::open(
+                    &self.db,
+                    self.write.options(&self.db).read_only(true),
+                )?);
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
         };
@@ -206,7 +210,8 @@ impl Shell<'_> {
     fn interact(&mut self, out: &mut Output) -> Result<()> {
         let failed = |error: ReadlineError| Failure::other(format!("line editing: {error}"));
         let config = Config::builder().auto_add_history(true).build();
-        let mut editor: Editor<Completion, DefaultHistory> = Editor::with_config(config).map_err(failed)?;
+        let mut editor: Editor<Completion, DefaultHistory> =
+            Editor::with_config(config).map_err(failed)?;
         editor.set_helper(Some(Completion::new()));
         signals::interrupt_commands();
         let history = history_path();
@@ -272,7 +277,8 @@ impl Shell<'_> {
             match result {
                 Ok(Next::Continue) => {}
                 Ok(Next::Exit) => return Ok(()),
-                // It ends this command, as it does outside of the shell. The script may have more to write.
+                // It ends this command, as it does outside of the shell. The script may have more
+                // to write.
                 Err(Failure::ClosedPipe) if is_script => {}
                 Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
                 Err(failure) => {
@@ -303,7 +309,8 @@ impl Shell<'_> {
             Ok(matches) => matches,
             Err(error) => return explain(&error, out),
         };
-        let line = Line::from_arg_matches(&matches).map_err(|error| Failure::other(error.to_string()))?;
+        let line =
+            Line::from_arg_matches(&matches).map_err(|error| Failure::other(error.to_string()))?;
         let started = Instant::now();
         let next = self.run_verb(line.verb, out)?;
         if self.is_timed {
@@ -315,15 +322,21 @@ impl Shell<'_> {
     fn run_verb(&mut self, verb: Verb, out: &mut Output) -> Result<Next> {
         let form = self.session.form();
         if verb.reads_standard_input() {
-            return Err(Failure::other("name a FILE: standard input holds the shell's own commands"));
+            return Err(Failure::other(
+                "name a FILE: standard input holds the shell's own commands",
+            ));
         }
         if matches!(verb, Verb::Verify { .. } | Verb::Advise { .. }) {
             self.session.release()?;
         }
         let session = &self.session;
         match verb {
-            Verb::Verify { json } => VerifyCommand::on(session.path().into(), json || form.json).run(out)?,
-            Verb::Advise { json } => AdviseCommand::on(session.path().into(), json || form.json).run(out)?,
+            Verb::Verify { json } => {
+                VerifyCommand::on(session.path().into(), json || form.json).run(out)?
+            }
+            Verb::Advise { json } => {
+                AdviseCommand::on(session.path().into(), json || form.json).run(out)?
+            }
             Verb::Put(command) => command.run(session, out)?,
             Verb::Get(command) => command.run(session, out)?,
             Verb::Delete(command) => command.run(session, out)?,
@@ -348,7 +361,9 @@ impl Shell<'_> {
                 };
                 self.session.set_form(Form { notation, ..form });
             }
-            Verb::Json { switch } => self.session.set_form(Form { json: matches!(switch, Switch::On), ..form }),
+            Verb::Json { switch } => {
+                self.session.set_form(Form { json: matches!(switch, Switch::On), ..form })
+            }
             Verb::Timer { switch } => self.is_timed = matches!(switch, Switch::On),
             Verb::Exit => return Ok(Next::Exit),
         }
@@ -371,20 +386,27 @@ fn explain(error: &clap::Error, out: &mut Output) -> Result<Next> {
     match error.kind() {
         ErrorKind::DisplayHelp => out.lines(text.trim_end()).map(|()| Next::Continue),
         ErrorKind::InvalidSubcommand => {
-            let name = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
+            let name = error
+                .get(ContextKind::InvalidSubcommand)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             Err(Failure::other(format!("no command {name}; .help lists the commands")))
         }
         _ => {
-            // A message of several lines, then tips and usage, each after an empty line: one line of it all.
-            let parts = text.split("\n\n").filter(|part| !part.trim_start().starts_with("For more information"));
-            let parts: Vec<_> = parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+            // A message of several lines, then tips and usage, each after an empty line: one line
+            // of it all.
+            let parts = text
+                .split("\n\n")
+                .filter(|part| !part.trim_start().starts_with("For more information"));
+            let parts: Vec<_> =
+                parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
             Err(Failure::other(parts.join("; ").trim_start_matches("error: ")))
         }
     }
 }
 
-/// The file that keeps the lines of earlier sessions: `$TERRACE_HISTORY`, none if that is empty, `~/.terrace_history`
-/// if it is not set.
+/// The file that keeps the lines of earlier sessions: `$TERRACE_HISTORY`, none if that is empty,
+/// `~/.terrace_history` if it is not set.
 fn history_path() -> Option<PathBuf> {
     match std::env::var_os("TERRACE_HISTORY") {
         Some(path) if path.is_empty() => None,

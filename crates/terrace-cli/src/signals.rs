@@ -1,5 +1,5 @@
-//! What signals do: before SIGINT, SIGTERM or SIGHUP ends the command, its temporary files go; and in the shell SIGINT ends
-//! a scan instead of the session.
+//! What signals do: before SIGINT, SIGTERM or SIGHUP ends the command, its temporary files go; and
+//! in the shell SIGINT ends a scan instead of the session.
 //!
 //! 1. A signal that was ignored when the command started, as under `nohup`, stays ignored.
 //! 2. The process ends by the signal, so that its parent sees which one it was.
@@ -49,7 +49,9 @@ impl Drop for Registered {
 }
 
 /// Makes a temporary file or directory that a signal removes, at whatever moment it comes.
-pub(crate) fn make_temporary<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<(T, Registered)> {
+pub(crate) fn make_temporary<T: AsRef<Path>>(
+    make: impl FnOnce() -> io::Result<T>,
+) -> io::Result<(T, Registered)> {
     watch();
     // A signal that comes now waits until the file is registered.
     let mut registered = temporary_unless_ending();
@@ -59,14 +61,15 @@ pub(crate) fn make_temporary<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T
     Ok((made, Registered(what)))
 }
 
-/// Runs `make`, which makes a registered directory again if it is gone: a signal waits until `make` has ended. Where
-/// nothing is registered, it does not wait.
+/// Runs `make`, which makes a registered directory again if it is gone: a signal waits until `make`
+/// has ended. Where nothing is registered, it does not wait.
 pub(crate) fn make_uninterrupted<T>(make: impl FnOnce() -> T) -> T {
     let _registered = Some(temporary_unless_ending()).filter(|registered| !registered.is_empty());
     make()
 }
 
-/// Has a signal remove the temporary files of the database in `path`, which this process has open for writing.
+/// Has a signal remove the temporary files of the database in `path`, which this process has open
+/// for writing.
 pub(crate) fn remove_temporary_files_at_signal(path: &Path) -> Registered {
     watch();
     let what = Temporary::FilesIn(absolute(path));
@@ -95,7 +98,8 @@ fn temporary() -> MutexGuard<'static, Vec<Temporary>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on the first SIGINT during a command ends that command, if it [checks](check), and the second one the process.
+/// From now on the first SIGINT during a command ends that command, if it [checks](check), and the
+/// second one the process.
 pub(crate) fn interrupt_commands() {
     IS_POLITE.store(true, Ordering::Relaxed);
     watch();
@@ -131,13 +135,15 @@ fn watch() {
 }
 
 fn receive(signal: i32) {
-    let is_first =
-        signal == SIGINT && IS_POLITE.load(Ordering::Relaxed) && !IS_INTERRUPTED.swap(true, Ordering::Relaxed);
+    let is_first = signal == SIGINT
+        && IS_POLITE.load(Ordering::Relaxed)
+        && !IS_INTERRUPTED.swap(true, Ordering::Relaxed);
     if is_first {
         return;
     }
     IS_ENDING.store(true, Ordering::Relaxed);
-    // Held until the end: a command that fails for want of its files cannot end the process first, nor make them again.
+    // Held until the end: a command that fails for want of its files cannot end the process first,
+    // nor make them again.
     let registered = temporary();
     registered.iter().for_each(remove);
     let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -151,7 +157,9 @@ fn remove(what: &Temporary) {
             Temporary::FilesIn(directory) => {
                 let mut files = list_files(directory).unwrap_or_default();
                 files.retain(|file| file.file_type == FileType::Temporary);
-                files.iter().for_each(|file| drop(std::fs::remove_file(directory.join(&file.name))));
+                files
+                    .iter()
+                    .for_each(|file| drop(std::fs::remove_file(directory.join(&file.name))));
                 files.is_empty()
             }
         };

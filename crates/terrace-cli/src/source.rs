@@ -1,7 +1,8 @@
 //! Lines of input, from a file or standard input, that know where they are.
 //!
-//! A line ends in a newline, or in a carriage return and a newline, as in text that has been on Windows: every format
-//! that is read here writes a carriage return of a key or a value in another way.
+//! A line ends in a newline, or in a carriage return and a newline, as in text that has been on
+//! Windows: every format that is read here writes a carriage return of a key or a value in another
+//! way.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -14,8 +15,9 @@ const BUFFER_SIZE: usize = 64 << 10;
 
 /// Fails if the command was started with standard input closed.
 ///
-/// Rust's runtime opens `/dev/null` for reading and writing in the place of a closed one, and to read from that would be
-/// to take nothing for an empty input. `< /dev/null` is for reading alone and stays an empty input.
+/// Rust's runtime opens `/dev/null` for reading and writing in the place of a closed one, and to
+/// read from that would be to take nothing for an empty input. `< /dev/null` is for reading alone
+/// and stays an empty input.
 pub(crate) fn require_standard_input() -> Result<()> {
     let stdin = io::stdin();
     let is_null = || -> rustix::io::Result<bool> {
@@ -24,7 +26,9 @@ pub(crate) fn require_standard_input() -> Result<()> {
         Ok(is_same && rustix::fs::fcntl_getfl(&stdin)?.contains(rustix::fs::OFlags::RDWR))
     };
     match is_null() {
-        Ok(true) => Err(Failure::other("standard input is closed (or is /dev/null, opened for writing too)")),
+        Ok(true) => Err(Failure::other(
+            "standard input is closed (or is /dev/null, opened for writing too)",
+        )),
         Ok(false) | Err(_) => Ok(()),
     }
 }
@@ -71,7 +75,8 @@ impl Source {
     pub(crate) fn advance(&mut self) -> Result<bool> {
         self.line.clear();
         let length = self.reader.read_until(b'\n', &mut self.line);
-        let length = length.map_err(|e| Failure::other(format!("cannot read {}: {e}", self.name)))?;
+        let length =
+            length.map_err(|e| Failure::other(format!("cannot read {}: {e}", self.name)))?;
         if length == 0 {
             return Ok(false);
         }

@@ -1,8 +1,8 @@
 //! Keys and values as people and scripts write them: text with escapes, hexadecimal or base64.
 //!
 //! 1. `decode(encode(bytes)) == bytes` for every notation and every byte string.
-//! 2. An encoded form holds no TAB, no newline, no carriage return and no control character, so that a line of it can
-//!    be cut at its TABs. In the text notation it is valid UTF-8.
+//! 2. An encoded form holds no TAB, no newline, no carriage return and no control character, so
+//!    that a line of it can be cut at its TABs. In the text notation it is valid UTF-8.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,8 @@ impl Notation {
     pub(crate) fn encode(self, bytes: &[u8]) -> String {
         let mut line = Vec::with_capacity(bytes.len());
         self.encode_into(bytes, &mut line);
-        // The text notation escapes whatever is not UTF-8, the others are ASCII: nothing is ever lost here.
+        // The text notation escapes whatever is not UTF-8, the others are ASCII: nothing is ever
+        // lost here.
         String::from_utf8_lossy(&line).into_owned()
     }
 
@@ -79,16 +80,16 @@ fn escape_bytes(bytes: &[u8], line: &mut Vec<u8>) {
     }
 }
 
-/// Characters that show nothing, break a line or turn the direction of what follows: two different keys must not look
-/// the same on a terminal.
+/// Characters that show nothing, break a line or turn the direction of what follows: two different
+/// keys must not look the same on a terminal.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `text` with escapes in place of characters that a terminal would obey, or that break a line. Backslashes stay, so
-/// that text in a notation comes out as it is.
+/// `text` with escapes in place of characters that a terminal would obey, or that break a line.
+/// Backslashes stay, so that text in a notation comes out as it is.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let is_hostile = |character: char| character != '\t' && is_invisible(character);
     if !text.contains(is_hostile) {
@@ -97,7 +98,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len() + 16);
     for character in text.chars() {
         match is_hostile(character) {
-            true => shown.push_str(&Notation::Text.encode(character.encode_utf8(&mut [0; 4]).as_bytes())),
+            true => shown
+                .push_str(&Notation::Text.encode(character.encode_utf8(&mut [0; 4]).as_bytes())),
             false => shown.push(character),
         }
     }
@@ -112,9 +114,10 @@ pub(crate) fn printable_json(json: String) -> String {
     let mut shown = String::with_capacity(json.len() + 16);
     for character in json.chars() {
         match is_invisible(character) {
-            true => {
-                character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")))
-            }
+            true => character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| shown.push_str(&format!("\\u{unit:04x}"))),
             false => shown.push(character),
         }
     }
@@ -143,7 +146,10 @@ fn unescape_one(rest: &[u8]) -> Result<(u8, usize), String> {
         Some(b'r') => b'\r',
         Some(&byte @ (b'\\' | b'"' | b'\'' | b' ')) => byte,
         Some(b'x') => {
-            return match (rest.get(2).copied().and_then(digit), rest.get(3).copied().and_then(digit)) {
+            return match (
+                rest.get(2).copied().and_then(digit),
+                rest.get(3).copied().and_then(digit),
+            ) {
                 (Some(high), Some(low)) => Ok((high << 4 | low, 4)),
                 _ => Err("\\x without two hexadecimal digits".into()),
             };
@@ -160,8 +166,8 @@ fn unescape_one(rest: &[u8]) -> Result<(u8, usize), String> {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// `bytes` as JSON. In the text notation: a string that is exactly the text, or `{"base64": "..."}` where the bytes are
-/// not UTF-8; in the other notations a string in that notation.
+/// `bytes` as JSON. In the text notation: a string that is exactly the text, or `{"base64": "..."}`
+/// where the bytes are not UTF-8; in the other notations a string in that notation.
 pub(crate) fn to_json(notation: Notation, bytes: &[u8]) -> Value {
     match (notation, std::str::from_utf8(bytes)) {
         (Notation::Text, Ok(text)) => text.into(),
@@ -244,7 +250,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let error = |notation: Notation, written: &str| notation.decode(written.as_bytes()).expect_err("a mistake");
+        let error = |notation: Notation, written: &str| {
+            notation.decode(written.as_bytes()).expect_err("a mistake")
+        };
         assert!(error(Notation::Text, "a\\q").contains("unknown escape \\q"));
         assert!(error(Notation::Text, "a\\x1").contains("two hexadecimal digits"));
         assert!(error(Notation::Text, "a\\").contains("at the end"));

@@ -1,7 +1,7 @@
 //! A line of a person's as words: blanks separate, quotes keep blanks together.
 //!
-//! A backslash and the character after it stay in the word as they are, inside quotes too: what an escape means is
-//! decided by the notation of keys and values, and a quoted quote is written `\"`.
+//! A backslash and the character after it stay in the word as they are, inside quotes too: what an
+//! escape means is decided by the notation of keys and values, and a quoted quote is written `\"`.
 
 /// The words of `line`, or what is wrong with it.
 pub(crate) fn split(line: &str) -> Result<Vec<String>, String> {

@@ -20,7 +20,9 @@ fn tour(text: &str) -> Vec<Step> {
             "```" => inside = false,
             _ if !inside => {}
             _ => match line.strip_prefix("$ ") {
-                Some(command) => steps.push(Step { command: command.to_owned(), output: String::new() }),
+                Some(command) => {
+                    steps.push(Step { command: command.to_owned(), output: String::new() })
+                }
                 None => {
                     let step = steps.last_mut().expect("a block begins with a command");
                     step.output.push_str(line);

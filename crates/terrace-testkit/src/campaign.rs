@@ -11,7 +11,8 @@ use crate::rng::mix;
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// How many panics there were in background threads of this process since the first call, caught or not.
+/// How many panics there were in background threads of this process since the first call, caught or
+/// not.
 pub fn panics() -> u64 {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -35,8 +36,8 @@ pub fn chosen_seed() -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("TERRACE_SEED is {text:?}, must be a number")))
 }
 
-/// The number of the first run: `TERRACE_FIRST_RUN`, so that a soak goes on where its last round ended and continuous
-/// integration tries other seeds for every commit.
+/// The number of the first run: `TERRACE_FIRST_RUN`, so that a soak goes on where its last round
+/// ended and continuous integration tries other seeds for every commit.
 ///
 /// # Panics
 /// If it is not a number.
@@ -45,7 +46,8 @@ pub fn first_run() -> u64 {
     text.parse().unwrap_or_else(|_| panic!("TERRACE_FIRST_RUN is {text:?}, must be a number"))
 }
 
-/// The seed of a test that has one for all its cases: the one that `TERRACE_SEED` names, or that of the first run.
+/// The seed of a test that has one for all its cases: the one that `TERRACE_SEED` names, or that of
+/// the first run.
 ///
 /// # Panics
 /// If one of the variables is not a number.
@@ -61,7 +63,8 @@ fn seed_of(run: u64) -> u64 {
 /// Does `run` with `count` seeds, or with the one that `TERRACE_SEED` names.
 ///
 /// # Panics
-/// At the first run that fails or panics, naming its seed; and if a background thread panicked meanwhile.
+/// At the first run that fails or panics, naming its seed; and if a background thread panicked
+/// meanwhile.
 pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), String>) {
     let chosen = chosen_seed();
     let count = if chosen.is_some() { 1 } else { count };
@@ -69,11 +72,18 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
     let first = first_run();
     for number in first..first + count {
         let seed = chosen.unwrap_or_else(|| seed_of(number));
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| Err(panic_text(&*panic)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed)))
+            .unwrap_or_else(|panic| Err(panic_text(&*panic)));
         if let Err(message) = outcome {
-            panic!("{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this test's name");
+            panic!(
+                "{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this test's name"
+            );
         }
-        assert_eq!(panics(), before, "{name}: a background thread panicked; repeat with: TERRACE_SEED={seed}");
+        assert_eq!(
+            panics(),
+            before,
+            "{name}: a background thread panicked; repeat with: TERRACE_SEED={seed}"
+        );
     }
     println!("{name}: {count} runs, seeds of the numbers from {first} on");
 }

@@ -1,4 +1,5 @@
-//! Plays a [`Script`] on a database in a [`SimFs`], and keeps a [`History`] of what was written and acknowledged.
+//! Plays a [`Script`] on a database in a [`SimFs`], and keeps a [`History`] of what was written and
+//! acknowledged.
 
 use std::path::{Path, PathBuf};
 
@@ -44,15 +45,16 @@ impl Driver {
         }
     }
 
-    /// Has each write that changes something put a key with its number, so that [`History::check_numbered`] can tell which
-    /// ones took effect.
+    /// Has each write that changes something put a key with its number, so that
+    /// [`History::check_numbered`] can tell which ones took effect.
     #[must_use]
     pub fn numbered(mut self) -> Driver {
         self.numbered = true;
         self
     }
 
-    /// A writer that goes on after errors, and opens again what could not be opened. Its writes are numbered.
+    /// A writer that goes on after errors, and opens again what could not be opened. Its writes are
+    /// numbered.
     #[must_use]
     pub fn tolerant(mut self) -> Driver {
         self.tolerant = true;
@@ -88,7 +90,8 @@ impl Driver {
     /// Opens, does everything in `script`, and leaves the database open.
     ///
     /// # Errors
-    /// A message if the database fails, unless the writer is tolerant, or if it answers wrongly in any case.
+    /// A message if the database fails, unless the writer is tolerant, or if it answers wrongly in
+    /// any case.
     pub fn play(&mut self, script: &Script) -> Result<(), String> {
         self.open()?;
         self.play_on(script)
@@ -100,7 +103,8 @@ impl Driver {
     /// As [`Driver::play`].
     pub fn play_on(&mut self, script: &Script) -> Result<(), String> {
         for (number, action) in script.actions.iter().enumerate() {
-            self.act(action).map_err(|error| format!("action {number} of \"{}\": {error}", script.name))?;
+            self.act(action)
+                .map_err(|error| format!("action {number} of \"{}\": {error}", script.name))?;
         }
         Ok(())
     }
@@ -140,7 +144,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Notes which writes the system has forgotten; none if they cannot be read, and then the database is not open.
+    /// Notes which writes the system has forgotten; none if they cannot be read, and then the
+    /// database is not open.
     fn note_forgotten(&mut self) -> Result<(), String> {
         let Some(db) = self.db.take() else { return Ok(()) };
         let Some(found) = self.accept(read_all(&db))? else { return Ok(()) };
@@ -152,7 +157,9 @@ impl Driver {
 
     fn close(&mut self) -> Result<(), String> {
         match self.db.take() {
-            Some(db) => self.accept(db.close()).map(|_| ()).map_err(|error| format!("close: {error}")),
+            Some(db) => {
+                self.accept(db.close()).map(|_| ()).map_err(|error| format!("close: {error}"))
+            }
             None => Ok(()),
         }
     }
@@ -207,9 +214,10 @@ impl Driver {
 
     fn scan(&mut self, db: &Db) -> Result<(), String> {
         match self.accept(read_all(db))? {
-            Some(found) if self.numbered => {
-                self.history.check_numbered(&found, self.alive(), self.history.writes().len()).map(|_| ())
-            }
+            Some(found) if self.numbered => self
+                .history
+                .check_numbered(&found, self.alive(), self.history.writes().len())
+                .map(|_| ()),
             Some(found) => self.history.check_keys(&found, self.history.writes().len()),
             None => Ok(()),
         }
@@ -217,7 +225,11 @@ impl Driver {
 
     /// How many writes, as far as they were acknowledged, must be there now.
     fn alive(&self) -> usize {
-        if self.forgetful { self.history.required(self.fs.steps()) } else { self.history.writes().len() }
+        if self.forgetful {
+            self.history.required(self.fs.steps())
+        } else {
+            self.history.writes().len()
+        }
     }
 
     fn accept<T>(&mut self, outcome: terrace::Result<T>) -> Result<Option<T>, String> {
@@ -246,11 +258,16 @@ pub fn read_all(db: &Db) -> terrace::Result<Vec<Pair>> {
 /// A message if the database fails or disagrees with itself.
 pub fn read_all_ways(db: &Db) -> Result<Vec<Pair>, String> {
     let forwards = read_all(db).map_err(|error| error.to_string())?;
-    let backwards = db.iter().and_then(|entries| entries.rev().collect::<terrace::Result<Vec<Pair>>>());
+    let backwards =
+        db.iter().and_then(|entries| entries.rev().collect::<terrace::Result<Vec<Pair>>>());
     let mut backwards = backwards.map_err(|error| error.to_string())?;
     backwards.reverse();
     if backwards != forwards {
-        return Err(format!("{} entries forwards, {} others backwards", forwards.len(), backwards.len()));
+        return Err(format!(
+            "{} entries forwards, {} others backwards",
+            forwards.len(),
+            backwards.len()
+        ));
     }
     for (key, value) in &forwards {
         let found = db.get(key).map_err(|error| error.to_string())?;

@@ -1,6 +1,8 @@
-//! What was written to a database, what was acknowledged when, and which states that allows after a crash.
+//! What was written to a database, what was acknowledged when, and which states that allows after a
+//! crash.
 //!
-//! For one writer: its writes have one order. Moments are counts of [`SimFs`](crate::simfs::SimFs) steps.
+//! For one writer: its writes have one order. Moments are counts of [`SimFs`](crate::simfs::SimFs)
+//! steps.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,7 +29,8 @@ pub struct History {
     /// Fingerprints of the state after so many writes.
     prints: Vec<u128>,
     last: Model,
-    /// Moments from which on everything before a number of writes is durable by other means than a synced write.
+    /// Moments from which on everything before a number of writes is durable by other means than a
+    /// synced write.
     floors: Vec<(usize, usize)>,
 }
 
@@ -59,8 +62,8 @@ impl History {
         History { prints: vec![0], ..History::default() }
     }
 
-    /// What is left of this history after a power loss that `survived`: the later writes never happened, and the
-    /// moments of the earlier ones are past.
+    /// What is left of this history after a power loss that `survived`: the later writes never
+    /// happened, and the moments of the earlier ones are past.
     pub fn after(&self, survived: Survived) -> History {
         let mut next = History::new();
         for write in &self.writes[..survived.writes] {
@@ -100,7 +103,8 @@ impl History {
         lost.for_each(|(_, write)| write.acknowledged = None);
     }
 
-    /// Notes that everything written so far is durable from `now` on, for example because `flush` returned success.
+    /// Notes that everything written so far is durable from `now` on, for example because `flush`
+    /// returned success.
     pub fn all_durable(&mut self, now: usize) {
         self.floors.push((now, self.writes.len()));
     }
@@ -112,9 +116,11 @@ impl History {
 
     /// How many writes must survive a power loss at moment `at`.
     pub fn required(&self, at: usize) -> usize {
-        let synced = |write: &Write| write.sync && write.acknowledged.is_some_and(|moment| moment <= at);
+        let synced =
+            |write: &Write| write.sync && write.acknowledged.is_some_and(|moment| moment <= at);
         let writes = self.writes.iter().rposition(synced).map_or(0, |last| last + 1);
-        let floor = self.floors.iter().filter(|(moment, _)| *moment <= at).map(|(_, writes)| *writes).max();
+        let floor =
+            self.floors.iter().filter(|(moment, _)| *moment <= at).map(|(_, writes)| *writes).max();
         writes.max(floor.unwrap_or(0))
     }
 
@@ -138,33 +144,46 @@ impl History {
         model
     }
 
-    /// Finds which prefix of the history `found` is; it must be one between `required` and `begun` writes.
+    /// Finds which prefix of the history `found` is; it must be one between `required` and `begun`
+    /// writes.
     ///
     /// # Errors
     /// A message that begins with LOST or says where there is a hole.
     pub fn check(&self, found: &[Pair], required: usize, begun: usize) -> Result<Survived, String> {
-        let print = found.iter().fold(0u128, |sum, (key, value)| sum.wrapping_add(fingerprint(key, value)));
+        let print =
+            found.iter().fold(0u128, |sum, (key, value)| sum.wrapping_add(fingerprint(key, value)));
         let matching = |n: &usize| self.prints.get(*n) == Some(&print);
         if let Some(writes) = (required..=begun).rev().find(matching) {
             return Ok(Survived { writes, required });
         }
         if let Some(writes) = (0..required).rev().find(matching) {
-            return Err(format!("LOST: the first {writes} writes are there, the first {required} must be"));
+            return Err(format!(
+                "LOST: the first {writes} writes are there, the first {required} must be"
+            ));
         }
         if let Some(writes) = (begun..self.prints.len()).find(matching) {
             return Err(format!("the first {writes} writes are there, but only {begun} had begun"));
         }
-        Err(format!("NOT A PREFIX ({required} to {begun} writes possible): {}", self.explain(found)))
+        Err(format!(
+            "NOT A PREFIX ({required} to {begun} writes possible): {}",
+            self.explain(found)
+        ))
     }
 
-    /// Checks `found` where writes that failed may or may not have taken effect. The numbered writes that are there must
-    /// contain every acknowledged one among the first `required`, and every acknowledged one before another that is there;
-    /// none of them may be later than the first `begun`; and the entries must be those that these writes make, in
-    /// order, each as a whole. Returns how many of them are there.
+    /// Checks `found` where writes that failed may or may not have taken effect. The numbered
+    /// writes that are there must contain every acknowledged one among the first `required`, and
+    /// every acknowledged one before another that is there; none of them may be later than the
+    /// first `begun`; and the entries must be those that these writes make, in order, each as a
+    /// whole. Returns how many of them are there.
     ///
     /// # Errors
     /// A message that begins with LOST, says where there is a hole, or which entries differ.
-    pub fn check_numbered(&self, found: &[Pair], required: usize, begun: usize) -> Result<usize, String> {
+    pub fn check_numbered(
+        &self,
+        found: &[Pair],
+        required: usize,
+        begun: usize,
+    ) -> Result<usize, String> {
         let there: BTreeSet<usize> = found.iter().filter_map(|(key, _)| number_of(key)).collect();
         let last = there.last().map_or(0, |last| last + 1);
         if last > begun {
@@ -172,7 +191,8 @@ impl History {
         }
         let mut model = Model::default();
         for (number, write) in self.writes.iter().enumerate().take(begun) {
-            let is_numbered = write.changes.last().is_some_and(|change| number_of(change.key()) == Some(number));
+            let is_numbered =
+                write.changes.last().is_some_and(|change| number_of(change.key()) == Some(number));
             if there.contains(&number) || !is_numbered {
                 model.apply(&write.changes);
             } else if write.acknowledged.is_some() && number < required {
@@ -181,7 +201,9 @@ impl History {
                     write.sync
                 ));
             } else if write.acknowledged.is_some() && number < last {
-                return Err(format!("A HOLE: write {number} was acknowledged, and is not there: {there:?}"));
+                return Err(format!(
+                    "A HOLE: write {number} was acknowledged, and is not there: {there:?}"
+                ));
             }
         }
         let expected = model.entries();
@@ -191,21 +213,33 @@ impl History {
         let differs = expected.iter().zip(found).find(|(expected, found)| expected != found);
         let shown = |(key, value): &Pair| format!("{}: {}", show(key), show(value));
         let first = match differs {
-            Some((expected, found)) => format!("expected {}, found {}", shown(expected), shown(found)),
+            Some((expected, found)) => {
+                format!("expected {}, found {}", shown(expected), shown(found))
+            }
             None => format!("{} entries expected, {} found", expected.len(), found.len()),
         };
-        Err(format!("NOT WHOLE: the writes {there:?} are there, the entries are not theirs: {first}"))
+        Err(format!(
+            "NOT WHOLE: the writes {there:?} are there, the entries are not theirs: {first}"
+        ))
     }
 
-    /// Checks one key where writes that failed may or may not have taken effect: its value must be that of the last
-    /// acknowledged write among the first `required`, or of any write after that one.
+    /// Checks one key where writes that failed may or may not have taken effect: its value must be
+    /// that of the last acknowledged write among the first `required`, or of any write after that
+    /// one.
     ///
     /// # Errors
     /// A message if it is none of these.
-    pub fn check_key(&self, key: &[u8], found: Option<&[u8]>, required: usize) -> Result<(), String> {
+    pub fn check_key(
+        &self,
+        key: &[u8],
+        found: Option<&[u8]>,
+        required: usize,
+    ) -> Result<(), String> {
         let mut newest = None;
         for (at, write) in self.writes.iter().enumerate().rev() {
-            let Some(change) = write.changes.iter().rfind(|change| change.key() == key) else { continue };
+            let Some(change) = write.changes.iter().rfind(|change| change.key() == key) else {
+                continue;
+            };
             let value = match change {
                 Change::Put(_, value) => Some(value.as_slice()),
                 Change::Delete(_) => None,
@@ -223,12 +257,21 @@ impl History {
                 ));
             }
         }
-        if found.is_none() { Ok(()) } else { Err(format!("{} was never set to {:?}", show(key), found.map(show))) }
+        if found.is_none() {
+            Ok(())
+        } else {
+            Err(format!("{} was never set to {:?}", show(key), found.map(show)))
+        }
     }
 
-    /// Whether some write set `key` to `found`, or removed it, at the time of the last one that set it to `floor` or later.
+    /// Whether some write set `key` to `found`, or removed it, at the time of the last one that set
+    /// it to `floor` or later.
     pub fn is_as_new(&self, key: &[u8], found: Option<&[u8]>, floor: &[u8]) -> bool {
-        let of_key = self.writes.iter().flat_map(|write| &write.changes).filter(|change| change.key() == key);
+        let of_key = self
+            .writes
+            .iter()
+            .flat_map(|write| &write.changes)
+            .filter(|change| change.key() == key);
         let values = of_key.map(|change| match change {
             Change::Put(_, value) => Some(value.as_slice()),
             Change::Delete(_) => None,
@@ -245,7 +288,8 @@ impl History {
     pub fn check_keys(&self, found: &[Pair], required: usize) -> Result<(), String> {
         let values: HashMap<&[u8], &[u8]> =
             found.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
-        let mut keys: Vec<&[u8]> = self.writes.iter().flat_map(|w| w.changes.iter().map(Change::key)).collect();
+        let mut keys: Vec<&[u8]> =
+            self.writes.iter().flat_map(|w| w.changes.iter().map(Change::key)).collect();
         keys.extend(values.keys());
         keys.sort_unstable();
         keys.dedup();
@@ -257,7 +301,8 @@ impl History {
         let found: HashMap<&[u8], &[u8]> =
             found.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
         let mut lines = Vec::new();
-        let mut keys: Vec<&[u8]> = self.writes.iter().flat_map(|w| w.changes.iter().map(Change::key)).collect();
+        let mut keys: Vec<&[u8]> =
+            self.writes.iter().flat_map(|w| w.changes.iter().map(Change::key)).collect();
         keys.sort_unstable();
         keys.dedup();
         for key in &keys {
@@ -293,7 +338,12 @@ impl History {
 
 /// Bytes for a message.
 pub fn show(bytes: &[u8]) -> String {
-    let text: String = bytes.iter().take(24).flat_map(|b| std::ascii::escape_default(*b)).map(char::from).collect();
+    let text: String = bytes
+        .iter()
+        .take(24)
+        .flat_map(|b| std::ascii::escape_default(*b))
+        .map(char::from)
+        .collect();
     if bytes.len() > 24 { format!("\"{text}…\"({})", bytes.len()) } else { format!("\"{text}\"") }
 }
 
@@ -343,7 +393,9 @@ mod tests {
         for whole in [&[][..], &[0], &[0, 1], &[0, 2], &[0, 1, 2], &[0, 2, 3], &[0, 1, 2, 3]] {
             assert_eq!(history.check_numbered(&of(whole), 0, 4), Ok(whole.len()));
         }
-        let refused = |found: &[Pair], required, begun| history.check_numbered(found, required, begun).unwrap_err();
+        let refused = |found: &[Pair], required, begun| {
+            history.check_numbered(found, required, begun).unwrap_err()
+        };
         assert!(refused(&of(&[0]), 3, 4).starts_with("LOST: write 2"));
         assert!(refused(&of(&[0, 3]), 0, 4).starts_with("A HOLE: write 2"));
         assert!(refused(&of(&[0, 2, 3]), 0, 3).contains("only 3 had begun"));
@@ -358,7 +410,9 @@ mod tests {
     #[test]
     fn prefixes_are_told_from_holes_and_losses() {
         let mut history = History::new();
-        for (moment, (key, sync)) in [("a", false), ("b", true), ("c", false)].into_iter().enumerate() {
+        for (moment, (key, sync)) in
+            [("a", false), ("b", true), ("c", false)].into_iter().enumerate()
+        {
             let at = history.begin(put(key, "1"), sync, moment * 10);
             history.acknowledge(at, moment * 10 + 5);
         }

@@ -1,4 +1,5 @@
-//! An Env in memory under which something happens in the middle of an operation, and whose clock may go back.
+//! An Env in memory under which something happens in the middle of an operation, and whose clock
+//! may go back.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use terrace::{
-    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess, Result, WritableFile,
+    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess,
+    Result, WritableFile,
 };
 
 type Hook = Box<dyn FnOnce(&Path) + Send>;
@@ -21,9 +23,11 @@ pub struct Hooked {
 }
 
 impl Hooked {
-    /// Has `hook` called, once, before the next `operation`: "link" or "remove", a space, and how the name ends, or nothing.
+    /// Has `hook` called, once, before the next `operation`: "link" or "remove", a space, and how
+    /// the name ends, or nothing.
     pub fn once_at(&self, operation: &'static str, hook: impl FnOnce(&Path) + Send + 'static) {
-        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some((operation, Box::new(hook)));
+        *self.hook.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((operation, Box::new(hook)));
     }
 
     /// From now on every look at the clock finds it a second earlier.

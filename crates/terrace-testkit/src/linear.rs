@@ -1,9 +1,11 @@
-//! Whether what several threads saw of one register can have happened in some order: a check of linearisability.
+//! Whether what several threads saw of one register can have happened in some order: a check of
+//! linearisability.
 //!
-//! Keys are independent registers, and a history of operations on all of them is linearisable if and only if the
-//! history of each key is (Herlihy and Wing, "Linearizability", theorem 1). So one key at a time is checked, by Wing and
-//! Gong's search: take an operation that began before every operation that is left has ended, see whether its answer
-//! fits, and go on; what was tried before, with the same operations left and the same value, is not tried again.
+//! Keys are independent registers, and a history of operations on all of them is linearisable if
+//! and only if the history of each key is (Herlihy and Wing, "Linearizability", theorem 1). So one
+//! key at a time is checked, by Wing and Gong's search: take an operation that began before every
+//! operation that is left has ended, see whether its answer fits, and go on; what was tried before,
+//! with the same operations left and the same value, is not tried again.
 
 use std::collections::HashSet;
 
@@ -27,8 +29,8 @@ pub struct Call {
     pub action: Action,
 }
 
-/// Whether `calls`, on a register that held nothing at first, can have happened in an order that agrees with real time:
-/// a call that ended before another began comes first.
+/// Whether `calls`, on a register that held nothing at first, can have happened in an order that
+/// agrees with real time: a call that ended before another began comes first.
 pub fn is_linearisable(calls: &[Call]) -> bool {
     let mut calls = calls.to_vec();
     calls.sort_by_key(|call| call.began);
@@ -72,7 +74,8 @@ mod tests {
     use Action::{Read, Write};
 
     fn history(calls: &[(u64, u64, Action)]) -> bool {
-        let calls: Vec<_> = calls.iter().map(|&(began, ended, action)| Call { began, ended, action }).collect();
+        let calls: Vec<_> =
+            calls.iter().map(|&(began, ended, action)| Call { began, ended, action }).collect();
         is_linearisable(&calls)
     }
 
@@ -82,7 +85,10 @@ mod tests {
         assert!(history(&[(0, 1, Write(Some(1))), (2, 3, Read(Some(1)))]));
         assert!(!history(&[(0, 1, Write(Some(1))), (2, 3, Read(None))]), "a stale read");
         assert!(history(&[(0, 9, Write(Some(1))), (2, 3, Read(None)), (4, 5, Read(Some(1)))]));
-        assert!(!history(&[(0, 9, Write(Some(1))), (2, 3, Read(Some(1))), (4, 5, Read(None))]), "back in time");
+        assert!(
+            !history(&[(0, 9, Write(Some(1))), (2, 3, Read(Some(1))), (4, 5, Read(None))]),
+            "back in time"
+        );
         let two = [(0, 8, Write(Some(1))), (1, 9, Write(Some(2)))];
         assert!(history(&[two[0], two[1], (10, 11, Read(Some(1)))]));
         assert!(history(&[two[0], two[1], (10, 11, Read(Some(2)))]));

@@ -1,5 +1,5 @@
-//! Operations that a database meets between opens, and those that make other files of it: repairs, read-only opens,
-//! checkpoints, tables of entries.
+//! Operations that a database meets between opens, and those that make other files of it: repairs,
+//! read-only opens, checkpoints, tables of entries.
 
 use std::path::{Path, PathBuf};
 
@@ -28,10 +28,13 @@ pub fn open_read_only(
     options: &Options,
     look: impl FnOnce(&Db) -> Result<(), String>,
 ) -> Result<(), String> {
-    let db = Db::open(path, options.clone().read_only(true)).map_err(|error| format!("read-only open: {error}"))?;
+    let db = Db::open(path, options.clone().read_only(true))
+        .map_err(|error| format!("read-only open: {error}"))?;
     match db.put("refused", "") {
         Err(error) if error.kind() == ErrorKind::NotSupported => (),
-        other => return Err(format!("a put into a database that is open for reading alone: {other:?}")),
+        other => {
+            return Err(format!("a put into a database that is open for reading alone: {other:?}"));
+        }
     }
     look(&db).map_err(|error| format!("open for reading alone: {error}"))?;
     db.close().map_err(|error| format!("close for reading alone: {error}"))
@@ -41,20 +44,32 @@ pub fn open_read_only(
 ///
 /// # Errors
 /// A message if something fails, or that of `look`.
-pub fn checkpoint(db: &Db, options: &Options, look: impl FnOnce(&Db) -> Result<(), String>) -> Result<(), String> {
+pub fn checkpoint(
+    db: &Db,
+    options: &Options,
+    look: impl FnOnce(&Db) -> Result<(), String>,
+) -> Result<(), String> {
     let path = beside(db.path(), "checkpoint");
     db.checkpoint(&path).map_err(|error| format!("checkpoint: {error}"))?;
-    let copy = Db::open(&path, options.clone()).map_err(|error| format!("open of a checkpoint: {error}"))?;
+    let copy = Db::open(&path, options.clone())
+        .map_err(|error| format!("open of a checkpoint: {error}"))?;
     look(&copy).map_err(|error| format!("in a checkpoint: {error}"))?;
     copy.close().map_err(|error| format!("close of a checkpoint: {error}"))?;
     destroy(&path, options).map_err(|error| format!("destroy of a checkpoint: {error}"))
 }
 
-/// Writes `entries`, in the order of keys and each key once, to a table beside the database and takes it in.
+/// Writes `entries`, in the order of keys and each key once, to a table beside the database and
+/// takes it in.
 ///
 /// # Errors
 /// A message if something fails.
-pub fn ingest(db: &Db, env: &dyn Env, options: &Options, entries: &[Pair], move_files: bool) -> Result<(), String> {
+pub fn ingest(
+    db: &Db,
+    env: &dyn Env,
+    options: &Options,
+    entries: &[Pair],
+    move_files: bool,
+) -> Result<(), String> {
     let path = beside(db.path(), "table");
     let written = (|| {
         let mut writer = TableWriter::create(&path, options)?;
@@ -68,7 +83,9 @@ pub fn ingest(db: &Db, env: &dyn Env, options: &Options, entries: &[Pair], move_
     match (env.exists(&path), move_files) {
         (Ok(true), false) => env.remove(&path).map_err(|error| error.to_string()),
         (Ok(false), true) => Ok(()),
-        (left, _) => Err(format!("after an ingest with move_files {move_files} the file is there: {left:?}")),
+        (left, _) => {
+            Err(format!("after an ingest with move_files {move_files} the file is there: {left:?}"))
+        }
     }
 }
 

@@ -115,19 +115,25 @@ impl Model {
         entry.map(|(key, value)| (key.as_slice(), value.as_ref()))
     }
 
-    /// All entries between two bounds, in the database's order. Empty if the bounds are the wrong way round.
+    /// All entries between two bounds, in the database's order. Empty if the bounds are the wrong
+    /// way round.
     pub fn range(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<Pair> {
         let (low, high) = if self.reverse { (to, from) } else { (from, to) };
         let inverted = match (low, high) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
             (Bound::Included(a), Bound::Included(b)) => a > b,
-            (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => a >= b,
+            (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
+                a >= b
+            }
         };
         if inverted {
             return Vec::new();
         }
-        let mut pairs: Vec<Pair> =
-            self.entries.range::<[u8], _>((low, high)).map(|(key, value)| (key.clone(), value.to_vec())).collect();
+        let mut pairs: Vec<Pair> = self
+            .entries
+            .range::<[u8], _>((low, high))
+            .map(|(key, value)| (key.clone(), value.to_vec()))
+            .collect();
         if self.reverse {
             pairs.reverse();
         }
@@ -136,7 +142,10 @@ impl Model {
 
     /// All entries whose keys begin with `prefix`, in the database's order.
     pub fn prefix(&self, prefix: &[u8]) -> Vec<Pair> {
-        self.range(Bound::Unbounded, Bound::Unbounded).into_iter().filter(|(key, _)| key.starts_with(prefix)).collect()
+        self.range(Bound::Unbounded, Bound::Unbounded)
+            .into_iter()
+            .filter(|(key, _)| key.starts_with(prefix))
+            .collect()
     }
 
     /// All entries, in the database's order.

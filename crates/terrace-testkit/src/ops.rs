@@ -1,4 +1,5 @@
-//! Operations at random, made to collide: few keys, so that overwrites, deletes, snapshots and cursors meet.
+//! Operations at random, made to collide: few keys, so that overwrites, deletes, snapshots and
+//! cursors meet.
 
 use std::ops::Bound;
 
@@ -48,8 +49,8 @@ pub enum Op {
     Checkpoint,
     /// Checks every file.
     Verify,
-    /// Closes and opens, with paranoid checks every second time. Snapshots and cursors are dropped before (false) or after
-    /// closing (true).
+    /// Closes and opens, with paranoid checks every second time. Snapshots and cursors are dropped
+    /// before (false) or after closing (true).
     Reopen(bool),
     /// Closes, does this, and opens.
     Closed(Closed),
@@ -142,7 +143,11 @@ impl Generator {
     fn value(&mut self) -> Vec<u8> {
         self.written += 1;
         let large = self.shape.large_one_in > 0 && self.rng.one_in(self.shape.large_one_in);
-        let length = if large { self.rng.below(self.shape.large + 1) } else { self.rng.below(self.shape.value + 1) };
+        let length = if large {
+            self.rng.below(self.shape.large + 1)
+        } else {
+            self.rng.below(self.shape.value + 1)
+        };
         let mut value = format!("{}:", self.written).into_bytes();
         if self.rng.one_in(2) {
             value.extend(self.rng.bytes(length));
@@ -204,7 +209,11 @@ impl Generator {
             }
             let forward = self.rng.below(9);
             for _ in 0..self.rng.below(12) {
-                steps.push(if self.rng.below(8) < forward { CursorStep::Next } else { CursorStep::Prev });
+                steps.push(if self.rng.below(8) < forward {
+                    CursorStep::Next
+                } else {
+                    CursorStep::Prev
+                });
             }
         }
         steps

@@ -96,13 +96,53 @@ impl OptionSet {
         let base = OptionSet::default;
         [
             base(),
-            OptionSet { block_size: 1024, block_restart_interval: 1, snappy: false, reuse_logs: true, ..base() },
-            OptionSet { bloom_bits: 10, block_cache_size: 0, mapped_reads: false, background_threads: 1, ..base() },
-            OptionSet { write_buffer_size: 4 << 20, block_size: 64 << 10, mapped_log: false, ..base() },
-            OptionSet { max_manifest_size: 4 << 10, max_open_files: 74, bloom_bits: 1, snappy: false, ..base() },
-            OptionSet { block_restart_interval: 128, block_cache_size: 4096, paranoid_checks: true, ..base() },
-            OptionSet { seek_compaction: false, reuse_logs: true, mapped_log: false, bloom_bits: 20, ..base() },
-            OptionSet { background_threads: 4, block_size: 2048, mapped_reads: false, reuse_logs: true, ..base() },
+            OptionSet {
+                block_size: 1024,
+                block_restart_interval: 1,
+                snappy: false,
+                reuse_logs: true,
+                ..base()
+            },
+            OptionSet {
+                bloom_bits: 10,
+                block_cache_size: 0,
+                mapped_reads: false,
+                background_threads: 1,
+                ..base()
+            },
+            OptionSet {
+                write_buffer_size: 4 << 20,
+                block_size: 64 << 10,
+                mapped_log: false,
+                ..base()
+            },
+            OptionSet {
+                max_manifest_size: 4 << 10,
+                max_open_files: 74,
+                bloom_bits: 1,
+                snappy: false,
+                ..base()
+            },
+            OptionSet {
+                block_restart_interval: 128,
+                block_cache_size: 4096,
+                paranoid_checks: true,
+                ..base()
+            },
+            OptionSet {
+                seek_compaction: false,
+                reuse_logs: true,
+                mapped_log: false,
+                bloom_bits: 20,
+                ..base()
+            },
+            OptionSet {
+                background_threads: 4,
+                block_size: 2048,
+                mapped_reads: false,
+                reuse_logs: true,
+                ..base()
+            },
         ]
     }
 

@@ -1,8 +1,10 @@
 //! Random numbers that a seed decides completely: xoshiro256++, seeded through splitmix64.
 //!
-//! A value of its own for every run, so that a failure is reproduced by its seed alone. Not for secrets.
+//! A value of its own for every run, so that a failure is reproduced by its seed alone. Not for
+//! secrets.
 
-/// One step of splitmix64: a well mixed function of `x`. Derives independent seeds from a seed and a number.
+/// One step of splitmix64: a well mixed function of `x`. Derives independent seeds from a seed and
+/// a number.
 pub fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

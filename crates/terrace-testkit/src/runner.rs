@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use terrace::{
-    BulkLoadOptions, CompactOptions, Cursor, Db, Env, ErrorKind, LoadReport, Options, ReadOptions, Snapshot,
-    WriteBatch, WriteOptions,
+    BulkLoadOptions, CompactOptions, Cursor, Db, Env, ErrorKind, LoadReport, Options, ReadOptions,
+    Snapshot, WriteBatch, WriteOptions,
 };
 
 use crate::history::show;
@@ -40,7 +40,16 @@ impl Runner {
     pub fn open(path: &Path, env: Arc<dyn Env>, settings: OptionSet) -> Result<Runner, String> {
         let model = Model::new(settings.reverse);
         let (snapshots, cursors) = (Vec::new(), Vec::new());
-        let mut runner = Runner { path: path.to_owned(), env, settings, db: None, model, snapshots, cursors, opens: 0 };
+        let mut runner = Runner {
+            path: path.to_owned(),
+            env,
+            settings,
+            db: None,
+            model,
+            snapshots,
+            cursors,
+            opens: 0,
+        };
         runner.reopen()?;
         runner.check_all()?;
         Ok(runner)
@@ -124,7 +133,8 @@ impl Runner {
             Op::Range(from, to, takes, view) => {
                 let (options, model) = self.view(*view);
                 let bounds = (from.clone(), to.clone());
-                let expected = model.range(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+                let expected =
+                    model.range(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
                 compare_entries(self.db().range(bounds, &options).map_err(text)?, expected, takes)
             }
             Op::Prefix(prefix, backwards, view) => {
@@ -144,8 +154,12 @@ impl Runner {
                 self.db().compact_range_with(from.as_deref(), to.as_deref(), options).map_err(text)
             }
             Op::WaitIdle => self.db().wait_idle().map_err(text),
-            Op::Linger(key) => (0..LINGERING_READS).try_for_each(|_| self.agree("get", key, self.db().get(key))),
-            Op::Checkpoint => maintenance::checkpoint(self.db(), &self.options(), |copy| self.compare_all(copy)),
+            Op::Linger(key) => {
+                (0..LINGERING_READS).try_for_each(|_| self.agree("get", key, self.db().get(key)))
+            }
+            Op::Checkpoint => {
+                maintenance::checkpoint(self.db(), &self.options(), |copy| self.compare_all(copy))
+            }
             Op::Verify => {
                 let report = self.db().verify().map_err(text)?;
                 if report.is_clean() { Ok(()) } else { Err(format!("verify: {report:?}")) }
@@ -163,7 +177,9 @@ impl Runner {
                 self.shut()?;
                 match what {
                     Closed::ReadOnly => {
-                        maintenance::open_read_only(&self.path, &self.options(), |db| self.compare_all(db))?;
+                        maintenance::open_read_only(&self.path, &self.options(), |db| {
+                            self.compare_all(db)
+                        })?;
                     }
                     Closed::Repair => maintenance::repair_healthy(&self.path, &self.options())?,
                 }
@@ -176,12 +192,19 @@ impl Runner {
     fn ingest(&mut self, entries: &[Pair], move_files: bool) -> Outcome {
         // The last of a key's entries counts, in the database's order.
         let mut wanted = Model::new(self.settings.reverse);
-        let changes: Vec<_> = entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
+        let changes: Vec<_> =
+            entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
         wanted.apply(&changes);
         if wanted.is_empty() {
             return Ok(());
         }
-        maintenance::ingest(self.db(), self.env.as_ref(), &self.options(), &wanted.entries(), move_files)?;
+        maintenance::ingest(
+            self.db(),
+            self.env.as_ref(),
+            &self.options(),
+            &wanted.entries(),
+            move_files,
+        )?;
         self.model.apply(&changes);
         Ok(())
     }
@@ -211,7 +234,9 @@ impl Runner {
                 match transaction.commit(WriteOptions::new()) {
                     Err(error) if error.kind() == ErrorKind::Conflict && collides => (),
                     Ok(()) if !collides => self.model.apply(changes),
-                    outcome => return Err(format!("commit beside a write of {other:?}: {outcome:?}")),
+                    outcome => {
+                        return Err(format!("commit beside a write of {other:?}: {outcome:?}"));
+                    }
                 }
             }
         }
@@ -222,12 +247,23 @@ impl Runner {
         self.agree_with(&self.model, how, key, found)
     }
 
-    fn agree_with(&self, model: &Model, how: &str, key: &[u8], found: terrace::Result<Option<Vec<u8>>>) -> Outcome {
+    fn agree_with(
+        &self,
+        model: &Model,
+        how: &str,
+        key: &[u8],
+        found: terrace::Result<Option<Vec<u8>>>,
+    ) -> Outcome {
         let (found, expected) = (found.map_err(text)?, model.get(key));
         if found.as_deref() == expected {
             return Ok(());
         }
-        Err(format!("{how} {}: {:?}, must be {:?}", show(key), found.as_deref().map(show), expected.map(show)))
+        Err(format!(
+            "{how} {}: {:?}, must be {:?}",
+            show(key),
+            found.as_deref().map(show),
+            expected.map(show)
+        ))
     }
 
     /// Compares everything in `db`, another database, forwards and backwards.
@@ -261,7 +297,8 @@ impl Runner {
 
     fn load(&mut self, entries: &[Pair], memory: usize) -> Outcome {
         load(self.db(), entries, memory).map_err(text)?;
-        let changes: Vec<_> = entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
+        let changes: Vec<_> =
+            entries.iter().map(|(key, value)| Change::Put(key.clone(), value.clone())).collect();
         self.model.apply(&changes);
         Ok(())
     }
@@ -284,7 +321,12 @@ impl Runner {
             if found == expected {
                 return Ok(());
             }
-            Err(format!("{how} {}: {:?}, must be {:?}", show(key), found.map(show), expected.map(show)))
+            Err(format!(
+                "{how} {}: {:?}, must be {:?}",
+                show(key),
+                found.map(show),
+                expected.map(show)
+            ))
         };
         agree("get_with", db.get_with(key, &options).map_err(text)?.as_deref())?;
         let mut buffer = b"leftover".to_vec();
@@ -396,7 +438,8 @@ fn text(error: terrace::Error) -> String {
     error.to_string()
 }
 
-/// Takes entries from the front where `takes` says true and from the back where false, until one side is out.
+/// Takes entries from the front where `takes` says true and from the back where false, until one
+/// side is out.
 fn compare_entries(
     mut entries: impl DoubleEndedIterator<Item = terrace::Result<Pair>>,
     expected: Vec<Pair>,
@@ -404,13 +447,20 @@ fn compare_entries(
 ) -> Outcome {
     let mut expected = expected.into_iter();
     for (number, front) in takes.iter().enumerate() {
-        let (found, must) =
-            if *front { (entries.next(), expected.next()) } else { (entries.next_back(), expected.next_back()) };
+        let (found, must) = if *front {
+            (entries.next(), expected.next())
+        } else {
+            (entries.next_back(), expected.next_back())
+        };
         let found = found.transpose().map_err(text)?;
         if found != must {
             let shown = |pair: Option<Pair>| pair.map(|(key, value)| (show(&key), show(&value)));
             let side = if *front { "front" } else { "back" };
-            return Err(format!("entry {number}, from the {side}: {:?}, must be {:?}", shown(found), shown(must)));
+            return Err(format!(
+                "entry {number}, from the {side}: {:?}, must be {:?}",
+                shown(found),
+                shown(must)
+            ));
         }
         if must.is_none() {
             break;

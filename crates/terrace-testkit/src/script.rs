@@ -37,11 +37,14 @@ impl Script {
         Script { name: name.to_owned(), actions }
     }
 
-    /// Short scripts that between them meet every kind of file and every kind of change to the directory.
+    /// Short scripts that between them meet every kind of file and every kind of change to the
+    /// directory.
     pub fn all() -> Vec<Script> {
         use Action::{Compact, Flush, Reopen, Scan, WaitIdle};
         let many = |from: usize, count: usize, size: usize, every: usize| {
-            (from..from + count).map(move |i| put(i % 40, i, size, every > 0 && i % every == 0)).collect::<Vec<_>>()
+            (from..from + count)
+                .map(move |i| put(i % 40, i, size, every > 0 && i % every == 0))
+                .collect::<Vec<_>>()
         };
         let of = |parts: &[&[Action]]| parts.concat();
         vec![
@@ -51,11 +54,22 @@ impl Script {
             Script::new("some synchronous puts", many(0, 30, 80, 5)),
             Script::new("batches", (0..10).map(|i| batch(i * 5, 7, i, 60, i % 3 == 0)).collect()),
             Script::new("values larger than a log block", many(0, 5, 70_000, 2)),
-            Script::new("flush", of(&[&many(0, 8, 100, 3), &[Flush], &many(8, 4, 100, 2), &[Flush, Scan]])),
-            Script::new("reopen", of(&[&many(0, 8, 100, 3), &[Reopen], &many(8, 8, 100, 2), &[Reopen, Reopen, Scan]])),
+            Script::new(
+                "flush",
+                of(&[&many(0, 8, 100, 3), &[Flush], &many(8, 4, 100, 2), &[Flush, Scan]]),
+            ),
+            Script::new(
+                "reopen",
+                of(&[&many(0, 8, 100, 3), &[Reopen], &many(8, 8, 100, 2), &[Reopen, Reopen, Scan]]),
+            ),
             Script::new(
                 "reopen after flush",
-                of(&[&many(0, 8, 100, 3), &[Flush, Reopen], &many(8, 3, 100, 1), &[Flush, Reopen, Scan]]),
+                of(&[
+                    &many(0, 8, 100, 3),
+                    &[Flush, Reopen],
+                    &many(8, 3, 100, 1),
+                    &[Flush, Reopen, Scan],
+                ]),
             ),
             Script::new(
                 "compaction",
@@ -71,7 +85,12 @@ impl Script {
             ),
             Script::new(
                 "memtables filling up",
-                of(&[&many(0, 30, 9_000, 11), &[WaitIdle], &many(30, 20, 9_000, 0), &[WaitIdle, Scan]]),
+                of(&[
+                    &many(0, 30, 9_000, 11),
+                    &[WaitIdle],
+                    &many(30, 20, 9_000, 0),
+                    &[WaitIdle, Scan],
+                ]),
             ),
             Script::new(
                 "loads in bulk",
@@ -86,7 +105,13 @@ impl Script {
             ),
             Script::new(
                 "everything deleted",
-                of(&[&many(0, 20, 300, 9), &[Flush], &deletes(0, 40), &[Compact, Reopen], &many(0, 2, 5, 1)]),
+                of(&[
+                    &many(0, 20, 300, 9),
+                    &[Flush],
+                    &deletes(0, 40),
+                    &[Compact, Reopen],
+                    &many(0, 2, 5, 1),
+                ]),
             ),
         ]
     }
@@ -145,5 +170,7 @@ fn load(numbers: impl Iterator<Item = usize>, version: usize) -> Action {
 }
 
 fn deletes(from: usize, count: usize) -> Vec<Action> {
-    (from..from + count).map(|number| Action::Write(vec![Change::Delete(key(number))], false)).collect()
+    (from..from + count)
+        .map(|number| Action::Write(vec![Change::Delete(key(number))], false))
+        .collect()
 }

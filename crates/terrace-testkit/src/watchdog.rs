@@ -1,4 +1,5 @@
-//! Ends the process when a run hangs, so that a hang is a failure with a seed and not a timeout without one.
+//! Ends the process when a run hangs, so that a hang is a failure with a seed and not a timeout
+//! without one.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -52,8 +53,10 @@ impl Shared {
         loop {
             let fed = state.fed;
             let waiting = |state: &mut State| state.fed == fed && !state.done;
-            let (next, timeout) =
-                self.changed.wait_timeout_while(state, limit, waiting).unwrap_or_else(PoisonError::into_inner);
+            let (next, timeout) = self
+                .changed
+                .wait_timeout_while(state, limit, waiting)
+                .unwrap_or_else(PoisonError::into_inner);
             state = next;
             if state.done {
                 return;

@@ -1,11 +1,12 @@
-//! A deterministic history of writes, defined once here and once in `leveldb/peer.cc`, so that what one program wrote
-//! can be checked by the other without either trusting its own reading.
+//! A deterministic history of writes, defined once here and once in `leveldb/peer.cc`, so that what
+//! one program wrote can be checked by the other without either trusting its own reading.
 //!
-//! Operation `i` of a seed is a function of seed and `i` alone. Any run of operations can therefore be done by any
-//! program, and [`State`] knows what must be there after the first `n`. The history holds puts of new keys (65 in
-//! 100), overwrites (20) and deletes (15); binary keys of 0 to 200 bytes, among them the empty key, runs of `0xff`
-//! and long shared prefixes; values of 0 to 200 bytes, some up to 64 KiB and one in ten thousand up to 1 MiB, of
-//! which a quarter does not compress.
+//! Operation `i` of a seed is a function of seed and `i` alone. Any run of operations can therefore
+//! be done by any program, and [`State`] knows what must be there after the first `n`. The history
+//! holds puts of new keys (65 in 100), overwrites (20) and deletes (15); binary keys of 0 to 200
+//! bytes, among them the empty key, runs of `0xff` and long shared prefixes; values of 0 to 200
+//! bytes, some up to 64 KiB and one in ten thousand up to 1 MiB, of which a quarter does not
+//! compress.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,11 @@ impl Workload {
     pub fn operation(&self, index: u64) -> Operation {
         let (put, id) = self.kind(index);
         let key = self.key(id);
-        if put { Operation::Put { key, value: self.value(index) } } else { Operation::Delete { key } }
+        if put {
+            Operation::Put { key, value: self.value(index) }
+        } else {
+            Operation::Delete { key }
+        }
     }
 
     /// Whether operation `index` is a put, and the number of its key.

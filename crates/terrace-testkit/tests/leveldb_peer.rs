@@ -1,4 +1,5 @@
-//! The two definitions of the workload, in Rust and in C++, agree, and the real LevelDB does what the peer says.
+//! The two definitions of the workload, in Rust and in C++, agree, and the real LevelDB does what
+//! the peer says.
 
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::workload::{State, Workload};
@@ -12,22 +13,31 @@ fn fill(workload: Workload, kill: bool) -> Fill {
 #[test]
 fn both_sides_define_the_same_workload() {
     let Some(peer) = Peer::find() else { return };
-    for (seed, reverse, kill) in [(1, false, false), (2, true, false), (3, false, true), (u64::MAX, true, true)] {
+    for (seed, reverse, kill) in
+        [(1, false, false), (2, true, false), (3, false, true), (u64::MAX, true, true)]
+    {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let db = dir.path().join("db");
         let workload = Workload::new(seed);
-        let options = PeerOptions { reverse, bloom: 10, write_buffer: 1 << 16, ..PeerOptions::default() };
+        let options =
+            PeerOptions { reverse, bloom: 10, write_buffer: 1 << 16, ..PeerOptions::default() };
         peer.fill(&db, &options, &fill(workload, kill)).expect("fill");
         let mut state = State::new(workload);
         state.advance(OPERATIONS);
         let expected = state.digest(reverse);
-        assert_eq!(peer.verify(&db, &options, workload, OPERATIONS).expect("verify"), expected, "seed {seed}");
+        assert_eq!(
+            peer.verify(&db, &options, workload, OPERATIONS).expect("verify"),
+            expected,
+            "seed {seed}"
+        );
         assert_eq!(peer.digest(&db, &options).expect("digest"), expected, "seed {seed}");
         let mut entries = peer.entries(&db, &options).expect("entries");
         if reverse {
             entries.reverse();
         }
-        assert!(entries.iter().map(|(key, value)| (key.as_slice(), value.clone())).eq(state.entries()));
+        assert!(
+            entries.iter().map(|(key, value)| (key.as_slice(), value.clone())).eq(state.entries())
+        );
     }
 }
 

@@ -1,10 +1,13 @@
-//! The simulated file system keeps the promises of [`Env`], and breaks none that a real disk would keep.
+//! The simulated file system keeps the promises of [`Env`], and breaks none that a real disk would
+//! keep.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use terrace::{CreateOptions, Env, ErrorKind, LockMode, ReadAccess};
-use terrace_testkit::simfs::{DataLoss, EntryLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, SimFs};
+use terrace_testkit::simfs::{
+    DataLoss, EntryLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, SimFs,
+};
 
 const DIR: &str = "/d";
 
@@ -80,8 +83,14 @@ fn every_name_of_a_file_is_durable_by_itself() {
     fs.create_dir(&path("sub"), 0o755).expect("create directory");
     fs.sync_dir(Path::new(DIR)).expect("sync directory");
     fs.record();
-    assert_eq!(fs.link(&path("none"), &path("two")).expect_err("no file").kind(), ErrorKind::NotFound);
-    assert_eq!(fs.link(&path("one"), &path("sub")).expect_err("taken").raw_os_error(), Some(libc::EEXIST));
+    assert_eq!(
+        fs.link(&path("none"), &path("two")).expect_err("no file").kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        fs.link(&path("one"), &path("sub")).expect_err("taken").raw_os_error(),
+        Some(libc::EEXIST)
+    );
     fs.link(&path("one"), &path("sub/two")).expect("link");
     fs.rename(&path("one"), &path("sub/two")).expect("nothing to do");
     assert_eq!(fs.used(), 4);
@@ -101,7 +110,10 @@ fn every_name_of_a_file_is_durable_by_itself() {
     let mut replay = recording.replay();
     replay.advance_to(recording.len());
     let after = replay.power_loss(PowerLoss::STRICT);
-    assert_eq!((read(&after, "one"), read(&after, "sub/two").as_deref()), (None, Some("data and more")));
+    assert_eq!(
+        (read(&after, "one"), read(&after, "sub/two").as_deref()),
+        (None, Some("data and more"))
+    );
 }
 
 #[test]
@@ -138,7 +150,11 @@ fn a_recording_replays_to_the_disk_it_was_made_of() {
 fn faults_hit_the_operation_they_are_meant_for() {
     let fs = prepared();
     let kinds = vec![OpKind::Append];
-    fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(1, Fault::Short, false) }));
+    fs.set_faults(Some(FaultPlan {
+        kinds,
+        suffix: ".log".into(),
+        ..FaultPlan::at(1, Fault::Short, false)
+    }));
     write(&fs, "1.ldb", b"not meant", true);
     let mut file = fs.create(&path("1.log"), CreateOptions::default()).expect("create");
     file.append(b"first").expect("the first is spared");
@@ -148,11 +164,18 @@ fn faults_hit_the_operation_they_are_meant_for() {
     assert_eq!(read(&fs, "1.log").as_deref(), Some("firstsec!"));
     assert_eq!(fs.injected(), 1);
 
-    fs.set_faults(Some(FaultPlan { kinds: vec![OpKind::Sync], ..FaultPlan::at(0, Fault::Io, false) }));
+    fs.set_faults(Some(FaultPlan {
+        kinds: vec![OpKind::Sync],
+        ..FaultPlan::at(0, Fault::Io, false)
+    }));
     file.sync().expect_err("the sync fails");
     file.sync().expect("the next one succeeds");
     let after = fs.power_loss(PowerLoss { entries: EntryLoss::Nothing, ..PowerLoss::STRICT });
-    assert_eq!(read(&after, "1.log").as_deref(), Some("\0\0\0\0\0\0\0\0\0"), "and yet the data is gone");
+    assert_eq!(
+        read(&after, "1.log").as_deref(),
+        Some("\0\0\0\0\0\0\0\0\0"),
+        "and yet the data is gone"
+    );
 }
 
 #[test]
@@ -193,7 +216,11 @@ fn a_recycled_log_holds_none_of_its_old_bytes() {
     log.set_path(&path("2.log"));
     log.append(&[2; 100]).expect("append");
     let bytes = fs.contents(&path("2.log")).expect("a file");
-    assert!(bytes.len() >= 9000 && bytes[..100] == [2; 100] && bytes[100..].iter().all(|&byte| byte == 0));
+    assert!(
+        bytes.len() >= 9000
+            && bytes[..100] == [2; 100]
+            && bytes[100..].iter().all(|&byte| byte == 0)
+    );
     for seed in 0..200 {
         let after = fs.power_loss(PowerLoss::random(seed));
         for name in ["1.log", "2.log"] {
@@ -214,14 +241,23 @@ fn names_locks_and_readers_follow_the_contract() {
     fs.remove(&path("a")).expect("remove");
     let mut buffer = [0; 8];
     assert_eq!(reader.read_at(1, &mut buffer).expect("an open file outlives its name"), 4);
-    assert_eq!(fs.open_random(&path("a"), ReadAccess::Pread).err().expect("gone").kind(), ErrorKind::NotFound);
+    assert_eq!(
+        fs.open_random(&path("a"), ReadAccess::Pread).err().expect("gone").kind(),
+        ErrorKind::NotFound
+    );
     assert_eq!(fs.remove(&path("a")).expect_err("gone").kind(), ErrorKind::NotFound);
 
     let lock = fs.lock(&path("LOCK"), LockMode::Exclusive).expect("lock");
-    assert_eq!(fs.lock(&path("LOCK"), LockMode::Shared).err().expect("held").kind(), ErrorKind::Busy);
+    assert_eq!(
+        fs.lock(&path("LOCK"), LockMode::Shared).err().expect("held").kind(),
+        ErrorKind::Busy
+    );
     drop(lock);
     let readers = [0, 1].map(|_| fs.lock(&path("LOCK"), LockMode::Shared).expect("shared"));
-    assert_eq!(fs.lock(&path("LOCK"), LockMode::Exclusive).err().expect("held").kind(), ErrorKind::Busy);
+    assert_eq!(
+        fs.lock(&path("LOCK"), LockMode::Exclusive).err().expect("held").kind(),
+        ErrorKind::Busy
+    );
     drop(readers);
     fs.lock(&path("LOCK"), LockMode::Exclusive).expect("free again");
 

@@ -1,4 +1,5 @@
-//! The checks under `tools` fail where what they run fails: a check that cannot look must not look like success.
+//! The checks under `tools` fail where what they run fails: a check that cannot look must not look
+//! like success.
 //!
 //! Each runs in a directory of its own, with programs that only seem to be cargo, rustc and LLVM's.
 
@@ -12,7 +13,8 @@ use tempfile::TempDir;
 
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools");
 
-/// A process that another test starts would inherit a program that is being written, which then cannot be run.
+/// A process that another test starts would inherit a program that is being written, which then
+/// cannot be run.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A copy of one tool, and programs in its `PATH`.
@@ -27,12 +29,14 @@ impl Isolated {
         for dir in ["tools", "bin", "crates/terrace/tests"] {
             fs::create_dir_all(copy.dir.path().join(dir)).expect("created");
         }
-        fs::copy(Path::new(TOOLS).join(tool), copy.dir.path().join("tools").join(tool)).expect("copied");
+        fs::copy(Path::new(TOOLS).join(tool), copy.dir.path().join("tools").join(tool))
+            .expect("copied");
         copy
     }
 
     fn file(&self, name: &str, text: &str) {
-        fs::create_dir_all(self.dir.path().join(name).parent().expect("a directory")).expect("created");
+        fs::create_dir_all(self.dir.path().join(name).parent().expect("a directory"))
+            .expect("created");
         fs::write(self.dir.path().join(name), text).expect("written");
     }
 
@@ -52,7 +56,8 @@ impl Isolated {
             .env("CARGO", "cargo")
             .output()
             .expect("bash");
-        let printed = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let printed =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         (output.status.success(), printed.concat())
     }
 }
@@ -76,7 +81,10 @@ fn mutants_know_what_it_is_asked_to_remove() {
     for arguments in [&["log"][..], &["log-sync", "log-sink"], &[""], &["-v"]] {
         let (success, printed) = copy.run(arguments);
         let unknown = arguments.last().expect("a name");
-        assert!(!success && printed.contains(&format!("no safety {unknown} in")), "{arguments:?}: {printed}");
+        assert!(
+            !success && printed.contains(&format!("no safety {unknown} in")),
+            "{arguments:?}: {printed}"
+        );
     }
 }
 
@@ -94,13 +102,20 @@ fn an_audit_that_cannot_look_fails() {
     let cargo = |of_lab: &str| {
         let direct = format!("*'--depth 1'*) printf 'terrace v0.1.0\\n{direct}' ;;");
         let whole = "*--workspace*) printf 'terrace v0.1.0\\tMIT OR Apache-2.0\\n' ;;";
-        copy.program("bin/cargo", &format!("case \"$*\" in\n*lab/*) {of_lab} ;;\n{direct}\n{whole}\nesac"));
+        copy.program(
+            "bin/cargo",
+            &format!("case \"$*\" in\n*lab/*) {of_lab} ;;\n{direct}\n{whole}\nesac"),
+        );
     };
     cargo("printf 'lab v0.1.0\\tMIT\\n'");
     let (success, printed) = copy.run(&[]);
     assert!(success && printed.contains("the engine takes in"), "{printed}");
-    for of_lab in ["exit 101", "printf 'lab v0.1.0\\tMIT\\n'; exit 101", "printf ''", "printf 'lab v0.1.0\\tsecret\\n'"]
-    {
+    for of_lab in [
+        "exit 101",
+        "printf 'lab v0.1.0\\tMIT\\n'; exit 101",
+        "printf ''",
+        "printf 'lab v0.1.0\\tsecret\\n'",
+    ] {
         cargo(of_lab);
         let (success, printed) = copy.run(&[]);
         assert!(!success && printed.contains("lab/Cargo.toml"), "{of_lab}: {printed}");

@@ -53,8 +53,8 @@ fn work(rounds: u64) {
     });
 }
 
-/// Nanoseconds an append with some work after each, without that work, over logs of the usual size; microseconds to
-/// create and close one.
+/// Nanoseconds an append with some work after each, without that work, over logs of the usual size;
+/// microseconds to create and close one.
 fn appends(env: &dyn Env, dir: &Path, mapped: bool, pace: u64) -> Result<(f64, f64)> {
     let start = Instant::now();
     (0..APPENDS).for_each(|_| work(pace));

@@ -1,6 +1,8 @@
-//! A device that really cannot read: a file system on a loop device whose image was cut off under it. Needs root.
+//! A device that really cannot read: a file system on a loop device whose image was cut off under
+//! it. Needs root.
 //!
-//! The test runs its own program once for each way of reading, because one of them is expected to die.
+//! The test runs its own program once for each way of reading, because one of them is expected to
+//! die.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +26,11 @@ fn key(number: u32) -> Vec<u8> {
 }
 
 fn options() -> Options {
-    Options::new().create_if_missing(true).compression(Compression::None).max_file_size(64 << 20).block_cache_size(0)
+    Options::new()
+        .create_if_missing(true)
+        .compression(Compression::None)
+        .max_file_size(64 << 20)
+        .block_cache_size(0)
 }
 
 fn run(program: &str, arguments: &[&Path]) -> Result<(), String> {
@@ -34,7 +40,8 @@ fn run(program: &str, arguments: &[&Path]) -> Result<(), String> {
         "mount" => command.args(["-o", "loop"]),
         _ => &mut command,
     };
-    let output = command.args(arguments).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let output =
+        command.args(arguments).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let message = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(format!("{program}: {}", message.trim())) }
 }
@@ -63,15 +70,21 @@ fn reader() {
         "pread" => ReadAccess::Pread,
         _ => ReadAccess::Mapped,
     };
-    let db = Db::open(mounted.join("db"), options().read_only(true).read_access(access)).expect("opens");
+    let db =
+        Db::open(mounted.join("db"), options().read_only(true).read_access(access)).expect("opens");
     assert!(db.get(key(0)).expect("reads").is_some());
-    OpenOptions::new().write(true).open(image).and_then(|image| image.set_len(0)).expect("cuts the image off");
+    OpenOptions::new()
+        .write(true)
+        .open(image)
+        .and_then(|image| image.set_len(0))
+        .expect("cuts the image off");
     for number in [KEYS / 2, KEYS / 2, KEYS / 4] {
         let error = db.get(key(number)).expect_err("the device cannot read");
         assert_eq!((error.kind(), error.raw_os_error()), (ErrorKind::Io, Some(EIO)), "{error}");
         assert!(error.message().contains(".ldb") && error.message().contains("offset"), "{error}");
     }
-    let scanned = db.iter().expect("iterates").find_map(Result::err).expect("the device cannot read");
+    let scanned =
+        db.iter().expect("iterates").find_map(Result::err).expect("the device cannot read");
     assert_eq!(scanned.kind(), ErrorKind::Io, "{scanned}");
     // What is in memory can still be read.
     assert!(db.get(key(0)).is_ok() || access == ReadAccess::Auto);
@@ -80,8 +93,11 @@ fn reader() {
 #[test]
 fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let (original, image, dir) =
-        (scratch.path().join("original"), scratch.path().join("image"), scratch.path().join("mounted"));
+    let (original, image, dir) = (
+        scratch.path().join("original"),
+        scratch.path().join("image"),
+        scratch.path().join("mounted"),
+    );
     fs::create_dir(&dir).expect("creates");
     File::create(&original).and_then(|file| file.set_len(192 << 20)).expect("creates");
     let mounted = match run("mkfs.ext4", &[&original]).and_then(|()| mount(&original, &dir)) {
@@ -104,10 +120,15 @@ fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
         let program = std::env::current_exe().expect("a program");
         let reader = Command::new(program)
             .args(["--exact", "reader", "--nocapture"])
-            .envs([(ACCESS, access.as_ref()), (IMAGE, image.as_os_str()), (MOUNTED, dir.as_os_str())])
+            .envs([
+                (ACCESS, access.as_ref()),
+                (IMAGE, image.as_os_str()),
+                (MOUNTED, dir.as_os_str()),
+            ])
             .output()
             .expect("runs");
-        let (out, err) = (String::from_utf8_lossy(&reader.stdout), String::from_utf8_lossy(&reader.stderr));
+        let (out, err) =
+            (String::from_utf8_lossy(&reader.stdout), String::from_utf8_lossy(&reader.stderr));
         assert_eq!(reader.status.signal(), signal, "{access}: {out}{err}");
         assert_eq!(reader.status.success(), signal.is_none(), "{access}: {out}{err}");
     }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use terrace::{
-    Db, Env, Error, ErrorKind, MemEnv, Options, PosixEnv, WriteBatch, WriteOptions, abi, destroy, repair, verify,
+    Db, Env, Error, ErrorKind, MemEnv, Options, PosixEnv, WriteBatch, WriteOptions, abi, destroy,
+    repair, verify,
 };
 use terrace_testkit::driver::read_all;
 use terrace_testkit::model::ReverseComparator;
@@ -25,14 +26,19 @@ fn expect_error<T>(outcome: terrace::Result<T>, kinds: &[ErrorKind], words: &[&s
 fn a_missing_directory_is_named_and_not_created() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("none");
-    expect_error(Db::open(&path, Options::new()), &[ErrorKind::InvalidArgument, ErrorKind::NotFound], &["none"]);
+    expect_error(
+        Db::open(&path, Options::new()),
+        &[ErrorKind::InvalidArgument, ErrorKind::NotFound],
+        &["none"],
+    );
     expect_error(
         Db::open(&path, Options::new().read_only(true).create_if_missing(true)),
         &[ErrorKind::InvalidArgument, ErrorKind::NotFound],
         &["none"],
     );
     assert!(!path.exists());
-    let db = Db::open(path.join("deeper"), Options::new().create_if_missing(true)).expect("parents are created");
+    let db = Db::open(path.join("deeper"), Options::new().create_if_missing(true))
+        .expect("parents are created");
     db.close().expect("close");
     expect_error(
         Db::open(path.join("deeper"), Options::new().error_if_exists(true)),
@@ -46,7 +52,9 @@ fn a_file_instead_of_a_directory_is_left_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("file");
     fs::write(&path, "precious").expect("write");
-    for options in [Options::new(), Options::new().create_if_missing(true), Options::new().read_only(true)] {
+    for options in
+        [Options::new(), Options::new().create_if_missing(true), Options::new().read_only(true)]
+    {
         expect_error(
             Db::open(&path, options),
             &[ErrorKind::Io, ErrorKind::InvalidArgument, ErrorKind::NotFound],
@@ -107,7 +115,10 @@ fn bad_options_are_named_with_their_range_before_anything_is_made() {
         (base().file_mode(0o100), "file_mode"),
         (base().file_mode(0o7777), "file_mode"),
         (base().dir_mode(0), "dir_mode"),
-        (base().compression_per_level(vec![terrace::Compression::None; 8]), "compression_per_level"),
+        (
+            base().compression_per_level(vec![terrace::Compression::None; 8]),
+            "compression_per_level",
+        ),
     ];
     for (options, name) in bad {
         expect_error(Db::open(&path, options), &[ErrorKind::InvalidArgument], &[name, " to "]);
@@ -132,16 +143,25 @@ fn inputs_of_four_gibibytes_are_refused_before_any_io() {
         let large = &huge[..size - 1];
         expect_error(db.put("k", large), &[ErrorKind::InvalidArgument], &["8 MiB below 4 GiB"]);
         expect_error(db.put(large, "v"), &[ErrorKind::InvalidArgument], &["8 MiB below 4 GiB"]);
-        expect_error(db.delete(&huge[..size]), &[ErrorKind::InvalidArgument], &["8 MiB below 4 GiB"]);
+        expect_error(
+            db.delete(&huge[..size]),
+            &[ErrorKind::InvalidArgument],
+            &["8 MiB below 4 GiB"],
+        );
         let mut batch = WriteBatch::new();
         batch.put("k", large);
         assert!(batch.is_empty());
-        expect_error(db.write(&batch, WriteOptions::new()), &[ErrorKind::InvalidArgument], &["8 MiB below 4 GiB"]);
+        expect_error(
+            db.write(&batch, WriteOptions::new()),
+            &[ErrorKind::InvalidArgument],
+            &["8 MiB below 4 GiB"],
+        );
         // As a foreign program may have put it together: header, kind, the key "\0", and the value.
         let mut foreign = vec![0u8; 12 + 3 + 5 + large.len()];
         (foreign[8], foreign[12], foreign[13]) = (1, 1, 1);
         for at in 0..5 {
-            foreign[15 + at] = (large.len() >> (7 * at)) as u8 & 0x7f | if at < 4 { 0x80 } else { 0 };
+            foreign[15 + at] =
+                (large.len() >> (7 * at)) as u8 & 0x7f | if at < 4 { 0x80 } else { 0 };
         }
         let written = abi::write(&db, &foreign, WriteOptions::new());
         expect_error(written, &[ErrorKind::InvalidArgument], &["8 MiB below 4 GiB"]);
@@ -168,8 +188,16 @@ fn unsafe_names_in_current_are_refused() {
     };
     let names = own();
     let evil = format!("../db/{manifest}\n");
-    for bad in ["", "\n", manifest.as_str(), "MANIFEST-\n", "MANIFEST-x\n", "MANIFEST-999999\n", "000001.log\n", &evil]
-    {
+    for bad in [
+        "",
+        "\n",
+        manifest.as_str(),
+        "MANIFEST-\n",
+        "MANIFEST-x\n",
+        "MANIFEST-999999\n",
+        "000001.log\n",
+        &evil,
+    ] {
         fs.set_contents(current, bad.as_bytes());
         expect_error(Db::open("/db", options()), &[ErrorKind::Corruption], &["CURRENT"]);
         assert_eq!(own(), names, "after CURRENT = {bad:?}");
@@ -179,7 +207,8 @@ fn unsafe_names_in_current_are_refused() {
     assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]));
 }
 
-/// What goes by names of the database's own with numbers that it cannot have handed out does not use its numbers up.
+/// What goes by names of the database's own with numbers that it cannot have handed out does not
+/// use its numbers up.
 #[test]
 fn files_with_impossible_numbers_are_strangers() {
     let fs = SimFs::new();
@@ -198,7 +227,11 @@ fn files_with_impossible_numbers_are_strangers() {
         "999.log",
         "MANIFEST-2",
     ];
-    let put_back = || strangers.iter().for_each(|name| fs.set_contents(&Path::new("/db").join(name), b"somebody's"));
+    let put_back = || {
+        strangers
+            .iter()
+            .for_each(|name| fs.set_contents(&Path::new("/db").join(name), b"somebody's"))
+    };
     put_back();
     for round in 0..3 {
         let report = verify("/db", &options()).expect("checks");
@@ -212,9 +245,11 @@ fn files_with_impossible_numbers_are_strangers() {
         assert!(db.verify().expect("checks").is_clean());
         db.close().expect("closes");
     }
-    // Where a MANIFEST does not tell which numbers there are, they are no table's and no log's either.
+    // Where a MANIFEST does not tell which numbers there are, they are no table's and no log's
+    // either.
     fs.set_contents(Path::new("/db/CURRENT"), b"nothing");
-    let manifest = fs.names(Path::new("/db")).into_iter().find(|name| name.starts_with("MANIFEST-0"));
+    let manifest =
+        fs.names(Path::new("/db")).into_iter().find(|name| name.starts_with("MANIFEST-0"));
     fs.set_contents(&Path::new("/db").join(manifest.expect("a MANIFEST")), b"nothing");
     repair("/db", &options()).expect("repairs");
     let db = Db::open("/db", options()).expect("opens");

@@ -1,4 +1,5 @@
-//! Disks that cannot read a part of a file: once, which costs nothing, or for ever, which costs that part and is told.
+//! Disks that cannot read a part of a file: once, which costs nothing, or for ever, which costs
+//! that part and is told.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use std::{io, ops::ControlFlow};
 
 use terrace::{
-    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv, Options, Priority,
-    RandomAccessFile, ReadAccess, ReadOptions, Result, WritableFile, WriteOptions, destroy, inspect, repair, verify,
+    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv,
+    Options, Priority, RandomAccessFile, ReadAccess, ReadOptions, Result, WritableFile,
+    WriteOptions, destroy, inspect, repair, verify,
 };
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -42,16 +44,20 @@ struct BadFile {
 }
 
 impl Disk {
-    /// A disk with a database on it, and what that holds: a deep table, one with newer entries, and a log.
+    /// A disk with a database on it, and what that holds: a deep table, one with newer entries, and
+    /// a log.
     fn with_database() -> (Self, Contents) {
         let disk = Disk { files: MemEnv::new(), faults: Arc::default() };
         let mut model = Contents::new();
         let db = Db::open(DIR, disk.options()).expect("creates");
         for (step, name) in [(1, "deep"), (3, "newer"), (5, "newest")] {
             for number in (0..3000).step_by(step) {
-                let (key, value) =
-                    (format!("key{number:05}").into_bytes(), format!("{name} {number:060}").into_bytes());
-                db.put_with(&key, &value, WriteOptions { sync: number % 500 == 0 }).expect("writes");
+                let (key, value) = (
+                    format!("key{number:05}").into_bytes(),
+                    format!("{name} {number:060}").into_bytes(),
+                );
+                db.put_with(&key, &value, WriteOptions { sync: number % 500 == 0 })
+                    .expect("writes");
                 model.insert(key, value);
             }
             match name {
@@ -65,7 +71,10 @@ impl Disk {
     }
 
     fn options(&self) -> Options {
-        let options = Options::new().create_if_missing(true).block_size(1 << 10).compression(Compression::None);
+        let options = Options::new()
+            .create_if_missing(true)
+            .block_size(1 << 10)
+            .compression(Compression::None);
         options.env(Arc::new(self.clone()))
     }
 
@@ -74,7 +83,12 @@ impl Disk {
     }
 
     fn break_down(&self, what: &str, range: Range<u64>, code: i32, times: u32) {
-        self.faults.lock().expect("sound").push(Fault { what: what.to_owned(), range, code, left: times });
+        self.faults.lock().expect("sound").push(Fault {
+            what: what.to_owned(),
+            range,
+            code,
+            left: times,
+        });
     }
 
     /// Ends the faults; answers whether all of them were ever met.
@@ -86,7 +100,10 @@ impl Disk {
     fn check(&self, what: &str, path: &Path, range: Range<u64>) -> Result<()> {
         let mut faults = self.faults.lock().expect("sound");
         let is_hit = |fault: &&mut Fault| {
-            fault.what == what && fault.left > 0 && fault.range.start < range.end && range.start < fault.range.end
+            fault.what == what
+                && fault.left > 0
+                && fault.range.start < range.end
+                && range.start < fault.range.end
         };
         match faults.iter_mut().find(is_hit) {
             Some(fault) => {
@@ -108,7 +125,10 @@ impl Disk {
         let mut names = self.files.list(Path::new(DIR)).expect("lists");
         names.retain(|name| !name.starts_with("LO"));
         names.sort();
-        names.into_iter().map(|name| (name.clone(), self.files.read(Path::new(DIR).join(name)))).collect()
+        names
+            .into_iter()
+            .map(|name| (name.clone(), self.files.read(Path::new(DIR).join(name))))
+            .collect()
     }
 
     fn names(&self, suffix: &str) -> Vec<String> {
@@ -123,7 +143,10 @@ impl Disk {
     }
 
     fn manifest(&self) -> String {
-        String::from_utf8(self.files.read("/db/CURRENT").expect("there")).expect("text").trim_end().to_owned()
+        String::from_utf8(self.files.read("/db/CURRENT").expect("there"))
+            .expect("text")
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -216,16 +239,25 @@ impl Env for Disk {
     }
 }
 
-/// Checks that a check finds the fault in `file`, and a repair leaves at most `cost` entries other than they were.
+/// Checks that a check finds the fault in `file`, and a repair leaves at most `cost` entries other
+/// than they were.
 #[track_caller]
 fn costs(disk: &Disk, model: &Contents, file: &str, range: Range<u64>, cost: usize) -> usize {
     disk.break_down(file, range, EIO, FOR_EVER);
     let before = disk.image();
     let found = verify(DIR, &disk.options()).expect("checks");
-    assert!(found.problems.iter().any(|problem| problem.file == file), "{file}: {:#?}", found.problems);
+    assert!(
+        found.problems.iter().any(|problem| problem.file == file),
+        "{file}: {:#?}",
+        found.problems
+    );
     assert!(disk.image() == before, "a check changes nothing");
     let report = repair(DIR, &disk.options()).expect("repairs");
-    assert!(report.problems.iter().any(|problem| problem.file == file), "{file}: {:#?}", report.problems);
+    assert!(
+        report.problems.iter().any(|problem| problem.file == file),
+        "{file}: {:#?}",
+        report.problems
+    );
     assert!(disk.heal(FOR_EVER));
     assert!(verify(DIR, &disk.options()).expect("checks").is_clean());
     let left = disk.contents();
@@ -291,7 +323,10 @@ fn an_error_that_goes_away_costs_nothing() {
         disk.break_down(file, at..at + 1, code, 1);
         let report = repair(DIR, &disk.options()).expect("repairs");
         assert!(disk.heal(1), "{file} was not read at {at}");
-        assert!(report.problems.is_empty() && report.moved.is_empty(), "{file} at {at}: {report:#?}");
+        assert!(
+            report.problems.is_empty() && report.moved.is_empty(),
+            "{file} at {at}: {report:#?}"
+        );
         assert!(disk.image() == before, "{file} at {at}");
     }
     // Two places that fail once each are not one that fails twice.
@@ -320,21 +355,33 @@ fn a_refusal_of_the_system_ends_a_repair_and_leaves_everything() {
         disk.break_down(file, at..at + 1, EACCES, FOR_EVER);
         let error = repair(DIR, &disk.options()).expect_err("refused");
         assert!(
-            disk.heal(FOR_EVER) && error.kind() == ErrorKind::Io && error.raw_os_error() == Some(EACCES),
+            disk.heal(FOR_EVER)
+                && error.kind() == ErrorKind::Io
+                && error.raw_os_error() == Some(EACCES),
             "{error}"
         );
         assert!(error.message().contains(file), "{error}");
     };
-    for (file, at) in
-        [(table.as_str(), 10), (&table, end - 20), (&table, end - 60), (&log, 20_000), ("CURRENT", 0), (&manifest, 0)]
-    {
+    for (file, at) in [
+        (table.as_str(), 10),
+        (&table, end - 20),
+        (&table, end - 60),
+        (&log, 20_000),
+        ("CURRENT", 0),
+        (&manifest, 0),
+    ] {
         refuses(file, at);
         assert!(disk.image() == before, "{file} at {at}");
         // A check tells of tables and logs, and cannot begin without CURRENT and MANIFEST.
         disk.break_down(file, at..at + 1, EACCES, FOR_EVER);
         match verify(DIR, &disk.options()) {
-            Ok(report) => assert!(report.problems.iter().any(|problem| problem.file == file), "{report:#?}"),
-            Err(error) => assert!(error.raw_os_error() == Some(EACCES) && file != table && file != log, "{error}"),
+            Ok(report) => {
+                assert!(report.problems.iter().any(|problem| problem.file == file), "{report:#?}")
+            }
+            Err(error) => assert!(
+                error.raw_os_error() == Some(EACCES) && file != table && file != log,
+                "{error}"
+            ),
         }
         assert!(disk.heal(FOR_EVER));
     }
@@ -373,9 +420,19 @@ fn an_inspection_tells_the_systems_errors_from_damage() {
 #[test]
 fn what_cannot_be_destroyed_is_told() {
     let (disk, _) = Disk::with_database();
-    let table = disk.files.list(Path::new(DIR)).expect("lists").into_iter().find(|name| name.ends_with(".ldb"));
+    let table = disk
+        .files
+        .list(Path::new(DIR))
+        .expect("lists")
+        .into_iter()
+        .find(|name| name.ends_with(".ldb"));
     let remove_table = format!("remove {}", table.expect("a table"));
-    let whats = [("list db", true), ("remove CURRENT", true), (&remove_table, false), ("remove LOCK", false)];
+    let whats = [
+        ("list db", true),
+        ("remove CURRENT", true),
+        (&remove_table, false),
+        ("remove LOCK", false),
+    ];
     for (what, left) in whats {
         disk.break_down(what, 0..1, EACCES, 1);
         let error = destroy(DIR, &disk.options()).expect_err("refused");
@@ -404,7 +461,10 @@ fn reads_tell_of_bad_sectors_and_go_on_elsewhere() {
                 right += 1;
             }
             Err(error) => {
-                assert!(error.kind() == ErrorKind::Io && error.message().contains(&table), "{error}");
+                assert!(
+                    error.kind() == ErrorKind::Io && error.message().contains(&table),
+                    "{error}"
+                );
                 refused += 1;
             }
         }

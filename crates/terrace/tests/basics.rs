@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use terrace::{
-    CompactOptions, Compression, Db, Env, ErrorKind, Event, EventListener, LockMode, MemEnv, Options, ReadOptions,
-    WriteBatch, WriteOptions,
+    CompactOptions, Compression, Db, Env, ErrorKind, Event, EventListener, LockMode, MemEnv,
+    Options, ReadOptions, WriteBatch, WriteOptions,
 };
 use terrace_testkit::hooked::Hooked;
 
@@ -29,10 +29,13 @@ fn values_survive_memtables_tables_and_reopening() {
             let expected = (n * 7919 % 20_000 % 3 != 0).then(|| format!("value {n}").into_bytes());
             assert_eq!(found, expected, "{n}");
         }
-        let keys: Vec<_> = db.iter().expect("iterates").map(|entry| entry.expect("reads").0).collect();
-        let expected: Vec<_> = (0..20_000).filter(|n| n % 3 != 0).map(|n| key(n).into_bytes()).collect();
+        let keys: Vec<_> =
+            db.iter().expect("iterates").map(|entry| entry.expect("reads").0).collect();
+        let expected: Vec<_> =
+            (0..20_000).filter(|n| n % 3 != 0).map(|n| key(n).into_bytes()).collect();
         assert_eq!(keys, expected);
-        let backwards: Vec<_> = db.iter().expect("iterates").rev().map(|entry| entry.expect("reads").0).collect();
+        let backwards: Vec<_> =
+            db.iter().expect("iterates").rev().map(|entry| entry.expect("reads").0).collect();
         assert!(backwards.iter().rev().eq(&expected));
     };
     check(&db);
@@ -76,7 +79,9 @@ fn properties_and_sizes_tell_where_the_data_is() {
     }
     assert_eq!(db.approximate_sizes(&[(b"a", b"z")]).expect("sizes"), [0], "only in memory");
     let property = |name: &str| db.property(&format!("leveldb.{name}"));
-    assert!(property("approximate-memory-usage").expect("a text").parse::<u64>().expect("a number") > 0);
+    assert!(
+        property("approximate-memory-usage").expect("a text").parse::<u64>().expect("a number") > 0
+    );
     db.compact_range(None, None).expect("compacts");
     db.put([b'k', 0, 200], "later").expect("puts");
     db.flush().expect("flushes");
@@ -87,14 +92,24 @@ fn properties_and_sizes_tell_where_the_data_is() {
     assert_eq!(files, db.files().len());
     assert!(property("stats").expect("a text").contains("Compactions"));
     let tables = property("sstables").expect("a text");
-    assert!(tables.contains("--- level 6 ---") && tables.contains("['k\\x00\\x00' @ 1 : 1 .. "), "{tables}");
-    for unknown in
-        ["num-files-at-level7", "num-files-at-level", "num-files-at-level+1", "num-files-at-levelx", "none", ""]
-    {
+    assert!(
+        tables.contains("--- level 6 ---") && tables.contains("['k\\x00\\x00' @ 1 : 1 .. "),
+        "{tables}"
+    );
+    for unknown in [
+        "num-files-at-level7",
+        "num-files-at-level",
+        "num-files-at-level+1",
+        "num-files-at-levelx",
+        "none",
+        "",
+    ] {
         assert_eq!(property(unknown), None, "{unknown}");
     }
     assert_eq!(db.property("stats"), None);
-    let sizes = db.approximate_sizes(&[(b"a", b"z"), (b"x", b"z"), (b"z", b"a"), (b"k\x00\x14", b"z")]).expect("sizes");
+    let sizes = db
+        .approximate_sizes(&[(b"a", b"z"), (b"x", b"z"), (b"z", b"a"), (b"k\x00\x14", b"z")])
+        .expect("sizes");
     assert!(sizes[0] > 0 && sizes[1..3] == [0, 0] && sizes[3] < sizes[0], "{sizes:?}");
     assert!(db.verify().expect("verifies").is_clean());
     db.clone().close().expect("closes");
@@ -106,14 +121,18 @@ fn properties_and_sizes_tell_where_the_data_is() {
 fn a_forced_compaction_rewrites_the_bottommost_level_of_its_range() {
     let env = MemEnv::new();
     let open = |compression| {
-        let options = options().env(std::sync::Arc::new(env.clone())).max_file_size(1 << 20).compression(compression);
+        let options = options()
+            .env(std::sync::Arc::new(env.clone()))
+            .max_file_size(1 << 20)
+            .compression(compression);
         Db::open("/db", options).expect("opens")
     };
     let key = |n: u32| format!("key{n:06}").into_bytes();
     let db = open(Compression::Snappy);
     (0..40_000).for_each(|n| db.put(key(n), [n as u8; 100]).expect("puts"));
     db.compact_range(None, None).expect("compacts");
-    let files = || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
+    let files =
+        || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
     let before = files();
     db.compact_range(None, None).expect("compacts");
     db.compact_range_with(None, None, CompactOptions::new()).expect("compacts");
@@ -121,7 +140,8 @@ fn a_forced_compaction_rewrites_the_bottommost_level_of_its_range() {
     db.close().expect("closes");
 
     let db = open(Compression::None);
-    let files = || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
+    let files =
+        || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
     let bytes = |files: &BTreeMap<u64, u64>| files.values().sum::<u64>();
     let force = CompactOptions::new().force(true);
     db.compact_range_with(Some(&key(0)), Some(&key(1)), force).expect("compacts");
@@ -131,7 +151,10 @@ fn a_forced_compaction_rewrites_the_bottommost_level_of_its_range() {
     db.compact_range_with(None, None, force).expect("compacts");
     let after = files();
     assert!(partly.keys().all(|number| !after.contains_key(number)), "{after:?}");
-    assert!(bytes(&after) > 2 * bytes(&before) && bytes(&after) > 4_000_000, "{before:?}, {after:?}");
+    assert!(
+        bytes(&after) > 2 * bytes(&before) && bytes(&after) > 4_000_000,
+        "{before:?}, {after:?}"
+    );
     let entries = db.iter().expect("iterates").map(|entry| entry.expect("reads"));
     assert!(entries.eq((0..40_000).map(|n| (key(n), vec![n as u8; 100]))));
     assert!(db.verify().expect("checks").is_clean());
@@ -151,7 +174,8 @@ fn destroying_takes_what_is_the_databases_own() {
     db.put("a", "1").expect("puts");
     db.flush().expect("flushes");
     db.close().expect("closes");
-    let foreign = fs.create(&path.join("notes.txt"), terrace::CreateOptions { mode: 0o644, exclusive: true });
+    let foreign =
+        fs.create(&path.join("notes.txt"), terrace::CreateOptions { mode: 0o644, exclusive: true });
     foreign.expect("creates").close().expect("closes");
     terrace::destroy(path, &options()).expect("destroys");
     assert_eq!(fs.list(path).expect("lists"), ["notes.txt"]);
@@ -174,9 +198,14 @@ fn a_database_that_is_not_there_leaves_no_trace() {
         (Options::new().read_only(true).create_if_missing(true), "a read-only open creates none"),
     ] {
         let error = Db::open(dir.path(), options).expect_err("there is none");
-        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().ends_with(reason), "{error}");
-        let mut names: Vec<_> =
-            std::fs::read_dir(dir.path()).expect("lists").map(|entry| entry.expect("an entry").file_name()).collect();
+        assert!(
+            error.kind() == ErrorKind::InvalidArgument && error.message().ends_with(reason),
+            "{error}"
+        );
+        let mut names: Vec<_> = std::fs::read_dir(dir.path())
+            .expect("lists")
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
         names.sort();
         assert_eq!(names, ["LOG", "LOG.old", "notes.txt"]);
     }
@@ -204,8 +233,13 @@ fn a_snapshot_is_read_through_every_door() {
     db.put("a", "1").expect("puts");
     let past = ReadOptions::new().snapshot(&db.snapshot());
     db.delete("a").expect("deletes");
-    assert!(db.contains_key_with("a", &past).expect("looks") && !db.contains_key("a").expect("looks"));
-    assert_eq!((db.iter_with(&past).expect("reads").count(), db.iter().expect("reads").count()), (1, 0));
+    assert!(
+        db.contains_key_with("a", &past).expect("looks") && !db.contains_key("a").expect("looks")
+    );
+    assert_eq!(
+        (db.iter_with(&past).expect("reads").count(), db.iter().expect("reads").count()),
+        (1, 0)
+    );
 }
 
 /// Between the two there could be a second writer of one directory.
@@ -227,7 +261,8 @@ fn destroying_removes_the_lock_before_it_lets_go() {
 #[test]
 fn a_clock_that_goes_back_does_no_harm() {
     let env = std::sync::Arc::new(Hooked::default());
-    let db = Db::open("/db", options().env(env.clone()).write_buffer_size(64 << 10)).expect("opens");
+    let db =
+        Db::open("/db", options().env(env.clone()).write_buffer_size(64 << 10)).expect("opens");
     env.turn_the_clock_back();
     for number in 0..5_000u32 {
         db.put(number.to_be_bytes(), [7; 100]).expect("puts");
@@ -266,12 +301,16 @@ fn a_comparator_that_panics_in_a_write_leaves_no_half_batch() {
     let write = || db.write(&batch, WriteOptions::new());
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_err(), "it panicked");
     comparator.0.store(false, std::sync::atomic::Ordering::SeqCst);
-    let refused =
-        |result: terrace::Result<()>| assert!(result.is_err_and(|error| error.message().contains("panicked")));
+    let refused = |result: terrace::Result<()>| {
+        assert!(result.is_err_and(|error| error.message().contains("panicked")))
+    };
     refused(db.put("d", "new"));
     refused(db.flush());
     refused(db.compact_range(None, None));
-    assert_eq!((db.get("a").expect("gets"), db.get("0").expect("gets").as_deref()), (None, Some(&b"old"[..])));
+    assert_eq!(
+        (db.get("a").expect("gets"), db.get("0").expect("gets").as_deref()),
+        (None, Some(&b"old"[..]))
+    );
     drop(db);
     // The batch is in the log as a whole.
     let db = Db::open("/db", options()).expect("opens");
@@ -298,7 +337,8 @@ fn a_listener_that_panics_in_a_merge_by_hand_keeps_nobody_waiting() {
             db.put("a", value).expect("puts");
             db.flush().expect("flushes");
         }
-        let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.compact_range(None, None)));
+        let merged =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.compact_range(None, None)));
         assert!(merged.is_err(), "it panicked");
     }
     db.wait_idle().expect("no work");

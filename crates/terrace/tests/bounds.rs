@@ -1,4 +1,5 @@
-//! Memory and space stay within what the settings say, at ten million entries (scaled by `TERRACE_TEST_SCALE`).
+//! Memory and space stay within what the settings say, at ten million entries (scaled by
+//! `TERRACE_TEST_SCALE`).
 //!
 //! One test, alone in its process: it measures the process.
 
@@ -10,7 +11,8 @@ use terrace_testkit::rng::mix;
 use terrace_testkit::scale::scaled;
 
 const CACHE: u64 = 8 << 20;
-/// Beside memtables and cache: indexes and filters of open tables, buffers of background work, the allocator's slack.
+/// Beside memtables and cache: indexes and filters of open tables, buffers of background work, the
+/// allocator's slack.
 const SLACK: u64 = 64 << 20;
 
 fn options() -> Options {
@@ -25,8 +27,9 @@ fn anonymous_memory() -> Option<u64> {
 }
 
 fn space(dir: &Path) -> u64 {
-    let files =
-        std::fs::read_dir(dir).expect("lists").map(|entry| entry.expect("lists").metadata().expect("stats").len());
+    let files = std::fs::read_dir(dir)
+        .expect("lists")
+        .map(|entry| entry.expect("lists").metadata().expect("stats").len());
     files.sum()
 }
 
@@ -65,7 +68,9 @@ fn memory_and_space_stay_within_bounds() {
     let start = Instant::now();
     db = Db::open(dir.path(), options()).expect("opens again");
     println!("opening took {:?} with {entries} entries written", start.elapsed());
-    let found = (0..entries).step_by(997).filter(|&n| db.get(key(n)).expect("gets").is_some()).count() as f64;
+    let found =
+        (0..entries).step_by(997).filter(|&n| db.get(key(n)).expect("gets").is_some()).count()
+            as f64;
     let share = found / (entries as f64 / 997.0);
     assert!((0.6..0.66).contains(&share), "uniform keys leave about 63% written: {share}");
     measure(&db);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use terrace::{
-    BulkLoadOptions, CreateOptions, Db, Env, ErrorKind, IngestOptions, MemEnv, Options, ReadOptions, TableWriter,
-    WriteBatch, WriteOptions,
+    BulkLoadOptions, CreateOptions, Db, Env, ErrorKind, IngestOptions, MemEnv, Options,
+    ReadOptions, TableWriter, WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::leveldb::{Peer, PeerOptions};
@@ -27,7 +27,11 @@ fn open(env: &MemEnv) -> Db {
 }
 
 fn options(env: &MemEnv) -> Options {
-    Options::new().create_if_missing(true).env(Arc::new(env.clone())).write_buffer_size(64 << 10).max_file_size(1 << 20)
+    Options::new()
+        .create_if_missing(true)
+        .env(Arc::new(env.clone()))
+        .write_buffer_size(64 << 10)
+        .max_file_size(1 << 20)
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -39,7 +43,10 @@ fn value(rng: &mut Rng, version: u64) -> Vec<u8> {
 }
 
 fn contents(db: &Db, options: &ReadOptions) -> Map {
-    db.range::<Vec<u8>>(.., options).expect("entries").map(|entry| entry.expect("an entry")).collect()
+    db.range::<Vec<u8>>(.., options)
+        .expect("entries")
+        .map(|entry| entry.expect("an entry"))
+        .collect()
 }
 
 /// Compares everything with `expected`, and has every file and the order of the levels checked.
@@ -96,7 +103,11 @@ fn loads_of_any_order_over_any_contents_equal_a_map() {
         let mut rng = Rng::new(seed);
         let env = MemEnv::new();
         let reverse = rng.one_in(4);
-        let options = if reverse { options(&env).comparator(Arc::new(ReverseComparator)) } else { options(&env) };
+        let options = if reverse {
+            options(&env).comparator(Arc::new(ReverseComparator))
+        } else {
+            options(&env)
+        };
         let db = Db::open(PATH, options).map_err(|error| error.to_string())?;
         let mut expected = Map::new();
         for version in 0..6 {
@@ -116,8 +127,9 @@ fn loads_of_any_order_over_any_contents_equal_a_map() {
                 db.compact_range(None, None).expect("a compaction");
             }
             let count = *rng.pick(&[1, 1_000, 20_000]);
-            let mut entries: Vec<_> =
-                (0..count).map(|_| (key(rng.below(bound) as u64), value(&mut rng, version))).collect();
+            let mut entries: Vec<_> = (0..count)
+                .map(|_| (key(rng.below(bound) as u64), value(&mut rng, version)))
+                .collect();
             match rng.below(3) {
                 0 => entries.sort(),
                 // In order at first, with one at the end that is not.
@@ -126,7 +138,8 @@ fn loads_of_any_order_over_any_contents_equal_a_map() {
             }
             let (snapshot, before) = (db.snapshot(), expected.clone());
             let memory = *rng.pick(&[0, 200_000, 1 << 20, 64 << 20]);
-            let report = load(&db, &entries, BulkLoadOptions::new().memory(memory).threads(rng.below(4)));
+            let report =
+                load(&db, &entries, BulkLoadOptions::new().memory(memory).threads(rng.below(4)));
             let loaded: Map = entries.into_iter().collect();
             assert_eq!(report.entries, loaded.len() as u64);
             expected.extend(loaded);
@@ -185,7 +198,10 @@ fn a_load_ends_with_its_database() {
     check(&db, &Map::new());
     db.close().expect("a close");
     let reader = Db::open(PATH, options(&env).read_only(true)).expect("a read-only open");
-    assert_eq!(reader.bulk_load(BulkLoadOptions::new()).err().map(|e| e.kind()), Some(ErrorKind::NotSupported));
+    assert_eq!(
+        reader.bulk_load(BulkLoadOptions::new()).err().map(|e| e.kind()),
+        Some(ErrorKind::NotSupported)
+    );
 }
 
 #[test]
@@ -226,7 +242,11 @@ fn others_read_and_write_while_loads_come_in_whole() {
             while !done.load(Ordering::Acquire) {
                 let mut batch = WriteBatch::new();
                 batch.put([b"w".as_slice(), &key(written % 100)].concat(), written.to_string());
-                let sync = if written.is_multiple_of(64) { WriteOptions::sync() } else { WriteOptions::new() };
+                let sync = if written.is_multiple_of(64) {
+                    WriteOptions::sync()
+                } else {
+                    WriteOptions::new()
+                };
                 db.write(&batch, sync).expect("a write");
                 written += 1;
             }
@@ -237,19 +257,24 @@ fn others_read_and_write_while_loads_come_in_whole() {
             while !done.load(Ordering::Acquire) {
                 let snapshot = db.snapshot();
                 let options = ReadOptions::new().snapshot(&snapshot);
-                let loaded: Map =
-                    db.prefix("key", &options).expect("entries").map(|entry| entry.expect("an entry")).collect();
+                let loaded: Map = db
+                    .prefix("key", &options)
+                    .expect("entries")
+                    .map(|entry| entry.expect("an entry"))
+                    .collect();
                 let versions: std::collections::BTreeSet<_> = loaded.values().collect();
                 assert!(versions.len() <= 1, "half a load");
                 assert!(loaded.is_empty() || loaded.len() == KEYS as usize);
-                let version =
-                    versions.first().map_or(0, |text| String::from_utf8_lossy(text).parse().expect("a number"));
+                let version = versions
+                    .first()
+                    .map_or(0, |text| String::from_utf8_lossy(text).parse().expect("a number"));
                 assert!(version >= last, "loads do not go back");
                 last = version;
             }
         });
         for version in 1..=15u64 {
-            let entries: Vec<_> = (0..KEYS).map(|number| (key(number), version.to_string().into_bytes())).collect();
+            let entries: Vec<_> =
+                (0..KEYS).map(|number| (key(number), version.to_string().into_bytes())).collect();
             load(&db, &entries, BulkLoadOptions::new().memory(200_000));
         }
         done.store(true, Ordering::Release);
@@ -288,7 +313,8 @@ fn tables_are_taken_in_as_they_are_where_that_is_legal() {
     db.put(key(500), "written").expect("a write");
     let low = table(&env, "/low", 0..400, "low");
     let high = table(&env, "/high", 600..900, "high");
-    let report = db.ingest(&[&high, &low], IngestOptions::new().move_files(true)).expect("an ingestion");
+    let report =
+        db.ingest(&[&high, &low], IngestOptions::new().move_files(true)).expect("an ingestion");
     assert_eq!((report.entries, report.tables, report.sequence), (700, 2, 0));
     assert!(!env.exists(&low).expect("a look") && !env.exists(&high).expect("a look"));
     let mut expected: Map = (0..400).map(|number| (key(number), b"low".to_vec())).collect();
@@ -333,7 +359,8 @@ fn tables_that_do_not_belong_are_refused() {
     let db = open(&env);
     let good = table(&env, "/good", 0..5_000, "some value, and some more of it");
     let refuse = |path: &Path, kind: ErrorKind, part: &str| {
-        let error = db.ingest(&[&good, path], IngestOptions::new().move_files(true)).expect_err(part);
+        let error =
+            db.ingest(&[&good, path], IngestOptions::new().move_files(true)).expect_err(part);
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(part), "{error}");
         assert!(env.exists(&good).expect("a look") && db.files().is_empty());
@@ -352,7 +379,10 @@ fn tables_that_do_not_belong_are_refused() {
     refuse(Path::new("/damaged"), ErrorKind::Corruption, "/damaged");
     env.write("/short", b"not a table".to_vec());
     refuse(Path::new("/short"), ErrorKind::Corruption, "/short");
-    let empty = TableWriter::create("/empty", &options(&env)).expect("a table").finish().expect_err("no entries");
+    let empty = TableWriter::create("/empty", &options(&env))
+        .expect("a table")
+        .finish()
+        .expect_err("no entries");
     assert_eq!(empty.kind(), ErrorKind::InvalidArgument);
     // A database's own table has sequence numbers that mean nothing here.
     let other = Db::open("/other", options(&env)).expect("a database");
@@ -396,16 +426,22 @@ fn a_table_that_cannot_come_into_force_is_given_back() {
         assert!(fs.env().exists(Path::new(OUTSIDE)).expect("a look"));
     }
     assert_eq!(db.get("key").expect("a read"), None);
-    // Whether an edit that failed is durable nobody knows. Its tables go when a fresh MANIFEST does without them.
-    // The first edit records the number of the link, the second the table.
-    for (kind, after) in [(OpKind::Append, 0), (OpKind::Append, 1), (OpKind::Sync, 0), (OpKind::Sync, 1)] {
+    // Whether an edit that failed is durable nobody knows. Its tables go when a fresh MANIFEST does
+    // without them. The first edit records the number of the link, the second the table.
+    for (kind, after) in
+        [(OpKind::Append, 0), (OpKind::Append, 1), (OpKind::Sync, 0), (OpKind::Sync, 1)]
+    {
         for fault in [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late] {
             // Now the MANIFEST that CURRENT names is written to.
             db.put("other", "1").expect("a write");
             db.flush().expect("a flush");
             let current = fs.contents(Path::new("/data/db/CURRENT")).expect("a name");
             let suffix = String::from_utf8(current).expect("a name").trim_end().to_owned();
-            fs.set_faults(Some(FaultPlan { kinds: vec![kind], suffix, ..FaultPlan::at(after, fault, false) }));
+            fs.set_faults(Some(FaultPlan {
+                kinds: vec![kind],
+                suffix,
+                ..FaultPlan::at(after, fault, false)
+            }));
             let error = move_in(&db).expect_err("a failure");
             assert!(error.message().contains("MANIFEST") && fs.injected() == 1, "{error}");
             fs.set_faults(None);
@@ -417,7 +453,10 @@ fn a_table_that_cannot_come_into_force_is_given_back() {
             assert_eq!(db.get("key").expect("a read"), None);
             let db = Db::open("/data/db", simulated(&killed)).expect("a database");
             assert_eq!(db.get("other").expect("a read").as_deref(), Some(&b"1"[..]));
-            assert!(killed.contents(Path::new(OUTSIDE)) == bytes, "{kind:?}, {fault:?}, then killed");
+            assert!(
+                killed.contents(Path::new(OUTSIDE)) == bytes,
+                "{kind:?}, {fault:?}, then killed"
+            );
         }
     }
     move_in(&db).expect("an ingestion");
@@ -430,7 +469,8 @@ fn a_table_that_cannot_come_into_force_is_given_back() {
     assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
 }
 
-/// Moved as it is, copied because it cannot be linked, and rewritten because a snapshot must not see it.
+/// Moved as it is, copied because it cannot be linked, and rewritten because a snapshot must not
+/// see it.
 #[test]
 fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
     let (mut states, mut only_outside, mut only_inside) = (0, 0, 0);
@@ -440,7 +480,10 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
         let bytes = fs.contents(Path::new(OUTSIDE));
         fs.record();
         if case == "copied" {
-            fs.set_faults(Some(FaultPlan { kinds: vec![OpKind::Link], ..FaultPlan::at(0, Fault::Access, true) }));
+            fs.set_faults(Some(FaultPlan {
+                kinds: vec![OpKind::Link],
+                ..FaultPlan::at(0, Fault::Access, true)
+            }));
         }
         let snapshot = (case == "rewritten").then(|| db.snapshot());
         let report = move_in(&db).expect("an ingestion");
@@ -458,14 +501,17 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
                 // Then the power fails, whatever was lost before.
                 for again in 0..2 {
                     let db = Db::open("/data/db", simulated(&fs)).expect("a database");
-                    let taken = db.get("key").expect("a read").is_some_and(|value| value == b"value");
+                    let taken =
+                        db.get("key").expect("a read").is_some_and(|value| value == b"value");
                     db.put("other", "1").expect("a write");
                     db.flush().expect("a flush");
                     assert!(db.verify().expect("a check").is_clean());
                     assert_eq!(db.get("key").expect("a read").is_some(), taken);
                     db.close().expect("a close");
                     let left = fs.contents(Path::new(OUTSIDE));
-                    let context = || format!("{case}, step {at}, {loss:?}, {again}\n{}", recording.describe(at));
+                    let context = || {
+                        format!("{case}, step {at}, {loss:?}, {again}\n{}", recording.describe(at))
+                    };
                     assert!(taken || left == bytes, "neither inside nor outside: {}", context());
                     assert!(left.is_none() || left == bytes, "{}", context());
                     only_outside += u64::from(!taken);
@@ -479,12 +525,14 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
             }
         }
     }
-    println!("{states} states, {only_outside} with the table outside alone, {only_inside} inside alone");
+    println!(
+        "{states} states, {only_outside} with the table outside alone, {only_inside} inside alone"
+    );
     assert!(only_outside > 50 && only_inside >= 3, "{only_outside} and {only_inside} of {states}");
 }
 
-/// Whatever LevelDB makes of what a kill or a power cut leaves, it never writes through a second name of the program's own
-/// file, and the entries are in that file or in the database.
+/// Whatever LevelDB makes of what a kill or a power cut leaves, it never writes through a second
+/// name of the program's own file, and the entries are in that file or in the database.
 #[test]
 fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
     let Some(peer) = Peer::find() else { return };
@@ -512,20 +560,24 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
         let recording = fs.take_recording();
         let mut replay = recording.replay();
         loop {
-            for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT, PowerLoss::random(replay.at() as u64)] {
+            for loss in
+                [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT, PowerLoss::random(replay.at() as u64)]
+            {
                 let dir = tempfile::tempdir().expect("a temporary directory");
                 replay.power_loss(loss).export(Path::new("/data"), dir.path()).expect("files");
                 let (db, outside) = (dir.path().join("db"), dir.path().join("table"));
                 states += 1;
                 shared += u64::from(std::fs::metadata(&outside).is_ok_and(|file| file.nlink() > 1));
-                let options = PeerOptions { create: false, paranoid: false, ..PeerOptions::default() };
+                let options =
+                    PeerOptions { create: false, paranoid: false, ..PeerOptions::default() };
                 let has_key = || peer.get(&db, &options, b"key").map(|value| value.is_some());
                 let taken = (has_key(), has_key());
                 let left = std::fs::read(&outside).ok();
                 let is_outside = left.as_ref() == Some(&bytes);
                 let is_sound = match taken {
                     (Ok(true), Ok(true)) => is_outside || left.is_none(),
-                    // A power cut may tear the last record of the MANIFEST, which LevelDB refuses, its own as well.
+                    // A power cut may tear the last record of the MANIFEST, which LevelDB refuses,
+                    // its own as well.
                     (Err(_), Err(_)) if loss.data != DataLoss::Undecided => {
                         refused += 1;
                         is_outside
@@ -534,7 +586,9 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
                 };
                 if !is_sound {
                     let steps = recording.describe(replay.at());
-                    spoilt.push(format!("{history}, {loss:?}: in the database {taken:?}, the file {left:?}\n{steps}"));
+                    spoilt.push(format!(
+                        "{history}, {loss:?}: in the database {taken:?}, the file {left:?}\n{steps}"
+                    ));
                 }
             }
             if !replay.advance() {
@@ -548,7 +602,8 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
     assert!(shared > 20, "{shared} of {states}");
 }
 
-/// The load sorts in runs, so that there are temporary tables, too, under names that LevelDB gives to its own files.
+/// The load sorts in runs, so that there are temporary tables, too, under names that LevelDB gives
+/// to its own files.
 #[test]
 fn leveldb_finds_a_killed_load_whole_or_not_at_all() {
     let Some(peer) = Peer::find() else { return };
@@ -558,7 +613,8 @@ fn leveldb_finds_a_killed_load_whole_or_not_at_all() {
     db.flush().expect("a flush");
     db.wait_idle().expect("no background work");
     fs.record();
-    let entries: Vec<_> = (0..1_500).rev().map(|number| (key(number), vec![number as u8; 100])).collect();
+    let entries: Vec<_> =
+        (0..1_500).rev().map(|number| (key(number), vec![number as u8; 100])).collect();
     load(&db, &entries, BulkLoadOptions::new().memory(64 << 10).threads(1));
     let recording = fs.take_recording();
     let mut replay = recording.replay();
@@ -592,7 +648,8 @@ fn a_table_that_nobody_synced_is_durable_once_it_is_moved_in() {
     copy.append(&bytes).expect("written");
     copy.close().expect("closed");
     move_in(&db).expect("an ingestion");
-    let db = Db::open("/data/db", simulated(&fs.power_loss(PowerLoss::STRICT))).expect("a database");
+    let db =
+        Db::open("/data/db", simulated(&fs.power_loss(PowerLoss::STRICT))).expect("a database");
     assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
 }
 
@@ -627,7 +684,11 @@ fn a_flipped_bit_in_the_record_of_an_ingestion_costs_no_table() {
             Ok(db) => {
                 db.wait_idle().expect("no background work");
                 let is_there = db.get("key").expect("a read").is_some();
-                assert!(is_there || has_table("/data/db/lost"), "byte {at} of {before}..{}", bytes.len());
+                assert!(
+                    is_there || has_table("/data/db/lost"),
+                    "byte {at} of {before}..{}",
+                    bytes.len()
+                );
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
@@ -644,12 +705,17 @@ fn a_table_of_the_database_is_not_taken_away_from_it() {
     move_in(&db).expect("an ingestion");
     let name = db.files().iter().map(|file| file.number).max().expect("a table");
     let own = format!("/data/db/{name:06}.ldb");
-    let error = db.ingest(&[own.as_str()], IngestOptions::new().move_files(true)).expect_err("its own");
-    assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(&own), "{error}");
+    let error =
+        db.ingest(&[own.as_str()], IngestOptions::new().move_files(true)).expect_err("its own");
+    assert!(
+        error.kind() == ErrorKind::InvalidArgument && error.message().contains(&own),
+        "{error}"
+    );
     assert!(db.get("key").expect("a read").is_some() && fs.contents(Path::new(&own)).is_some());
 }
 
-/// It sees what was there when it was made, from both ends, and is no snapshot that would have a table rewritten.
+/// It sees what was there when it was made, from both ends, and is no snapshot that would have a
+/// table rewritten.
 #[test]
 fn a_range_is_of_one_moment_and_in_nobodys_way() {
     let fs = SimFs::new();
@@ -682,7 +748,10 @@ fn a_table_of_the_database_is_its_own_under_any_path() {
     for other in ["db", "another name", "beside/../db", "./another name"] {
         let own = dir.path().join(other).join(&table);
         let error = db.ingest(&[&own], IngestOptions::new().move_files(true)).expect_err("its own");
-        assert!(error.kind() == ErrorKind::InvalidArgument && path.join(&table).exists(), "{other}: {error}");
+        assert!(
+            error.kind() == ErrorKind::InvalidArgument && path.join(&table).exists(),
+            "{other}: {error}"
+        );
     }
 }
 
@@ -693,7 +762,11 @@ fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays(
             let fs = SimFs::new();
             let db = beside_a_table(&fs, "key");
             let suffix = "/table".to_owned();
-            fs.set_faults(Some(FaultPlan { kinds: vec![kind], suffix, ..FaultPlan::at(0, fault, false) }));
+            fs.set_faults(Some(FaultPlan {
+                kinds: vec![kind],
+                suffix,
+                ..FaultPlan::at(0, fault, false)
+            }));
             assert_eq!(move_in(&db).expect("an ingestion").tables, 1, "{kind:?} {fault:?}");
             assert_eq!(fs.injected(), 1);
             fs.set_faults(None);
@@ -714,14 +787,17 @@ fn leveldb_reads_what_was_loaded_and_taken_in() {
     let Some(peer) = Peer::find() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (path, outside) = (dir.path().join("db"), dir.path().join("outside"));
-    let make = || Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20);
+    let make = || {
+        Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20)
+    };
     let db = Db::open(&path, make()).expect("a database");
     let mut digest = Digest::default();
     let mut writer = TableWriter::create(&outside, &make()).expect("a table");
     (0..3_000).for_each(|number| writer.put(key(number), "taken in").expect("an entry"));
     writer.finish().expect("a finished table");
     db.ingest(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
-    let entries: Vec<_> = (1_000..20_000).rev().map(|number| (key(number), b"loaded".to_vec())).collect();
+    let entries: Vec<_> =
+        (1_000..20_000).rev().map(|number| (key(number), b"loaded".to_vec())).collect();
     load(&db, &entries, BulkLoadOptions::new().memory(1 << 20));
     (0..20_000).step_by(3).for_each(|number| db.put(key(number), "written").expect("a write"));
     db.close().expect("a close");

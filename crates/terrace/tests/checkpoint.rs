@@ -1,5 +1,5 @@
-//! Checkpoints: what they hold, that they and the database they are of leave each other alone, and what a failure or a
-//! crash leaves of one.
+//! Checkpoints: what they hold, that they and the database they are of leave each other alone, and
+//! what a failure or a crash leaves of one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use terrace::{
-    BulkLoadOptions, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, PosixEnv, ReadOptions, WriteBatch,
-    WriteOptions, destroy,
+    BulkLoadOptions, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, PosixEnv, ReadOptions,
+    WriteBatch, WriteOptions, destroy,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::hooked::Hooked;
@@ -25,7 +25,11 @@ const COPY: &str = "/data/copies/first";
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn options(env: Arc<dyn Env>) -> Options {
-    Options::new().create_if_missing(true).env(env).write_buffer_size(64 << 10).max_file_size(1 << 20)
+    Options::new()
+        .create_if_missing(true)
+        .env(env)
+        .write_buffer_size(64 << 10)
+        .max_file_size(1 << 20)
 }
 
 fn key(number: usize) -> Vec<u8> {
@@ -36,10 +40,16 @@ fn contents(db: &Db) -> Map {
     db.iter().expect("entries").map(|entry| entry.expect("an entry")).collect()
 }
 
-/// Opens a checkpoint, checks every file of it and that it holds `expected`; then, that it is a database to work with.
+/// Opens a checkpoint, checks every file of it and that it holds `expected`; then, that it is a
+/// database to work with.
 fn check(path: &str, options: Options, expected: &Map) {
     let db = Db::open(path, options.clone().create_if_missing(false)).expect("a database");
-    assert!(contents(&db) == *expected, "{} entries, expected {}", contents(&db).len(), expected.len());
+    assert!(
+        contents(&db) == *expected,
+        "{} entries, expected {}",
+        contents(&db).len(),
+        expected.len()
+    );
     let report = db.verify().expect("a check");
     assert!(report.is_clean(), "{report:?}");
     // What it writes is newer than all that it was given.
@@ -145,7 +155,12 @@ fn writes_and_merges_meanwhile_are_not_in_it_and_do_it_no_harm() {
     assert_eq!(report.sequence, 3_000);
     check(COPY, options(env.clone()), &expected);
     db.wait_idle().expect("no work");
-    let tables = env.list(Path::new(DB)).expect("names").iter().filter(|name| name.ends_with(".ldb")).count();
+    let tables = env
+        .list(Path::new(DB))
+        .expect("names")
+        .iter()
+        .filter(|name| name.ends_with(".ldb"))
+        .count();
     assert_eq!(tables, db.files().len(), "tables that only the checkpoint kept are gone");
     assert!(db.verify().expect("a check").is_clean());
 }
@@ -158,7 +173,8 @@ fn a_checkpoint_beside_writers_holds_a_prefix() {
     let written = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Each batch has its number under every key: a prefix of the history holds the same one everywhere.
+            // Each batch has its number under every key: a prefix of the history holds the same one
+            // everywhere.
             for number in 1u64.. {
                 let mut batch = WriteBatch::new();
                 (0..20).for_each(|at| batch.put(key(at), number.to_be_bytes()));
@@ -176,13 +192,25 @@ fn a_checkpoint_beside_writers_holds_a_prefix() {
             db.checkpoint(&copy).expect("a checkpoint");
             let copy = Db::open(&copy, Options::new()).expect("a database");
             let found = contents(&copy);
-            let number =
-                found.get(&key(0)).map_or(0, |value| u64::from_be_bytes(value[..].try_into().expect("8 bytes")));
-            assert!(number >= before, "batch {before} was acknowledged, {number} is the last one there");
+            let number = found
+                .get(&key(0))
+                .map_or(0, |value| u64::from_be_bytes(value[..].try_into().expect("8 bytes")));
+            assert!(
+                number >= before,
+                "batch {before} was acknowledged, {number} is the last one there"
+            );
             let batches = (1..=number).map(|number| key(100 + number as usize));
             let whole: Vec<_> = (0..20).map(key).filter(|_| number > 0).chain(batches).collect();
-            assert!(found.keys().eq(&whole), "round {round}: {} of {} entries", found.len(), whole.len());
-            assert!((0..20).all(|at| number == 0 || found[&key(at)] == number.to_be_bytes()), "round {round}");
+            assert!(
+                found.keys().eq(&whole),
+                "round {round}: {} of {} entries",
+                found.len(),
+                whole.len()
+            );
+            assert!(
+                (0..20).all(|at| number == 0 || found[&key(at)] == number.to_be_bytes()),
+                "round {round}"
+            );
             assert!(copy.verify().expect("a check").is_clean());
         }
         stop.store(true, Ordering::Relaxed);
@@ -210,14 +238,19 @@ fn leveldb_opens_a_checkpoint() {
     db.put(key(1), "ours").expect("a write");
     db.compact_range(None, None).expect("a merge");
     peer.simple("compact", &copy, &PeerOptions::default()).expect("LevelDB compacts");
-    assert_eq!(peer.get(&copy, &PeerOptions::default(), &key(1)).expect("reads").as_deref(), Some(&b"LevelDB's"[..]));
+    assert_eq!(
+        peer.get(&copy, &PeerOptions::default(), &key(1)).expect("reads").as_deref(),
+        Some(&b"LevelDB's"[..])
+    );
     peer.put(&copy, &PeerOptions::default(), &key(1), b"first").expect("LevelDB writes");
     assert_eq!(peer.digest(&copy, &PeerOptions::default()).expect("LevelDB reads"), digest);
     assert_eq!(db.get(key(1)).expect("a read").as_deref(), Some(&b"ours"[..]));
     // One of LevelDB's making, old names of tables and all.
     db.close().expect("a close");
-    let tables = std::fs::read_dir(&copy).expect("a directory").map(|entry| entry.expect("an entry").path());
-    for table in tables.filter(|path| path.extension().is_some_and(|extension| extension == "ldb")) {
+    let tables =
+        std::fs::read_dir(&copy).expect("a directory").map(|entry| entry.expect("an entry").path());
+    for table in tables.filter(|path| path.extension().is_some_and(|extension| extension == "ldb"))
+    {
         std::fs::rename(&table, table.with_extension("sst")).expect("renamed");
     }
     let db = Db::open(&copy, Options::new().read_only(true)).expect("a database");
@@ -296,7 +329,8 @@ fn of_a_checkpoint_that_fails_nothing_stays() {
             let shown = fs.injections();
             fs.set_faults(None);
             match result {
-                // A link that fails is made up for by a copy, and what goes wrong too late changes nothing.
+                // A link that fails is made up for by a copy, and what goes wrong too late changes
+                // nothing.
                 Ok(_) => check(COPY, options(fs.env()), &expected),
                 Err(error) => {
                     failed += 1;
@@ -321,7 +355,10 @@ fn of_a_checkpoint_that_fails_nothing_stays() {
 fn tables_that_cannot_be_linked_are_copied_and_a_full_disk_is_an_error() {
     let fs = SimFs::new();
     let (db, expected) = filled(&fs);
-    fs.set_faults(Some(FaultPlan { kinds: vec![OpKind::Link], ..FaultPlan::at(0, Fault::Access, true) }));
+    fs.set_faults(Some(FaultPlan {
+        kinds: vec![OpKind::Link],
+        ..FaultPlan::at(0, Fault::Access, true)
+    }));
     let used = fs.used();
     fs.set_capacity(Some(used + 600));
     let error = db.checkpoint(COPY).expect_err("no space");
@@ -342,9 +379,14 @@ fn a_crash_leaves_a_whole_checkpoint_or_none() {
         let fs = SimFs::new();
         let (db, expected) = filled(&fs);
         db.put_with("synced", "all before it", WriteOptions::sync()).expect("a write");
-        let expected = Map::from_iter(expected.into_iter().chain([(b"synced".to_vec(), b"all before it".to_vec())]));
+        let expected = Map::from_iter(
+            expected.into_iter().chain([(b"synced".to_vec(), b"all before it".to_vec())]),
+        );
         if !linked {
-            fs.set_faults(Some(FaultPlan { kinds: vec![OpKind::Link], ..FaultPlan::at(0, Fault::Access, true) }));
+            fs.set_faults(Some(FaultPlan {
+                kinds: vec![OpKind::Link],
+                ..FaultPlan::at(0, Fault::Access, true)
+            }));
         }
         fs.record();
         db.checkpoint(COPY).expect("a checkpoint");
@@ -355,7 +397,8 @@ fn a_crash_leaves_a_whole_checkpoint_or_none() {
             let at = replay.at();
             let random = (0..3).map(|seed| PowerLoss::random(seed << 32 | at as u64));
             for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT].into_iter().chain(random) {
-                let context = || format!("linked {linked}, step {at}, {loss:?}\n{}", recording.describe(at));
+                let context =
+                    || format!("linked {linked}, step {at}, {loss:?}\n{}", recording.describe(at));
                 let fs = replay.power_loss(loss);
                 let has_current = fs.contents(Path::new(&format!("{COPY}/CURRENT"))).is_some();
                 let has_files = fs.names(Path::new(COPY)).iter().any(|name| name.ends_with(".ldb"));
@@ -375,13 +418,17 @@ fn a_crash_leaves_a_whole_checkpoint_or_none() {
                 break;
             }
         }
-        assert!(fs.power_loss(PowerLoss::STRICT).contents(Path::new(&format!("{COPY}/CURRENT"))).is_some());
+        assert!(
+            fs.power_loss(PowerLoss::STRICT)
+                .contents(Path::new(&format!("{COPY}/CURRENT")))
+                .is_some()
+        );
     }
     assert!(whole >= 10 && none > 30, "{whole} whole, {none} not");
 }
 
-/// The tables of a checkpoint are links to those of the database. Without a CURRENT beside them LevelDB makes a new database
-/// there, whose numbers begin with 1.
+/// The tables of a checkpoint are links to those of the database. Without a CURRENT beside them
+/// LevelDB makes a new database there, whose numbers begin with 1.
 #[test]
 fn leveldb_never_writes_into_the_tables_of_a_checkpoint_that_was_killed() {
     let Some(peer) = Peer::find() else { return };
@@ -397,16 +444,28 @@ fn leveldb_never_writes_into_the_tables_of_a_checkpoint_that_was_killed() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         fs.export(Path::new("/data"), dir.path()).expect("files");
         let (db, copy) = (dir.path().join("db"), dir.path().join("copies/first"));
-        let tables: Vec<_> = fs.names(Path::new(DB)).into_iter().filter(|name| name.ends_with(".ldb")).collect();
+        let tables: Vec<_> =
+            fs.names(Path::new(DB)).into_iter().filter(|name| name.ends_with(".ldb")).collect();
         shared += tables.iter().filter(|name| copy.join(name).exists()).count();
         let options = PeerOptions { write_buffer: 64 << 10, ..PeerOptions::default() };
-        let fill = Fill { workload: Workload::new(1), from: 0, to: 2_000, batch: 5, sync_every: 0, kill: false };
+        let fill = Fill {
+            workload: Workload::new(1),
+            from: 0,
+            to: 2_000,
+            batch: 5,
+            sync_every: 0,
+            kill: false,
+        };
         std::fs::create_dir_all(&copy).expect("a directory");
         peer.fill(&copy, &options, &fill).expect("LevelDB writes");
         for name in tables {
             let before = fs.contents(&Path::new(DB).join(&name));
             let after = std::fs::read(db.join(&name)).ok();
-            assert!(after == before, "LevelDB wrote into {name}:\n{}", recording.describe(replay.at()));
+            assert!(
+                after == before,
+                "LevelDB wrote into {name}:\n{}",
+                recording.describe(replay.at())
+            );
         }
         if !replay.advance() {
             break;

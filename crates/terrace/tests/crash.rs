@@ -1,11 +1,12 @@
-//! Power cuts and process deaths at every step of the disk: no acknowledged synced write is lost, and what is there
-//! afterwards is a prefix of what was written, whole batches only.
+//! Power cuts and process deaths at every step of the disk: no acknowledged synced write is lost,
+//! and what is there afterwards is a prefix of what was written, whole batches only.
 //!
-//! A script is played on a simulated file system that records every step. Then, for every moment of the recording,
-//! disks are made as they may be after a power cut, opened, compared with the history of writes, and used again: a
-//! synced write, and the power fails once more. Some of them crash at every step of their recovery and of what follows,
-//! where nothing may be lost that had come back from the disk; some are opened read-only, too. `TERRACE_TEST_SCALE` sets the size, `TERRACE_SEED`
-//! repeats one run.
+//! A script is played on a simulated file system that records every step. Then, for every moment of
+//! the recording, disks are made as they may be after a power cut, opened, compared with the
+//! history of writes, and used again: a synced write, and the power fails once more. Some of them
+//! crash at every step of their recovery and of what follows, where nothing may be lost that had
+//! come back from the disk; some are opened read-only, too. `TERRACE_TEST_SCALE` sets the size,
+//! `TERRACE_SEED` repeats one run.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,9 @@ use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::runner::batch_of;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::script::{Action, Script};
-use terrace_testkit::simfs::{DataLoss, EntryLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
+use terrace_testkit::simfs::{
+    DataLoss, EntryLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs,
+};
 use terrace_testkit::watchdog::Watchdog;
 
 /// The kinds of power cut tried at each moment, besides the death of the process alone.
@@ -53,8 +56,15 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Plays `script` under recording, then crashes at every moment of it, `depth` times in a row at some.
-    fn run(&self, fs: &SimFs, script: &Script, history: History, depth: usize) -> Result<(), String> {
+    /// Plays `script` under recording, then crashes at every moment of it, `depth` times in a row
+    /// at some.
+    fn run(
+        &self,
+        fs: &SimFs,
+        script: &Script,
+        history: History,
+        depth: usize,
+    ) -> Result<(), String> {
         fs.set_log_kind(self.log_kind);
         if self.is_unrestful {
             fs.set_unrest(self.seed);
@@ -66,11 +76,17 @@ impl Trial<'_> {
         let recording = fs.take_recording();
         let synced = history.writes().iter().filter(|write| write.sync).count();
         self.counts.synced.set(self.counts.synced.get() + synced as u64);
-        self.crash_everywhere(&recording, &history, depth)
-            .map_err(|error| format!("script \"{}\", log {:?}: {error}", script.name, self.log_kind))
+        self.crash_everywhere(&recording, &history, depth).map_err(|error| {
+            format!("script \"{}\", log {:?}: {error}", script.name, self.log_kind)
+        })
     }
 
-    fn crash_everywhere(&self, recording: &Recording, history: &History, depth: usize) -> Result<(), String> {
+    fn crash_everywhere(
+        &self,
+        recording: &Recording,
+        history: &History,
+        depth: usize,
+    ) -> Result<(), String> {
         let mut replay = recording.replay();
         let mut rng = Rng::new(mix(self.seed) ^ depth as u64);
         // Crashes of crashes multiply: try fewer moments the second and third time.
@@ -78,13 +94,24 @@ impl Trial<'_> {
         loop {
             let at = replay.at();
             if at.is_multiple_of(stride) || at == recording.len() {
-                let random: Vec<_> = (0..RANDOM_LOSSES).map(|_| PowerLoss::random(rng.next_u64())).collect();
+                let random: Vec<_> =
+                    (0..RANDOM_LOSSES).map(|_| PowerLoss::random(rng.next_u64())).collect();
                 for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY].into_iter().chain(random) {
                     self.watchdog.feed(format!("crash: seed {}, moment {at}, {loss:?}", self.seed));
                     let crash_again = depth > 0 && rng.one_in(SECOND_CRASH_ONE_IN);
-                    self.check(&replay.power_loss(loss), history, loss, at, crash_again.then(|| depth - 1)).map_err(
-                        |error| format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at)),
-                    )?;
+                    self.check(
+                        &replay.power_loss(loss),
+                        history,
+                        loss,
+                        at,
+                        crash_again.then(|| depth - 1),
+                    )
+                    .map_err(|error| {
+                        format!(
+                            "crash after step {at}, {loss:?}: {error}\n{}",
+                            recording.describe(at)
+                        )
+                    })?;
                 }
             }
             if !replay.advance() {
@@ -104,7 +131,8 @@ impl Trial<'_> {
     ) -> Result<(), String> {
         self.counts.states.set(self.counts.states.get() + 1);
         let durable = history.required(at);
-        let required = if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
+        let required =
+            if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
         let before = fs.power_loss(PowerLoss::PROCESS_ONLY);
         // Everything that was not synced is lost, or nothing: then nothing healthy is refused.
         let tears = !matches!(
@@ -112,59 +140,87 @@ impl Trial<'_> {
             (DataLoss::All, EntryLoss::All) | (DataLoss::Undecided, EntryLoss::Undecided)
         );
         let paranoid = self.is_paranoid && !tears;
-        let open = |fs: &SimFs| Db::open(&self.path, self.settings.options(fs.env()).paranoid_checks(paranoid));
+        let open = |fs: &SimFs| {
+            Db::open(&self.path, self.settings.options(fs.env()).paranoid_checks(paranoid))
+        };
         let db = open(fs).map_err(|error| format!("open, paranoid: {paranoid}: {error}"))?;
         let found = read_all_ways(&db)?;
         let survived = history.check(&found, required, history.begun(at))?;
         if self.counts.states.get().is_multiple_of(READ_ONLY_ONE_IN) {
             self.check_read_only(&before, &found)?;
         }
-        db.write(&marker(), WriteOptions::sync()).map_err(|error| format!("write after recovery: {error}"))?;
+        db.write(&marker(), WriteOptions::sync())
+            .map_err(|error| format!("write after recovery: {error}"))?;
         let cut = fs.power_loss(PowerLoss::STRICT);
         db.close().map_err(|error| format!("close after recovery: {error}"))?;
         let mut expected = found;
         expected.retain(|(key, _)| key != MARKER);
         expected.push((MARKER.to_vec(), b"1".to_vec()));
         for (how, fs) in [("a close", fs), ("a power cut", &cut)] {
-            let db = open(fs).map_err(|error| format!("open after a synced write and {how}: {error}"))?;
+            let db = open(fs)
+                .map_err(|error| format!("open after a synced write and {how}: {error}"))?;
             let again = read_all(&db).map_err(|error| error.to_string())?;
             if again != expected {
                 let (had, has) = (expected.len(), again.len());
-                return Err(format!("LOST: {had} entries at a synced write, {has} or others after {how}"));
+                return Err(format!(
+                    "LOST: {had} entries at a synced write, {has} or others after {how}"
+                ));
             }
             db.close().map_err(|error| format!("close: {error}"))?;
         }
         let Some(depth) = crash_again else { return Ok(()) };
         self.counts.after_second_crash.set(self.counts.after_second_crash.get() + 1);
-        // What a process left in memory may still be lost with the power. What came back from a disk may not.
+        // What a process left in memory may still be lost with the power. What came back from a
+        // disk may not.
         let required = if loss.data == DataLoss::Undecided { durable } else { survived.writes };
         let survived = Survived { required, ..survived };
         // What was torn once is so after the next crash.
-        let again = Trial { is_paranoid: paranoid, settings: self.settings.clone(), path: self.path.clone(), ..*self };
+        let again = Trial {
+            is_paranoid: paranoid,
+            settings: self.settings.clone(),
+            path: self.path.clone(),
+            ..*self
+        };
         again.go_on(&before, history, survived, depth).map_err(|error| format!("then {error}"))
     }
 
-    /// A read-only open of the same disk finds the same entries, or no database where there are none.
+    /// A read-only open of the same disk finds the same entries, or no database where there are
+    /// none.
     fn check_read_only(&self, fs: &SimFs, expected: &[Pair]) -> Result<(), String> {
         let fs = fs.power_loss(PowerLoss::PROCESS_ONLY);
         let (names, options) = (fs.names(&self.path), self.settings.options(fs.env()));
         let db = match Db::open(&self.path, options.read_only(true)) {
-            Err(error) if error.kind() == ErrorKind::InvalidArgument && expected.is_empty() => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::InvalidArgument && expected.is_empty() => {
+                return Ok(());
+            }
             opened => opened.map_err(|error| format!("read-only open of {names:?}: {error}"))?,
         };
         let found = read_all_ways(&db).map_err(|error| format!("read only: {error}"))?;
         db.close().map_err(|error| format!("close of what is read only: {error}"))?;
         if found != expected {
-            return Err(format!("{} entries after recovery, {} or others read only", expected.len(), found.len()));
+            return Err(format!(
+                "{} entries after recovery, {} or others read only",
+                expected.len(),
+                found.len()
+            ));
         }
         if fs.names(&self.path) != names {
-            return Err(format!("a read-only open changed {names:?} to {:?}", fs.names(&self.path)));
+            return Err(format!(
+                "a read-only open changed {names:?} to {:?}",
+                fs.names(&self.path)
+            ));
         }
         Ok(())
     }
 
     /// Recovers once more, under recording, writes a little, and crashes everywhere in that.
-    fn go_on(&self, fs: &SimFs, history: &History, survived: Survived, depth: usize) -> Result<(), String> {
+    fn go_on(
+        &self,
+        fs: &SimFs,
+        history: &History,
+        survived: Survived,
+        depth: usize,
+    ) -> Result<(), String> {
         let script = Script::random(mix(self.seed ^ survived.writes as u64), 12);
         self.run(fs, &script, history.after(survived), depth)
     }
@@ -179,7 +235,12 @@ fn marker() -> terrace::WriteBatch {
     batch
 }
 
-fn trial<'a>(seed: u64, settings: OptionSet, counts: &'a Counts, watchdog: &'a Watchdog) -> Trial<'a> {
+fn trial<'a>(
+    seed: u64,
+    settings: OptionSet,
+    counts: &'a Counts,
+    watchdog: &'a Watchdog,
+) -> Trial<'a> {
     let log_kind = if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain };
     // The reversed order has no place for the marker at the end.
     let settings = OptionSet { reverse: false, paranoid_checks: false, ..settings };
@@ -214,8 +275,17 @@ fn scripts_survive_a_crash_at_every_step() {
     campaign("scripts_survive_a_crash_at_every_step", rounds, |seed| {
         let mut rng = Rng::new(seed);
         for (number, script) in Script::all().iter().enumerate() {
-            let settings = OptionSet { mapped_log: rng.one_in(2), reuse_logs: rng.one_in(2), ..OptionSet::default() };
-            trial(seed ^ number as u64, settings, &counts, &watchdog).run(&SimFs::new(), script, History::new(), 2)?;
+            let settings = OptionSet {
+                mapped_log: rng.one_in(2),
+                reuse_logs: rng.one_in(2),
+                ..OptionSet::default()
+            };
+            trial(seed ^ number as u64, settings, &counts, &watchdog).run(
+                &SimFs::new(),
+                script,
+                History::new(),
+                2,
+            )?;
         }
         Ok(())
     });
@@ -225,7 +295,8 @@ fn scripts_survive_a_crash_at_every_step() {
 #[test]
 fn random_work_survives_a_crash_at_every_step() {
     let counts = Counts::default();
-    let watchdog = Watchdog::new(Duration::from_secs(120), "random_work_survives_a_crash_at_every_step");
+    let watchdog =
+        Watchdog::new(Duration::from_secs(120), "random_work_survives_a_crash_at_every_step");
     campaign("random_work_survives_a_crash_at_every_step", scaled(4), |seed| {
         let settings = OptionSet::random(&mut Rng::new(seed));
         let script = Script::random(seed, 60);
@@ -236,7 +307,8 @@ fn random_work_survives_a_crash_at_every_step() {
     report("random_work_survives_a_crash_at_every_step", &counts);
 }
 
-/// A process dies while it makes a database, another one opens what it left, and then the power fails.
+/// A process dies while it makes a database, another one opens what it left, and then the power
+/// fails.
 #[test]
 fn a_creation_survives_a_kill_and_then_a_power_cut() {
     let counts = Counts::default();
@@ -248,7 +320,8 @@ fn a_creation_survives_a_kill_and_then_a_power_cut() {
         Driver::new(&fs, &trial.path, &trial.settings, History::new()).play(&Script::all()[0])?;
         let recording = fs.take_recording();
         let mut replay = recording.replay();
-        let script = Script { name: "one put".to_owned(), actions: Script::all()[2].actions[..1].to_vec() };
+        let script =
+            Script { name: "one put".to_owned(), actions: Script::all()[2].actions[..1].to_vec() };
         loop {
             let killed = replay.power_loss(PowerLoss::PROCESS_ONLY);
             trial
@@ -262,12 +335,16 @@ fn a_creation_survives_a_kill_and_then_a_power_cut() {
     report("a_creation_survives_a_kill_and_then_a_power_cut", &counts);
 }
 
-/// What a bulk load put into force stands in the MANIFEST alone, which a process may have died over before it was synced.
+/// What a bulk load put into force stands in the MANIFEST alone, which a process may have died over
+/// before it was synced.
 #[test]
 fn loads_survive_a_kill_and_then_a_power_cut() {
     let counts = Counts::default();
     let watchdog = Watchdog::new(Duration::from_secs(120), "loads_survive_a_kill");
-    let script = Script::all().into_iter().find(|script| script.name == "loads in bulk").expect("the script");
+    let script = Script::all()
+        .into_iter()
+        .find(|script| script.name == "loads in bulk")
+        .expect("the script");
     campaign("loads_survive_a_kill_and_then_a_power_cut", scaled(1), |seed| {
         let trial = trial(seed, OptionSet::default(), &counts, &watchdog);
         let fs = SimFs::new();
@@ -280,8 +357,16 @@ fn loads_survive_a_kill_and_then_a_power_cut() {
         loop {
             let at = replay.at();
             trial
-                .check(&replay.power_loss(PowerLoss::PROCESS_ONLY), &history, PowerLoss::PROCESS_ONLY, at, Some(0))
-                .map_err(|error| format!("killed after step {at}: {error}\n{}", recording.describe(at)))?;
+                .check(
+                    &replay.power_loss(PowerLoss::PROCESS_ONLY),
+                    &history,
+                    PowerLoss::PROCESS_ONLY,
+                    at,
+                    Some(0),
+                )
+                .map_err(|error| {
+                    format!("killed after step {at}: {error}\n{}", recording.describe(at))
+                })?;
             if !replay.advance() {
                 return Ok(());
             }
@@ -290,7 +375,8 @@ fn loads_survive_a_kill_and_then_a_power_cut() {
     report("loads_survive_a_kill_and_then_a_power_cut", &counts);
 }
 
-/// Were the first part of a large log a table and the rest lost, the next recovery would put older versions above newer ones.
+/// Were the first part of a large log a table and the rest lost, the next recovery would put older
+/// versions above newer ones.
 #[test]
 fn a_log_larger_than_the_buffer_survives_a_power_cut_in_its_recovery() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "a_log_larger_than_the_buffer");
@@ -303,25 +389,34 @@ fn a_log_larger_than_the_buffer_survives_a_power_cut_in_its_recovery() {
         fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
         let generous = OptionSet { write_buffer_size: 4 << 20, ..settings.clone() };
         let mut driver = Driver::new(&fs, path, &generous, History::new());
-        let put = |n: usize| Change::Put(vec![b'k', rng.below(12) as u8], Rng::new(n as u64).bytes(9_000));
+        let put = |n: usize| {
+            Change::Put(vec![b'k', rng.below(12) as u8], Rng::new(n as u64).bytes(9_000))
+        };
         let actions = (0..70).map(put).map(|change| Action::Write(vec![change], false)).collect();
         driver.play(&Script { name: "a large log".to_owned(), actions })?;
         let killed = fs.power_loss(PowerLoss::PROCESS_ONLY);
         let history = driver.finish()?;
         killed.record();
-        let db = Db::open(path, settings.options(killed.env())).map_err(|error| error.to_string())?;
+        let db =
+            Db::open(path, settings.options(killed.env())).map_err(|error| error.to_string())?;
         db.close().map_err(|error| error.to_string())?;
         let recording = killed.take_recording();
         let mut replay = recording.replay();
         loop {
             let at = replay.at();
-            for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(mix(seed ^ at as u64))] {
+            for loss in [
+                PowerLoss::STRICT,
+                PowerLoss::PROCESS_ONLY,
+                PowerLoss::random(mix(seed ^ at as u64)),
+            ] {
                 watchdog.feed(format!("a_log_larger_than_the_buffer: seed {seed}, step {at}"));
                 states += 1;
                 let fs = replay.power_loss(loss);
-                let context =
-                    |error: String| format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at));
-                let db = Db::open(path, settings.options(fs.env())).map_err(|error| context(error.to_string()))?;
+                let context = |error: String| {
+                    format!("crash after step {at}, {loss:?}: {error}\n{}", recording.describe(at))
+                };
+                let db = Db::open(path, settings.options(fs.env()))
+                    .map_err(|error| context(error.to_string()))?;
                 let found = read_all_ways(&db).map_err(context)?;
                 let required = if loss.loses_nothing() { history.writes().len() } else { 0 };
                 history.check(&found, required, history.writes().len()).map_err(context)?;
@@ -335,7 +430,8 @@ fn a_log_larger_than_the_buffer_survives_a_power_cut_in_its_recovery() {
     println!("a_log_larger_than_the_buffer: {states} crash states, 0 lost");
 }
 
-/// A log may hold nothing but a durability mark, which was never synced. Later writes do not depend on it.
+/// A log may hold nothing but a durability mark, which was never synced. Later writes do not depend
+/// on it.
 #[test]
 fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
     let path = Path::new("/data/db");
@@ -351,7 +447,11 @@ fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
     db.close().expect("close");
     // As long as the MANIFEST cannot leave the log behind, nothing is acknowledged.
     let kinds = vec![OpKind::Create];
-    fs.set_faults(Some(FaultPlan { kinds, suffix: ".dbtmp".into(), ..FaultPlan::at(0, Fault::Io, true) }));
+    fs.set_faults(Some(FaultPlan {
+        kinds,
+        suffix: ".dbtmp".into(),
+        ..FaultPlan::at(0, Fault::Io, true)
+    }));
     let db = open(&fs);
     if db.write(&marker(), WriteOptions::sync()).is_err() {
         fs.set_faults(None);
@@ -360,7 +460,8 @@ fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
     let first = seed();
     for number in 0..scaled(1_000).max(500) {
         let loss = PowerLoss::random(mix(first ^ number));
-        let found = read_all(&open(&fs.power_loss(loss))).unwrap_or_else(|error| panic!("{loss:?}: {error}"));
+        let found = read_all(&open(&fs.power_loss(loss)))
+            .unwrap_or_else(|error| panic!("{loss:?}: {error}"));
         assert_eq!(found.len(), 2, "{loss:?}");
     }
 }
@@ -383,10 +484,14 @@ fn key_of(writer: usize, number: usize) -> Vec<u8> {
 /// What all writers put.
 const SHARED: &[u8] = b"shared";
 
-/// A batch of one writer: a key of its own, keys that its other batches overwrite and delete, and the one that all put.
+/// A batch of one writer: a key of its own, keys that its other batches overwrite and delete, and
+/// the one that all put.
 fn changes_of(writer: usize, number: usize, rng: &mut Rng) -> Vec<Change> {
     let own = |key: usize| format!("{writer}~{key}").into_bytes();
-    let mut changes = vec![Change::Put(key_of(writer, number), rng.bytes(*rng.clone().pick(&[0, 30, 400, 9_000])))];
+    let mut changes = vec![Change::Put(
+        key_of(writer, number),
+        rng.bytes(*rng.clone().pick(&[0, 30, 400, 9_000])),
+    )];
     if rng.one_in(2) {
         changes.push(Change::Put(own(number % 5), rng.bytes(50)));
         changes.push(Change::Delete(own((number + 2) % 5)));
@@ -411,15 +516,21 @@ fn write_at_once(fs: &SimFs, db: &Db, seed: u64) -> Result<Vec<Vec<Done>>, Strin
         Ok(done)
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
+        let threads: Vec<_> =
+            (0..WRITERS).map(|writer| scope.spawn(move || write(writer))).collect();
         let outcomes = threads.into_iter().map(|thread| thread.join().expect("no panic"));
         outcomes.collect::<terrace::Result<_>>().map_err(|error| error.to_string())
     })
 }
 
-/// Whether a crash at moment `at` may leave `survived[writer]` writes of each writer: every acknowledged synced write,
-/// and with every write all that were acknowledged before it began.
-fn check_writers(done: &[Vec<Done>], survived: &[usize], at: usize, process_only: bool) -> Result<(), String> {
+/// Whether a crash at moment `at` may leave `survived[writer]` writes of each writer: every
+/// acknowledged synced write, and with every write all that were acknowledged before it began.
+fn check_writers(
+    done: &[Vec<Done>],
+    survived: &[usize],
+    at: usize,
+    process_only: bool,
+) -> Result<(), String> {
     for (writer, writes) in done.iter().enumerate() {
         for (number, write) in writes.iter().enumerate() {
             let there = number < survived[writer];
@@ -446,17 +557,22 @@ fn check_writers(done: &[Vec<Done>], survived: &[usize], at: usize, process_only
     Ok(())
 }
 
-/// Whether `found` is what the first `survived[writer]` writes of each writer make, each as a whole.
+/// Whether `found` is what the first `survived[writer]` writes of each writer make, each as a
+/// whole.
 fn check_values(done: &[Vec<Done>], survived: &[usize], found: &[Pair]) -> Result<(), String> {
     let mut model = Model::default();
     for (writes, survived) in done.iter().zip(survived) {
         writes[..*survived].iter().for_each(|write| model.apply(&write.changes));
     }
     // The last write of one of the writers.
-    let is_last = |value: &[u8]| (0..WRITERS).any(|w| survived[w] > 0 && value == key_of(w, survived[w] - 1));
+    let is_last =
+        |value: &[u8]| (0..WRITERS).any(|w| survived[w] > 0 && value == key_of(w, survived[w] - 1));
     if let Some((_, value)) = found.iter().find(|(key, _)| key == SHARED) {
         if !is_last(value) {
-            return Err(format!("the shared key is of {}, with {survived:?} writes", String::from_utf8_lossy(value)));
+            return Err(format!(
+                "the shared key is of {}, with {survived:?} writes",
+                String::from_utf8_lossy(value)
+            ));
         }
         model.apply(&[Change::Put(SHARED.to_vec(), value.clone())]);
     }
@@ -464,9 +580,10 @@ fn check_values(done: &[Vec<Done>], survived: &[usize], found: &[Pair]) -> Resul
     let differs = expected.iter().zip(found).find(|(expected, found)| expected != found);
     match differs {
         None if expected.len() == found.len() => Ok(()),
-        _ => {
-            Err(format!("NOT WHOLE: {survived:?} writes make other entries, first {:?}", differs.map(|pair| &pair.0.0)))
-        }
+        _ => Err(format!(
+            "NOT WHOLE: {survived:?} writes make other entries, first {:?}",
+            differs.map(|pair| &pair.0.0)
+        )),
     }
 }
 
@@ -478,7 +595,8 @@ fn several_writers_survive_a_crash_at_every_step() {
     campaign("several_writers_survive_a_crash_at_every_step", scaled(3), |seed| {
         watchdog.feed(format!("several_writers: seed {seed}"));
         let mut rng = Rng::new(seed);
-        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let settings =
+            OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let fs = SimFs::new();
         fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
         fs.set_unrest(seed);
@@ -501,12 +619,17 @@ fn several_writers_survive_a_crash_at_every_step() {
                         recording.describe(at)
                     )
                 };
-                let db = Db::open(path, settings.options(fs.env())).map_err(|e| context(e.to_string()))?;
+                let db = Db::open(path, settings.options(fs.env()))
+                    .map_err(|e| context(e.to_string()))?;
                 let found = read_all_ways(&db).map_err(context)?;
                 let mut survived = [0; WRITERS];
                 for (writer, survived) in survived.iter_mut().enumerate() {
-                    let there = |number: usize| found.binary_search_by(|(key, _)| key[..].cmp(&key_of(writer, number)));
-                    let of_writer = found.iter().filter(|(key, _)| key.starts_with(format!("{writer}/").as_bytes()));
+                    let there = |number: usize| {
+                        found.binary_search_by(|(key, _)| key[..].cmp(&key_of(writer, number)))
+                    };
+                    let of_writer = found
+                        .iter()
+                        .filter(|(key, _)| key.starts_with(format!("{writer}/").as_bytes()));
                     *survived = of_writer.count();
                     if (0..*survived).any(|number| there(number).is_err()) {
                         return Err(context(format!("A HOLE among the writes of writer {writer}")));
@@ -514,10 +637,12 @@ fn several_writers_survive_a_crash_at_every_step() {
                 }
                 check_writers(&done, &survived, at, loss.loses_nothing()).map_err(context)?;
                 check_values(&done, &survived, &found).map_err(context)?;
-                db.write(&marker(), WriteOptions::sync()).map_err(|error| context(error.to_string()))?;
+                db.write(&marker(), WriteOptions::sync())
+                    .map_err(|error| context(error.to_string()))?;
                 let cut = fs.power_loss(PowerLoss::STRICT);
                 db.close().map_err(|error| context(error.to_string()))?;
-                let db = Db::open(path, settings.options(cut.env())).map_err(|e| context(e.to_string()))?;
+                let db = Db::open(path, settings.options(cut.env()))
+                    .map_err(|e| context(e.to_string()))?;
                 let mut again = read_all(&db).map_err(|error| context(error.to_string()))?;
                 again.retain(|(key, _)| key != MARKER);
                 if again != found {
@@ -529,5 +654,8 @@ fn several_writers_survive_a_crash_at_every_step() {
             }
         }
     });
-    println!("several_writers_survive_a_crash_at_every_step: {} crash states, 0 lost", states.get());
+    println!(
+        "several_writers_survive_a_crash_at_every_step: {} crash states, 0 lost",
+        states.get()
+    );
 }

@@ -1,5 +1,5 @@
-//! Cursors against a model: keys that have much or nothing in common, many versions in several sorted runs, turns on
-//! the way, and writes beside the cursor.
+//! Cursors against a model: keys that have much or nothing in common, many versions in several
+//! sorted runs, turns on the way, and writes beside the cursor.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -11,9 +11,16 @@ use terrace_testkit::scale::scaled;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How keys begin: shorter and longer than what a merge looks at first, one the beginning of another, at both ends.
+/// How keys begin: shorter and longer than what a merge looks at first, one the beginning of
+/// another, at both ends.
 fn beginnings() -> Vec<Vec<u8>> {
-    let texts = ["", "tenant-0001/user/", "tenant-0001/user/profile/00000000000", "tenant-0001/v", "tenant-0002/user/"];
+    let texts = [
+        "",
+        "tenant-0001/user/",
+        "tenant-0001/user/profile/00000000000",
+        "tenant-0001/v",
+        "tenant-0002/user/",
+    ];
     let ends = [vec![0; 24], vec![0xff; 15], vec![0xff; 24]];
     texts.into_iter().map(|text| text.as_bytes().to_vec()).chain(ends).collect()
 }
@@ -56,7 +63,13 @@ fn write_again_and_again(db: &Db, model: &mut Model, random: &mut Rng, beginning
 }
 
 /// Moves both at random, and answers how many steps there were.
-fn walk(cursor: &mut Cursor, model: &Model, random: &mut Rng, beginnings: &[Vec<u8>], seed: u64) -> usize {
+fn walk(
+    cursor: &mut Cursor,
+    model: &Model,
+    random: &mut Rng,
+    beginnings: &[Vec<u8>],
+    seed: u64,
+) -> usize {
     let mut here = cursor.entry().map(|(key, _)| key.to_vec());
     let mut steps = 0;
     for _ in 0..60 {
@@ -87,7 +100,10 @@ fn walk(cursor: &mut Cursor, model: &Model, random: &mut Rng, beginnings: &[Vec<
                     let Some(from) = &here else { break };
                     here = if turn < 8 {
                         cursor.next();
-                        model.range::<Vec<u8>, _>((Excluded(from), Unbounded)).next().map(|(key, _)| key.clone())
+                        model
+                            .range::<Vec<u8>, _>((Excluded(from), Unbounded))
+                            .next()
+                            .map(|(key, _)| key.clone())
                     } else {
                         cursor.prev();
                         model.range::<Vec<u8>, _>(..from).next_back().map(|(key, _)| key.clone())

@@ -1,7 +1,8 @@
-//! Damaged files: each mutant of a database gives right answers, or an error that names a file; no panic, no hang, bounded
-//! memory.
+//! Damaged files: each mutant of a database gives right answers, or an error that names a file; no
+//! panic, no hang, bounded memory.
 //!
-//! A target of its own, because it measures the memory of its process. `TERRACE_TEST_SCALE` sets how many mutants.
+//! A target of its own, because it measures the memory of its process. `TERRACE_TEST_SCALE` sets
+//! how many mutants.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -32,7 +33,8 @@ fn expect_corruption(outcome: terrace::Result<Db>, file: &str) {
     assert!(error.to_string().contains(file), "{file} in: {error}");
 }
 
-/// A database with every kind of file: several tables, a log with synced and unsynced writes, a MANIFEST of several edits.
+/// A database with every kind of file: several tables, a log with synced and unsynced writes, a
+/// MANIFEST of several edits.
 struct Specimen {
     settings: OptionSet,
     disk: SimFs,
@@ -42,15 +44,32 @@ struct Specimen {
 }
 
 fn specimen(settings: &OptionSet) -> Specimen {
-    let put = |n: usize, size| Change::Put(format!("key{:03}", n % 50).into_bytes(), Rng::new(n as u64).bytes(size));
-    let flushed = |writes: Vec<Action>, and: Action| writes.into_iter().chain([Action::Flush, and]).collect::<Vec<_>>();
+    let put = |n: usize, size| {
+        Change::Put(format!("key{:03}", n % 50).into_bytes(), Rng::new(n as u64).bytes(size))
+    };
+    let flushed = |writes: Vec<Action>, and: Action| {
+        writes.into_iter().chain([Action::Flush, and]).collect::<Vec<_>>()
+    };
     let parts = [
         (0..20).map(|n| Action::Write(vec![put(n, 150)], false)).collect(),
-        flushed((20..60).map(|n| Action::Write(vec![put(n, 150)], false)).collect(), Action::Reopen),
-        (30..50).map(|n| Action::Write(vec![put(n, 150), Change::Delete(vec![b'd', n as u8])], n % 7 == 0)).collect(),
-        flushed((50..70).map(|n| Action::Write(vec![put(n, 150)], false)).collect(), Action::WaitIdle),
+        flushed(
+            (20..60).map(|n| Action::Write(vec![put(n, 150)], false)).collect(),
+            Action::Reopen,
+        ),
+        (30..50)
+            .map(|n| {
+                Action::Write(vec![put(n, 150), Change::Delete(vec![b'd', n as u8])], n % 7 == 0)
+            })
+            .collect(),
+        flushed(
+            (50..70).map(|n| Action::Write(vec![put(n, 150)], false)).collect(),
+            Action::WaitIdle,
+        ),
         // As large as the one before, and of the same keys.
-        flushed((50..70).map(|n| Action::Write(vec![put(n + 1000, 150)], false)).collect(), Action::WaitIdle),
+        flushed(
+            (50..70).map(|n| Action::Write(vec![put(n + 1000, 150)], false)).collect(),
+            Action::WaitIdle,
+        ),
         (100..115).map(|n| Action::Write(vec![put(n, 80)], n % 4 == 0)).collect(),
         (115..130).map(|n| Action::Write(vec![put(n, 80)], n % 4 == 0)).collect(),
     ];
@@ -58,10 +77,14 @@ fn specimen(settings: &OptionSet) -> Specimen {
     let fs = SimFs::new();
     fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
     let mut driver = Driver::new(&fs, dir, settings, History::new());
-    driver.play(&Script { name: "specimen".to_owned(), actions: vec![] }).expect("a healthy file system");
+    driver
+        .play(&Script { name: "specimen".to_owned(), actions: vec![] })
+        .expect("a healthy file system");
     let mut earlier = Vec::new();
     for actions in parts {
-        driver.play_on(&Script { name: "specimen".to_owned(), actions }).expect("a healthy file system");
+        driver
+            .play_on(&Script { name: "specimen".to_owned(), actions })
+            .expect("a healthy file system");
         earlier.extend(fs.names(dir).into_iter().filter_map(|name| {
             let bytes = fs.contents(&dir.join(&name))?;
             Some((name, bytes))
@@ -102,7 +125,11 @@ fn a_flipped_bit_in_a_manifest_is_an_error() {
     let settings = OptionSet::default();
     let pristine = specimen(&settings).disk;
     let dir = Path::new(DIR);
-    let name = pristine.names(dir).into_iter().find(|name| name.starts_with("MANIFEST")).expect("a MANIFEST");
+    let name = pristine
+        .names(dir)
+        .into_iter()
+        .find(|name| name.starts_with("MANIFEST"))
+        .expect("a MANIFEST");
     let path = dir.join(&name);
     let bytes = pristine.contents(&path).expect("a file");
     for bit in 0..bytes.len() * 8 {
@@ -116,7 +143,8 @@ fn a_flipped_bit_in_a_manifest_is_an_error() {
 
 /// What a file is, from its name.
 fn kind(name: &str) -> &str {
-    name.rsplit_once('.').map_or_else(|| name.split('-').next().unwrap_or(name), |(_, ending)| ending)
+    name.rsplit_once('.')
+        .map_or_else(|| name.split('-').next().unwrap_or(name), |(_, ending)| ending)
 }
 
 /// What is done to a database.
@@ -130,7 +158,11 @@ struct Damage {
 
 impl Damage {
     fn of(what: String, large: bool, name: &str, bytes: Vec<u8>) -> Damage {
-        Damage { what: format!("{name}: {what}"), large, files: vec![(name.to_owned(), Some(bytes))] }
+        Damage {
+            what: format!("{name}: {what}"),
+            large,
+            files: vec![(name.to_owned(), Some(bytes))],
+        }
     }
 
     /// Whether nothing but tables is damaged, which knows no half truth.
@@ -168,31 +200,49 @@ fn damaged(name: &str, bytes: &[u8], rng: &mut Rng) -> Damage {
             let new = with_sector(bytes, sector, bytes, other);
             of(format!("sector at {other} copied to {sector}"), true, new)
         }
-        13 => of(format!("sector at {sector} zeroed"), true, with_sector(bytes, sector, &[0; SECTOR], 0)),
+        13 => of(
+            format!("sector at {sector} zeroed"),
+            true,
+            with_sector(bytes, sector, &[0; SECTOR], 0),
+        ),
         14 => {
             let extra = rng.between(1, 600);
             of(format!("{extra} bytes appended"), false, [bytes, &rng.bytes(extra)].concat())
         }
         15 => {
             let new = with_sector(&with_sector(bytes, sector, bytes, other), other, bytes, sector);
-            if new == bytes { cut() } else { of(format!("sectors at {sector} and {other} swapped"), true, new) }
+            if new == bytes {
+                cut()
+            } else {
+                of(format!("sectors at {sector} and {other} swapped"), true, new)
+            }
         }
         16 => {
             let number: String = name.chars().filter(char::is_ascii_digit).collect();
-            let renamed = if number.is_empty() { "000123.old".to_owned() } else { name.replace(&number, "000123") };
+            let renamed = if number.is_empty() {
+                "000123.old".to_owned()
+            } else {
+                name.replace(&number, "000123")
+            };
             let files = vec![(name.to_owned(), None), (renamed, Some(bytes.to_vec()))];
             Damage { what: format!("{name}: renamed"), large: true, files }
         }
-        _ => Damage { what: format!("{name}: removed"), large: true, files: vec![(name.to_owned(), None)] },
+        _ => Damage {
+            what: format!("{name}: removed"),
+            large: true,
+            files: vec![(name.to_owned(), None)],
+        },
     }
 }
 
-/// Damages a file by what it or another one of its kind was earlier, or with another one. None where there is none.
+/// Damages a file by what it or another one of its kind was earlier, or with another one. None
+/// where there is none.
 fn mixed_up(specimen: &Specimen, name: &str, bytes: &[u8], rng: &mut Rng) -> Option<Damage> {
     let sector = rng.below(bytes.len()) / SECTOR * SECTOR;
     let of = |what, new| (new != bytes).then(|| Damage::of(what, true, name, new));
     if rng.one_in(2) {
-        let earlier: Vec<_> = specimen.earlier.iter().filter(|(old, _)| kind(old) == kind(name)).collect();
+        let earlier: Vec<_> =
+            specimen.earlier.iter().filter(|(old, _)| kind(old) == kind(name)).collect();
         let itself: Vec<_> = earlier.iter().filter(|(old, _)| *old == name).copied().collect();
         let choice = if itself.is_empty() || rng.one_in(3) { earlier } else { itself };
         let (old, stale) = choice.get(rng.below(choice.len().max(1)))?;
@@ -204,11 +254,15 @@ fn mixed_up(specimen: &Specimen, name: &str, bytes: &[u8], rng: &mut Rng) -> Opt
                 new.extend(stale.get(sector..).unwrap_or_default());
                 new
             }),
-            _ => of(format!("sector at {sector} of an earlier {old}"), with_sector(bytes, sector, stale, sector)),
+            _ => of(
+                format!("sector at {sector} of an earlier {old}"),
+                with_sector(bytes, sector, stale, sector),
+            ),
         };
     }
     let names = specimen.disk.names(Path::new(DIR));
-    let others: Vec<_> = names.iter().filter(|other| *other != name && kind(other) == kind(name)).collect();
+    let others: Vec<_> =
+        names.iter().filter(|other| *other != name && kind(other) == kind(name)).collect();
     let other = *others.get(rng.below(others.len().max(1)))?;
     let theirs = specimen.disk.contents(&Path::new(DIR).join(other))?;
     if rng.one_in(2) {
@@ -216,11 +270,19 @@ fn mixed_up(specimen: &Specimen, name: &str, bytes: &[u8], rng: &mut Rng) -> Opt
         return Some(Damage { what: format!("{name} and {other}: swapped"), large: true, files });
     }
     let ours = with_sector(bytes, sector, &theirs, sector);
-    let files = vec![(name.to_owned(), Some(ours)), (other.clone(), Some(with_sector(&theirs, sector, bytes, sector)))];
-    Some(Damage { what: format!("{name} and {other}: sectors at {sector} swapped"), large: true, files })
+    let files = vec![
+        (name.to_owned(), Some(ours)),
+        (other.clone(), Some(with_sector(&theirs, sector, bytes, sector))),
+    ];
+    Some(Damage {
+        what: format!("{name} and {other}: sectors at {sector} swapped"),
+        large: true,
+        files,
+    })
 }
 
-/// The greatest amount of memory that this process has had, in bytes; none where the system does not tell.
+/// The greatest amount of memory that this process has had, in bytes; none where the system does
+/// not tell.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -255,13 +317,20 @@ fn without_files(specimen: &Specimen, damage: &Damage) -> Vec<Pair> {
     for (name, _) in &damage.files {
         let _ = fs.env().remove(&dir.join(name));
     }
-    let found = repair(dir, &options()).and_then(|_| Db::open(dir, options())).and_then(|db| read_all(&db));
+    let found =
+        repair(dir, &options()).and_then(|_| Db::open(dir, options())).and_then(|db| read_all(&db));
     found.unwrap_or_default()
 }
 
-/// Verifies and repairs a copy of a mutant. Where the damage cannot be taken for an older state, the repaired database
-/// has no version of any key that is older than what the other files alone hold.
-fn examine_repair(fs: &SimFs, specimen: &Specimen, damage: &Damage, floors: &mut Floors) -> Result<(), String> {
+/// Verifies and repairs a copy of a mutant. Where the damage cannot be taken for an older state,
+/// the repaired database has no version of any key that is older than what the other files alone
+/// hold.
+fn examine_repair(
+    fs: &SimFs,
+    specimen: &Specimen,
+    damage: &Damage,
+    floors: &mut Floors,
+) -> Result<(), String> {
     let (dir, fs) = (Path::new(DIR), fs.power_loss(PowerLoss::PROCESS_ONLY));
     let options = || specimen.settings.options(fs.env());
     named("verify", verify(dir, &options()))?;
@@ -277,18 +346,26 @@ fn examine_repair(fs: &SimFs, specimen: &Specimen, damage: &Damage, floors: &mut
         let floor = floors.entry(key).or_insert_with(|| without_files(specimen, damage));
         let found: BTreeMap<_, _> = found.into_iter().collect();
         for (key, value) in floor.iter() {
-            let is_newer = specimen.history.is_as_new(key, found.get(key).map(Vec::as_slice), value);
+            let is_newer =
+                specimen.history.is_as_new(key, found.get(key).map(Vec::as_slice), value);
             if !is_newer {
-                return Err(format!("after repair: {key:?} is older than what undamaged files hold"));
+                return Err(format!(
+                    "after repair: {key:?} is older than what undamaged files hold"
+                ));
             }
         }
     }
     Ok(())
 }
 
-/// Compacts what is open, closes it, and reads it again: an error stays an error or is one no more because the answer is
-/// right; what was right stays as it is.
-fn examine_compaction(db: Db, fs: &SimFs, settings: &OptionSet, expected: &[Pair]) -> Result<(), String> {
+/// Compacts what is open, closes it, and reads it again: an error stays an error or is one no more
+/// because the answer is right; what was right stays as it is.
+fn examine_compaction(
+    db: Db,
+    fs: &SimFs,
+    settings: &OptionSet,
+    expected: &[Pair],
+) -> Result<(), String> {
     let dir = Path::new(DIR);
     named("compact", db.compact_range(None, None))?;
     let compacted = read_all_ways(&db);
@@ -298,7 +375,13 @@ fn examine_compaction(db: Db, fs: &SimFs, settings: &OptionSet, expected: &[Pair
     for (how, found) in [("after a compaction", compacted), ("opened after a compaction", again)] {
         match found {
             Ok(found) if found == expected => {}
-            Ok(found) => return Err(format!("{how}: {} entries, not the {} right ones", found.len(), expected.len())),
+            Ok(found) => {
+                return Err(format!(
+                    "{how}: {} entries, not the {} right ones",
+                    found.len(),
+                    expected.len()
+                ));
+            }
             Err(error) if names_a_file(&error) => {}
             Err(error) => return Err(format!("{how}: the error names no file: {error}")),
         }
@@ -310,10 +393,17 @@ fn examine_compaction(db: Db, fs: &SimFs, settings: &OptionSet, expected: &[Pair
 type Floors = HashMap<(bool, Vec<String>), Vec<Pair>>;
 
 /// Verifies, repairs, opens, reads and compacts a mutant.
-fn examine(fs: &SimFs, specimen: &Specimen, damage: &Damage, floors: &mut Floors) -> Result<Outcome, String> {
+fn examine(
+    fs: &SimFs,
+    specimen: &Specimen,
+    damage: &Damage,
+    floors: &mut Floors,
+) -> Result<Outcome, String> {
     let (dir, settings) = (Path::new(DIR), &specimen.settings);
     examine_repair(fs, specimen, damage, floors)?;
-    let Some(db) = named("open", Db::open(dir, settings.options(fs.env())))? else { return Ok(Outcome::Error) };
+    let Some(db) = named("open", Db::open(dir, settings.options(fs.env())))? else {
+        return Ok(Outcome::Error);
+    };
     let writes = specimen.history.writes().len();
     let expected = specimen.history.state(writes).entries();
     // Keys one by one: each right, or an error.
@@ -329,13 +419,16 @@ fn examine(fs: &SimFs, specimen: &Specimen, damage: &Damage, floors: &mut Floors
         Ok(found) if found == expected => (Outcome::Harmless, Some(found)),
         Ok(_) if damage.tables_only() => return Err("a wrong answer without an error".to_owned()),
         Ok(found) => {
-            // Where an end with its marks is gone, a log or MANIFEST may look like that of an older database, but
-            // never like that of one that never was. And no single bit makes durable data go unnoticed.
+            // Where an end with its marks is gone, a log or MANIFEST may look like that of an older
+            // database, but never like that of one that never was. And no single bit makes durable
+            // data go unnoticed.
             let required = if damage.large { 0 } else { specimen.history.required(usize::MAX) };
             specimen.history.check(&found, required, writes)?;
             (Outcome::Cut, Some(found))
         }
-        Err(error) if names_a_file(&error) => (Outcome::Error, damage.tables_only().then_some(expected)),
+        Err(error) if names_a_file(&error) => {
+            (Outcome::Error, damage.tables_only().then_some(expected))
+        }
         Err(error) => return Err(format!("the error names no file: {error}")),
     };
     match right {
@@ -400,7 +493,13 @@ fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
 fn an_earlier_log_hides_nothing_newer() {
     let (dir, settings) = (Path::new(DIR), OptionSet::default());
     let fs = SimFs::new();
-    let logs = || fs.names(dir).into_iter().filter(|name| kind(name) == "log").max().map(|name| dir.join(name));
+    let logs = || {
+        fs.names(dir)
+            .into_iter()
+            .filter(|name| kind(name) == "log")
+            .max()
+            .map(|name| dir.join(name))
+    };
     let db = Db::open(dir, settings.options(fs.env())).expect("open");
     for key in ["a", "b", "c", "b"] {
         db.put(key, "earlier").expect("put");

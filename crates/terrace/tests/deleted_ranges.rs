@@ -1,4 +1,5 @@
-//! Walks over stretches of deleted keys, which others have gone over before: against a model, and between threads.
+//! Walks over stretches of deleted keys, which others have gone over before: against a model, and
+//! between threads.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -60,7 +61,9 @@ fn change(db: &Db, model: &mut Model, random: &mut Rng) {
 fn compare(db: &Db, model: &Model, options: &ReadOptions, random: &mut Rng, seed: u64) {
     let mut cursor = db.cursor(options).unwrap();
     let sought = key(random.below(KEYS + 1));
-    let entry = |entry: Option<(&Vec<u8>, &Vec<u8>)>| entry.map(|(key, value)| (key.clone(), value.clone()));
+    let entry = |entry: Option<(&Vec<u8>, &Vec<u8>)>| {
+        entry.map(|(key, value)| (key.clone(), value.clone()))
+    };
     let mut here = match random.below(4) {
         0 => {
             cursor.seek_to_first();
@@ -80,7 +83,11 @@ fn compare(db: &Db, model: &Model, options: &ReadOptions, random: &mut Rng, seed
         }
     };
     for _ in 0..6 {
-        assert_eq!(cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec())), here, "seed {seed}");
+        assert_eq!(
+            cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec())),
+            here,
+            "seed {seed}"
+        );
         let Some((key, _)) = here else { break };
         if random.one_in(2) {
             cursor.next();
@@ -118,7 +125,8 @@ fn walks_over_deleted_keys_equal_a_model() {
     });
 }
 
-/// Everything that producers put into a queue comes out of it, once, beside walks in both directions.
+/// Everything that producers put into a queue comes out of it, once, beside walks in both
+/// directions.
 #[test]
 fn queues_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -168,6 +176,8 @@ fn queues_lose_nothing() {
         consumer.join().unwrap()
     });
     popped.sort();
-    assert!(popped.iter().zip(0..).all(|(key, number)| **key == *format!("{number:010}").into_bytes()));
+    assert!(
+        popped.iter().zip(0..).all(|(key, number)| **key == *format!("{number:010}").into_bytes())
+    );
     db.close().unwrap();
 }

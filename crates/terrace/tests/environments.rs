@@ -1,10 +1,13 @@
-//! The file system in memory and the simulated disk answer as the real one does, to everything that the engine may ask and to what goes wrong.
+//! The file system in memory and the simulated disk answer as the real one does, to everything that
+//! the engine may ask and to what goes wrong.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use terrace::{CreateOptions, Env, ErrorKind, FileLock, LockMode, MemEnv, PosixEnv, ReadAccess, Result};
+use terrace::{
+    CreateOptions, Env, ErrorKind, FileLock, LockMode, MemEnv, PosixEnv, ReadAccess, Result,
+};
 use terrace_testkit::simfs::SimFs;
 
 const REUSE: CreateOptions = CreateOptions { mode: 0o644, exclusive: false };
@@ -40,7 +43,8 @@ fn read(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An operation's outcome: its error's kind, with the system's number where the two systems agree on one.
+/// An operation's outcome: its error's kind, with the system's number where the two systems agree
+/// on one.
 #[track_caller]
 fn fails<T>(outcome: Result<T>, kind: ErrorKind, code: Option<i32>) {
     let error = outcome.err().expect("an error");
@@ -60,7 +64,8 @@ const ENOTEMPTY: Option<i32> = Some(39);
 #[test]
 fn files_come_change_and_go() {
     on_all(|env, dir| {
-        let (file, missing, below) = (dir.join("file"), dir.join("missing"), dir.join("file/below"));
+        let (file, missing, below) =
+            (dir.join("file"), dir.join("missing"), dir.join("file/below"));
         put(env, &file, b"one").expect("puts");
         put(env, &file, b"four").expect("truncates and puts");
         assert_eq!(read(env, &file).expect("reads"), b"four");
@@ -78,7 +83,10 @@ fn files_come_change_and_go() {
         let mut more = env.open_append(&file).expect("opens");
         more.append(b"teen").expect("appends");
         more.close().expect("closes");
-        assert_eq!((read(env, &file).expect("reads"), env.file_size(&file).expect("stats")), (b"fourteen".to_vec(), 8));
+        assert_eq!(
+            (read(env, &file).expect("reads"), env.file_size(&file).expect("stats")),
+            (b"fourteen".to_vec(), 8)
+        );
         // Removed, it lives on for those who hold it.
         let held = env.open_random(&file, ReadAccess::Mapped).expect("opens");
         env.remove(&file).expect("removes");
@@ -205,7 +213,8 @@ fn locks_exclude_writers_and_not_readers() {
             fails(lock(mode), ErrorKind::Busy, None);
         }
         drop(writer);
-        let readers: Vec<Box<dyn FileLock>> = (0..3).map(|_| lock(LockMode::Shared).expect("locks")).collect();
+        let readers: Vec<Box<dyn FileLock>> =
+            (0..3).map(|_| lock(LockMode::Shared).expect("locks")).collect();
         fails(lock(LockMode::Exclusive), ErrorKind::Busy, None);
         drop(readers);
         // A lock belongs to the file: removed and made anew, the name is free.
@@ -229,11 +238,16 @@ fn the_root_of_memory_stays() {
     fails(env.create(root, REUSE), ErrorKind::Io, EISDIR);
     env.write("/a/b", b"1".to_vec());
     env.write("/a/b", b"22".to_vec());
-    assert_eq!((env.read("/a/b"), env.read("/a"), env.read("/c")), (Some(b"22".to_vec()), None, None));
+    assert_eq!(
+        (env.read("/a/b"), env.read("/a"), env.read("/c")),
+        (Some(b"22".to_vec()), None, None)
+    );
     assert_eq!(env.list(root).expect("lists"), ["a"]);
     for taken in ["/a", "/a/b/c"] {
         let other = env.clone();
-        let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| other.write(taken, Vec::new())));
+        let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            other.write(taken, Vec::new())
+        }));
         assert!(written.is_err(), "{taken} belongs to something else");
     }
 }

@@ -1,10 +1,13 @@
-//! A block cache of the program's own: what the engine asks of it, and that no answer of its does harm.
+//! A block cache of the program's own: what the engine asks of it, and that no answer of its does
+//! harm.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use terrace::{BlockCache, BlockKey, Db, ExternalBlock, ExternalBlockCache, HeldBlock, Options, ReadOptions};
+use terrace::{
+    BlockCache, BlockKey, Db, ExternalBlock, ExternalBlockCache, HeldBlock, Options, ReadOptions,
+};
 
 /// Keeps at most `limit` blocks and forgets one at random, so to say, when there are more.
 #[derive(Default)]
@@ -70,7 +73,9 @@ fn blocks_live_in_the_programs_cache() {
     let dir = tempfile::tempdir().unwrap();
     for limit in [0, 3, 1_000] {
         let cache = Arc::new(Forgetful { limit, ..Forgetful::default() });
-        let options = Options::new().create_if_missing(true).block_cache(Some(BlockCache::external(cache.clone())));
+        let options = Options::new()
+            .create_if_missing(true)
+            .block_cache(Some(BlockCache::external(cache.clone())));
         let db = Db::open(dir.path().join(limit.to_string()), options).unwrap();
         for i in 0..ENTRIES {
             db.put(key(i), [b'v'; 100]).unwrap();
@@ -93,7 +98,10 @@ fn blocks_live_in_the_programs_cache() {
                     for i in 0..ENTRIES {
                         assert_eq!(cursor.key(), key(i).as_bytes());
                         if i % 4 == thread {
-                            assert_eq!(db.get_pinned(key(i), &ReadOptions::new()).unwrap().unwrap().len(), 100);
+                            assert_eq!(
+                                db.get_pinned(key(i), &ReadOptions::new()).unwrap().unwrap().len(),
+                                100
+                            );
                             assert_eq!(db.get(key(ENTRIES - 1 - i)).unwrap().unwrap().len(), 100);
                         }
                         cursor.next();

@@ -1,7 +1,9 @@
-//! System calls of the real environment that fail, through `strace -e inject`: whichever it is, the process lives on, each
-//! write is either acknowledged or an error, and nothing that was acknowledged is lost.
+//! System calls of the real environment that fail, through `strace -e inject`: whichever it is, the
+//! process lives on, each write is either acknowledged or an error, and nothing that was
+//! acknowledged is lost.
 //!
-//! The process under test is this program. It tells what it does by datagrams, whose calls nothing is injected into.
+//! The process under test is this program. It tells what it does by datagrams, whose calls nothing
+//! is injected into.
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -25,8 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How often somebody looks whether the process is still there.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Calls, and the errors that Linux documents for them. Not `mmap`: memory that the allocator does not get ends a process.
-/// Not `close`: its errors change nothing, but the standard library panics at that of a directory, which Linux never returns.
+/// Calls, and the errors that Linux documents for them. Not `mmap`: memory that the allocator does
+/// not get ends a process. Not `close`: its errors change nothing, but the standard library panics
+/// at that of a directory, which Linux never returns.
 const FAILURES: &[(&str, &[&str])] = &[
     ("openat", &["EIO", "EMFILE", "ENOSPC", "EACCES"]),
     ("read", &["EIO", "EINTR"]),
@@ -80,7 +83,9 @@ fn process_under_test() {
     socket.recv(&mut [0]).expect("is told to begin");
     for round in 0..2 {
         let opened = (0..3).find_map(|_| {
-            Db::open(dir.join("db"), options(settings)).map_err(|error| tell(format!("open: {error}"))).ok()
+            Db::open(dir.join("db"), options(settings))
+                .map_err(|error| tell(format!("open: {error}")))
+                .ok()
         });
         let Some(db) = opened else { break };
         for number in round * PUTS..(round + 1) * PUTS {
@@ -100,7 +105,8 @@ fn process_under_test() {
                 Err(error) => tell(format!("get: {error}")),
             }
             if number % 50 == 20 {
-                let result = if number % 100 == 20 { db.flush() } else { db.compact_range(None, None) };
+                let result =
+                    if number % 100 == 20 { db.flush() } else { db.compact_range(None, None) };
                 result.unwrap_or_else(|error| tell(format!("flush: {error}")));
             }
         }
@@ -111,7 +117,8 @@ fn process_under_test() {
     exit(0);
 }
 
-/// Starts the process under test, stopped before it opens its database, with `strace` attached. None if that may not be.
+/// Starts the process under test, stopped before it opens its database, with `strace` attached.
+/// None if that may not be.
 fn start(dir: &Path, settings: u64, socket: &UnixDatagram, inject: &str) -> Option<[Child; 2]> {
     let mut child = Command::new(env::current_exe().expect("this program"))
         .args(["--exact", "process_under_test", "--nocapture"])
@@ -123,7 +130,10 @@ fn start(dir: &Path, settings: u64, socket: &UnixDatagram, inject: &str) -> Opti
         .expect("starts");
     let mut ready = [0; 5];
     while socket.recv(&mut ready).is_err() {
-        assert!(child.try_wait().expect("is a child").is_none(), "the process under test does not start");
+        assert!(
+            child.try_wait().expect("is a child").is_none(),
+            "the process under test does not start"
+        );
     }
     let strace = Command::new("strace")
         .args(["-f", "-p", &child.id().to_string(), "-o", "/dev/null", "-e", inject])
@@ -141,7 +151,10 @@ fn start(dir: &Path, settings: u64, socket: &UnixDatagram, inject: &str) -> Opti
             Some([child, strace])
         }
         other => {
-            skip("right", format_args!("strace cannot be attached: {:?}", other.map(|(_, _, line)| line)));
+            skip(
+                "right",
+                format_args!("strace cannot be attached: {:?}", other.map(|(_, _, line)| line)),
+            );
             child.kill().expect("is there");
             child.wait().expect("ends");
             None
@@ -169,7 +182,8 @@ fn listen(socket: &UnixDatagram, child: &mut Child) -> Result<Vec<String>, Strin
     }
 }
 
-/// Runs the process with one failure. Whether it met it cannot be told from outside; how many errors it told is.
+/// Runs the process with one failure. Whether it met it cannot be told from outside; how many
+/// errors it told is.
 fn run(seed: u64) -> Result<Option<usize>, String> {
     let mut random = Rng::new(seed);
     let (call, errors) = *random.pick(FAILURES);
@@ -179,10 +193,13 @@ fn run(seed: u64) -> Result<Option<usize>, String> {
     let again = if error == "EINTR" { "+2" } else { *random.pick(&["", "", "+", "+2"]) };
     let inject = format!("inject={call}:error={error}:when={}{again}", random.between(1, longest));
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let socket = UnixDatagram::bind(scratch.path().join("parent")).map_err(|error| error.to_string())?;
+    let socket =
+        UnixDatagram::bind(scratch.path().join("parent")).map_err(|error| error.to_string())?;
     socket.set_read_timeout(Some(LOOK)).map_err(|error| error.to_string())?;
     let settings = random.next_u64();
-    let Some([mut child, mut strace]) = start(scratch.path(), settings, &socket, &inject) else { return Ok(None) };
+    let Some([mut child, mut strace]) = start(scratch.path(), settings, &socket, &inject) else {
+        return Ok(None);
+    };
     socket.send_to(b"!", scratch.path().join("child")).map_err(|error| error.to_string())?;
     let told = listen(&socket, &mut child);
     if told.is_err() {
@@ -198,7 +215,8 @@ fn run(seed: u64) -> Result<Option<usize>, String> {
         return Err(context(format!("{told:?}")));
     }
     // The disk is well again.
-    let db = Db::open(scratch.path().join("db"), options(settings)).map_err(|error| context(error.to_string()))?;
+    let db = Db::open(scratch.path().join("db"), options(settings))
+        .map_err(|error| context(error.to_string()))?;
     for text in &told {
         if text.starts_with("wrong") {
             return Err(context(text.clone()));

@@ -1,10 +1,11 @@
 //! One input or output operation fails, once or from then on: no panic, no hang, no lie.
 //!
-//! Every script is played once for every operation it makes, every kind of failure, and for failures that pass and
-//! that stay. The database may answer with errors; what it acknowledged must be there when the file system works
-//! again, and what it acknowledged as synced also after a power cut. A write is there as a whole, with every acknowledged
-//! one before it; and what is found when the database is opened again is durable once a later write is synced. `TERRACE_TEST_SCALE` sets the share of the cases
-//! that is tried, `TERRACE_SEED` chooses another share.
+//! Every script is played once for every operation it makes, every kind of failure, and for
+//! failures that pass and that stay. The database may answer with errors; what it acknowledged must
+//! be there when the file system works again, and what it acknowledged as synced also after a power
+//! cut. A write is there as a whole, with every acknowledged one before it; and what is found when
+//! the database is opened again is durable once a later write is synced. `TERRACE_TEST_SCALE` sets
+//! the share of the cases that is tried, `TERRACE_SEED` chooses another share.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +18,9 @@ use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::{Rng, mix};
 use terrace_testkit::scale::scaled;
 use terrace_testkit::script::{Action, Script};
-use terrace_testkit::simfs::{DataLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs};
+use terrace_testkit::simfs::{
+    DataLoss, Fault, FaultPlan, LogKind, OpKind, PowerLoss, Recording, SimFs,
+};
 use terrace_testkit::watchdog::Watchdog;
 
 const PATH: &str = "/data/db";
@@ -37,8 +40,14 @@ fn operations(script: &Script, settings: &OptionSet) -> u64 {
     fs.operations()
 }
 
-/// Plays `script` on a new database while `plans` hold, then looks at what is left. Returns whether something failed.
-fn play(script: &Script, settings: &OptionSet, plans: &[FaultPlan], seed: u64) -> Result<bool, String> {
+/// Plays `script` on a new database while `plans` hold, then looks at what is left. Returns whether
+/// something failed.
+fn play(
+    script: &Script,
+    settings: &OptionSet,
+    plans: &[FaultPlan],
+    seed: u64,
+) -> Result<bool, String> {
     let fs = file_system(settings);
     if plans.iter().any(|plan| plan.fault == Fault::Access) {
         // Directories above that may not be read are somebody else's, and durable already.
@@ -60,7 +69,8 @@ fn play_on(
 ) -> Result<bool, String> {
     fs.record();
     fs.set_faults(plans.to_vec());
-    let mut driver = Driver::new(fs, Path::new(PATH), settings, history).tolerant().forgetful(reverts(plans));
+    let mut driver =
+        Driver::new(fs, Path::new(PATH), settings, history).tolerant().forgetful(reverts(plans));
     let played = driver.play(script);
     let (at, injected, failed) = (fs.steps(), fs.injected() > 0, fs.injections());
     let errors = played.and_then(|()| check_errors(driver.errors(), injected));
@@ -70,12 +80,13 @@ fn play_on(
     let checked = errors.and(history).and_then(|history| {
         let everything = history.writes().len();
         let alive = if reverts(plans) { history.required(usize::MAX) } else { everything };
-        after(fs, settings, &history, alive, everything, seed).map_err(|error| format!("healed: {error}"))?;
+        after(fs, settings, &history, alive, everything, seed)
+            .map_err(|error| format!("healed: {error}"))?;
         check_cuts(&recording, at, settings, &history, reverts(plans), seed)
     });
-    checked
-        .map(|()| injected)
-        .map_err(|error| format!("{error}\n  failed: {failed:?}\n{}", recording.describe(recording.len())))
+    checked.map(|()| injected).map_err(|error| {
+        format!("{error}\n  failed: {failed:?}\n{}", recording.describe(recording.len()))
+    })
 }
 
 /// Whether a failed sync makes the system forget what it was for.
@@ -95,8 +106,8 @@ fn check_errors(errors: &[terrace::Error], injected: bool) -> Result<(), String>
     }
 }
 
-/// Cuts the power at moment `at`, when the script has been played, and stops the process or the machine at a moment at
-/// random.
+/// Cuts the power at moment `at`, when the script has been played, and stops the process or the
+/// machine at a moment at random.
 fn check_cuts(
     recording: &Recording,
     at: usize,
@@ -108,15 +119,26 @@ fn check_cuts(
     let mut rng = Rng::new(mix(seed) ^ 0xc075);
     let earlier = rng.below(recording.len() + 1);
     let losses = [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(rng.next_u64())];
-    let mut cuts = vec![(earlier, *rng.pick(&losses)), (at, PowerLoss::STRICT), (at, PowerLoss::random(seed))];
+    let mut cuts =
+        vec![(earlier, *rng.pick(&losses)), (at, PowerLoss::STRICT), (at, PowerLoss::random(seed))];
     cuts.sort_by_key(|(moment, _)| *moment);
     let mut replay = recording.replay();
     for (moment, loss) in cuts {
         replay.advance_to(moment);
         let alive = history.required_without_power_loss(moment);
-        let required = if loss.loses_nothing() && !reverts { alive } else { history.required(moment) };
-        after(&replay.power_loss(loss), settings, history, required, history.begun(moment), mix(seed))
-            .map_err(|error| format!("after step {moment} of {}, {loss:?}: {error}", recording.len()))?;
+        let required =
+            if loss.loses_nothing() && !reverts { alive } else { history.required(moment) };
+        after(
+            &replay.power_loss(loss),
+            settings,
+            history,
+            required,
+            history.begun(moment),
+            mix(seed),
+        )
+        .map_err(|error| {
+            format!("after step {moment} of {}, {loss:?}: {error}", recording.len())
+        })?;
     }
     Ok(())
 }
@@ -124,8 +146,8 @@ fn check_cuts(
 /// A key behind every other.
 const MARKER: &[u8] = &[0xff; 40];
 
-/// Opens what `fs` holds, which must have the first `required` writes that were acknowledged and no others than the first
-/// `begun`. Then one synced write makes everything that was found durable.
+/// Opens what `fs` holds, which must have the first `required` writes that were acknowledged and no
+/// others than the first `begun`. Then one synced write makes everything that was found durable.
 fn after(
     fs: &SimFs,
     settings: &OptionSet,
@@ -149,7 +171,9 @@ fn after(
         let found = read_all(&db).map_err(|error| error.to_string())?;
         if found != expected {
             let (had, has) = (expected.len(), found.len());
-            return Err(format!("LOST: {had} entries at a synced put, {has} or others when it is {how} and opened"));
+            return Err(format!(
+                "LOST: {had} entries at a synced put, {has} or others when it is {how} and opened"
+            ));
         }
         db.close().map_err(|error| format!("close: {error}"))?;
     }
@@ -165,22 +189,30 @@ fn every_single_failure_is_survived() {
     let share = scaled(full / 8);
     let seed = seed();
     for (number, script) in Script::all().iter().enumerate() {
-        let settings = OptionSet { mapped_log: number % 2 == 0, reuse_logs: number % 3 == 0, ..OptionSet::default() };
+        let settings = OptionSet {
+            mapped_log: number % 2 == 0,
+            reuse_logs: number % 3 == 0,
+            ..OptionSet::default()
+        };
         for after in 0..operations(script, &settings) {
             for fault in Fault::ALL {
                 for forever in [false, true] {
-                    let case =
-                        mix(seed) ^ mix(number as u64) ^ mix(after << 8 | (fault as u64) << 1 | u64::from(forever));
+                    let case = mix(seed)
+                        ^ mix(number as u64)
+                        ^ mix(after << 8 | (fault as u64) << 1 | u64::from(forever));
                     if mix(case) % full >= share {
                         continue;
                     }
                     let plan = FaultPlan::at(after, fault, forever);
-                    let label = format!("faults: script \"{}\", {plan:?}, {settings:?}", script.name);
+                    let label =
+                        format!("faults: script \"{}\", {plan:?}, {settings:?}", script.name);
                     watchdog.feed(label.clone());
                     cases += 1;
                     match play(script, &settings, &[plan], case) {
                         Ok(hit) => injected += u64::from(hit),
-                        Err(error) => panic!("{label}: {error}\n  repeat with: TERRACE_SEED={seed}, scale 8"),
+                        Err(error) => {
+                            panic!("{label}: {error}\n  repeat with: TERRACE_SEED={seed}, scale 8")
+                        }
                     }
                     assert_eq!(panics(), before, "{label}: a thread panicked");
                 }
@@ -201,7 +233,8 @@ fn a_failed_sync_is_never_acknowledged() {
         for kind in [OpKind::Sync, OpKind::SyncDir] {
             for fault in [Fault::Io, Fault::NoSpace, Fault::Late, Fault::Reverted] {
                 for after in 0.. {
-                    let plan = FaultPlan { kinds: vec![kind], ..FaultPlan::at(after, fault, false) };
+                    let plan =
+                        FaultPlan { kinds: vec![kind], ..FaultPlan::at(after, fault, false) };
                     let label = format!("failed syncs: script \"{}\", {plan:?}", script.name);
                     watchdog.feed(label.clone());
                     match play(&script, &settings, &[plan], after) {
@@ -220,7 +253,8 @@ fn a_failed_sync_is_never_acknowledged() {
 /// LevelDB's fault: after one failed append, 60 of 60 later synced puts were acknowledged and gone.
 #[test]
 fn a_failed_append_does_not_swallow_later_writes() {
-    // In logs that are left behind meanwhile, and in one that takes everything: no flush saves what it would lose.
+    // In logs that are left behind meanwhile, and in one that takes everything: no flush saves what
+    // it would lose.
     for write_buffer_size in [64 << 10, 1 << 20] {
         let settings = OptionSet { write_buffer_size, ..OptionSet::default() };
         for fault in [Fault::Short, Fault::NoSpace, Fault::Io, Fault::Late] {
@@ -235,21 +269,30 @@ fn sixty_puts(settings: &OptionSet, fault: Fault, after: u64) {
     let mut driver = Driver::new(&fs, Path::new(PATH), settings, History::new()).tolerant();
     driver.play(&Script { name: "open".to_owned(), actions: vec![] }).expect("open");
     let kinds = vec![OpKind::Append];
-    fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(after, fault, false) }));
+    fs.set_faults(Some(FaultPlan {
+        kinds,
+        suffix: ".log".into(),
+        ..FaultPlan::at(after, fault, false)
+    }));
     let put = |n: u8| terrace_testkit::model::Change::Put(vec![b'k', n], vec![n; 3000]);
     let actions = (0..60).map(|n| Action::Write(vec![put(n)], true)).collect();
     driver.play_on(&Script { name: "sixty".to_owned(), actions }).expect("tolerant");
-    let acknowledged = driver.history().writes().iter().filter(|w| w.acknowledged.is_some()).count();
+    let acknowledged =
+        driver.history().writes().iter().filter(|w| w.acknowledged.is_some()).count();
     assert_eq!(fs.injected(), 1);
     let at = fs.steps();
     let cut = fs.power_loss(PowerLoss::STRICT);
     let history = driver.finish().expect("tolerant");
     after_check(&cut, settings, &history, at);
-    println!("a_failed_append: {fault:?} after {after}: {acknowledged} of 60 acknowledged, all there");
+    println!(
+        "a_failed_append: {fault:?} after {after}: {acknowledged} of 60 acknowledged, all there"
+    );
 }
 
 fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
-    if let Err(error) = after(fs, settings, history, history.required(at), history.writes().len(), at as u64) {
+    if let Err(error) =
+        after(fs, settings, history, history.required(at), history.writes().len(), at as u64)
+    {
         panic!("{error}");
     }
 }
@@ -264,14 +307,19 @@ fn a_failed_read_never_leads_elsewhere() {
     let put = |key: String| db.put(key, vec![b'v'; 300]).expect("put");
     (0..100).for_each(|n| put(key(n)));
     db.compact_range(None, None).expect("one run");
-    // In memory, on both sides of what is sought, which at the end of a block leads into the next one and back.
+    // In memory, on both sides of what is sought, which at the end of a block leads into the next
+    // one and back.
     (0..100).for_each(|n| ["4", "6"].into_iter().for_each(|end| put(key(n) + end)));
     let mut failed = 0;
     for n in 0..100 {
         let (target, expected) = (key(n) + "5", key(n) + "4");
         for after in 0.. {
             let kinds = vec![OpKind::Read];
-            let plan = FaultPlan { kinds, suffix: ".ldb".into(), ..FaultPlan::at(after, Fault::Io, false) };
+            let plan = FaultPlan {
+                kinds,
+                suffix: ".ldb".into(),
+                ..FaultPlan::at(after, Fault::Io, false)
+            };
             fs.set_faults(Some(plan.clone()));
             let mut entries = db.range(..=target.as_str(), &ReadOptions::new()).expect("a range");
             if let Some(Ok((found, _))) = entries.next_back() {
@@ -282,7 +330,11 @@ fn a_failed_read_never_leads_elsewhere() {
             let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
             cursor.seek_for_prev(&target);
             match cursor.status() {
-                Ok(()) => assert_eq!(String::from_utf8_lossy(cursor.key()), expected, "after {after} reads"),
+                Ok(()) => assert_eq!(
+                    String::from_utf8_lossy(cursor.key()),
+                    expected,
+                    "after {after} reads"
+                ),
                 Err(_) => failed += 1,
             }
             injected += fs.injected();
@@ -295,7 +347,8 @@ fn a_failed_read_never_leads_elsewhere() {
     assert!(failed > 100, "{failed} reads failed");
 }
 
-/// The system may go on showing what a failed sync did not write. A log that holds such data is not continued.
+/// The system may go on showing what a failed sync did not write. A log that holds such data is not
+/// continued.
 #[test]
 fn what_a_failed_sync_left_is_not_built_upon() {
     for log_kind in [LogKind::Plain, LogKind::Prepared] {
@@ -312,7 +365,11 @@ fn what_a_failed_sync_left_is_not_built_upon() {
         let db = open(&fs);
         keys.iter().for_each(|key| put(&db, key, WriteOptions::new()).expect("put"));
         let kinds = vec![OpKind::Sync];
-        fs.set_faults(Some(FaultPlan { kinds, suffix: ".log".into(), ..FaultPlan::at(0, Fault::Io, false) }));
+        fs.set_faults(Some(FaultPlan {
+            kinds,
+            suffix: ".log".into(),
+            ..FaultPlan::at(0, Fault::Io, false)
+        }));
         put(&db, "failed", WriteOptions::sync()).expect_err("the sync fails");
         fs.set_faults(None);
         drop(db);
@@ -329,12 +386,16 @@ fn what_a_failed_sync_left_is_not_built_upon() {
 /// A log that goes on as another one has to be renamed. Where that fails a new one is begun.
 #[test]
 fn logs_that_cannot_be_renamed_are_replaced() {
-    let settings = OptionSet { write_buffer_size: 64 << 10, mapped_log: true, ..OptionSet::default() };
+    let settings =
+        OptionSet { write_buffer_size: 64 << 10, mapped_log: true, ..OptionSet::default() };
     for fault in [None, Some(Fault::Io), Some(Fault::NoSpace)] {
         let fs = file_system(&settings);
         let db = Db::open(PATH, settings.options(fs.env())).expect("open");
-        let plan =
-            |fault| FaultPlan { kinds: vec![OpKind::Rename], suffix: ".log".into(), ..FaultPlan::at(0, fault, true) };
+        let plan = |fault| FaultPlan {
+            kinds: vec![OpKind::Rename],
+            suffix: ".log".into(),
+            ..FaultPlan::at(0, fault, true)
+        };
         fs.set_faults(fault.map(plan));
         let value = vec![b'v'; 1000];
         for n in 0..1000 {
@@ -344,15 +405,17 @@ fn logs_that_cannot_be_renamed_are_replaced() {
         assert!(db.verify().expect("verify").problems.is_empty());
         db.flush().expect("flush");
         drop(db);
-        let logs = fs.names(Path::new(PATH)).into_iter().filter(|name| name.ends_with(".log")).count();
+        let logs =
+            fs.names(Path::new(PATH)).into_iter().filter(|name| name.ends_with(".log")).count();
         assert_eq!(logs, 1, "{fault:?}: {:?}", fs.names(Path::new(PATH)));
         let db = Db::open(PATH, settings.options(fs.env())).expect("open again");
         assert_eq!(db.iter().expect("iterate").count(), 1000);
     }
 }
 
-/// A load that failed may be in force all the same, for whoever opens the database next: under a sequence number that is
-/// later than those of writes since. Such a write must not reach a log, not even one that is refused.
+/// A load that failed may be in force all the same, for whoever opens the database next: under a
+/// sequence number that is later than those of writes since. Such a write must not reach a log, not
+/// even one that is refused.
 #[test]
 fn no_write_comes_after_a_load_in_doubt() {
     let settings = OptionSet { mapped_log: false, ..OptionSet::default() };
@@ -377,7 +440,8 @@ fn no_write_comes_after_a_load_in_doubt() {
             }
             let fs = fs.power_loss(PowerLoss::PROCESS_ONLY);
             let db = open(&fs);
-            let case = format!("operation {after} failed, forever: {forever}, tried again: {again}");
+            let case =
+                format!("operation {after} failed, forever: {forever}, tried again: {again}");
             let found = read_all_ways(&db).unwrap_or_else(|error| panic!("{case}: {error}"));
             let value = found.first().map(|(_, value)| value.as_slice());
             if acknowledged {
@@ -393,7 +457,8 @@ fn no_write_comes_after_a_load_in_doubt() {
     assert!(in_doubt > 15, "only {in_doubt} loads failed");
 }
 
-/// What is known to be on disk is continued, so that small commands one after another make no tables.
+/// What is known to be on disk is continued, so that small commands one after another make no
+/// tables.
 #[test]
 fn a_log_that_marks_cover_is_continued() {
     let settings = OptionSet { reuse_logs: true, ..OptionSet::default() };
@@ -407,7 +472,8 @@ fn a_log_that_marks_cover_is_continued() {
     let logs = names.iter().filter(|name| name.ends_with(".log")).count();
     let tables = names.iter().filter(|name| name.ends_with(".ldb")).count();
     assert_eq!((logs, tables), (1, 0), "{names:?}");
-    let db = Db::open(PATH, settings.options(fs.power_loss(PowerLoss::STRICT).env())).expect("open");
+    let db =
+        Db::open(PATH, settings.options(fs.power_loss(PowerLoss::STRICT).env())).expect("open");
     assert_eq!(read_all(&db).expect("read").len(), 5);
 }
 
@@ -422,7 +488,8 @@ fn random_plan(rng: &mut Rng, operations: usize) -> FaultPlan {
         (plan.fault, plan.kinds, plan.after) = (Fault::Reverted, vec![OpKind::Sync], after / 5);
     }
     if rng.one_in(3) {
-        plan.suffix = (*rng.pick(&[".log", ".ldb", "MANIFEST-000002", "CURRENT", ".dbtmp", "db"])).to_owned();
+        plan.suffix =
+            (*rng.pick(&[".log", ".ldb", "MANIFEST-000002", "CURRENT", ".dbtmp", "db"])).to_owned();
     }
     plan
 }
@@ -439,23 +506,27 @@ fn failures_at_random_moments_of_random_work_are_survived() {
     let watchdog = Watchdog::new(Duration::from_secs(60), "random faults");
     campaign("failures_at_random_moments", scaled(1_000), |seed| {
         let mut rng = Rng::new(seed);
-        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let settings =
+            OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let script = Script::random(seed, 40);
         let plans = random_plans(&mut rng);
         watchdog.feed(format!("random faults: seed {seed}, {plans:?}"));
-        play(&script, &settings, &plans, seed).map_err(|error| format!("{plans:?}: {error}\n  under {settings:?}"))?;
+        play(&script, &settings, &plans, seed)
+            .map_err(|error| format!("{plans:?}: {error}\n  under {settings:?}"))?;
         Ok(())
     });
 }
 
-/// The power fails or the process dies, and then input and output fail in the recovery or soon after.
+/// The power fails or the process dies, and then input and output fail in the recovery or soon
+/// after.
 #[test]
 fn failures_after_a_crash_are_survived() {
     let watchdog = Watchdog::new(Duration::from_secs(60), "faults after crashes");
     let (mut cases, mut injected) = (0u64, 0u64);
     campaign("failures_after_a_crash", scaled(100), |seed| {
         let mut rng = Rng::new(seed);
-        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let settings =
+            OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let fs = file_system(&settings);
         fs.set_unrest(seed);
         fs.record();
@@ -468,7 +539,8 @@ fn failures_after_a_crash_are_survived() {
         moments.sort_unstable();
         for at in moments {
             replay.advance_to(at);
-            let losses = [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(rng.next_u64())];
+            let losses =
+                [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(rng.next_u64())];
             let loss = *rng.pick(&losses);
             let plans = random_plans(&mut rng);
             let label = format!("seed {seed}, crash after step {at}, {loss:?}, then {plans:?}");
@@ -478,7 +550,9 @@ fn failures_after_a_crash_are_survived() {
             let history = recovered(&fs, &settings, &history, at, loss).map_err(context)?;
             fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
             let script = Script::random(rng.next_u64(), 6);
-            injected += u64::from(play_on(&fs, history, &script, &settings, &plans, seed).map_err(context)?);
+            injected += u64::from(
+                play_on(&fs, history, &script, &settings, &plans, seed).map_err(context)?,
+            );
             cases += 1;
         }
         Ok(())
@@ -486,7 +560,8 @@ fn failures_after_a_crash_are_survived() {
     println!("failures_after_a_crash: {cases} crashes, {injected} failures met");
 }
 
-/// What a recovery without failures makes of `history` after a crash at moment `at`. `fs` stays as it is.
+/// What a recovery without failures makes of `history` after a crash at moment `at`. `fs` stays as
+/// it is.
 fn recovered(
     fs: &SimFs,
     settings: &OptionSet,
@@ -495,10 +570,11 @@ fn recovered(
     loss: PowerLoss,
 ) -> Result<History, String> {
     let copy = fs.power_loss(PowerLoss::PROCESS_ONLY);
-    let db =
-        Db::open(PATH, settings.options(copy.env())).map_err(|error| format!("open without a failure: {error}"))?;
+    let db = Db::open(PATH, settings.options(copy.env()))
+        .map_err(|error| format!("open without a failure: {error}"))?;
     let durable = history.required(at);
-    let required = if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
+    let required =
+        if loss.loses_nothing() { history.required_without_power_loss(at) } else { durable };
     let survived = history.check(&read_all_ways(&db)?, required, history.begun(at))?;
     // What a process left in memory may still be lost with the power.
     let required = if loss.data == DataLoss::Undecided { durable } else { survived.writes };

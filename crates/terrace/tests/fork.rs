@@ -1,5 +1,5 @@
-//! A child of a fork and the databases it got from its parent. Alone in its file: a fork copies only one thread, and
-//! other tests' threads could hold locks that the child needs.
+//! A child of a fork and the databases it got from its parent. Alone in its file: a fork copies
+//! only one thread, and other tests' threads could hold locks that the child needs.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use terrace::{Db, ErrorKind, Options};
 
-/// Every file with its bytes, but for zeros at the end: a log has such ahead of its next record, as many as are ready.
+/// Every file with its bytes, but for zeros at the end: a log has such ahead of its next record, as
+/// many as are ready.
 fn image(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let contents = |path: &PathBuf| {
         let mut bytes = fs::read(path).unwrap();
@@ -38,12 +39,13 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     let before = image(&ours);
 
     let mut db = Some(db);
-    // SAFETY: the only other threads are the pool's, which wait in the kernel, so no lock is held that the child
-    // could need; it ends by `_exit`.
+    // SAFETY: the only other threads are the pool's, which wait in the kernel, so no lock is held
+    // that the child could need; it ends by `_exit`.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork failed");
     if child == 0 {
-        // Should it wait for a lock that nobody here holds. SAFETY: a signal to this process, which ends it.
+        // Should it wait for a lock that nobody here holds. SAFETY: a signal to this process, which
+        // ends it.
         unsafe { libc::alarm(100) };
         let steps = || {
             let db = db.take()?;
@@ -64,7 +66,8 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
             own.put("k", "v").ok()?;
             own.flush().ok()?;
             own.close().ok()?;
-            let busy = Db::open(&ours, options()).is_err_and(|error| error.kind() == ErrorKind::Busy);
+            let busy =
+                Db::open(&ours, options()).is_err_and(|error| error.kind() == ErrorKind::Busy);
             let still = db.put("child", "3").is_err_and(refused);
             drop(db);
             (reads && rests && writes && busy && still).then_some(())
@@ -85,7 +88,8 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     db.close().unwrap();
     for (path, keys) in [(&ours, &["log", "parent", "table"][..]), (&theirs, &["k"])] {
         let db = Db::open(path, Options::new()).unwrap();
-        let found: Vec<_> = db.iter().unwrap().map(|entry| String::from_utf8(entry.unwrap().0).unwrap()).collect();
+        let found: Vec<_> =
+            db.iter().unwrap().map(|entry| String::from_utf8(entry.unwrap().0).unwrap()).collect();
         assert_eq!(found, keys);
     }
 }

@@ -1,5 +1,5 @@
-//! Children of a process whose other threads are in the middle of reads. Alone in its file: a fork copies only one thread,
-//! and other tests' threads could hold locks that the children need.
+//! Children of a process whose other threads are in the middle of reads. Alone in its file: a fork
+//! copies only one thread, and other tests' threads could hold locks that the children need.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -18,7 +18,10 @@ fn key(index: usize) -> String {
 
 /// Read with `pread` through a cache that holds a hundredth: nearly every get evicts a block.
 fn options() -> Options {
-    Options::new().create_if_missing(true).read_access(ReadAccess::Pread).block_cache(Some(BlockCache::new(64 << 10)))
+    Options::new()
+        .create_if_missing(true)
+        .read_access(ReadAccess::Pread)
+        .block_cache(Some(BlockCache::new(64 << 10)))
 }
 
 fn filled(dir: &Path) -> Db {
@@ -28,7 +31,9 @@ fn filled(dir: &Path) -> Db {
     for index in 0..KEYS {
         let mut value = vec![0; 2000];
         for byte in &mut value {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             *byte = (state >> 56) as u8;
         }
         db.put(key(index), value).unwrap();
@@ -44,9 +49,11 @@ fn resident() -> usize {
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Runs `work` in a child, which is ended after a while should it wait for something that is not there.
+/// Runs `work` in a child, which is ended after a while should it wait for something that is not
+/// there.
 fn in_child(work: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the child uses what the parent's other threads do not hold, which is what is tested here.
+    // SAFETY: the child uses what the parent's other threads do not hold, which is what is tested
+    // here.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork failed");
     if child == 0 {
@@ -78,7 +85,9 @@ fn children_of_a_busy_process_read_and_free_what_they_evict() {
                 pinned.send(()).unwrap();
                 let _ = may_unpin.recv();
             };
-            abi::get_with(holder, key(7).as_bytes(), &ReadOptions::new(), hold).unwrap().expect("a key");
+            abi::get_with(holder, key(7).as_bytes(), &ReadOptions::new(), hold)
+                .unwrap()
+                .expect("a key");
         });
         is_pinned.recv().unwrap();
         for thread in 1..4 {
@@ -94,7 +103,8 @@ fn children_of_a_busy_process_read_and_free_what_they_evict() {
         let mut failures = Vec::new();
         for fork in 0..FORKS {
             let status = in_child(|| {
-                // Its own databases, too, with threads of their own beside the memory of those that are not here.
+                // Its own databases, too, with threads of their own beside the memory of those that
+                // are not here.
                 if fork % 8 == 0 {
                     let own = Db::open(dir.path().join("child"), options()).unwrap();
                     for value in 0..4 {

@@ -1,11 +1,11 @@
-//! Calls that go elsewhere than most: another database's snapshot, ends of iterators, orders without prefixes, entries
-//! that no table takes, rates and properties.
+//! Calls that go elsewhere than most: another database's snapshot, ends of iterators, orders
+//! without prefixes, entries that no table takes, rates and properties.
 
 use std::sync::Arc;
 
 use terrace::{
-    BulkLoadOptions, Compression, Db, Env, ErrorKind, MemEnv, Options, ReadOptions, TableWriter, WriteBatch,
-    WriteOptions,
+    BulkLoadOptions, Compression, Db, Env, ErrorKind, MemEnv, Options, ReadOptions, TableWriter,
+    WriteBatch, WriteOptions,
 };
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::scale::scaled;
@@ -17,7 +17,8 @@ fn memory() -> Options {
 
 #[test]
 fn a_snapshot_belongs_to_its_database() {
-    let (one, other) = (Db::open("/db", memory()).expect("opens"), Db::open("/db", memory()).expect("opens"));
+    let (one, other) =
+        (Db::open("/db", memory()).expect("opens"), Db::open("/db", memory()).expect("opens"));
     one.put("k", "1").expect("puts");
     other.put("k", "2").expect("puts");
     let theirs = ReadOptions::new().snapshot(&other.snapshot());
@@ -28,7 +29,11 @@ fn a_snapshot_belongs_to_its_database() {
         one.cursor(&theirs).map(drop),
     ] {
         let error = outcome.expect_err("not this database's");
-        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("another database"), "{error}");
+        assert!(
+            error.kind() == ErrorKind::InvalidArgument
+                && error.message().contains("another database"),
+            "{error}"
+        );
     }
     assert_eq!(other.get_with("k", &theirs).expect("gets").as_deref(), Some(&b"2"[..]));
 }
@@ -86,16 +91,23 @@ fn what_no_table_takes_fails_a_load_for_good() {
         let refused = [load.put(&huge[..size], ""), load.put("b", "2"), load.finish().map(drop)];
         for outcome in refused {
             let error = outcome.expect_err("too large");
-            assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("4 GiB"), "{error}");
+            assert!(
+                error.kind() == ErrorKind::InvalidArgument && error.message().contains("4 GiB"),
+                "{error}"
+            );
         }
         assert_eq!(db.get("a").expect("gets"), None, "all or nothing");
     }
 
     let env = Arc::new(MemEnv::new());
-    let mut writer = TableWriter::create("/table", &Options::new().env(env.clone())).expect("creates");
+    let mut writer =
+        TableWriter::create("/table", &Options::new().env(env.clone())).expect("creates");
     writer.put("a", "1").expect("puts");
     let error = writer.put("b", &huge).expect_err("too large");
-    assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("4 GiB"), "{error}");
+    assert!(
+        error.kind() == ErrorKind::InvalidArgument && error.message().contains("4 GiB"),
+        "{error}"
+    );
     writer.put("b", "2").expect("nothing was written of it");
     assert_eq!(writer.finish().expect("finishes").entries, 2);
 }
@@ -104,7 +116,8 @@ fn what_no_table_takes_fails_a_load_for_good() {
 fn a_database_of_every_rate_and_compression_reads_the_same() {
     let rated = memory().compaction_rate_limit(64 << 20).bytes_per_sync(64 << 10);
     let leveled = memory().compression_per_level(vec![Compression::None, Compression::Snappy]);
-    let options = [memory(), rated, leveled].map(|options| options.write_buffer_size(64 << 10).max_file_size(1 << 20));
+    let options = [memory(), rated, leveled]
+        .map(|options| options.write_buffer_size(64 << 10).max_file_size(1 << 20));
     let contents = options.map(|options| {
         let db = Db::open("/db", options).expect("opens");
         for n in 0..6000u32 {
@@ -114,7 +127,8 @@ fn a_database_of_every_rate_and_compression_reads_the_same() {
         db.wait_idle().expect("rests");
         let stats = db.stats();
         assert!(stats.compaction_bytes_written > 0 && stats.flush_bytes_written > 0, "{stats:?}");
-        let entries: Vec<_> = db.iter().expect("iterates").map(|entry| entry.expect("reads")).collect();
+        let entries: Vec<_> =
+            db.iter().expect("iterates").map(|entry| entry.expect("reads")).collect();
         assert!(db.verify().expect("checks").is_clean());
         entries
     });
@@ -127,7 +141,8 @@ fn a_rate_out_of_range_is_named() {
     for rate in [1, 1 << 41] {
         let error = Db::open("/db", memory().compaction_rate_limit(rate)).expect_err("refused");
         assert!(
-            error.kind() == ErrorKind::InvalidArgument && error.message().contains("compaction_rate_limit"),
+            error.kind() == ErrorKind::InvalidArgument
+                && error.message().contains("compaction_rate_limit"),
             "{error}"
         );
     }
@@ -172,7 +187,8 @@ fn an_empty_batch_and_an_empty_range_are_no_work() {
 fn nothing_has_hold_of_the_environment_when_a_database_is_closed() {
     for round in 0..scaled(200) {
         let env = SimFs::new().env();
-        let options = Options::new().env(env.clone()).create_if_missing(true).write_buffer_size(64 << 10);
+        let options =
+            Options::new().env(env.clone()).create_if_missing(true).write_buffer_size(64 << 10);
         let db = Db::open("/db", options).expect("opens");
         for n in 0..600 {
             db.put(format!("{:04}", n * 7919 % 600), vec![b'v'; 1000]).expect("puts");

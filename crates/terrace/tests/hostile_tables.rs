@@ -1,12 +1,15 @@
-//! Tables that nobody's builder makes, checksums and all: wrong kinds and orders of keys, blocks of no compression that
-//! is known, and tables whose end is gone.
+//! Tables that nobody's builder makes, checksums and all: wrong kinds and orders of keys, blocks of
+//! no compression that is known, and tables whose end is gone.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use terrace::{Comparator, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, abi, repair, verify};
+use terrace::{
+    Comparator, Compression, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, abi, repair,
+    verify,
+};
 use terrace_testkit::rng::Rng;
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -18,7 +21,8 @@ fn options() -> Options {
 /// A database of one table with `count` entries.
 fn database(dir: &Path, count: usize, options: Options) -> Contents {
     let mut rng = Rng::new(7);
-    let model: Contents = (0..count).map(|n| (format!("key{n:05}").into_bytes(), rng.bytes(1000))).collect();
+    let model: Contents =
+        (0..count).map(|n| (format!("key{n:05}").into_bytes(), rng.bytes(1000))).collect();
     let db = Db::open(dir, options).expect("creates");
     model.iter().for_each(|(key, value)| db.put(key, value).expect("puts"));
     db.flush().expect("flushes");
@@ -61,13 +65,17 @@ fn forged(keys: &[Vec<u8>], padding: usize) -> Vec<u8> {
     env.read("/table").expect("there")
 }
 
-/// Puts a table of these keys in the place of a database's only one, of the same size if it has keys.
+/// Puts a table of these keys in the place of a database's only one, of the same size if it has
+/// keys.
 fn plant(dir: &Path, keys: &[Vec<u8>]) {
     let path = table(dir);
     let size = fs::metadata(&path).expect("there").len() as usize;
     let missing = size.saturating_sub(forged(keys, 0).len());
     let fitting = (missing.saturating_sub(8)..=missing).map(|padding| forged(keys, padding));
-    let bytes = fitting.into_iter().max_by_key(|bytes| bytes.len() * usize::from(bytes.len() <= size)).expect("one");
+    let bytes = fitting
+        .into_iter()
+        .max_by_key(|bytes| bytes.len() * usize::from(bytes.len() <= size))
+        .expect("one");
     assert!(bytes.len() == size || keys.is_empty(), "{} instead of {size} bytes", bytes.len());
     fs::write(&path, bytes).expect("writes");
 }
@@ -93,21 +101,34 @@ fn found(dir: &Path, keys: &[&str]) -> (Vec<String>, usize) {
 fn an_unknown_kind_of_entry_is_damage() {
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path(), 4, options());
-    plant(dir.path(), &[internal("key00000", 1, 1), internal("key00001", 2, 9), internal("key00002", 3, 1)]);
+    plant(
+        dir.path(),
+        &[internal("key00000", 1, 1), internal("key00001", 2, 9), internal("key00002", 3, 1)],
+    );
     let db = Db::open(dir.path(), options()).expect("opens");
     let forward: Vec<_> = db.iter().expect("iterates").collect();
     assert!(forward.len() == 2 && forward[0].is_ok(), "{forward:?}");
     let error = forward[1].as_ref().expect_err("damage");
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
     let backward: Vec<_> = db.iter().expect("iterates").rev().collect();
-    assert!(backward.iter().any(|entry| entry.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corruption)));
+    assert!(
+        backward
+            .iter()
+            .any(|entry| entry.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corruption))
+    );
     assert!(backward.len() <= 2, "{backward:?}");
     drop(db);
     let report = verify(dir.path(), &options()).expect("checks");
-    assert!(report.problems.iter().any(|problem| problem.message.contains("of an unknown kind")), "{report:#?}");
+    assert!(
+        report.problems.iter().any(|problem| problem.message.contains("of an unknown kind")),
+        "{report:#?}"
+    );
     let report = repair(dir.path(), &options()).expect("repairs");
     assert!(report.entries == 2 && !report.problems.is_empty(), "{report:#?}");
-    assert_eq!(found(dir.path(), &["key00000", "key00001", "key00002"]).0, ["key00000", "key00002"]);
+    assert_eq!(
+        found(dir.path(), &["key00000", "key00001", "key00002"]).0,
+        ["key00000", "key00002"]
+    );
     assert!(verify(dir.path(), &options()).expect("checks").is_clean());
 }
 
@@ -125,13 +146,19 @@ fn entries_out_of_order_are_found_and_put_in_order() {
     plant(dir.path(), &keys);
     let report = verify(dir.path(), &options()).expect("checks");
     assert!(
-        report.problems.iter().any(|problem| problem.message.contains("not after the key before it")),
+        report
+            .problems
+            .iter()
+            .any(|problem| problem.message.contains("not after the key before it")),
         "{report:#?}"
     );
     let report = repair(dir.path(), &options()).expect("repairs");
     assert_eq!(report.entries, 4, "{report:#?}");
     assert!(verify(dir.path(), &options()).expect("checks").is_clean());
-    assert_eq!(found(dir.path(), &["key00000", "key00001"]), (vec!["key00000".to_owned(), "key00001".to_owned()], 0));
+    assert_eq!(
+        found(dir.path(), &["key00000", "key00001"]),
+        (vec!["key00000".to_owned(), "key00001".to_owned()], 0)
+    );
 }
 
 #[test]
@@ -185,8 +212,12 @@ fn a_block_of_an_unknown_compression_costs_its_entries() {
     let path = table(dir.path());
     let mut bytes = cut_off(&path);
     // The first block ends where its checksum stands.
-    let masked = |bytes: &[u8]| crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
-    let end = (1..bytes.len()).find(|&end| bytes[end + 1..end + 5] == masked(&bytes[..=end])).expect("a block");
+    let masked = |bytes: &[u8]| {
+        crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+    };
+    let end = (1..bytes.len())
+        .find(|&end| bytes[end + 1..end + 5] == masked(&bytes[..=end]))
+        .expect("a block");
     bytes[end] = 9;
     let checksum = masked(&bytes[..=end]);
     bytes[end + 1..end + 5].copy_from_slice(&checksum);

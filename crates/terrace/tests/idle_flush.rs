@@ -1,5 +1,6 @@
-//! A database that is only read becomes one sorted run: at once where that is cheap, and otherwise when the reads have
-//! been worth it. One that is searched much and written little is merged below its memtable.
+//! A database that is only read becomes one sorted run: at once where that is cheap, and otherwise
+//! when the reads have been worth it. One that is searched much and written little is merged below
+//! its memtable.
 
 use std::path::Path;
 
@@ -50,7 +51,11 @@ fn what_is_searched_much_becomes_one_run() {
     assert_eq!(runs(&db), 2, "the small run is not worth the large one's rewriting yet");
     seek(&db, 12_000);
     assert_eq!(runs(&db), 1);
-    let newer = db.iter().expect("iterates").filter(|entry| entry.as_ref().expect("an entry").1 == b"newer").count();
+    let newer = db
+        .iter()
+        .expect("iterates")
+        .filter(|entry| entry.as_ref().expect("an entry").1 == b"newer")
+        .count();
     assert_eq!(newer, ENTRIES / 1000);
 }
 
@@ -77,7 +82,10 @@ fn without_seek_compaction_reads_change_nothing() {
 fn a_database_that_is_only_read_becomes_one_sorted_run() {
     let dir = tempfile::tempdir().expect("a directory");
     for settles in [true, false] {
-        let options = Options::new().create_if_missing(true).write_buffer_size(512 << 10).seek_compaction(settles);
+        let options = Options::new()
+            .create_if_missing(true)
+            .write_buffer_size(512 << 10)
+            .seek_compaction(settles);
         let db = Db::open(dir.path().join(settles.to_string()), options).expect("opens");
         let key = |n: u32| format!("key{:06}", n * 7919 % 20_000);
         for n in 0..20_000 {
@@ -87,7 +95,13 @@ fn a_database_that_is_only_read_becomes_one_sorted_run() {
         let runs = |db: &Db| {
             let stats = db.stats();
             let runs = |(level, files): (usize, u64)| if level == 0 { files } else { files.min(1) };
-            let levels = stats.levels.iter().map(|level| level.files as u64).enumerate().map(runs).sum::<u64>();
+            let levels = stats
+                .levels
+                .iter()
+                .map(|level| level.files as u64)
+                .enumerate()
+                .map(runs)
+                .sum::<u64>();
             levels + u64::from(stats.memtable_bytes >= 64 << 10)
         };
         let before = runs(&db);
@@ -130,6 +144,10 @@ fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
         drop(cursor);
         db.wait_idle().expect("settles");
         assert!(before > 1);
-        assert_eq!(levels(&db), if writes_beside == 1 { 1 } else { before }, "{writes_beside} writes for ten scans");
+        assert_eq!(
+            levels(&db),
+            if writes_beside == 1 { 1 } else { before },
+            "{writes_beside} writes for ten scans"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Inspection of single files: what it finds in sound ones, and that no bytes at all make it fall over.
+//! Inspection of single files: what it finds in sound ones, and that no bytes at all make it fall
+//! over.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use terrace::inspect::{self, Effect, FileKind, LogItem, ManifestItem, TableItem};
 use terrace::{
-    BloomFilterPolicy, Compression, CreateOptions, Db, ErrorKind, Options, PosixEnv, WriteBatch, WriteOptions,
+    BloomFilterPolicy, Compression, CreateOptions, Db, ErrorKind, Options, PosixEnv, WriteBatch,
+    WriteOptions,
 };
 use terrace_testkit::rng::Rng;
 
@@ -31,7 +33,8 @@ fn sample(dir: &Path) -> Options {
 
 fn file(dir: &Path, fits: impl Fn(&str) -> bool) -> PathBuf {
     let names = dir.read_dir().expect("a directory").map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<_> = names.filter(|path| fits(&path.file_name().expect("a name").to_string_lossy())).collect();
+    let mut files: Vec<_> =
+        names.filter(|path| fits(&path.file_name().expect("a name").to_string_lossy())).collect();
     files.sort();
     files.pop().expect("such a file")
 }
@@ -57,9 +60,12 @@ fn a_sound_table_is_shown_whole() {
     let summary = inspect::table(&path, &options, &mut |item| {
         match item {
             TableItem::Block(block) => blocks += block.entries,
-            TableItem::Entry(entry) if entry.effect == Effect::Delete => deleted.push(entry.key.to_vec()),
+            TableItem::Entry(entry) if entry.effect == Effect::Delete => {
+                deleted.push(entry.key.to_vec())
+            }
             TableItem::Entry(entry) => {
-                let number: u64 = String::from_utf8_lossy(&entry.key[3..]).parse().expect("a number");
+                let number: u64 =
+                    String::from_utf8_lossy(&entry.key[3..]).parse().expect("a number");
                 assert_eq!(entry.value, format!("value {number}").into_bytes());
                 assert_eq!(entry.sequence, number + 1);
                 keys.push(entry.key.to_vec());
@@ -79,7 +85,10 @@ fn a_sound_table_is_shown_whole() {
     assert_eq!(summary.file_size, fs::metadata(&path).expect("a file").len());
     assert_eq!(summary.filter_name(), Some("leveldb.BuiltinBloomFilter2"));
     assert!(summary.has_table_filter());
-    assert_eq!(inspect::filter_name(&path, &options).expect("a table").as_deref(), summary.filter_name());
+    assert_eq!(
+        inspect::filter_name(&path, &options).expect("a table").as_deref(),
+        summary.filter_name()
+    );
     let mut seen = 0;
     let stopped = inspect::table(&path, &options, &mut |_| {
         seen += 1;
@@ -98,7 +107,11 @@ fn a_sound_log_and_manifest_are_shown_whole() {
             LogItem::Batch(batch) if batch.is_mark() => marks += 1,
             LogItem::Batch(batch) => batches.push((batch.sequence, batch.operations)),
             LogItem::Operation(operation) => {
-                operations.push((operation.sequence, operation.key.to_vec(), operation.value.map(<[u8]>::to_vec)));
+                operations.push((
+                    operation.sequence,
+                    operation.key.to_vec(),
+                    operation.value.map(<[u8]>::to_vec),
+                ));
             }
             other => panic!("{other:?}"),
         }
@@ -128,7 +141,10 @@ fn a_sound_log_and_manifest_are_shown_whole() {
     });
     let summary = summary.expect("a MANIFEST");
     assert_eq!(summary.comparator.as_deref(), Some("leveldb.BytewiseComparator"));
-    assert_eq!((summary.tables.iter().sum::<usize>(), summary.tables.len(), summary.damages), (1, 7, 0));
+    assert_eq!(
+        (summary.tables.iter().sum::<usize>(), summary.tables.len(), summary.damages),
+        (1, 7, 0)
+    );
     let table = added.last().expect("a table");
     assert_eq!((&table.smallest[..], &table.largest[..]), (&b"key0000"[..], &b"key0999"[..]));
 }
@@ -149,13 +165,15 @@ fn contents_tell_the_kind_where_the_name_does_not() {
     }
     fs::write(&stranger, "just text").expect("written");
     assert_eq!(inspect::kind(&stranger, &options).expect("readable"), None);
-    let error = inspect::table(&stranger, &options, &mut |_| ControlFlow::Continue(())).expect_err("no table");
+    let error = inspect::table(&stranger, &options, &mut |_| ControlFlow::Continue(()))
+        .expect_err("no table");
     assert_eq!(error.kind(), ErrorKind::Corruption);
     let error = inspect::kind(&dir.path().join("nowhere"), &options).expect_err("no file");
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
-/// Damages of a file as any of the three sees it, and whether it is torn; `None` if it is not of that kind at all.
+/// Damages of a file as any of the three sees it, and whether it is torn; `None` if it is not of
+/// that kind at all.
 fn damages(path: &Path, options: &Options, kind: FileKind) -> Option<(u64, bool)> {
     let mut shown = 0;
     let counted = match kind {
@@ -211,9 +229,17 @@ fn damage_is_shown_and_nothing_panics() {
             fs::write(&stranger, &bytes).expect("written");
             for other in [FileKind::Table, FileKind::Log, FileKind::Manifest] {
                 let found = damages(&stranger, &options, other);
-                // A flipped bit in a table is always somewhere under a checksum, or in the footer's padding.
-                if other == kind && round % 4 != 0 && (kind != FileKind::Table || at + 48 < bytes.len()) {
-                    assert_ne!(found, Some((0, false)), "seed {SEED}, {kind:?}, round {round}, offset {at}");
+                // A flipped bit in a table is always somewhere under a checksum, or in the footer's
+                // padding.
+                if other == kind
+                    && round % 4 != 0
+                    && (kind != FileKind::Table || at + 48 < bytes.len())
+                {
+                    assert_ne!(
+                        found,
+                        Some((0, false)),
+                        "seed {SEED}, {kind:?}, round {round}, offset {at}"
+                    );
                 }
             }
         }
@@ -238,11 +264,14 @@ fn breaks_off_anywhere(mut inspect: impl FnMut(&mut dyn FnMut() -> ControlFlow<(
 #[test]
 fn an_inspection_ends_where_it_is_told_to() {
     let dir = tempfile::tempdir().expect("a directory");
-    let options = Options::new().create_if_missing(true).block_size(1 << 10).compression(Compression::None);
+    let options =
+        Options::new().create_if_missing(true).block_size(1 << 10).compression(Compression::None);
     let db = Db::open(dir.path(), options.clone()).expect("opens");
     (0..40).for_each(|i| db.put(format!("key{i}"), [i; 50]).expect("put"));
     db.flush().expect("flushed");
-    (0..9).for_each(|i| db.put_with(format!("key{i}"), "", WriteOptions { sync: i % 3 == 0 }).expect("put"));
+    (0..9).for_each(|i| {
+        db.put_with(format!("key{i}"), "", WriteOptions { sync: i % 3 == 0 }).expect("put")
+    });
     db.close().expect("closed");
     let damage = |path: &Path, places: &[usize]| {
         let mut bytes = fs::read(path).expect("readable");
@@ -252,11 +281,15 @@ fn an_inspection_ends_where_it_is_told_to() {
     breaks_off_anywhere(|step| {
         inspect::table(&table(dir.path()), &options, &mut |_| step()).expect("a table");
     });
-    // Damage in a data block, in the filter, in the metaindex and in the index, by what the table itself says.
-    let sound = inspect::table(&table(dir.path()), &options, &mut |_| ControlFlow::Continue(())).expect("a table");
+    // Damage in a data block, in the filter, in the metaindex and in the index, by what the table
+    // itself says.
+    let sound = inspect::table(&table(dir.path()), &options, &mut |_| ControlFlow::Continue(()))
+        .expect("a table");
     let (index, metaindex) = (sound.index.offset as usize, sound.metaindex.offset as usize);
     let filter = sound.meta_blocks[0].1.offset as usize;
-    for places in [&[5][..], &[filter], &[metaindex], &[index], &[5, filter], &[5, metaindex, index]] {
+    for places in
+        [&[5][..], &[filter], &[metaindex], &[index], &[5, filter], &[5, metaindex, index]]
+    {
         damage(&table(dir.path()), places);
         let mut damages = Vec::new();
         breaks_off_anywhere(|step| {
@@ -270,8 +303,11 @@ fn an_inspection_ends_where_it_is_told_to() {
             assert_eq!(summary.expect("a table").damages, damages.len() as u64);
         });
         // Without the index no block is found.
-        let expected =
-            if places.contains(&index) { places.len() - usize::from(places.contains(&5)) } else { places.len() };
+        let expected = if places.contains(&index) {
+            places.len() - usize::from(places.contains(&5))
+        } else {
+            places.len()
+        };
         assert_eq!(damages.len(), expected, "{places:?}: {damages:?}");
         damage(&table(dir.path()), places);
     }
@@ -304,14 +340,20 @@ fn varint(mut value: u64) -> Vec<u8> {
 fn lists_of_keys_out_of_proportion_are_cut_short() {
     let dir = tempfile::tempdir().expect("a directory");
     let options = sample(dir.path());
-    let sound = inspect::table(&table(dir.path()), &options, &mut |_| ControlFlow::Continue(())).expect("a table");
+    let sound = inspect::table(&table(dir.path()), &options, &mut |_| ControlFlow::Continue(()))
+        .expect("a table");
     let handle = |offset: u64, size: u64| [varint(offset), varint(size)].concat();
-    let (index, metaindex) =
-        (handle(sound.index.offset, sound.index.size), handle(sound.metaindex.offset, sound.metaindex.size));
+    let (index, metaindex) = (
+        handle(sound.index.offset, sound.index.size),
+        handle(sound.metaindex.offset, sound.metaindex.size),
+    );
     // Keys that share all of the first one's 100,000 bytes, each with the index as its block.
     let size = varint(index.len() as u64);
-    let mut block = [vec![0], varint(100_000), size.clone(), vec![b'x'; 100_000], index.clone()].concat();
-    (1..20_000).for_each(|_| block.extend([varint(100_000), vec![0], size.clone(), index.clone()].concat()));
+    let mut block =
+        [vec![0], varint(100_000), size.clone(), vec![b'x'; 100_000], index.clone()].concat();
+    (1..20_000).for_each(|_| {
+        block.extend([varint(100_000), vec![0], size.clone(), index.clone()].concat())
+    });
     block.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
     assert!(block.len() < 400_000, "{} bytes", block.len());
     let most = block.len() * 32 / 100_000;
@@ -326,7 +368,8 @@ fn lists_of_keys_out_of_proportion_are_cut_short() {
     bytes.extend(crc32c::crc32c(&block).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes());
     let path = dir.path().join("hostile.ldb");
     for of_index in [false, true] {
-        let mut footer = if of_index { [&metaindex[..], &list].concat() } else { [&list[..], &index].concat() };
+        let mut footer =
+            if of_index { [&metaindex[..], &list].concat() } else { [&list[..], &index].concat() };
         footer.resize(40, 0);
         fs::write(&path, [&bytes[..], &footer, &magic].concat()).expect("written");
         let (mut damages, mut blocks) = (Vec::new(), 0);
@@ -350,7 +393,10 @@ fn lists_of_keys_out_of_proportion_are_cut_short() {
             inspect::filter_name(&path, &options).map(drop).expect_err("damage"),
             inspect::has_table_filter(&path, &options).map(drop).expect_err("damage"),
         ] {
-            assert!(error.kind() == ErrorKind::Corruption && error.message().contains("hostile.ldb"), "{error}");
+            assert!(
+                error.kind() == ErrorKind::Corruption && error.message().contains("hostile.ldb"),
+                "{error}"
+            );
         }
     }
 }
@@ -376,5 +422,8 @@ fn a_table_of_plain_keys_has_no_internal_ones() {
         ControlFlow::Continue(())
     });
     assert_eq!((summary.expect("a table").damages, entries), (2, vec![(b"b".to_vec(), 7)]));
-    assert!(damages[0].contains("no internal key: apple") && damages[1].contains("no internal key: c"), "{damages:?}");
+    assert!(
+        damages[0].contains("no internal key: apple") && damages[1].contains("no internal key: c"),
+        "{damages:?}"
+    );
 }

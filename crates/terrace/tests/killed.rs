@@ -1,5 +1,6 @@
-//! What killed processes leave in logs, of LevelDB and of Terrace: writes that were under way, never acknowledged, and
-//! nothing that hides another. Whether a write is missing shows in the sequence numbers.
+//! What killed processes leave in logs, of LevelDB and of Terrace: writes that were under way,
+//! never acknowledged, and nothing that hides another. Whether a write is missing shows in the
+//! sequence numbers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ fn found(dir: &Path, keys: &[&str]) -> Vec<bool> {
     let found = [false, true].map(|paranoid| {
         let copied = dir.with_extension(if paranoid { "paranoid" } else { "default" });
         copy(dir, &copied);
-        let db = Db::open(&copied, options().paranoid_checks(paranoid)).expect("nothing is missing");
+        let db =
+            Db::open(&copied, options().paranoid_checks(paranoid)).expect("nothing is missing");
         let found: Vec<bool> = keys.iter().map(|key| db.get(key).unwrap().is_some()).collect();
         drop(db);
         assert!(!copied.join("lost").exists(), "nothing was damaged");
@@ -60,12 +62,14 @@ fn a_torn_log_with_a_later_one() {
     copy(&killed, &hole);
     fs::write(killed.join(later.file_name().unwrap()), "").unwrap();
     assert_eq!(found(&killed, &["a", "b", "c"]), [true, true, false]);
-    // With what was written after "c" in the later log, "c" is missing. It was not synced, so nothing behind it was.
+    // With what was written after "c" in the later log, "c" is missing. It was not synced, so
+    // nothing behind it was.
     fs::copy(&later, hole.join(later.file_name().unwrap())).unwrap();
     for paranoid in [true, false] {
         let copied = hole.with_extension(if paranoid { "paranoid" } else { "default" });
         copy(&hole, &copied);
-        let db = Db::open(&copied, options().paranoid_checks(paranoid)).expect("nothing durable is missing");
+        let db = Db::open(&copied, options().paranoid_checks(paranoid))
+            .expect("nothing durable is missing");
         assert!(db.get("b").unwrap().is_some());
         assert_eq!(db.get("d").unwrap(), None, "what follows the hole is cut off");
         drop(db);
@@ -73,8 +77,8 @@ fn a_torn_log_with_a_later_one() {
     }
 }
 
-/// LevelDB writes the fragments of a record one by one. It dies between two; the next one continues the log with
-/// `reuse_logs`, as LevelDB does.
+/// LevelDB writes the fragments of a record one by one. It dies between two; the next one continues
+/// the log with `reuse_logs`, as LevelDB does.
 #[test]
 fn a_record_without_its_end_before_others() {
     let dir = tempfile::tempdir().unwrap();

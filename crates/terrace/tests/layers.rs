@@ -1,17 +1,29 @@
 //! The modules of the engine form layers, and a module uses only what lies below it.
 //!
-//! The test reads every path that starts at the crate's root (`crate::…`, a brace group after it, and chains of
-//! `super` that reach it), follows the root's re-exports, and compares the layers of both ends. Comments and string
-//! literals do not count. It covers unit tests inside the modules too: what a test needs from above belongs in an
-//! integration test.
+//! The test reads every path that starts at the crate's root (`crate::…`, a brace group after it,
+//! and chains of `super` that reach it), follows the root's re-exports, and compares the layers of
+//! both ends. Comments and string literals do not count. It covers unit tests inside the modules
+//! too: what a test needs from above belongs in an integration test.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lowest first. The order of `docs/architecture.md`.
-const LAYERS: [&str; 12] =
-    ["base", "env", "log", "memtable", "filter", "cache", "table", "version", "iterator", "compaction", "write", "db"];
+const LAYERS: [&str; 12] = [
+    "base",
+    "env",
+    "log",
+    "memtable",
+    "filter",
+    "cache",
+    "table",
+    "version",
+    "iterator",
+    "compaction",
+    "write",
+    "db",
+];
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -65,7 +77,12 @@ fn tokens(source: &str) -> Vec<(Token, usize)> {
             let literal = if starts(at, "'\\") {
                 source[at + 3..].find('\'').map(|end| end + 4)
             } else {
-                source[at + 1..].chars().next().map(char::len_utf8).filter(|&c| starts(at + 1 + c, "'")).map(|c| c + 2)
+                source[at + 1..]
+                    .chars()
+                    .next()
+                    .map(char::len_utf8)
+                    .filter(|&c| starts(at + 1 + c, "'"))
+                    .map(|c| c + 2)
             };
             at += literal.unwrap_or(1);
         } else if byte.is_ascii_alphanumeric() || byte == b'_' {
@@ -105,8 +122,8 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(text.len() - body.len() + close + end.len())
 }
 
-/// The names that paths from the crate's root begin with, each with its line. `depth` is how many `super` lead from
-/// the file to the root.
+/// The names that paths from the crate's root begin with, each with its line. `depth` is how many
+/// `super` lead from the file to the root.
 fn names_from_root(source: &str, depth: usize) -> Vec<(String, usize)> {
     let tokens = tokens(source);
     let mut found = Vec::new();
@@ -239,13 +256,15 @@ fn modules_use_only_what_lies_below() {
     let mut paths = 0;
     for file in &files {
         let relative = file.strip_prefix(&src).expect("a file under src");
-        let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let parts: Vec<_> =
+            relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         if parts.len() == 1 && parts[0] == "lib.rs" {
             continue;
         }
         let module = parts[0].trim_end_matches(".rs");
         let Some(own) = rank(module) else {
-            // A face of the crate beside the layers (such as a module for tools) may use them all; nobody uses it.
+            // A face of the crate beside the layers (such as a module for tools) may use them all;
+            // nobody uses it.
             continue;
         };
         let depth = parts.len() - usize::from(parts.last().is_some_and(|name| name == "mod.rs"));
@@ -255,12 +274,18 @@ fn modules_use_only_what_lies_below() {
             let place = format!("{}:{line}", relative.display());
             match exports.get(&name).and_then(|module| rank(module).map(|rank| (module, rank))) {
                 Some((_, used)) if used <= own => {}
-                Some((used, _)) => offences.push(format!("{place}: {module} uses {name} of the higher layer {used}")),
-                None => offences.push(format!("{place}: {module} uses {name}, which belongs to no layer")),
+                Some((used, _)) => offences
+                    .push(format!("{place}: {module} uses {name} of the higher layer {used}")),
+                None => offences
+                    .push(format!("{place}: {module} uses {name}, which belongs to no layer")),
             }
         }
     }
-    assert!(files.len() > LAYERS.len() && paths > 0, "the sources were not found under {}", src.display());
+    assert!(
+        files.len() > LAYERS.len() && paths > 0,
+        "the sources were not found under {}",
+        src.display()
+    );
     assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
 }
 
@@ -268,7 +293,10 @@ fn modules_use_only_what_lies_below() {
 fn every_layer_exists() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     for layer in LAYERS {
-        assert!(src.join(layer).is_dir() || src.join(format!("{layer}.rs")).is_file(), "no module {layer}");
+        assert!(
+            src.join(layer).is_dir() || src.join(format!("{layer}.rs")).is_file(),
+            "no module {layer}"
+        );
     }
 }
 

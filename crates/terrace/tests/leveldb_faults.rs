@@ -1,8 +1,9 @@
 //! What LevelDB gets wrong with the same files, and Terrace must not.
 //!
-//! One test per known fault of LevelDB 1.23 that shows in the files or in the answers. The databases are written by
-//! LevelDB itself where the fault is about reading them; those tests need it (see `terrace_testkit::leveldb`). What
-//! concerns failing disks and power cuts is in `faults.rs` and `crash.rs`.
+//! One test per known fault of LevelDB 1.23 that shows in the files or in the answers. The
+//! databases are written by LevelDB itself where the fault is about reading them; those tests need
+//! it (see `terrace_testkit::leveldb`). What concerns failing disks and power cuts is in
+//! `faults.rs` and `crash.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 fn files(db: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(db).expect("a database directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
     paths.sort();
     paths
 }
@@ -67,7 +69,13 @@ fn state_after(workload: Workload, operations: u64) -> State {
 }
 
 /// A database of LevelDB's whose last operations are in a log.
-fn written_by_leveldb(peer: &Peer, path: &Path, workload: Workload, operations: u64, options: &PeerOptions) {
+fn written_by_leveldb(
+    peer: &Peer,
+    path: &Path,
+    workload: Workload,
+    operations: u64,
+    options: &PeerOptions,
+) {
     let fill = Fill { workload, from: 0, to: operations, batch: 1, sync_every: 100, kill: false };
     peer.fill(path, options, &fill).expect("LevelDB writes");
 }
@@ -100,18 +108,27 @@ fn a_flipped_bit_in_a_log_of_leveldb_cuts_the_history_there() {
         flip(&log, offset, bit);
         println!("case {case}: offset {offset}, bit {bit}");
 
-        let strict = Db::open(&damaged, Options::new().paranoid_checks(true)).expect_err("a strict open refuses");
+        let strict = Db::open(&damaged, Options::new().paranoid_checks(true))
+            .expect_err("a strict open refuses");
         assert_names_file(&strict, &log);
 
         let db = Db::open(&damaged, Options::new()).expect("a prefix can be recovered");
         let kept = db.stats().sequence;
         assert!(kept < OPERATIONS, "the damaged record was taken");
-        assert_eq!(scan(&db).expect("a scan"), state_after(workload, kept).digest(false), "after {kept} operations");
+        assert_eq!(
+            scan(&db).expect("a scan"),
+            state_after(workload, kept).digest(false),
+            "after {kept} operations"
+        );
         db.put("goes", "on").expect("the database works");
         db.close().expect("a close");
         let saved = files(&damaged.join("lost"), "log");
         assert_eq!(saved.len(), 1, "the damaged log is kept");
-        assert_eq!(fs::metadata(&saved[0]).expect("a log").len() as usize, length, "the damaged log is kept whole");
+        assert_eq!(
+            fs::metadata(&saved[0]).expect("a log").len() as usize,
+            length,
+            "the damaged log is kept whole"
+        );
         let again = Db::open(&damaged, Options::new()).expect("a second open");
         assert_eq!(again.get("goes").expect("a read").as_deref(), Some(&b"on"[..]));
         drop(again);
@@ -130,7 +147,8 @@ fn salvage_takes_what_follows_the_damage() {
     let log = files(&path, "log").pop().expect("a log");
     let third = fs::metadata(&log).expect("a log").len() as usize / 3;
     flip(&log, third, 0);
-    let db = Db::open(&path, Options::new().recovery_mode(RecoveryMode::Salvage)).expect("salvage opens");
+    let db = Db::open(&path, Options::new().recovery_mode(RecoveryMode::Salvage))
+        .expect("salvage opens");
     assert_eq!(db.stats().sequence, 5_000);
     let Some((key, value)) = (0..5_000).rev().find_map(|i| match workload.operation(i) {
         Operation::Put { key, value } => Some((key, value)),
@@ -170,9 +188,14 @@ fn a_flipped_bit_in_synced_data_is_an_error() {
         flip(&log, offset, bit);
         let error = Db::open(&damaged, options()).expect_err("damage to synced data");
         assert_names_file(&error, &log);
-        let error = Db::open(&damaged, options().read_only(true)).expect_err("damage to synced data");
+        let error =
+            Db::open(&damaged, options().read_only(true)).expect_err("damage to synced data");
         assert_names_file(&error, &log);
-        assert_eq!(fs::metadata(&log).expect("the log").len(), length, "a refused open changes nothing");
+        assert_eq!(
+            fs::metadata(&log).expect("the log").len(),
+            length,
+            "a refused open changes nothing"
+        );
         fs::remove_dir_all(&damaged).expect("the copy can go");
     }
 }
@@ -197,7 +220,11 @@ fn a_flipped_bit_in_a_table_is_an_error_or_harmless() {
         let original = fs::read(table).expect("a table");
         let (offset, bit) = (random.below(original.len()), random.below(8) as u32);
         flip(table, offset, bit);
-        let place = format!("case {case}: {} offset {offset} of {}, bit {bit}", table.display(), original.len());
+        let place = format!(
+            "case {case}: {} offset {offset} of {}, bit {bit}",
+            table.display(),
+            original.len()
+        );
         match Db::open(&path, Options::new().read_only(true)).and_then(|db| scan(&db)) {
             Ok(digest) => assert_eq!(digest, expected, "{place}"),
             Err(error) => {
@@ -217,26 +244,32 @@ fn a_flipped_bit_in_a_table_is_an_error_or_harmless() {
 fn current_does_not_lead_out_of_the_directory() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     for name in ["evil", "db"] {
-        let db = Db::open(dir.path().join(name), Options::new().create_if_missing(true)).expect("a new database");
+        let db = Db::open(dir.path().join(name), Options::new().create_if_missing(true))
+            .expect("a new database");
         db.put("owner", name).expect("a write");
         db.close().expect("a close");
     }
     let db = dir.path().join("db");
     let manifest = fs::read_to_string(dir.path().join("evil/CURRENT")).expect("CURRENT");
     fs::write(db.join("CURRENT"), format!("../evil/{manifest}")).expect("CURRENT can be replaced");
-    for options in [Options::new(), Options::new().create_if_missing(true), Options::new().read_only(true)] {
+    for options in
+        [Options::new(), Options::new().create_if_missing(true), Options::new().read_only(true)]
+    {
         let error = Db::open(&db, options).expect_err("CURRENT names a foreign file");
         assert_names_file(&error, Path::new("CURRENT"));
     }
 }
 
-/// LevelDB may split the versions of one key over two files of a level, and then an old one comes back.
+/// LevelDB may split the versions of one key over two files of a level, and then an old one comes
+/// back.
 #[test]
 fn the_versions_of_a_key_stay_in_one_file() {
     let _watchdog = Watchdog::new(PATIENCE, "the versions of a key");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("db");
-    let options = || Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20);
+    let options = || {
+        Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20)
+    };
     let db = Db::open(&path, options()).expect("a new database");
     let mut random = Rng::new(35);
     let mut snapshots = Vec::new();
@@ -251,16 +284,26 @@ fn the_versions_of_a_key_stay_in_one_file() {
     }
     db.compact_range(None, None).expect("a compaction");
     let tables = db.files();
-    assert!(tables.iter().any(|table| table.level > 0 && table.size > 2 << 20), "no file outgrew its limit");
+    assert!(
+        tables.iter().any(|table| table.level > 0 && table.size > 2 << 20),
+        "no file outgrew its limit"
+    );
     for level in 1..7 {
         let mut here: Vec<_> = tables.iter().filter(|table| table.level == level).collect();
         here.sort_by(|a, b| a.smallest.cmp(&b.smallest));
         for pair in here.windows(2) {
-            assert!(pair[0].largest < pair[1].smallest, "level {level}: {:?} is in two files", pair[0].largest);
+            assert!(
+                pair[0].largest < pair[1].smallest,
+                "level {level}: {:?} is in two files",
+                pair[0].largest
+            );
         }
     }
     for (version, snapshot) in snapshots.iter().enumerate() {
-        let value = db.get_with("b", &ReadOptions::new().snapshot(snapshot)).expect("a read").expect("a value");
+        let value = db
+            .get_with("b", &ReadOptions::new().snapshot(snapshot))
+            .expect("a read")
+            .expect("a value");
         assert_eq!(value[..4], (version as u32).to_be_bytes());
     }
     db.delete("b").expect("a delete");
@@ -282,9 +325,14 @@ fn the_manifest_rolls_over() {
     let options = || Options::new().create_if_missing(true).max_manifest_size(4 << 10);
     let db = Db::open(&path, options()).expect("a new database");
     let manifests = || {
-        let entries = fs::read_dir(&path).expect("a database directory").map(|entry| entry.expect("an entry"));
-        let found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("MANIFEST-"));
-        found.map(|entry| (entry.file_name(), entry.metadata().map_or(0, |data| data.len()))).collect::<Vec<_>>()
+        let entries = fs::read_dir(&path)
+            .expect("a database directory")
+            .map(|entry| entry.expect("an entry"));
+        let found =
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("MANIFEST-"));
+        found
+            .map(|entry| (entry.file_name(), entry.metadata().map_or(0, |data| data.len())))
+            .collect::<Vec<_>>()
     };
     let first = manifests();
     let mut largest = 0;
@@ -312,7 +360,8 @@ fn deletes_give_their_space_back() {
     let _watchdog = Watchdog::new(PATIENCE, "deletes give their space back");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("db");
-    let options = Options::new().create_if_missing(true).write_buffer_size(1 << 20).max_file_size(1 << 20);
+    let options =
+        Options::new().create_if_missing(true).write_buffer_size(1 << 20).max_file_size(1 << 20);
     let db = Db::open(&path, options).expect("a new database");
     let mut random = Rng::new(36);
     let entries = scaled(400_000).max(40_000);

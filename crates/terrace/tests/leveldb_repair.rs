@@ -1,4 +1,5 @@
-//! Repair with the real LevelDB as its judge: what LevelDB's own RepairDB gets wrong, and Terrace's must not.
+//! Repair with the real LevelDB as its judge: what LevelDB's own RepairDB gets wrong, and Terrace's
+//! must not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,11 +68,16 @@ fn repair_takes_no_damaged_record() {
     let path = dir.path().join("db");
     let options = PeerOptions { reuse_logs: true, ..PeerOptions::default() };
     for i in 0..40 {
-        peer.put(&path, &options, format!("key {i:02}").as_bytes(), b"value").expect("LevelDB writes");
+        peer.put(&path, &options, format!("key {i:02}").as_bytes(), b"value")
+            .expect("LevelDB writes");
     }
     let log = newest_log(&path);
     let mut bytes = fs::read(&log).expect("a log");
-    let at = bytes.windows(6).rposition(|window| window == b"key 20").expect("LevelDB went on with its log") + 5;
+    let at = bytes
+        .windows(6)
+        .rposition(|window| window == b"key 20")
+        .expect("LevelDB went on with its log")
+        + 5;
     bytes[at] ^= 8;
     fs::write(&log, bytes).expect("the log can be replaced");
     fs::remove_file(path.join("CURRENT")).expect("CURRENT can go");
@@ -81,8 +87,13 @@ fn repair_takes_no_damaged_record() {
     let mut kept = 0;
     for entry in db.iter().expect("an iterator") {
         let (key, value) = entry.expect("an entry");
-        let number = std::str::from_utf8(&key).ok().and_then(|key| key.strip_prefix("key ")?.parse::<u32>().ok());
-        assert!(number.is_some_and(|n| n < 40 && n != 20) && value == b"value", "{key:?}: {value:?} was never written");
+        let number = std::str::from_utf8(&key)
+            .ok()
+            .and_then(|key| key.strip_prefix("key ")?.parse::<u32>().ok());
+        assert!(
+            number.is_some_and(|n| n < 40 && n != 20) && value == b"value",
+            "{key:?}: {value:?} was never written"
+        );
         kept += 1;
     }
     assert!(kept >= 20, "only {kept} of 39 sound entries were kept");
@@ -115,7 +126,14 @@ fn verify_finds_nothing_wrong_with_what_leveldb_wrote() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("db");
         let options = PeerOptions { write_buffer: 64 << 10, bloom: 10, ..PeerOptions::default() };
-        let fill = Fill { workload: Workload::new(39), from: 0, to: 20_000, batch: 5, sync_every: 0, kill };
+        let fill = Fill {
+            workload: Workload::new(39),
+            from: 0,
+            to: 20_000,
+            batch: 5,
+            sync_every: 0,
+            kill,
+        };
         peer.fill(&path, &options, &fill).expect("LevelDB writes");
         let report = terrace::verify(&path, &Options::new()).expect("a verification");
         assert!(report.is_clean(), "{:?}", report.problems);

@@ -1,4 +1,5 @@
-//! Little space, few descriptors, no right to write: clear errors, nothing lost, no panic, and no restart needed.
+//! Little space, few descriptors, no right to write: clear errors, nothing lost, no panic, and no
+//! restart needed.
 
 use std::env;
 use std::fs;
@@ -9,7 +10,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use terrace::{Db, ErrorKind, Event, EventListener, Options, PosixEnv, ReadAccess, WriteBatch, WriteOptions};
+use terrace::{
+    Db, ErrorKind, Event, EventListener, Options, PosixEnv, ReadAccess, WriteBatch, WriteOptions,
+};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
 use terrace_testkit::ops::{Generator, Shape};
@@ -52,7 +55,8 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_heals() {
     let _watchdog = Watchdog::new(Duration::from_secs(120), "full disk");
     campaign("a_full_disk_refuses_writes_goes_on_reading_and_heals", scaled(10), |seed| {
         let mut rng = Rng::new(seed);
-        let (capacity, sync) = *rng.pick(&[(30_000, true), (300_000, false), (300_000, true), (1_000_000, false)]);
+        let (capacity, sync) =
+            *rng.pick(&[(30_000, true), (300_000, false), (300_000, true), (1_000_000, false)]);
         let reuse_logs = rng.one_in(2);
         let fs = SimFs::new();
         fs.set_capacity(Some(capacity));
@@ -61,7 +65,8 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_heals() {
         let acknowledged = fill(&db, 0, sync);
         assert!(acknowledged > 5, "{acknowledged}");
         assert_holds(&db, acknowledged);
-        // Full it stays, whatever background work frees: refusing again and again, reading all the same.
+        // Full it stays, whatever background work frees: refusing again and again, reading all the
+        // same.
         fs.set_capacity(Some(0));
         for _ in 0..20 {
             assert!(db.put("more", vec![0; 100_000]).is_err());
@@ -114,7 +119,11 @@ fn a_full_disk_keeps_nothing_of_a_failed_write_and_collects_no_logs() {
         let used = fs.used();
         fs.set_capacity(Some(used + 2_000_000));
         assert!(db.put("large", vec![b'v'; 5_000_000]).expect_err("no room").is_out_of_space());
-        assert!(fs.used() <= used + 10_000, "{} bytes more than {used}", fs.used().saturating_sub(used));
+        assert!(
+            fs.used() <= used + 10_000,
+            "{} bytes more than {used}",
+            fs.used().saturating_sub(used)
+        );
         // Now there is no room for anything, least of all for a MANIFEST.
         fs.set_capacity(Some(0));
         let _ = db.put("small", "");
@@ -162,8 +171,14 @@ fn a_database_that_may_not_be_written_opens_read_only_and_stays_as_it_is() {
         fs.names(dir).into_iter().map(|name| (fs.contents(&dir.join(&name)), name)).collect()
     };
     let before = image(&fs);
-    let kinds =
-        vec![OpKind::Create, OpKind::Append, OpKind::Rename, OpKind::Remove, OpKind::CreateDir, OpKind::SyncDir];
+    let kinds = vec![
+        OpKind::Create,
+        OpKind::Append,
+        OpKind::Rename,
+        OpKind::Remove,
+        OpKind::CreateDir,
+        OpKind::SyncDir,
+    ];
     fs.set_faults(Some(FaultPlan { kinds, ..FaultPlan::at(0, Fault::Access, true) }));
     let db = Db::open(DB, settings.options(fs.env()).read_only(true)).expect("open read-only");
     assert_eq!(read_all(&db).expect("read").len(), 200);
@@ -202,8 +217,8 @@ fn in_child(test: &str, command: &mut Command, db: &Path) -> Option<bool> {
     }
 }
 
-/// Mapped tables take no descriptors. Tables read by `pread` do: a merge and a cursor may together need more than there
-/// are, which is an error that says so and no more than that.
+/// Mapped tables take no descriptors. Tables read by `pread` do: a merge and a cursor may together
+/// need more than there are, which is an error that says so and no more than that.
 #[test]
 fn sixteen_descriptors_are_enough() {
     const TEST: &str = "sixteen_descriptors_are_enough";
@@ -212,11 +227,15 @@ fn sixteen_descriptors_are_enough() {
         let settings = OptionSet { seek_compaction: false, ..OptionSet::default() };
         settings.options(PosixEnv::shared()).read_access(access)
     };
-    let whole = |db: &Db| read_all(db).map(|entries| assert!(entries.len() >= TABLES * 10, "{}", entries.len()));
+    let whole = |db: &Db| {
+        read_all(db).map(|entries| assert!(entries.len() >= TABLES * 10, "{}", entries.len()))
+    };
     if let Some(path) = child(TEST) {
         for access in [ReadAccess::Mapped, ReadAccess::Pread] {
             let accept = |outcome: terrace::Result<()>| match outcome {
-                Err(error) if access == ReadAccess::Pread => assert!(error.is_out_of_descriptors(), "{error}"),
+                Err(error) if access == ReadAccess::Pread => {
+                    assert!(error.is_out_of_descriptors(), "{error}")
+                }
                 outcome => outcome.expect("descriptors to spare"),
             };
             let db = Db::open(&path, options(access)).expect("open");
@@ -247,7 +266,10 @@ fn sixteen_descriptors_are_enough() {
         db.close().expect("close");
         let mut command = Command::new("sh");
         let program = env::current_exe().expect("this program");
-        command.arg("-c").arg(format!("ulimit -n 16 && exec \"$0\" --exact {TEST} --test-threads=1")).arg(program);
+        command
+            .arg("-c")
+            .arg(format!("ulimit -n 16 && exec \"$0\" --exact {TEST} --test-threads=1"))
+            .arg(program);
         assert_eq!(in_child(TEST, &mut command, &path), Some(true));
         let db = Db::open(&path, options(ReadAccess::Mapped)).expect("open");
         whole(&db).expect("read");
@@ -256,7 +278,8 @@ fn sixteen_descriptors_are_enough() {
     });
 }
 
-/// Where so much data is written, overwritten, read and compacted, in a process that may have 64 MiB.
+/// Where so much data is written, overwritten, read and compacted, in a process that may have 64
+/// MiB.
 #[test]
 fn sixty_four_mebibytes_are_enough() {
     const TEST: &str = "sixty_four_mebibytes_are_enough";
@@ -271,7 +294,11 @@ fn sixty_four_mebibytes_are_enough() {
             assert_eq!(db.get(key(n * 7919 % ENTRIES)).expect("get"), Some(value(n)));
         }
         db.compact_range(None, None).expect("compact");
-        let read = db.iter().expect("read").try_fold(0, |count, entry| entry.map(|_| count + 1)).expect("read");
+        let read = db
+            .iter()
+            .expect("read")
+            .try_fold(0, |count, entry| entry.map(|_| count + 1))
+            .expect("read");
         assert_eq!(read, ENTRIES);
         db.close().expect("close");
         return;
@@ -280,13 +307,17 @@ fn sixty_four_mebibytes_are_enough() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("sh");
         let program = env::current_exe().expect("this program");
-        command.arg("-c").arg(format!("ulimit -d 65536 && exec \"$0\" --exact {TEST} --test-threads=1")).arg(program);
+        command
+            .arg("-c")
+            .arg(format!("ulimit -d 65536 && exec \"$0\" --exact {TEST} --test-threads=1"))
+            .arg(program);
         assert_eq!(in_child(TEST, &mut command, &dir.path().join("db")), Some(true));
         Ok(())
     });
 }
 
-/// No decision depends on the wall clock: it may stand still, jump ahead by centuries and go back to the beginning.
+/// No decision depends on the wall clock: it may stand still, jump ahead by centuries and go back
+/// to the beginning.
 #[test]
 fn the_clock_may_jump() {
     campaign("the_clock_may_jump", scaled(10), |seed| {
@@ -296,7 +327,12 @@ fn the_clock_may_jump() {
         let ops = Generator::new(rng.next_u64(), Shape::random(&mut rng)).ops(150);
         let mut runner = Runner::open(Path::new(DB), fs.env(), settings)?;
         for op in &ops {
-            fs.set_wall_clock(Duration::from_secs(*rng.pick(&[0, 1, 1_000_000_000, u64::from(u32::MAX) * 1000])));
+            fs.set_wall_clock(Duration::from_secs(*rng.pick(&[
+                0,
+                1,
+                1_000_000_000,
+                u64::from(u32::MAX) * 1000,
+            ])));
             runner.run(op).map_err(|error| format!("{op:?}: {error}"))?;
         }
         runner.check_all()?;
@@ -318,7 +354,8 @@ fn there_is_one_writer() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("db");
     campaign(TEST, scaled(10), |seed| {
-        let db = Db::open(&path, Options::new().create_if_missing(true)).map_err(|error| error.to_string())?;
+        let db = Db::open(&path, Options::new().create_if_missing(true))
+            .map_err(|error| error.to_string())?;
         let error = Db::open(&path, Options::new()).expect_err("this process has it");
         assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
         let mut command = Command::new(env::current_exe().expect("this program"));
@@ -344,8 +381,9 @@ fn a_cursor_reads_on_in_files_that_merges_have_replaced() {
     };
     fill(b'1');
     let tables = || -> Vec<PathBuf> {
-        let files =
-            fs::read_dir(dir.path().join("db")).expect("the directory").map(|file| file.expect("a file").path());
+        let files = fs::read_dir(dir.path().join("db"))
+            .expect("the directory")
+            .map(|file| file.expect("a file").path());
         files.filter(|path| path.extension().is_some_and(|extension| extension == "ldb")).collect()
     };
     let held = tables();
@@ -363,7 +401,10 @@ fn a_cursor_reads_on_in_files_that_merges_have_replaced() {
     // Nobody else does anything about them in a database at rest.
     drop(entries);
     db.wait_idle().expect("rest");
-    assert!(held.iter().all(|table| !table.exists()), "tables that only the cursor kept are still there");
+    assert!(
+        held.iter().all(|table| !table.exists()),
+        "tables that only the cursor kept are still there"
+    );
 }
 
 #[test]
@@ -377,7 +418,8 @@ fn a_directory_without_write_permission_is_a_clear_error() {
             Err(error) => assert!(error.to_string().contains("denied"), "{error}"),
             Ok(db) => assert!(db.put("a", "b").is_err()),
         }
-        let error = Db::open(path.join("new"), Options::new().create_if_missing(true)).expect_err("may not be created");
+        let error = Db::open(path.join("new"), Options::new().create_if_missing(true))
+            .expect_err("may not be created");
         assert!(error.to_string().contains("denied"), "{error}");
         return;
     }
@@ -395,7 +437,8 @@ fn a_directory_without_write_permission_is_a_clear_error() {
     let mut command = Command::new(&program);
     command.args(["--exact", TEST, "--test-threads=1"]);
     const NOBODY: u32 = 65534;
-    if fs::metadata("/proc/self").is_ok_and(|proc| std::os::unix::fs::MetadataExt::uid(&proc) == 0) {
+    if fs::metadata("/proc/self").is_ok_and(|proc| std::os::unix::fs::MetadataExt::uid(&proc) == 0)
+    {
         command.uid(NOBODY).gid(NOBODY);
     }
     if let Some(success) = in_child(TEST, &mut command, &path) {
@@ -416,9 +459,10 @@ struct Looks {
 impl EventListener for Looks {
     fn on_event(&self, event: &Event) {
         let is_error = matches!(event, Event::BackgroundError { .. });
-        if let (true, Some(db)) =
-            (is_error || matches!(event, Event::BackgroundErrorCleared), &*self.db.lock().expect("no panic"))
-        {
+        if let (true, Some(db)) = (
+            is_error || matches!(event, Event::BackgroundErrorCleared),
+            &*self.db.lock().expect("no panic"),
+        ) {
             self.seen.lock().expect("no panic").push((is_error, db.stats().sequence));
         }
     }
@@ -428,12 +472,17 @@ impl EventListener for Looks {
 fn a_listener_may_look_at_the_database_that_tells_it_of_an_error() {
     let _watchdog = Watchdog::new(Duration::from_secs(120), "a listener that looks");
     let (fs, listener) = (SimFs::new(), Arc::new(Looks::default()));
-    let options = Options::new().create_if_missing(true).env(fs.env()).listener(Some(listener.clone()));
+    let options =
+        Options::new().create_if_missing(true).env(fs.env()).listener(Some(listener.clone()));
     let db = Db::open("/db", options).expect("opens");
     *listener.db.lock().expect("no panic") = Some(db.clone());
     db.put("key", "value").expect("puts");
     let kinds = vec![OpKind::Sync];
-    fs.set_faults(Some(FaultPlan { kinds, suffix: ".ldb".into(), ..FaultPlan::at(0, Fault::Io, false) }));
+    fs.set_faults(Some(FaultPlan {
+        kinds,
+        suffix: ".ldb".into(),
+        ..FaultPlan::at(0, Fault::Io, false)
+    }));
     db.flush().expect_err("the table cannot be synced");
     fs.set_faults(None);
     db.put("key", "later").expect("puts");
@@ -442,5 +491,8 @@ fn a_listener_may_look_at_the_database_that_tells_it_of_an_error() {
     db.close().expect("closes");
     let seen = listener.seen.lock().expect("no panic").clone();
     // The second put has the flush tried again, which may be over before the put is.
-    assert!(matches!(seen[..], [(true, 1), (false, 1 | 2)]), "each before whoever waits for it: {seen:?}");
+    assert!(
+        matches!(seen[..], [(true, 1), (false, 1 | 2)]),
+        "each before whoever waits for it: {seen:?}"
+    );
 }

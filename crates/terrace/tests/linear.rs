@@ -1,7 +1,9 @@
-//! What threads saw of a database at work can have happened in one order, and snapshots do not change.
+//! What threads saw of a database at work can have happened in one order, and snapshots do not
+//! change.
 //!
-//! Threads write, delete and read a few keys while memtables are flushed and tables merged, and note when each call
-//! began and ended. Afterwards every key's history is checked (`terrace_testkit::linear`).
+//! Threads write, delete and read a few keys while memtables are flushed and tables merged, and
+//! note when each call began and ended. Afterwards every key's history is checked
+//! (`terrace_testkit::linear`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +68,10 @@ fn work(db: &Db, clock: &AtomicU64, seed: u64, thread: u64) -> Result<Vec<(usize
                 if look()? != first {
                     return Err("a snapshot changed".to_owned());
                 }
-                calls.push((key, Call { began, ended, action: Action::Read(first.as_deref().map(number)) }));
+                calls.push((
+                    key,
+                    Call { began, ended, action: Action::Read(first.as_deref().map(number)) },
+                ));
                 continue;
             }
             _ => {
@@ -90,22 +95,30 @@ fn concurrent_histories_are_linearisable() {
     campaign("concurrent_histories_are_linearisable", scaled(50), |seed| {
         watchdog.feed(format!("linear: seed {seed}"));
         let settings = OptionSet { reverse: false, ..OptionSet::random(&mut Rng::new(seed)) };
-        let db = Db::open(Path::new("/db"), settings.options(Arc::new(MemEnv::new()))).map_err(|e| e.to_string())?;
+        let db = Db::open(Path::new("/db"), settings.options(Arc::new(MemEnv::new())))
+            .map_err(|e| e.to_string())?;
         let clock = AtomicU64::new(0);
         let mut histories = vec![Vec::new(); KEYS];
         std::thread::scope(|scope| {
             let (db, clock) = (&db, &clock);
-            let threads: Vec<_> =
-                (0..THREADS).map(|thread| scope.spawn(move || work(db, clock, seed, thread))).collect();
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| scope.spawn(move || work(db, clock, seed, thread)))
+                .collect();
             threads.into_iter().try_for_each(|thread| {
-                thread.join().expect("no panic")?.into_iter().for_each(|(key, call)| histories[key].push(call));
+                thread
+                    .join()
+                    .expect("no panic")?
+                    .into_iter()
+                    .for_each(|(key, call)| histories[key].push(call));
                 Ok::<(), String>(())
             })
         })?;
         for (key, calls) in histories.iter().enumerate() {
             checked += calls.len();
             if !is_linearisable(calls) {
-                return Err(format!("no order explains what happened to key {key}: {calls:?}\n  under {settings:?}"));
+                return Err(format!(
+                    "no order explains what happened to key {key}: {calls:?}\n  under {settings:?}"
+                ));
             }
         }
         db.close().map_err(|error| error.to_string())

@@ -1,4 +1,5 @@
-//! A database answers as an ordered map would, whatever the operations, the options and the file system.
+//! A database answers as an ordered map would, whatever the operations, the options and the file
+//! system.
 //!
 //! `TERRACE_TEST_SCALE` sets the size, `TERRACE_SEED` repeats one run.
 
@@ -74,7 +75,8 @@ fn readers_see_whole_batches_while_writers_write_and_tables_move() {
     campaign("readers_see_whole_batches", scaled(20), |seed| {
         let watchdog = Watchdog::new(PATIENCE, format!("readers_see_whole_batches: seed {seed}"));
         let settings = OptionSet::random(&mut Rng::new(seed));
-        let db = Db::open("/db", settings.options(Arc::new(MemEnv::new()))).map_err(|error| error.to_string())?;
+        let db = Db::open("/db", settings.options(Arc::new(MemEnv::new())))
+            .map_err(|error| error.to_string())?;
         let done = AtomicBool::new(false);
         let key = |side: &str, pair: u64| format!("{side}{pair:03}");
         let write = |writer: u64| -> terrace::Result<()> {
@@ -85,7 +87,10 @@ fn readers_see_whole_batches_while_writers_write_and_tables_move() {
                 let mut batch = WriteBatch::new();
                 batch.put(key("a", pair), &value);
                 batch.put(key("z", pair), &value);
-                db.write(&batch, if rng.one_in(50) { WriteOptions::sync() } else { WriteOptions::new() })?;
+                db.write(
+                    &batch,
+                    if rng.one_in(50) { WriteOptions::sync() } else { WriteOptions::new() },
+                )?;
             }
             Ok(())
         };
@@ -118,7 +123,8 @@ fn readers_see_whole_batches_while_writers_write_and_tables_move() {
         std::thread::scope(|scope| {
             let readers: Vec<_> = (1..3).map(|reader| scope.spawn(move || read(reader))).collect();
             let writers: Vec<_> = (1..4).map(|writer| scope.spawn(move || write(writer))).collect();
-            let written: Vec<_> = writers.into_iter().map(|writer| writer.join().expect("no panic")).collect();
+            let written: Vec<_> =
+                writers.into_iter().map(|writer| writer.join().expect("no panic")).collect();
             done.store(true, Ordering::Release);
             for reader in readers {
                 reader.join().expect("no panic")?;

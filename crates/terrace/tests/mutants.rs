@@ -38,10 +38,17 @@ fn every_safety_that_can_be_removed_has_a_test_that_exists() {
     let (mut listed, mut rows) = (BTreeSet::new(), BTreeSet::new());
     for line in list.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let fields: Vec<_> = line.split('|').map(str::trim).collect();
-        let &[name, target, test, scale] = fields.as_slice() else { panic!("four fields, not {line:?}") };
+        let &[name, target, test, scale] = fields.as_slice() else {
+            panic!("four fields, not {line:?}")
+        };
         listed.insert(name.to_owned());
-        assert!(rows.insert((name.to_owned(), test.to_owned())), "{name} is listed twice with {test}");
-        let known = ["", ".rs", "/main.rs"].iter().any(|end| package.join(format!("tests/{target}{end}")).is_file());
+        assert!(
+            rows.insert((name.to_owned(), test.to_owned())),
+            "{name} is listed twice with {test}"
+        );
+        let known = ["", ".rs", "/main.rs"]
+            .iter()
+            .any(|end| package.join(format!("tests/{target}{end}")).is_file());
         assert!(target == "lib" || known, "{name}: no test target {target}");
         let function = test.rsplit("::").next().unwrap_or(test);
         assert!(functions.contains(function), "{name}: no test {test}");

@@ -2,7 +2,8 @@
 
 use terrace::{Db, Options, Workload};
 
-const WORKLOADS: [Workload; 3] = [Workload::DataLogging, Workload::Analytics, Workload::Interactive];
+const WORKLOADS: [Workload; 3] =
+    [Workload::DataLogging, Workload::Analytics, Workload::Interactive];
 
 fn open(dir: &std::path::Path, options: Options) -> Db {
     Db::open(dir, options.create_if_missing(true)).expect("opens")

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
-    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv, Options, Priority,
-    RandomAccessFile, ReadAccess, Result, WritableFile,
+    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv,
+    Options, Priority, RandomAccessFile, ReadAccess, Result, WritableFile,
 };
 
 const EIO: i32 = 5;
@@ -15,7 +15,8 @@ const TABLES: u32 = 4;
 /// Of a table: several of the regions that are populated at once.
 const KEYS: u32 = 2_000;
 
-/// A disk in memory that writes down how tables are opened, and that cannot read the middle of table files when told.
+/// A disk in memory that writes down how tables are opened, and that cannot read the middle of
+/// table files when told.
 #[derive(Clone)]
 struct Disk {
     files: MemEnv,
@@ -147,12 +148,19 @@ fn value(number: u32) -> Vec<u8> {
 impl Disk {
     fn new() -> Self {
         let available_memory = Arc::new(AtomicU64::new(u64::MAX));
-        Disk { files: MemEnv::new(), fails: Arc::default(), opened: Arc::default(), available_memory }
+        Disk {
+            files: MemEnv::new(),
+            fails: Arc::default(),
+            opened: Arc::default(),
+            available_memory,
+        }
     }
 
     fn open(&self, path: &Path, access: ReadAccess) -> Db {
-        let options = Options::new().create_if_missing(true).env(Arc::new(self.clone())).read_access(access);
-        let options = options.compression(Compression::None).block_size(1 << 10).block_cache_size(0);
+        let options =
+            Options::new().create_if_missing(true).env(Arc::new(self.clone())).read_access(access);
+        let options =
+            options.compression(Compression::None).block_size(1 << 10).block_cache_size(0);
         Db::open(path, options.seek_compaction(false)).expect("opens")
     }
 
@@ -181,7 +189,10 @@ fn tables_are_read_with_pread_after_the_first_read_error() {
         assert_eq!(db.get(key(number)).expect("reads"), Some(value(number)));
     }
     let opened = disk.opened();
-    assert!(!opened.is_empty() && opened.iter().all(|access| *access != ReadAccess::Pread), "{opened:?}");
+    assert!(
+        !opened.is_empty() && opened.iter().all(|access| *access != ReadAccess::Pread),
+        "{opened:?}"
+    );
 
     disk.fails.store(true, Ordering::Relaxed);
     // In a region of the table that was never loaded.
@@ -196,7 +207,10 @@ fn tables_are_read_with_pread_after_the_first_read_error() {
     let entries: Vec<_> = db.iter().expect("iterates").collect::<Result<_>>().expect("reads");
     assert_eq!(entries.len(), (TABLES * KEYS) as usize);
     let opened = disk.opened();
-    assert!(!opened.is_empty() && opened.len() <= TABLES as usize, "each table is opened once more: {opened:?}");
+    assert!(
+        !opened.is_empty() && opened.len() <= TABLES as usize,
+        "each table is opened once more: {opened:?}"
+    );
     assert!(opened.iter().all(|access| *access == ReadAccess::Pread), "{opened:?}");
     // And what is written from now on.
     db.put(b"new", b"value").expect("writes");
@@ -220,7 +234,10 @@ fn scans_and_compactions_report_what_cannot_be_read() {
         assert_eq!(entry.as_ref().expect("reads").0, key(number as u32));
     }
     disk.fails.store(false, Ordering::Relaxed);
-    assert_eq!(db.iter().expect("iterates").filter(Result::is_ok).count(), (TABLES * KEYS) as usize);
+    assert_eq!(
+        db.iter().expect("iterates").filter(Result::is_ok).count(),
+        (TABLES * KEYS) as usize
+    );
 }
 
 #[test]
@@ -229,7 +246,9 @@ fn tables_are_read_with_pread_once_they_take_more_than_half_of_the_available_mem
     let value = [7; 10_000];
     let accesses = |db: &Db, keys: std::ops::Range<u32>| {
         disk.opened();
-        keys.for_each(|number| assert!(db.get(key(number)).expect("reads").is_some_and(|found| found == value)));
+        keys.for_each(|number| {
+            assert!(db.get(key(number)).expect("reads").is_some_and(|found| found == value))
+        });
         disk.opened()
     };
     let db = disk.open(path, ReadAccess::Auto);
@@ -242,12 +261,18 @@ fn tables_are_read_with_pread_once_they_take_more_than_half_of_the_available_mem
     db.flush().expect("flushes");
     db.wait_idle().expect("rests");
     let opened = accesses(&db, 0..2_000);
-    assert!(!opened.is_empty() && opened.iter().all(|access| *access == ReadAccess::Pread), "{opened:?}");
+    assert!(
+        !opened.is_empty() && opened.iter().all(|access| *access == ReadAccess::Pread),
+        "{opened:?}"
+    );
     // And from the beginning when it is opened again.
     db.close().expect("closes");
     let db = disk.open(path, ReadAccess::Auto);
     let opened = accesses(&db, 0..2_000);
-    assert!(!opened.is_empty() && opened.iter().all(|access| *access == ReadAccess::Pread), "{opened:?}");
+    assert!(
+        !opened.is_empty() && opened.iter().all(|access| *access == ReadAccess::Pread),
+        "{opened:?}"
+    );
 }
 
 #[test]

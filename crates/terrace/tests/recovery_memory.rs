@@ -21,7 +21,9 @@ fn anonymous_memory() -> Option<u64> {
 
 #[test]
 fn a_large_log_is_replayed_in_little_memory() {
-    let Some(_) = anonymous_memory() else { return skip("smaps", "the system does not tell a process's memory") };
+    let Some(_) = anonymous_memory() else {
+        return skip("smaps", "the system does not tell a process's memory");
+    };
     let dir = tempfile::tempdir().expect("a directory");
     let options = |buffer: usize| Options::new().create_if_missing(true).write_buffer_size(buffer);
     let entries = scaled(60_000).max(8_000);
@@ -46,6 +48,9 @@ fn a_large_log_is_replayed_in_little_memory() {
     let used = peak.into_inner().saturating_sub(before);
     println!("{used} bytes for a log of {} bytes", entries * 5_000);
     assert!(used <= SLACK, "{used} bytes");
-    assert!((0..entries).all(|n| db.get(key(n)).expect("gets").is_some_and(|value| *value == [n as u8; 5_000])));
+    assert!(
+        (0..entries)
+            .all(|n| db.get(key(n)).expect("gets").is_some_and(|value| *value == [n as u8; 5_000]))
+    );
     db.close().expect("closes");
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
-    BulkLoadOptions, Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch, WriteOptions, repair,
-    verify,
+    BulkLoadOptions, Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch,
+    WriteOptions, repair, verify,
 };
 use terrace_testkit::simfs::{PowerLoss, SimFs};
 
@@ -28,11 +28,15 @@ fn database(dir: &Path) {
 }
 
 fn keys(db: &Db) -> String {
-    db.iter().expect("iterates").map(|entry| String::from_utf8(entry.expect("reads").0).expect("text")).collect()
+    db.iter()
+        .expect("iterates")
+        .map(|entry| String::from_utf8(entry.expect("reads").0).expect("text"))
+        .collect()
 }
 
 fn path(dir: &Path, what: &str) -> PathBuf {
-    let mut paths: Vec<_> = fs::read_dir(dir).expect("lists").map(|entry| entry.expect("lists").path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(dir).expect("lists").map(|entry| entry.expect("lists").path()).collect();
     paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(what)));
     paths.sort();
     paths.pop().expect("such a file")
@@ -50,7 +54,8 @@ fn outcomes(damage: impl Fn(&Path), expected: [(Options, &str); 4]) {
                 assert_eq!(keys(&db), expected);
                 db.put("z", "1").expect("puts");
                 db.close().expect("closes");
-                let db = Db::open(dir.path(), self::options(RecoveryMode::Strict)).expect("opens again");
+                let db =
+                    Db::open(dir.path(), self::options(RecoveryMode::Strict)).expect("opens again");
                 assert_eq!(keys(&db), format!("{expected}z"));
             }
             Err(error) => {
@@ -81,7 +86,8 @@ fn a_torn_manifest() {
         let bytes = fs::read(&manifest).expect("reads");
         fs::write(&manifest, [&bytes[..], &[1, 2, 3]].concat()).expect("writes");
     };
-    // LevelDB takes a MANIFEST that the end of the file cuts off for one whose writer died, paranoid or not.
+    // LevelDB takes a MANIFEST that the end of the file cuts off for one whose writer died,
+    // paranoid or not.
     outcomes(tear, every_mode(["abcd", "abcd", "abcd"]));
 }
 
@@ -99,7 +105,14 @@ fn a_manifest_whose_last_record_is_damaged() {
 #[test]
 fn a_missing_log() {
     let lose = |dir: &Path| fs::remove_file(path(dir, ".log")).expect("removes");
-    outcomes(lose, every_mode(["missing, and the MANIFEST needs it", "missing, and the MANIFEST needs it", "a"]));
+    outcomes(
+        lose,
+        every_mode([
+            "missing, and the MANIFEST needs it",
+            "missing, and the MANIFEST needs it",
+            "a",
+        ]),
+    );
 }
 
 #[test]
@@ -151,7 +164,8 @@ fn numbers_that_an_intact_log_skips() {
     outcomes(skip, every_mode(["abcde"; 3]));
 }
 
-/// Terrace syncs older writes first, so that no synced write can be behind them. With LevelDB one can.
+/// Terrace syncs older writes first, so that no synced write can be behind them. With LevelDB one
+/// can.
 #[test]
 fn numbers_that_are_skipped_where_bytes_are_missing() {
     let lose = |dir: &Path| {
@@ -167,20 +181,25 @@ fn numbers_that_are_skipped_where_bytes_are_missing() {
     outcomes(lose_leveldb_s, every_mode(["abcd", "does not follow the one before", "abcde"]));
 }
 
-/// A power cut can take all that a log held, and leave the one after it. The MANIFEST of LevelDB records what had been handed
-/// out by then.
+/// A power cut can take all that a log held, and leave the one after it. The MANIFEST of LevelDB
+/// records what had been handed out by then.
 #[test]
 fn a_log_that_lost_all_it_held() {
     let lose = |dir: &Path| {
         let log = path(dir, ".log");
-        let number: u64 =
-            log.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok()).expect("one");
-        fs::write(dir.join(format!("{:06}.log", number + 10)), record(&batch(5, "e", b"1"))).expect("writes");
+        let number: u64 = log
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .and_then(|stem| stem.parse().ok())
+            .expect("one");
+        fs::write(dir.join(format!("{:06}.log", number + 10)), record(&batch(5, "e", b"1")))
+            .expect("writes");
         fs::write(&log, []).expect("writes");
         // Next file number, last sequence number.
         append(&path(dir, "MANIFEST"), &record(&[3, 99, 4, 4]));
     };
-    let strict = "a batch at sequence number 5, which follows neither the tables nor a batch before it";
+    let strict =
+        "a batch at sequence number 5, which follows neither the tables nor a batch before it";
     outcomes(lose, every_mode(["a", strict, "ae"]));
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path());
@@ -190,8 +209,9 @@ fn a_log_that_lost_all_it_held() {
     assert!(report.problems.iter().any(|problem| problem.message.contains(told)), "{report:#?}");
 }
 
-/// A record that was being written when the power went: LevelDB opens with paranoid checks what it has of it, because its own
-/// logs then end there. In a log with prepared space behind its records, zeros stand for what is missing.
+/// A record that was being written when the power went: LevelDB opens with paranoid checks what it
+/// has of it, because its own logs then end there. In a log with prepared space behind its records,
+/// zeros stand for what is missing.
 #[test]
 fn a_last_record_of_which_sectors_are_missing() {
     for zeros in [512..1024, 1024..1536, 1536..2100] {
@@ -218,7 +238,9 @@ fn a_last_record_of_which_sectors_are_missing() {
 /// LevelDB logs the empty batches of programs, synced or not.
 #[test]
 fn an_empty_batch_is_no_mark() {
-    let add = |dir: &Path| append(&path(dir, ".log"), &record(&[&9_u64.to_le_bytes()[..], &[0; 4]].concat()));
+    let add = |dir: &Path| {
+        append(&path(dir, ".log"), &record(&[&9_u64.to_le_bytes()[..], &[0; 4]].concat()))
+    };
     outcomes(add, every_mode(["abcd"; 3]));
 }
 
@@ -263,7 +285,8 @@ fn a_listener_is_told_of_damage_and_of_work() {
     bytes[at] ^= 1;
     fs::write(&log, bytes).expect("writes");
     let told = Arc::new(Told::default());
-    let db = Db::open(dir.path(), options(RecoveryMode::Prefix).listener(Some(told.clone()))).expect("opens");
+    let db = Db::open(dir.path(), options(RecoveryMode::Prefix).listener(Some(told.clone())))
+        .expect("opens");
     for key in ["a", "z"] {
         db.put(key, "2").expect("puts");
     }
@@ -281,12 +304,22 @@ fn a_listener_is_told_of_damage_and_of_work() {
     };
     assert!(told.iter().any(is_damage), "{told:#?}");
     assert!(dir.path().join("lost").join(&name).is_file());
-    assert!(told.iter().any(|event| matches!(event, Event::FlushFinished { table: Some(_), bytes: 1.., .. })));
-    assert!(told.iter().any(|event| matches!(event, Event::CompactionFinished { files_read: 1.., .. })), "{told:#?}");
-    assert!(told.iter().any(|event| matches!(event, Event::LoadFinished { tables: 1, entries: 1, .. })), "{told:#?}");
+    assert!(
+        told.iter()
+            .any(|event| matches!(event, Event::FlushFinished { table: Some(_), bytes: 1.., .. }))
+    );
+    assert!(
+        told.iter().any(|event| matches!(event, Event::CompactionFinished { files_read: 1.., .. })),
+        "{told:#?}"
+    );
+    assert!(
+        told.iter().any(|event| matches!(event, Event::LoadFinished { tables: 1, entries: 1, .. })),
+        "{told:#?}"
+    );
 }
 
-/// A load stands in no log: where the MANIFEST's record of it rots, the load must not be gone in silence.
+/// A load stands in no log: where the MANIFEST's record of it rots, the load must not be gone in
+/// silence.
 #[test]
 fn a_load_whose_record_is_damaged_is_repaired() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -302,7 +335,10 @@ fn a_load_whose_record_is_damaged_is_repaired() {
     *bytes.last_mut().expect("bytes") ^= 1;
     fs::write(&manifest, bytes).expect("writes");
     let refused = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect_err("damaged");
-    assert!(refused.kind() == ErrorKind::Corruption && refused.message().contains("MANIFEST"), "{refused}");
+    assert!(
+        refused.kind() == ErrorKind::Corruption && refused.message().contains("MANIFEST"),
+        "{refused}"
+    );
     repair(dir.path(), &Options::new()).expect("repairs");
     let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
     assert_eq!(keys(&db), all);
@@ -338,9 +374,15 @@ fn a_damaged_log_is_kept_whenever_recovery_is_interrupted() {
             db.flush().expect("flushes");
             db.close().expect("closes");
             let lost = dir.join("lost");
-            let mut kept = left.names(&lost).into_iter().map(|name| lost.join(name)).chain([dir.join(&log)]);
+            let mut kept =
+                left.names(&lost).into_iter().map(|name| lost.join(name)).chain([dir.join(&log)]);
             let is_there = kept.any(|path| left.contents(&path).is_some_and(|kept| kept == bytes));
-            assert!(is_there, "{loss:?}, after {} steps:\n{}", moment.at(), recording.describe(moment.at()));
+            assert!(
+                is_there,
+                "{loss:?}, after {} steps:\n{}",
+                moment.at(),
+                recording.describe(moment.at())
+            );
         }
         if !moment.advance() {
             break;
@@ -348,23 +390,27 @@ fn a_damaged_log_is_kept_whenever_recovery_is_interrupted() {
     }
 }
 
-/// Who opens the database after an interrupted recovery, LevelDB above all, reads the log from its beginning.
+/// Who opens the database after an interrupted recovery, LevelDB above all, reads the log from its
+/// beginning.
 #[test]
 fn nothing_of_a_large_log_is_in_a_table_before_all_of_it_is() {
     let dir = tempfile::tempdir().expect("a directory");
     let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("creates");
-    // Less than from which tables are written before the end of the log: those come into force together.
+    // Less than from which tables are written before the end of the log: those come into force
+    // together.
     for number in 0..20u8 {
         db.put([number], vec![number; 9_000]).expect("puts");
     }
     db.close().expect("closes");
     let told = Arc::new(Told::default());
-    let small = options(RecoveryMode::Prefix).write_buffer_size(64 << 10).listener(Some(told.clone()));
+    let small =
+        options(RecoveryMode::Prefix).write_buffer_size(64 << 10).listener(Some(told.clone()));
     let db = Db::open(dir.path(), small).expect("opens");
     db.flush().expect("flushes");
     db.close().expect("closes");
     let told = std::mem::take(&mut *told.0.lock().expect("sound"));
-    let tables = told.iter().filter(|event| matches!(event, Event::FlushFinished { table: Some(_), .. }));
+    let tables =
+        told.iter().filter(|event| matches!(event, Event::FlushFinished { table: Some(_), .. }));
     assert_eq!(tables.count(), 1, "{told:#?}");
 }
 
@@ -391,7 +437,10 @@ fn sequence_numbers_run_out_with_an_error() {
         }),
     ] {
         let error = outcome.expect_err("none is left");
-        assert!(error.kind() == ErrorKind::NotSupported && error.message().contains("exhausted"), "{error}");
+        assert!(
+            error.kind() == ErrorKind::NotSupported && error.message().contains("exhausted"),
+            "{error}"
+        );
     }
     assert_eq!(keys(&db), "abcdlastlate");
     drop(snapshot);

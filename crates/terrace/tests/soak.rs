@@ -1,4 +1,5 @@
-//! Mixed load for a long time: memory and descriptors do not grow, and in the end everything is as it must be.
+//! Mixed load for a long time: memory and descriptors do not grow, and in the end everything is as
+//! it must be.
 //!
 //! One test, alone in its process: it measures the process. `TERRACE_TEST_SCALE` sets how long.
 
@@ -22,13 +23,19 @@ const WARM: u64 = 10;
 /// Kilobytes in memory, and open descriptors.
 fn measure() -> (u64, usize) {
     let status = fs::read_to_string("/proc/self/status").expect("a Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
     let kilobytes = line.trim().trim_end_matches(" kB").parse().expect("a number");
     (kilobytes, fs::read_dir("/proc/self/fd").expect("a Linux").count())
 }
 
 /// One writer's turn: it owns the keys that begin with its number, and keeps their model.
-fn write(db: &Db, writer: u64, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut Rng) -> terrace::Result<()> {
+fn write(
+    db: &Db,
+    writer: u64,
+    model: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+    rng: &mut Rng,
+) -> terrace::Result<()> {
     for _ in 0..400 {
         let mut batch = WriteBatch::new();
         for _ in 0..rng.between(1, 4) {
@@ -54,8 +61,12 @@ fn read(db: &Db, rng: &mut Rng) -> terrace::Result<()> {
     for _ in 0..200 {
         db.get_with(format!("{}{:06}", rng.below(3), rng.below(KEYS)), &options)?;
     }
-    let forwards = db.range::<Vec<u8>>(.., &options)?.try_fold(0, |count, entry| entry.map(|_| count + 1))?;
-    let backwards = db.range::<Vec<u8>>(.., &options)?.rev().try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+    let forwards =
+        db.range::<Vec<u8>>(.., &options)?.try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+    let backwards = db
+        .range::<Vec<u8>>(.., &options)?
+        .rev()
+        .try_fold(0, |count, entry| entry.map(|_| count + 1))?;
     assert_eq!(forwards, backwards, "a snapshot changed");
     Ok(())
 }
@@ -65,7 +76,9 @@ fn memory_and_descriptors_stay_flat_under_mixed_load() {
     let watchdog = Watchdog::new(Duration::from_secs(300), "soak");
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("db");
-    let options = || OptionSet { bloom_bits: 10, ..OptionSet::default() }.options(terrace::PosixEnv::shared());
+    let options = || {
+        OptionSet { bloom_bits: 10, ..OptionSet::default() }.options(terrace::PosixEnv::shared())
+    };
     let models: Vec<_> = (0..WRITERS).map(|_| Mutex::new(BTreeMap::new())).collect();
     let rounds = WARM + scaled(300);
     let (mut first, mut most) = ((0, 0), (0, 0));
@@ -78,15 +91,21 @@ fn memory_and_descriptors_stay_flat_under_mixed_load() {
                 let (db, writes) = (&db, &writes);
                 scope.spawn(move || {
                     let mut rng = Rng::new(round << 8 | writer as u64);
-                    write(db, writer as u64, &mut model.lock().expect("no panic"), &mut rng).expect("write");
+                    write(db, writer as u64, &mut model.lock().expect("no panic"), &mut rng)
+                        .expect("write");
                     writes.fetch_add(400, Ordering::Relaxed);
                 });
             }
             scope.spawn(|| read(&db, &mut Rng::new(round)).expect("read"));
         });
         let mut entries = db.iter().expect("an iterator");
-        for (key, value) in models.iter().flat_map(|model| model.lock().expect("no panic").clone()) {
-            assert_eq!(entries.next().expect("as many as in the model").expect("read"), (key, value), "round {round}");
+        for (key, value) in models.iter().flat_map(|model| model.lock().expect("no panic").clone())
+        {
+            assert_eq!(
+                entries.next().expect("as many as in the model").expect("read"),
+                (key, value),
+                "round {round}"
+            );
         }
         assert!(entries.next().is_none(), "round {round}: more than in the model");
         drop(entries);
@@ -114,6 +133,10 @@ fn memory_and_descriptors_stay_flat_under_mixed_load() {
         most.0,
         most.1
     );
-    assert!(memory < first.0 + first.0 / 2 + (16 << 10), "memory grows: {} kB, then {memory} kB", first.0);
+    assert!(
+        memory < first.0 + first.0 / 2 + (16 << 10),
+        "memory grows: {} kB, then {memory} kB",
+        first.0
+    );
     assert!(descriptors <= first.1 + 8, "descriptors leak: {}, then {descriptors}", first.1);
 }

@@ -1,5 +1,6 @@
-//! The drop-in's steps, which show the entry they lead to, go where those of a cursor go: over versions that a snapshot
-//! hides, over deletions, across blocks and tables, and with turns on the way.
+//! The drop-in's steps, which show the entry they lead to, go where those of a cursor go: over
+//! versions that a snapshot hides, over deletions, across blocks and tables, and with turns on the
+//! way.
 
 use terrace::abi::{next_with, prev_with};
 use terrace::{Cursor, Db, Options, ReadOptions, Snapshot};
@@ -43,7 +44,8 @@ fn walk(db: &Db, options: &ReadOptions, random: &mut Rng, seed: u64) -> (usize, 
                 };
                 assert_eq!(found, here(&plain), "seed {seed}");
                 assert_eq!(here(&showing), here(&plain), "seed {seed}");
-                *if onwards { &mut forwards } else { &mut backwards } += usize::from(found.is_some());
+                *if onwards { &mut forwards } else { &mut backwards } +=
+                    usize::from(found.is_some());
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Merges that are large enough to be done in several key ranges at once give what a merge in one piece gives.
+//! Merges that are large enough to be done in several key ranges at once give what a merge in one
+//! piece gives.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +28,10 @@ fn options(env: Arc<dyn Env>, threads: usize) -> Options {
 }
 
 fn contents(db: &Db, options: &ReadOptions) -> Map {
-    db.range::<Vec<u8>>(.., options).expect("entries").map(|entry| entry.expect("an entry")).collect()
+    db.range::<Vec<u8>>(.., options)
+        .expect("entries")
+        .map(|entry| entry.expect("an entry"))
+        .collect()
 }
 
 #[test]
@@ -59,7 +63,10 @@ fn parts_equal_the_whole() {
             db.compact_range(None, None).expect("a compaction");
             assert!(contents(&db, &ReadOptions::new()) == expected, "round {round}");
             for (snapshot, expected) in &snapshots {
-                assert!(contents(&db, &ReadOptions::new().snapshot(snapshot)) == *expected, "round {round}");
+                assert!(
+                    contents(&db, &ReadOptions::new().snapshot(snapshot)) == *expected,
+                    "round {round}"
+                );
             }
             let report = db.verify().expect("a check");
             assert!(report.is_clean(), "{report:?}");
@@ -76,7 +83,8 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
     let mut rng = Rng::new(1);
     let mut expected = Map::new();
     for number in 0..24_000 {
-        let (key, value) = (format!("{:06}", number * 7_919 % 24_000).into_bytes(), rng.bytes(1_000));
+        let (key, value) =
+            (format!("{:06}", number * 7_919 % 24_000).into_bytes(), rng.bytes(1_000));
         db.put(&key, &value).expect("a write");
         expected.insert(key, value);
     }
@@ -109,7 +117,8 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
             }
         }
         fs.set_faults(None);
-        // A table goes when the last reader of its version has gone, which other threads may learn late.
+        // A table goes when the last reader of its version has gone, which other threads may learn
+        // late.
         loop {
             db.wait_idle().expect("idle");
             assert!(contents(&db, &ReadOptions::new()) == expected);

@@ -1,4 +1,5 @@
-//! Threads that share a cache, a database that goes away under them, and many keys at once, while tables come and go.
+//! Threads that share a cache, a database that goes away under them, and many keys at once, while
+//! tables come and go.
 //!
 //! What ThreadSanitizer looks at beside `model`, `linear`, `bulk_load` and `crash` (`tools/tsan`).
 
@@ -7,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use terrace::{BlockCache, Db, Env, ErrorKind, Logger, MemEnv, PosixEnv, Priority, ReadOptions, WriteBatch};
+use terrace::{
+    BlockCache, Db, Env, ErrorKind, Logger, MemEnv, PosixEnv, Priority, ReadOptions, WriteBatch,
+};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::option_set::OptionSet;
 use terrace_testkit::rng::Rng;
@@ -16,7 +19,8 @@ use terrace_testkit::watchdog::Watchdog;
 
 const KEYS: usize = 200;
 
-/// Comparators, filter policies and jobs of the program's own run on background threads, and LevelDB's have 8 MiB.
+/// Comparators, filter policies and jobs of the program's own run on background threads, and
+/// LevelDB's have 8 MiB.
 #[test]
 fn background_threads_have_the_stack_that_callbacks_of_leveldb_have() {
     let (done, finished) = std::sync::mpsc::channel();
@@ -90,12 +94,15 @@ fn a_thread_that_does_nothing_more_keeps_no_removed_table() {
             let _ = stopped.recv();
         });
         idle.recv().expect("reads");
-        db.compact_range_with(None, None, terrace::CompactOptions::new().force(true)).expect("compacts");
+        db.compact_range_with(None, None, terrace::CompactOptions::new().force(true))
+            .expect("compacts");
         db.wait_idle().expect("no work");
         // Other tests' threads may be pinned for a moment.
         let maps = || std::fs::read_to_string("/proc/self/maps").expect("maps");
         let own = dir.path().to_str().expect("a name").to_owned();
-        let removed = || maps().lines().filter(|line| line.contains(&own) && line.ends_with("(deleted)")).count();
+        let removed = || {
+            maps().lines().filter(|line| line.contains(&own) && line.ends_with("(deleted)")).count()
+        };
         for _ in 0..10_000 {
             if removed() == 0 {
                 break;
@@ -127,7 +134,8 @@ fn databases_that_share_a_cache_see_only_their_own_blocks() {
         let cache = BlockCache::new(60_000);
         let settings = settings(seed);
         let databases = ["red", "green"].map(|label| {
-            let options = settings.options(Arc::new(MemEnv::new())).block_cache(Some(cache.clone()));
+            let options =
+                settings.options(Arc::new(MemEnv::new())).block_cache(Some(cache.clone()));
             let db = Db::open(Path::new("/db"), options).expect("opens");
             fill(&db, label, &mut Rng::new(seed)).expect("fills");
             db.flush().expect("flushes");
@@ -136,7 +144,11 @@ fn databases_that_share_a_cache_see_only_their_own_blocks() {
         let check = |label: &str, n: usize, value: Option<Vec<u8>>| {
             let value = value.expect("a value");
             let expected = format!("{label}/{}/", key(n));
-            assert!(value.starts_with(expected.as_bytes()), "{expected} in {:?}", String::from_utf8_lossy(&value));
+            assert!(
+                value.starts_with(expected.as_bytes()),
+                "{expected} in {:?}",
+                String::from_utf8_lossy(&value)
+            );
         };
         std::thread::scope(|scope| {
             for reader in 0..2u64 {
@@ -162,7 +174,8 @@ fn databases_that_share_a_cache_see_only_their_own_blocks() {
             }
         });
         for (label, db) in databases {
-            let found: Vec<_> = db.iter().expect("reads").map(|entry| entry.expect("reads")).collect();
+            let found: Vec<_> =
+                db.iter().expect("reads").map(|entry| entry.expect("reads")).collect();
             assert_eq!(found.len(), KEYS);
             found.into_iter().enumerate().for_each(|(n, (_, value))| check(label, n, Some(value)));
             db.close().expect("closes");
@@ -173,12 +186,14 @@ fn databases_that_share_a_cache_see_only_their_own_blocks() {
 
 #[test]
 fn a_database_may_be_closed_under_its_readers() {
-    let watchdog = Watchdog::new(Duration::from_secs(120), "a_database_may_be_closed_under_its_readers");
+    let watchdog =
+        Watchdog::new(Duration::from_secs(120), "a_database_may_be_closed_under_its_readers");
     campaign("a_database_may_be_closed_under_its_readers", scaled(40), |seed| {
         watchdog.feed(format!("a_database_may_be_closed_under_its_readers: seed {seed}"));
         let env: Arc<dyn Env> = Arc::new(MemEnv::new());
         let settings = settings(seed);
-        let db = Db::open(Path::new("/db"), settings.options(env.clone())).map_err(|error| error.to_string())?;
+        let db = Db::open(Path::new("/db"), settings.options(env.clone()))
+            .map_err(|error| error.to_string())?;
         fill(&db, "a", &mut Rng::new(seed)).expect("fills");
         db.flush().expect("flushes");
         let rounds = [0, 1].map(AtomicU64::new);
@@ -196,13 +211,17 @@ fn a_database_may_be_closed_under_its_readers() {
                             Err(error) => break error,
                         }
                         if let Some(entry) = entries.next() {
-                            assert!(entry.expect("a cursor outlives the database").1.starts_with(b"a/"));
+                            assert!(
+                                entry.expect("a cursor outlives the database").1.starts_with(b"a/")
+                            );
                         }
                         rounds.fetch_add(1, Ordering::Release);
                     };
                     assert_eq!(end.kind(), ErrorKind::InvalidArgument, "{end}");
                     for entry in entries {
-                        assert!(entry.expect("a cursor outlives the database").1.starts_with(b"a/"));
+                        assert!(
+                            entry.expect("a cursor outlives the database").1.starts_with(b"a/")
+                        );
                     }
                     assert!(db.put("late", "write").is_err());
                 });
@@ -215,7 +234,8 @@ fn a_database_may_be_closed_under_its_readers() {
             db.clone().close().expect("closes");
         });
         drop(db);
-        let db = Db::open(Path::new("/db"), settings.options(env)).map_err(|error| error.to_string())?;
+        let db =
+            Db::open(Path::new("/db"), settings.options(env)).map_err(|error| error.to_string())?;
         assert_eq!(db.iter().expect("reads").count(), KEYS);
         db.close().map_err(|error| error.to_string())
     });
@@ -224,12 +244,15 @@ fn a_database_may_be_closed_under_its_readers() {
 #[test]
 fn many_keys_at_once_are_of_one_moment() {
     campaign("many_keys_at_once_are_of_one_moment", scaled(20), |seed| {
-        let db = Db::open(Path::new("/db"), settings(seed).options(Arc::new(MemEnv::new()))).expect("opens");
+        let db = Db::open(Path::new("/db"), settings(seed).options(Arc::new(MemEnv::new())))
+            .expect("opens");
         let keys: Vec<_> = (0..20).map(key).collect();
         let done = AtomicBool::new(false);
         let write = |version: u64| {
             let mut batch = WriteBatch::new();
-            keys.iter().for_each(|key| batch.put(key, [&version.to_le_bytes()[..], &[b'.'; 900]].concat()));
+            keys.iter().for_each(|key| {
+                batch.put(key, [&version.to_le_bytes()[..], &[b'.'; 900]].concat())
+            });
             db.write(&batch, terrace::WriteOptions::new()).expect("writes");
         };
         write(0);
@@ -245,7 +268,10 @@ fn many_keys_at_once_are_of_one_moment() {
                                 u64::from_le_bytes(value[..8].try_into().expect("a number"))
                             };
                             let first = version(&found[0]);
-                            assert!(found.iter().all(|value| version(value) == first), "half a batch");
+                            assert!(
+                                found.iter().all(|value| version(value) == first),
+                                "half a batch"
+                            );
                             assert!(first >= last, "time goes back");
                             last = first;
                         }

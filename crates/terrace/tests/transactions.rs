@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use terrace::{
-    BulkLoadOptions, Comparator, Db, ErrorKind, MemEnv, Options, ReadOptions, Transaction, WriteBatch, WriteOptions,
+    BulkLoadOptions, Comparator, Db, ErrorKind, MemEnv, Options, ReadOptions, Transaction,
+    WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
@@ -66,7 +67,10 @@ impl Open {
 
     fn seen(&self, descending: bool) -> Vec<Pair> {
         let keys: BTreeSet<_> = self.base.keys().chain(self.own.keys()).collect();
-        let mut seen: Vec<_> = keys.into_iter().filter_map(|key| Some((key.clone(), self.get(key)?.clone()))).collect();
+        let mut seen: Vec<_> = keys
+            .into_iter()
+            .filter_map(|key| Some((key.clone(), self.get(key)?.clone())))
+            .collect();
         if descending {
             seen.reverse();
         }
@@ -90,7 +94,8 @@ struct Play {
 impl Play {
     fn new(seed: u64) -> Self {
         let descending = seed.is_multiple_of(3);
-        let options = if descending { options().comparator(Arc::new(Descending)) } else { options() };
+        let options =
+            if descending { options().comparator(Arc::new(Descending)) } else { options() };
         Play {
             db: Db::open("/db", options).unwrap(),
             descending,
@@ -211,14 +216,21 @@ impl Play {
         let other = self.key();
         let (open, descending) = (&self.open[at], self.descending);
         let seen = open.seen(descending);
-        let all = |entries: terrace::TransactionEntries<'_>| entries.collect::<Result<Vec<_>, _>>().unwrap();
+        let all = |entries: terrace::TransactionEntries<'_>| {
+            entries.collect::<Result<Vec<_>, _>>().unwrap()
+        };
         let ordered = |a: &[u8], b: &[u8]| if descending { b.cmp(a) } else { a.cmp(b) };
         assert_eq!(all(open.transaction.iter()), seen);
-        let (from, to) = if ordered(key, &other).is_le() { (key, &other[..]) } else { (&other[..], key) };
-        let within: Vec<_> =
-            seen.iter().filter(|(key, _)| ordered(key, from).is_ge() && ordered(key, to).is_lt()).cloned().collect();
+        let (from, to) =
+            if ordered(key, &other).is_le() { (key, &other[..]) } else { (&other[..], key) };
+        let within: Vec<_> = seen
+            .iter()
+            .filter(|(key, _)| ordered(key, from).is_ge() && ordered(key, to).is_lt())
+            .cloned()
+            .collect();
         assert_eq!(all(open.transaction.range(from..to)), within);
-        let mut backwards = open.transaction.range(from..to).rev().collect::<Result<Vec<_>, _>>().unwrap();
+        let mut backwards =
+            open.transaction.range(from..to).rev().collect::<Result<Vec<_>, _>>().unwrap();
         backwards.reverse();
         assert_eq!(backwards, within);
         let mut entries = open.transaction.range(from..=to);
@@ -229,11 +241,16 @@ impl Play {
         }
         front.extend(entries.map(Result::unwrap));
         front.extend(back.into_iter().rev());
-        let within = seen.iter().filter(|(key, _)| ordered(key, from).is_ge() && ordered(key, to).is_le());
+        let within =
+            seen.iter().filter(|(key, _)| ordered(key, from).is_ge() && ordered(key, to).is_le());
         assert_eq!(front, within.cloned().collect::<Vec<_>>());
         match open.transaction.prefix("05") {
             Ok(entries) => {
-                let within = seen.iter().filter(|(key, _)| key.starts_with(b"05")).cloned().collect::<Vec<_>>();
+                let within = seen
+                    .iter()
+                    .filter(|(key, _)| key.starts_with(b"05"))
+                    .cloned()
+                    .collect::<Vec<_>>();
                 assert_eq!(all(entries), within);
             }
             Err(error) => assert!(descending && error.kind() == ErrorKind::NotSupported),
@@ -294,7 +311,13 @@ impl Play {
         let mut keys = open.own.keys().chain(&open.relied_on);
         let later = keys.any(|key| self.written.get(key).is_some_and(|&when| when > open.began));
         let expected = later && !open.own.is_empty();
-        assert_eq!(conflicts(open.transaction), expected, "{:?} and {:?}", open.own, open.relied_on);
+        assert_eq!(
+            conflicts(open.transaction),
+            expected,
+            "{:?} and {:?}",
+            open.own,
+            open.relied_on
+        );
         if expected {
             self.refused += 1;
         } else {
@@ -374,7 +397,8 @@ fn whoever_comes_second_is_refused() {
         let db = open();
         db.put("key", "first").unwrap();
         db.put("bystander", "first").unwrap();
-        let (mut writes, mut relies, mut reads) = (db.transaction(), db.transaction(), db.transaction());
+        let (mut writes, mut relies, mut reads) =
+            (db.transaction(), db.transaction(), db.transaction());
         let mut other = db.transaction();
         writes.put("key", "mine");
         assert_eq!(relies.get_for_update("key").unwrap().as_deref(), Some(&b"first"[..]));
@@ -390,7 +414,9 @@ fn whoever_comes_second_is_refused() {
         assert!(!conflicts(other), "way {number}");
         assert_eq!(db.get("key").unwrap(), now, "way {number}");
         let contents: Vec<_> = db.iter().unwrap().map(|entry| entry.unwrap().0).collect();
-        assert!(contents.contains(&b"place".to_vec()) && !contents.contains(&b"elsewhere".to_vec()));
+        assert!(
+            contents.contains(&b"place".to_vec()) && !contents.contains(&b"elsewhere".to_vec())
+        );
         assert!(!contents.contains(&b"bystander".to_vec()));
         db.close().unwrap();
     }
@@ -414,7 +440,8 @@ fn a_transaction_survives_a_reopen_as_a_whole() {
     db.close().unwrap();
     let db = Db::open("/db", options).unwrap();
     let found = db.iter().unwrap().collect::<Result<Vec<_>, _>>().unwrap();
-    let expected: Vec<Pair> = [("a", "new"), ("b", "new")].map(|(key, value)| (key.into(), value.into())).into();
+    let expected: Vec<Pair> =
+        [("a", "new"), ("b", "new")].map(|(key, value)| (key.into(), value.into())).into();
     assert_eq!(found, expected);
     db.close().unwrap();
 }
@@ -434,7 +461,11 @@ fn what_cannot_be_committed_says_why() {
     assert_eq!(failure.unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
     db.close().unwrap();
-    for error in [late.get("other").unwrap_err(), late.commit(ASYNC).unwrap_err(), idle.commit(ASYNC).unwrap_err()] {
+    for error in [
+        late.get("other").unwrap_err(),
+        late.commit(ASYNC).unwrap_err(),
+        idle.commit(ASYNC).unwrap_err(),
+    ] {
         assert!(error.to_string().contains("closed"), "{error}");
     }
     let db = Db::open("/db", options.read_only(true)).unwrap();
@@ -490,7 +521,11 @@ fn threads_that_conflict_take_turns() {
         scope.spawn(move || {
             while !done.load(Relaxed) {
                 let transaction = db.transaction();
-                let sum: u64 = transaction.prefix("account").unwrap().map(|entry| number(&entry.unwrap().1)).sum();
+                let sum: u64 = transaction
+                    .prefix("account")
+                    .unwrap()
+                    .map(|entry| number(&entry.unwrap().1))
+                    .sum();
                 assert_eq!(sum, ACCOUNTS as u64 * EACH);
                 db.flush().unwrap();
             }
@@ -500,7 +535,11 @@ fn threads_that_conflict_take_turns() {
         assert!(outcomes.iter().all(Result::is_ok));
     });
     assert!(moved.load(Relaxed) > 0);
-    let sum: u64 = db.range::<&str>(.., &ReadOptions::new()).unwrap().map(|entry| number(&entry.unwrap().1)).sum();
+    let sum: u64 = db
+        .range::<&str>(.., &ReadOptions::new())
+        .unwrap()
+        .map(|entry| number(&entry.unwrap().1))
+        .sum();
     assert_eq!(sum, ACCOUNTS as u64 * EACH);
     db.close().unwrap();
 }

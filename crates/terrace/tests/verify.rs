@@ -10,7 +10,8 @@ use std::time::SystemTime;
 
 use damage::{build, contents, contents_of, flip, manifest, names, options};
 use terrace::{
-    BloomFilterPolicy, CompactOptions, Db, ErrorKind, Options, VerifyReport, WriteOptions, repair, verify, verify_with,
+    BloomFilterPolicy, CompactOptions, Db, ErrorKind, Options, VerifyReport, WriteOptions, repair,
+    verify, verify_with,
 };
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::workload::Workload;
@@ -34,7 +35,10 @@ fn finds(dir: &Path, file: &str, what: &str) -> VerifyReport {
     let before = image(dir);
     let report = verify(dir, &filtered()).expect("checks");
     assert_eq!(image(dir), before);
-    let found = report.problems.iter().any(|problem| problem.file == file && problem.message.contains(what));
+    let found = report
+        .problems
+        .iter()
+        .any(|problem| problem.file == file && problem.message.contains(what));
     assert!(found, "no {what:?} in {file}: {:#?}", report.problems);
     report
 }
@@ -44,14 +48,16 @@ fn a_healthy_database_is_clean_and_stays_as_it_is() {
     let dir = tempfile::tempdir().expect("a directory");
     let model = build(dir.path(), filtered(), 1);
     assert!(contents(dir.path(), filtered().read_only(true)) == model);
-    let before = (image(dir.path()), fs::metadata(dir.path()).expect("stats").modified().expect("a time"));
+    let before =
+        (image(dir.path()), fs::metadata(dir.path()).expect("stats").modified().expect("a time"));
     let (mut last, mut calls) = (0, 0);
     let report = verify_with(dir.path(), &filtered(), &mut |progress| {
         assert!(progress.done >= last && progress.done <= progress.total);
         (last, calls) = (progress.done, calls + 1);
     })
     .expect("checks");
-    let after = (image(dir.path()), fs::metadata(dir.path()).expect("stats").modified().expect("a time"));
+    let after =
+        (image(dir.path()), fs::metadata(dir.path()).expect("stats").modified().expect("a time"));
     assert_eq!(before, after);
     assert!(report.is_clean() && report.notes.is_empty(), "{report:#?}");
     assert!(calls > 100 && last > 0);
@@ -135,7 +141,8 @@ fn damage_in_logs_manifest_and_current_is_found() {
     // A log that ends early is a torn tail, unless a later mark shows that more was there.
     fs::write(path.join(&log), &bytes[..bytes.len() - 3]).expect("writes");
     let report = verify(path, &filtered()).expect("checks");
-    let notes: Vec<_> = report.notes.iter().map(|note| (note.file.as_str(), note.message.as_str())).collect();
+    let notes: Vec<_> =
+        report.notes.iter().map(|note| (note.file.as_str(), note.message.as_str())).collect();
     assert!(report.is_clean(), "{report:#?}");
     assert!(
         matches!(notes[..], [(file, message)] if file == log && message.contains("incomplete record")),
@@ -149,14 +156,21 @@ fn damage_in_logs_manifest_and_current_is_found() {
     let manifest = manifest(path);
     let manifest_bytes = fs::read(path.join(&manifest)).expect("reads");
     // The beginning of an edit, as a crash or a full disk leaves it.
-    fs::write(path.join(&manifest), [&manifest_bytes[..], &[1, 2, 3, 4, 100, 0, 1, 2]].concat()).expect("writes");
+    fs::write(path.join(&manifest), [&manifest_bytes[..], &[1, 2, 3, 4, 100, 0, 1, 2]].concat())
+        .expect("writes");
     let report = verify(path, &filtered()).expect("checks");
     assert!(report.is_clean(), "{report:#?}");
-    assert!(report.notes.iter().any(|note| note.file == manifest && note.message.contains("torn")), "{report:#?}");
+    assert!(
+        report.notes.iter().any(|note| note.file == manifest && note.message.contains("torn")),
+        "{report:#?}"
+    );
     fs::write(path.join(&manifest), &manifest_bytes).expect("writes");
     flip(path, &manifest, 12);
     let report = finds(path, &manifest, "checksum mismatch at offset 0");
-    assert!(report.entries > 0 && report.log_records > 0, "tables and logs are checked all the same");
+    assert!(
+        report.entries > 0 && report.log_records > 0,
+        "tables and logs are checked all the same"
+    );
     fs::write(path.join(&manifest), &manifest_bytes[..30]).expect("writes");
     finds(path, &manifest, "records no");
     fs::remove_file(path.join(&manifest)).expect("removes");
@@ -175,7 +189,10 @@ fn damage_in_logs_manifest_and_current_is_found() {
     fs::write(path.join("foreign"), "anything").expect("writes");
     let report = verify(path, &filtered()).expect("checks");
     assert!(report.is_clean());
-    assert!(report.notes.iter().any(|note| note.file == "000999.ldb") && report.notes.len() == 1, "{report:#?}");
+    assert!(
+        report.notes.iter().any(|note| note.file == "000999.ldb") && report.notes.len() == 1,
+        "{report:#?}"
+    );
 }
 
 #[test]
@@ -184,12 +201,18 @@ fn what_keeps_it_from_checking_is_an_error() {
     let missing = verify(dir.path().join("none"), &filtered()).expect_err("no directory");
     assert_eq!(missing.kind(), ErrorKind::InvalidArgument);
     fs::write(dir.path().join("foreign"), "").expect("writes");
-    assert_eq!(verify(dir.path(), &filtered()).expect_err("empty").kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        verify(dir.path(), &filtered()).expect_err("empty").kind(),
+        ErrorKind::InvalidArgument
+    );
     assert_eq!(names(dir.path(), ""), ["foreign"]);
     build(dir.path(), filtered(), 5);
     let reverse = filtered().comparator(Arc::new(terrace_testkit::model::ReverseComparator));
     let refused = verify(dir.path(), &reverse).expect_err("another order");
-    assert!(refused.kind() == ErrorKind::InvalidArgument && refused.message().contains("comparator"), "{refused}");
+    assert!(
+        refused.kind() == ErrorKind::InvalidArgument && refused.message().contains("comparator"),
+        "{refused}"
+    );
 }
 
 /// LevelDB ends a table between any two versions of a key, which is legal in its format.
@@ -198,18 +221,28 @@ fn a_key_that_leveldb_split_over_two_tables_is_healthy() {
     let Some(peer) = Peer::find() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path();
-    let peer_options =
-        PeerOptions { snappy: false, write_buffer: 1 << 20, max_file_size: 1 << 20, ..PeerOptions::default() };
+    let peer_options = PeerOptions {
+        snappy: false,
+        write_buffer: 1 << 20,
+        max_file_size: 1 << 20,
+        ..PeerOptions::default()
+    };
     peer.split(path, &peer_options, 60).expect("LevelDB compacts");
-    let newest = |key: &str| [format!("{key}{:016}", 59).into_bytes(), vec![b'.'; 20_000 - 17]].concat();
-    let mut expected: BTreeMap<_, _> = ["a", "c"].map(|key| (key.as_bytes().to_vec(), newest(key))).into();
+    let newest =
+        |key: &str| [format!("{key}{:016}", 59).into_bytes(), vec![b'.'; 20_000 - 17]].concat();
+    let mut expected: BTreeMap<_, _> =
+        ["a", "c"].map(|key| (key.as_bytes().to_vec(), newest(key))).into();
     assert!(contents(path, options().read_only(true)) == expected);
 
     let reader = Db::open(path, options().read_only(true)).expect("opens");
     let files = reader.files();
-    let shared = files.windows(2).filter(|pair| pair[0].level == pair[1].level && pair[0].largest == pair[1].smallest);
+    let shared = files
+        .windows(2)
+        .filter(|pair| pair[0].level == pair[1].level && pair[0].largest == pair[1].smallest);
     assert!(shared.count() >= 2, "LevelDB did not split a key: {files:?}");
-    expected.iter().for_each(|(key, value)| assert_eq!(reader.get(key).expect("reads").as_ref(), Some(value)));
+    expected
+        .iter()
+        .for_each(|(key, value)| assert_eq!(reader.get(key).expect("reads").as_ref(), Some(value)));
     assert!(reader.verify().expect("checks").is_clean());
     drop(reader);
     let report = verify(path, &options()).expect("checks");
@@ -231,9 +264,9 @@ fn a_key_that_leveldb_split_over_two_tables_is_healthy() {
         let (key_range, force) = (Some(key.as_bytes()), CompactOptions::new().force(true));
         db.compact_range_with(key_range, key_range, force).expect("compacts");
         assert!(contents_of(&db) == expected, "after {key}");
-        ["b", key]
-            .iter()
-            .for_each(|key| assert_eq!(db.get(key).expect("reads").as_ref(), expected.get(key.as_bytes())));
+        ["b", key].iter().for_each(|key| {
+            assert_eq!(db.get(key).expect("reads").as_ref(), expected.get(key.as_bytes()))
+        });
         let report = db.verify().expect("checks");
         assert!(report.is_clean(), "{report:#?}");
     }
@@ -250,20 +283,24 @@ fn databases_of_leveldb_are_clean_and_its_repair_is_found_out() {
     for seed in 1..=20 {
         let dir = tempfile::tempdir().expect("a directory");
         let db = dir.path().join("db");
-        let (bloom, snappy, kill) = (if seed % 2 == 0 { 10 } else { 0 }, seed % 3 == 0, seed % 4 == 0);
-        let peer_options = PeerOptions { bloom, snappy, write_buffer: 1 << 16, ..PeerOptions::default() };
+        let (bloom, snappy, kill) =
+            (if seed % 2 == 0 { 10 } else { 0 }, seed % 3 == 0, seed % 4 == 0);
+        let peer_options =
+            PeerOptions { bloom, snappy, write_buffer: 1 << 16, ..PeerOptions::default() };
         let workload = Workload::new(seed);
         let fill = Fill { workload, from: 0, to: 20_000, batch: 5, sync_every: 100, kill };
         peer.fill(&db, &peer_options, &fill).expect("fills");
         let report = verify(&db, &filtered()).expect("checks");
         assert!(report.is_clean() && report.entries > 1000, "seed {seed}: {report:#?}");
         if kill {
-            // Tables that a merge has replaced may lie about, and what a repair makes of them nobody can tell from data.
+            // Tables that a merge has replaced may lie about, and what a repair makes of them
+            // nobody can tell from data.
             continue;
         }
         peer.simple("repair", &db, &peer_options).expect("repairs");
         let report = verify(&db, &filtered()).expect("checks");
-        let spoilt = report.problems.iter().any(|problem| problem.message.contains("hides a newer entry"));
+        let spoilt =
+            report.problems.iter().any(|problem| problem.message.contains("hides a newer entry"));
         let still_right = peer.verify(&db, &peer_options, workload, 20_000).is_ok();
         assert!(spoilt || still_right, "seed {seed}: {report:#?}");
         found_out += u32::from(spoilt);

@@ -1,4 +1,5 @@
-// Changes that are kept until they are applied together: for engines whose transaction may have to be tried again.
+// Changes that are kept until they are applied together: for engines whose transaction may have to
+// be tried again.
 
 #ifndef LAB_COMMON_BATCH_H_
 #define LAB_COMMON_BATCH_H_

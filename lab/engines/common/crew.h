@@ -1,4 +1,5 @@
-// The threads of one benchmark: started together, measured together, stopped when the first of them fails.
+// The threads of one benchmark: started together, measured together, stopped when the first of them
+// fails.
 
 #ifndef LAB_COMMON_CREW_H_
 #define LAB_COMMON_CREW_H_
@@ -27,13 +28,13 @@ class Crew {
   // What a thread does: prepares itself, calls `wait_for_start`, works.
   using Body = std::function<void(uint64_t thread, Meter* meter, const std::function<void()>& wait_for_start)>;
 
-  // `seconds` after the start the benchmark has to end (0: never); every `interval` seconds a line is printed (0: no
-  // lines).
+  // `seconds` after the start the benchmark has to end (0: never); every `interval` seconds a line
+  // is printed (0: no lines).
   Crew(std::string benchmark, double seconds, double interval)
       : benchmark_(std::move(benchmark)), seconds_(seconds), interval_(interval) {}
 
-  // `threads` times `body`; with `beside` one more thread, which goes on until the others have ended. Fills what is
-  // measured into `result`, or throws what the first failing thread threw.
+  // `threads` times `body`; with `beside` one more thread, which goes on until the others have
+  // ended. Fills what is measured into `result`, or throws what the first failing thread threw.
   void Run(uint64_t threads, const Body& body, const Body& beside, Result* result) {
     std::vector<std::unique_ptr<Meter>> meters;
     std::vector<std::thread> running;

@@ -31,7 +31,8 @@ class Key {
   std::string bytes_;
 };
 
-// The bytes that values are cut from. Pieces of 50 random bytes come twice, so that snappy halves them.
+// The bytes that values are cut from. Pieces of 50 random bytes come twice, so that snappy halves
+// them.
 class Pool {
  public:
   Pool(uint64_t seed, uint64_t longest) {
@@ -53,7 +54,8 @@ class Pool {
   std::string bytes_;
 };
 
-// The values of one thread: one after the other out of the pool, all of one size or each of its own.
+// The values of one thread: one after the other out of the pool, all of one size or each of its
+// own.
 class Values {
  public:
   Values(const Pool& pool, uint64_t size, uint64_t greatest = 0)

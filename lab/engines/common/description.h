@@ -17,7 +17,8 @@ struct Description {
   std::string engine;
   std::string title;
   std::string version;
-  // Name and title; the first is what runs without --variant. One with an empty name where there is no choice.
+  // Name and title; the first is what runs without --variant. One with an empty name where there is
+  // no choice.
   std::vector<std::pair<std::string, std::string>> variants;
   std::string asynchronous;
   std::string synchronous;

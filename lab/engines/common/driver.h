@@ -1,5 +1,6 @@
-// An engine program's main: reads the command line, runs the benchmarks in their order, prints a line for each. What
-// they do is specified in lab/WORKLOADS.md; what an engine provides, in engine.h.
+// An engine program's main: reads the command line, runs the benchmarks in their order, prints a
+// line for each. What they do is specified in lab/WORKLOADS.md; what an engine provides, in
+// engine.h.
 
 #ifndef LAB_COMMON_DRIVER_H_
 #define LAB_COMMON_DRIVER_H_

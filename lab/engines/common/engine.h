@@ -1,5 +1,6 @@
-// What an engine program consists of: a class with the members below, given to lab::Main (driver.h). The driver is a
-// template over it, so that a call costs what the engine's own call costs; nothing here is virtual.
+// What an engine program consists of: a class with the members below, given to lab::Main
+// (driver.h). The driver is a template over it, so that a call costs what the engine's own call
+// costs; nothing here is virtual.
 //
 //     class Engine {
 //      public:
@@ -40,8 +41,9 @@
 //       };
 //     };
 //
-// Several sessions work at the same time. Open, Adapt, Close, Destroy, Compact and Settle are called while there is no
-// session. Whatever fails throws Failure. Every write is as durable as Use asks when the call returns.
+// Several sessions work at the same time. Open, Adapt, Close, Destroy, Compact and Settle are
+// called while there is no session. Whatever fails throws Failure. Every write is as durable as Use
+// asks when the call returns.
 
 #ifndef LAB_COMMON_ENGINE_H_
 #define LAB_COMMON_ENGINE_H_

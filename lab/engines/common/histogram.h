@@ -24,7 +24,8 @@ class Counter {
   std::atomic<uint64_t> value_{0};
 };
 
-// 32 buckets for every power of two of nanoseconds: values below 32 have their own, the others an error below 3%.
+// 32 buckets for every power of two of nanoseconds: values below 32 have their own, the others an
+// error below 3%.
 struct Buckets {
   static constexpr size_t kCount = 60 * 32;
 
@@ -70,7 +71,8 @@ class Histogram {
     greatest_ = std::max(greatest_, live.greatest_.Get());
   }
 
-  // What came since `before` was taken. The greatest latency is then known as exactly as its bucket, no better.
+  // What came since `before` was taken. The greatest latency is then known as exactly as its
+  // bucket, no better.
   Histogram Since(const Histogram& before) const {
     Histogram since;
     size_t last = 0;

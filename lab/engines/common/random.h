@@ -38,7 +38,8 @@ class Pareto {
 
   uint64_t Next(Random* random) const {
     const double key = std::floor((std::pow(1 - random->Unit(), -1 / 1.5) - 1) * scale_);
-    // Fits in 64 bits for every num below 10^9: the greatest factor that a unit number gives is 2^(53/1.5).
+    // Fits in 64 bits for every num below 10^9: the greatest factor that a unit number gives is
+    // 2^(53/1.5).
     return static_cast<uint64_t>(key) % num_;
   }
 
@@ -47,7 +48,8 @@ class Pareto {
   double scale_;
 };
 
-// Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), with YCSB's theta.
+// Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), with YCSB's
+// theta.
 class Zipfian {
  public:
   explicit Zipfian(uint64_t num) : num_(num) {

@@ -38,7 +38,8 @@ inline double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// For an engine that cannot be asked whether it is busy: it is not when its process no longer uses the processor.
+// For an engine that cannot be asked whether it is busy: it is not when its process no longer uses
+// the processor.
 inline void WaitUntilQuiet() {
   for (int quiet = 0; quiet < 3;) {
     const double before = CpuSeconds();

@@ -1,4 +1,5 @@
-// Random operations whose results are folded into one number, which is the same for every engine that is right.
+// Random operations whose results are folded into one number, which is the same for every engine
+// that is right.
 
 #ifndef LAB_COMMON_SELFTEST_H_
 #define LAB_COMMON_SELFTEST_H_

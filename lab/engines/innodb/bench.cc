@@ -1,4 +1,5 @@
-// InnoDB, through MariaDB's embedded server: one table, prepared statements, a connection for each thread.
+// InnoDB, through MariaDB's embedded server: one table, prepared statements, a connection for each
+// thread.
 
 #include <algorithm>
 #include <cstdint>

@@ -47,7 +47,8 @@ class Connection {
   MYSQL* handle_ = nullptr;
 };
 
-// A prepared statement. Its parameters are strings of bytes, and a number where Limit is called; its columns, bytes.
+// A prepared statement. Its parameters are strings of bytes, and a number where Limit is called;
+// its columns, bytes.
 class Statement {
  public:
   Statement(Connection* connection, const std::string& text, size_t parameters, size_t columns)

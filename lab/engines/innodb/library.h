@@ -1,7 +1,8 @@
 // MariaDB's embedded server as a library that can be started more than once in a process.
 //
-// The library keeps its state in variables that are not set back: started a second time, it crashes. So every start has
-// a copy of the library to itself, with variables of its own. Copies stay in memory until the process ends.
+// The library keeps its state in variables that are not set back: started a second time, it
+// crashes. So every start has a copy of the library to itself, with variables of its own. Copies
+// stay in memory until the process ends.
 
 #ifndef LAB_INNODB_LIBRARY_H_
 #define LAB_INNODB_LIBRARY_H_
@@ -54,8 +55,9 @@ class Library {
       if (sendfile(copy, from, &at, static_cast<size_t>(info.st_size - at)) <= 0) throw Failure::Of("copy", path);
     }
     ::close(from);
-    // Its symbols must not be bound to those of an earlier copy. The descriptor stays open: the loader knows what it
-    // has loaded by name, and would take a copy behind the same number for the one before.
+    // Its symbols must not be bound to those of an earlier copy. The descriptor stays open: the
+    // loader knows what it has loaded by name, and would take a copy behind the same number for the
+    // one before.
     const std::string name = "/proc/self/fd/" + std::to_string(copy);
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (handle == nullptr) throw Failure(dlerror());

@@ -90,7 +90,8 @@ class RocksDb {
   class Session {
    public:
     explicit Session(RocksDb* engine) : engine_(*engine), db_(*engine->db_), write_options_(engine->write_options_) {
-      // Of this thread. What it is by default counts each comparison of keys, which costs a sixth of random writes.
+      // Of this thread. What it is by default counts each comparison of keys, which costs a sixth
+      // of random writes.
       rocksdb::SetPerfLevel(rocksdb::kDisable);
     }
 

@@ -1,4 +1,5 @@
-//! Runs an engine program of the lab as the harness does: right answers first, then every benchmark in small.
+//! Runs an engine program of the lab as the harness does: right answers first, then every benchmark
+//! in small.
 //!
 //! Each engine's package has this file as its test.
 
@@ -38,10 +39,16 @@ fn every_variant_answers_as_the_model() {
     for variant in variants() {
         for seed in [301, 302] {
             let directory = tempfile::tempdir().expect("a directory");
-            let flags = [format!("--variant={variant}"), format!("--seed={seed}"), "--json".to_owned()];
-            let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--benchmarks=selftest"]).collect();
+            let flags =
+                [format!("--variant={variant}"), format!("--seed={seed}"), "--json".to_owned()];
+            let flags: Vec<&str> =
+                flags.iter().map(String::as_str).chain(["--benchmarks=selftest"]).collect();
             let line = &lines(&run(directory.path(), &flags))[0];
-            assert_eq!(line["digest"], Digests::of(seed).exact.as_str(), "'{variant}', seed {seed}");
+            assert_eq!(
+                line["digest"],
+                Digests::of(seed).exact.as_str(),
+                "'{variant}', seed {seed}"
+            );
             assert_eq!(line["ops"], 20_000);
         }
     }
@@ -53,25 +60,36 @@ fn every_benchmark_does_what_it_says() {
     for variant in variants() {
         let directory = tempfile::tempdir().expect("a directory");
         let variant = format!("--variant={variant}");
-        let flags = ["--num=3000", "--threads=2", "--duration=0.2", "--json", &variant, "--interval=0.1"];
+        let flags =
+            ["--num=3000", "--threads=2", "--duration=0.2", "--json", &variant, "--interval=0.1"];
         let mut arguments = flags.to_vec();
         let benchmarks = format!("--benchmarks={BENCHMARKS}");
         arguments.push(&benchmarks);
         let lines = lines(&run(directory.path(), &arguments));
         assert!(lines.iter().any(|line| line["series"] == "readpareto"), "{variant}: no series");
         let results: Vec<&Value> = lines.iter().filter(|line| line["series"].is_null()).collect();
-        let names: Vec<&str> = results.iter().map(|line| line["benchmark"].as_str().expect("a name")).collect();
+        let names: Vec<&str> =
+            results.iter().map(|line| line["benchmark"].as_str().expect("a name")).collect();
         assert_eq!(names, BENCHMARKS.split(',').collect::<Vec<_>>());
         let result = |name: &str, nth: usize| {
             *results.iter().filter(|line| line["benchmark"] == name).nth(nth).expect("a result")
         };
         for line in &results {
-            assert!(line["ops"].as_u64() > Some(0) && line["seconds"].as_f64() > Some(0.0), "{line}");
-            assert!(line["peak_memory_bytes"].as_u64() > Some(1 << 20) && line["truncated"].is_null(), "{line}");
+            assert!(
+                line["ops"].as_u64() > Some(0) && line["seconds"].as_f64() > Some(0.0),
+                "{line}"
+            );
+            assert!(
+                line["peak_memory_bytes"].as_u64() > Some(1 << 20) && line["truncated"].is_null(),
+                "{line}"
+            );
         }
         // Two threads each scan half as many entries as there are.
         assert_eq!([&result("readseq", 0)["ops"], &result("readreverse", 0)["ops"]], [NUM, NUM]);
-        assert_eq!([&result("readrandom", 0)["found"], &result("readmissing", 0)["found"]], [NUM, 0]);
+        assert_eq!(
+            [&result("readrandom", 0)["found"], &result("readmissing", 0)["found"]],
+            [NUM, 0]
+        );
         assert_eq!([&result("seekrandom", 0)["found"], &result("ycsbc", 0)["found"]], [NUM, NUM]);
         assert_eq!([&result("bulkload", 0)["ops"], &result("readseq", 1)["ops"]], [NUM, NUM]);
         assert_eq!(result("readrandom", 1)["found"], NUM);
@@ -82,7 +100,8 @@ fn every_benchmark_does_what_it_says() {
     }
 }
 
-/// Work put off includes what lies in a write buffer: it would otherwise be no debt, and be read from memory.
+/// Work put off includes what lies in a write buffer: it would otherwise be no debt, and be read
+/// from memory.
 #[test]
 fn settling_writes_out_what_lies_in_memory() {
     const NUM: u64 = 20_000;
@@ -93,7 +112,12 @@ fn settling_writes_out_what_lies_in_memory() {
     for variant in variants() {
         let directory = tempfile::tempdir().expect("a directory");
         let variant = format!("--variant={variant}");
-        let flags = ["--benchmarks=fillseq,waitcompact", "--write_buffer_size=67108864", "--json", "--num=20000"];
+        let flags = [
+            "--benchmarks=fillseq,waitcompact",
+            "--write_buffer_size=67108864",
+            "--json",
+            "--num=20000",
+        ];
         let lines = lines(&run(directory.path(), &[&flags[..], &[&variant]].concat()));
         let written = lines[1]["bytes_written"].as_u64().expect("bytes");
         let data = NUM * (16 + 100);
@@ -104,11 +128,21 @@ fn settling_writes_out_what_lies_in_memory() {
 #[test]
 fn a_wrong_command_line_is_refused_in_one_line() {
     let directory = tempfile::tempdir().expect("a directory");
-    for wrong in ["--benchmarks=fillseqq", "--num=0", "--variant=none-such", "--key_size=2", "--frobnicate", "--num=x"]
-    {
+    for wrong in [
+        "--benchmarks=fillseqq",
+        "--num=0",
+        "--variant=none-such",
+        "--key_size=2",
+        "--frobnicate",
+        "--num=x",
+    ] {
         let output = run(directory.path(), &[wrong]);
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((output.status.code(), complaint.lines().count()), (Some(2), 1), "{wrong}: {complaint}");
+        assert_eq!(
+            (output.status.code(), complaint.lines().count()),
+            (Some(2), 1),
+            "{wrong}: {complaint}"
+        );
     }
     // Somebody's directory is not emptied.
     let letter = directory.path().join("letter");
@@ -149,14 +183,19 @@ fn a_database_that_no_benchmark_made_is_refused_and_untouched() {
     assert!(output.status.code() == Some(3) && complaint.contains("LAB-BENCHMARK"), "{complaint}");
     assert!(contents(directory.path()) == before, "it was touched");
     // It may be read, and stays somebody else's.
-    assert_eq!(lines(&run(directory.path(), &["--benchmarks=readseq", "--num=1000", "--json"]))[0]["ops"], 1000);
+    assert_eq!(
+        lines(&run(directory.path(), &["--benchmarks=readseq", "--num=1000", "--json"]))[0]["ops"],
+        1000
+    );
     assert!(!mark.exists());
 }
 
 #[test]
 fn a_time_limit_ends_a_benchmark_early() {
     let directory = tempfile::tempdir().expect("a directory");
-    let line =
-        &lines(&run(directory.path(), &["--benchmarks=fillsync", "--num=1000000000", "--time_limit=0.2", "--json"]))[0];
+    let line = &lines(&run(
+        directory.path(),
+        &["--benchmarks=fillsync", "--num=1000000000", "--time_limit=0.2", "--json"],
+    ))[0];
     assert_eq!(line["truncated"], true);
 }

@@ -1,10 +1,12 @@
-//! Build script of the engine programs: tells the program `lab-NAME` which version of NAME it is built with.
+//! Build script of the engine programs: tells the program `lab-NAME` which version of NAME it is
+//! built with.
 
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let lock = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by Cargo")).join("../../Cargo.lock");
+    let lock =
+        Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by Cargo")).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let package = env::var("CARGO_PKG_NAME").expect("set by Cargo");
     let engine = package.strip_prefix("lab-").expect("packages are named lab-ENGINE");

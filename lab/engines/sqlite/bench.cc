@@ -161,7 +161,8 @@ class Sqlite {
     taken_ = 0;
   }
 
-  // A connection that locks everybody else out cannot become one of several, and their caches are smaller.
+  // A connection that locks everybody else out cannot become one of several, and their caches are
+  // smaller.
   void Adapt(const lab::Use& use) {
     if (use.sessions != connections_.size()) {
       Close();

@@ -15,8 +15,8 @@
 namespace {
 
 constexpr char kTable[] = "table:kv";
-// Milliseconds after which it is said that there is no room in the cache. What waits for room that its own transaction
-// takes would wait for ever.
+// Milliseconds after which it is said that there is no room in the cache. What waits for room that
+// its own transaction takes would wait for ever.
 constexpr int kCacheWait = 3000;
 
 void Check(int code) {
@@ -84,7 +84,8 @@ class WiredTiger {
   void Open(const lab::Use& use) {
     synchronous_ = use.synchronous;
     std::string config = "create,session_max=600,checkpoint=(wait=60)";
-    // With the defaults of 5 and 20 per cent writers of random keys do eviction's work most of the time.
+    // With the defaults of 5 and 20 per cent writers of random keys do eviction's work most of the
+    // time.
     config += ",eviction_dirty_target=70,eviction_dirty_trigger=90";
     config += ",cache_size=" + std::to_string(Cache()) + ",cache_max_wait_ms=" + std::to_string(kCacheWait);
     if (settings_.compression) config += ",extensions=[libwiredtiger_snappy.so]";
@@ -155,8 +156,8 @@ class WiredTiger {
     void BatchPut(std::string_view key, std::string_view value) { batch_.Put(key, value); }
     void BatchDelete(std::string_view key) { batch_.Delete(key); }
 
-    // Of two batches that change the same key the later one is rolled back. Where every batch meets another, nobody
-    // would get through for long: who was rolled back once has the next turn alone.
+    // Of two batches that change the same key the later one is rolled back. Where every batch meets
+    // another, nobody would get through for long: who was rolled back once has the next turn alone.
     void Commit() {
       bool done;
       {
@@ -312,8 +313,8 @@ class WiredTiger {
     return settings_.block_size != 0 ? (settings_.block_size + 4095) / 4096 * 4096 : 32768;
   }
 
-  // WiredTiger wants room in the cache for three chunks of an LSM tree, and for two leaves and two internal pages of
-  // each of 15 that are merged.
+  // WiredTiger wants room in the cache for three chunks of an LSM tree, and for two leaves and two
+  // internal pages of each of 15 that are merged.
   uint64_t Merging() const { return 15 * 2 * (LeafSize() + 16384); }
 
   std::string TableConfig() const {

@@ -23,7 +23,8 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Lists suites, their sections, and engines with what they lack.
     List,
-    /// Writes the report of a run anew; several runs of a suite become one with more rounds, several suites one page.
+    /// Writes the report of a run anew; several runs of a suite become one with more rounds,
+    /// several suites one page.
     Report {
         /// Directories of runs.
         #[arg(required = true, value_name = "DIR")]
@@ -32,7 +33,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Compares two runs of a suite: each engine's rates in the second over those in the first, with spreads.
+    /// Compares two runs of a suite: each engine's rates in the second over those in the first,
+    /// with spreads.
     Compare {
         /// The first run.
         #[arg(value_name = "DIR")]
@@ -50,7 +52,8 @@ pub(crate) enum Command {
 pub(crate) struct RunArguments {
     /// The suite; `lab list` shows them.
     pub(crate) suite: String,
-    /// Only these engines: ids, `NAME*` for all variants of one, `all`. Default: what the suite says.
+    /// Only these engines: ids, `NAME*` for all variants of one, `all`. Default: what the suite
+    /// says.
     #[arg(long, value_delimiter = ',', value_name = "IDS")]
     pub(crate) engines: Vec<String>,
     /// Only these sections.
@@ -65,16 +68,17 @@ pub(crate) struct RunArguments {
     /// Rounds: how often everything is measured.
     #[arg(long, value_name = "N")]
     pub(crate) reps: Option<u32>,
-    /// Measures a group of cells again only while one of its ratios, of Terrace to another engine within each round, may be
-    /// off by more than this, nineteen times in twenty; from six rounds on, and --reps rounds at most.
+    /// Measures a group of cells again only while one of its ratios, of Terrace to another engine
+    /// within each round, may be off by more than this, nineteen times in twenty; from six rounds
+    /// on, and --reps rounds at most.
     #[arg(long, value_name = "PERCENT")]
     pub(crate) precision: Option<f64>,
-    /// Seconds after which a benchmark is cut short; 0 for no limit. What makes a database for other cells may take
-    /// four times as long.
+    /// Seconds after which a benchmark is cut short; 0 for no limit. What makes a database for
+    /// other cells may take four times as long.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<f64>,
-    /// Minutes for the whole run. Benchmarks are cut short sooner than by the limit, those of slow engines first, so that
-    /// every engine gets to every cell.
+    /// Minutes for the whole run. Benchmarks are cut short sooner than by the limit, those of slow
+    /// engines first, so that every engine gets to every cell.
     #[arg(long, value_name = "MINUTES")]
     pub(crate) budget: Option<f64>,
     /// Seconds beyond its limit after which an engine program is killed.
@@ -83,7 +87,8 @@ pub(crate) struct RunArguments {
     /// Where the run goes. Default: a new directory under out/lab.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Where the databases go: a directory on the file system to measure. Default: in the run's directory.
+    /// Where the databases go: a directory on the file system to measure. Default: in the run's
+    /// directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     /// Go on with the run in --out.

@@ -37,7 +37,8 @@ pub struct Compared {
     pub after: Spread,
     /// After ÷ before.
     pub ratio: f64,
-    /// Whether the rounds of the two runs lie apart, so that the difference is more than their spread.
+    /// Whether the rounds of the two runs lie apart, so that the difference is more than their
+    /// spread.
     pub distinct: bool,
 }
 
@@ -61,8 +62,8 @@ pub struct Ratios {
     pub within_tenth: usize,
     /// Where the medians of the ratios within each round are.
     pub within_tenth_by_round: usize,
-    /// Where those of each engine's best rounds are. What else goes on in a machine only ever slows a round down, so that
-    /// the best of many is nearest to what an idle one does.
+    /// Where those of each engine's best rounds are. What else goes on in a machine only ever slows
+    /// a round down, so that the best of many is nearest to what an idle one does.
     pub within_tenth_of_best: usize,
 }
 
@@ -70,10 +71,16 @@ pub struct Ratios {
 ///
 /// # Errors
 /// If they are not of the same suite.
-pub fn compare(before_run: &(Run, Measurements), after_run: &(Run, Measurements)) -> Result<Comparison, String> {
+pub fn compare(
+    before_run: &(Run, Measurements),
+    after_run: &(Run, Measurements),
+) -> Result<Comparison, String> {
     let (first, second) = (&before_run.0, &after_run.0);
     if first.suite != second.suite {
-        return Err(format!("these are runs of different suites: {} and {}", first.suite, second.suite));
+        return Err(format!(
+            "these are runs of different suites: {} and {}",
+            first.suite, second.suite
+        ));
     }
     let mut comparison = Comparison {
         suite: first.suite.clone(),
@@ -86,7 +93,10 @@ pub fn compare(before_run: &(Run, Measurements), after_run: &(Run, Measurements)
         let Some(other) = second.section(&section.id) else { continue };
         for place in 0..section.cells.len() {
             // Cells are found by what they are: their places differ if the suite has changed.
-            let Some(there) = other.cells.iter().position(|cell| *cell == section.cells[place]) else { continue };
+            let Some(there) = other.cells.iter().position(|cell| *cell == section.cells[place])
+            else {
+                continue;
+            };
             let rates = |engine: &str| {
                 let before = before_run.1.rate(first.figure, &section.id, place, engine)?;
                 let after = after_run.1.rate(second.figure, &section.id, there, engine)?;
@@ -97,19 +107,26 @@ pub fn compare(before_run: &(Run, Measurements), after_run: &(Run, Measurements)
                 let Some((before, after)) = rates(&engine.id) else { continue };
                 let ratio = after.middle / before.middle;
                 if let Some((own_before, own_after)) = subject.filter(|_| engine.id != SUBJECT) {
-                    let is_within_tenth = |change: f64| usize::from((1.0 / 1.1..=1.1).contains(&change));
+                    let is_within_tenth =
+                        |change: f64| usize::from((1.0 / 1.1..=1.1).contains(&change));
                     let change = |figure: fn(&Spread) -> f64| {
-                        figure(&own_after) / figure(&after) / (figure(&own_before) / figure(&before))
+                        figure(&own_after)
+                            / figure(&after)
+                            / (figure(&own_before) / figure(&before))
                     };
-                    let by_round = |(_, measurements): &(Run, Measurements), section: &str, cell: usize| {
-                        measurements.ratio(section, cell, SUBJECT, &engine.id).map_or(f64::NAN, |ratio| ratio.middle)
-                    };
-                    let change_by_round =
-                        by_round(after_run, &section.id, there) / by_round(before_run, &section.id, place);
+                    let by_round =
+                        |(_, measurements): &(Run, Measurements), section: &str, cell: usize| {
+                            measurements
+                                .ratio(section, cell, SUBJECT, &engine.id)
+                                .map_or(f64::NAN, |ratio| ratio.middle)
+                        };
+                    let change_by_round = by_round(after_run, &section.id, there)
+                        / by_round(before_run, &section.id, place);
                     comparison.ratios.all += 1;
                     comparison.ratios.within_tenth += is_within_tenth(change(|rates| rates.middle));
                     comparison.ratios.within_tenth_by_round += is_within_tenth(change_by_round);
-                    comparison.ratios.within_tenth_of_best += is_within_tenth(change(|rates| rates.max));
+                    comparison.ratios.within_tenth_of_best +=
+                        is_within_tenth(change(|rates| rates.max));
                 }
                 comparison.cells.push(Compared {
                     section: section.id.clone(),
@@ -125,10 +142,18 @@ pub fn compare(before_run: &(Run, Measurements), after_run: &(Run, Measurements)
         }
     }
     for engine in &first.engines {
-        let ratios: Vec<f64> =
-            comparison.cells.iter().filter(|cell| cell.engine == engine.id).map(|cell| cell.ratio).collect();
+        let ratios: Vec<f64> = comparison
+            .cells
+            .iter()
+            .filter(|cell| cell.engine == engine.id)
+            .map(|cell| cell.ratio)
+            .collect();
         if let Some(ratio) = geometric_mean(ratios.iter().copied()) {
-            comparison.engines.push(EngineMean { engine: engine.id.clone(), ratio, cells: ratios.len() });
+            comparison.engines.push(EngineMean {
+                engine: engine.id.clone(),
+                ratio,
+                cells: ratios.len(),
+            });
         }
     }
     Ok(comparison)
@@ -144,7 +169,8 @@ fn differences(before: &Run, after: &Run) -> Vec<String> {
     differ("entries", before.num.to_string(), after.num.to_string());
     differ("rounds", before.rounds.to_string(), after.rounds.to_string());
     differ("time limit", before.time_limit.to_string(), after.time_limit.to_string());
-    let minutes = |run: &Run| run.budget.map_or("none".to_owned(), |minutes| format!("{minutes} minutes"));
+    let minutes =
+        |run: &Run| run.budget.map_or("none".to_owned(), |minutes| format!("{minutes} minutes"));
     differ("budget", minutes(before), minutes(after));
     differ("seed", before.seed.to_string(), after.seed.to_string());
     differ("processor", before.machine.cpu.clone(), after.machine.cpu.clone());
@@ -177,7 +203,8 @@ impl Comparison {
                     "ratio", "spreads"
                 ));
             }
-            let spreads = format!("{:.0}% {:.0}%", cell.before.spread * 100.0, cell.after.spread * 100.0);
+            let spreads =
+                format!("{:.0}% {:.0}%", cell.before.spread * 100.0, cell.after.spread * 100.0);
             let mark = if cell.distinct { "  *" } else { "" };
             let (before, after) = (rate(cell.before.middle), rate(cell.after.middle));
             text.push_str(&format!(
@@ -187,7 +214,10 @@ impl Comparison {
         }
         text.push_str("\n* the rounds of the two runs lie apart: the difference is more than their spread\n\n");
         for engine in &self.engines {
-            text.push_str(&format!("{:<20} {:.3} over {} cells\n", engine.engine, engine.ratio, engine.cells));
+            text.push_str(&format!(
+                "{:<20} {:.3} over {} cells\n",
+                engine.engine, engine.ratio, engine.cells
+            ));
         }
         let Ratios { all, within_tenth, within_tenth_by_round, within_tenth_of_best } = self.ratios;
         if all > 0 {

@@ -21,7 +21,10 @@ pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, S
     };
     let in_place = dirs.iter().any(|dir| same(dir, out));
     if in_place && dirs.len() > 1 {
-        return Err(format!("{}: the report of several runs goes into a directory of its own", out.display()));
+        return Err(format!(
+            "{}: the report of several runs goes into a directory of its own",
+            out.display()
+        ));
     }
     if !in_place && Directory::new(out).holds_a_run() {
         return Err(format!("{}: there is a run here already", out.display()));
@@ -60,7 +63,8 @@ fn sources(dirs: &[PathBuf]) -> Result<Vec<Source>, String> {
         }
     }
     let pooled = |(_, paths): (String, Vec<PathBuf>)| {
-        let runs = paths.iter().map(|path| Directory::new(path).read()).collect::<Result<Vec<_>, _>>()?;
+        let runs =
+            paths.iter().map(|path| Directory::new(path).read()).collect::<Result<Vec<_>, _>>()?;
         pool(runs).map(|(run, measurements)| Source { run, measurements, paths })
     };
     suites.into_iter().map(pooled).collect()
@@ -79,7 +83,8 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 pub(crate) fn compare(before: &Path, after: &Path, json: bool) -> Result<ExitCode, String> {
-    let comparison = compare::compare(&Directory::new(before).read()?, &Directory::new(after).read()?)?;
+    let comparison =
+        compare::compare(&Directory::new(before).read()?, &Directory::new(after).read()?)?;
     if json {
         let json = serde_json::to_string_pretty(&comparison).map_err(|e| e.to_string())?;
         print(&format!("{json}\n"))?;

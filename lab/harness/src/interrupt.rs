@@ -1,4 +1,5 @@
-//! Ctrl-C: the first ends the running engine and lets the run finish with what it has, the second ends everything.
+//! Ctrl-C: the first ends the running engine and lets the run finish with what it has, the second
+//! ends everything.
 //!
 //! The handler runs on a thread of its own; everything here may be called from any thread.
 

@@ -25,7 +25,10 @@ pub fn here(dir: &Path) -> Machine {
 #[must_use]
 pub fn now(format: &str) -> String {
     let output = Command::new("date").args(["-u", format]).output();
-    output.map_or_else(|_| "unknown".to_owned(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+    output.map_or_else(
+        |_| "unknown".to_owned(),
+        |o| String::from_utf8_lossy(&o.stdout).trim().to_owned(),
+    )
 }
 
 /// Bytes of memory that can be had without swapping.
@@ -67,17 +70,22 @@ fn file_system(dir: &Path) -> Option<String> {
     let mut best: Option<(&str, String)> = None;
     for line in mounts.lines() {
         let mut words = line.split(' ');
-        let (Some(device), Some(place), Some(kind)) = (words.next(), words.next(), words.next()) else { continue };
-        if dir.starts_with(place) && best.as_ref().is_none_or(|(known, _)| place.len() >= known.len()) {
+        let (Some(device), Some(place), Some(kind)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        if dir.starts_with(place)
+            && best.as_ref().is_none_or(|(known, _)| place.len() >= known.len())
+        {
             best = Some((place, format!("{kind} on {device}")));
         }
     }
     best.map(|(_, text)| text)
 }
 
-/// Uses memory, half a gibibyte at most, and gives it back. A virtual machine may hand free memory to its host within
-/// seconds (free page reporting) and get it again at the first use only, at up to a millisecond for each piece: that would
-/// be charged to whichever program needs memory first.
+/// Uses memory, half a gibibyte at most, and gives it back. A virtual machine may hand free memory
+/// to its host within seconds (free page reporting) and get it again at the first use only, at up
+/// to a millisecond for each piece: that would be charged to whichever program needs memory first.
 pub fn touch_memory(bytes: u64) {
     let mut memory = vec![0_u8; bytes.min(512 << 20).min(available_memory() / 4) as usize];
     for page in memory.chunks_mut(4096) {

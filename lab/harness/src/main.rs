@@ -1,6 +1,10 @@
 //! The command `lab`.
 
-#![warn(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nobody reads; see `notice`, `output`")]
+#![warn(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic where nobody reads; see `notice`, `output`"
+)]
 
 mod arguments;
 mod finished;

@@ -2,7 +2,8 @@
 
 use std::io::{self, ErrorKind, Write};
 
-/// Prints to standard output. A reader that has seen enough and is gone, `lab list | head`, is no error.
+/// Prints to standard output. A reader that has seen enough and is gone, `lab list | head`, is no
+/// error.
 ///
 /// # Errors
 /// If it cannot be written to, as on a full disk.

@@ -21,18 +21,23 @@ pub fn text(run: &Run, measurements: &Measurements) -> String {
 }
 
 fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
-    let mut text =
-        format!("\n{:<46} {:>12} {:>7} {:>8}  best of the rest\n", section.title, "Terrace", "spread", "ratio");
+    let mut text = format!(
+        "\n{:<46} {:>12} {:>7} {:>8}  best of the rest\n",
+        section.title, "Terrace", "spread", "ratio"
+    );
     for place in 0..section.cells.len() {
         let own = measurements.rate(run.figure, &section.id, place, SUBJECT);
         let best = best_of_rest(run, measurements, section, place);
         let rate = own.map_or_else(|| "-".to_owned(), |own| rate(own.middle));
-        let spread = own.filter(|own| own.rounds > 1).map_or_else(String::new, |own| percent(own.spread));
+        let spread =
+            own.filter(|own| own.rounds > 1).map_or_else(String::new, |own| percent(own.spread));
         let (against, rest) = match (own, best) {
             (Some(own), Some((id, best))) if best.middle > 0.0 => {
                 (ratio(own.middle / best.middle), format!("{} {id}", self::rate(best.middle)))
             }
-            (None, Some((id, best))) => (String::new(), format!("{} {id}", self::rate(best.middle))),
+            (None, Some((id, best))) => {
+                (String::new(), format!("{} {id}", self::rate(best.middle)))
+            }
             _ => (String::new(), "-".to_owned()),
         };
         let label = cell_label(section, place);
@@ -55,7 +60,10 @@ fn engines(run: &Run, measurements: &Measurements) -> String {
         let ahead = ratios.iter().filter(|ratio| **ratio >= 1.0).count();
         let mean = geometric_mean(ratios.iter().copied()).map_or_else(|| "-".to_owned(), ratio);
         let marks = marks(run, measurements, &engine.id);
-        text.push_str(&format!("  {name:<44} {mean:>8} {ahead:>10} {:>12}  {marks}\n", ratios.len()));
+        text.push_str(&format!(
+            "  {name:<44} {mean:>8} {ahead:>10} {:>12}  {marks}\n",
+            ratios.len()
+        ));
     }
     text
 }
@@ -79,7 +87,8 @@ fn ratios(run: &Run, measurements: &Measurements, engine: &str) -> Vec<f64> {
 
 /// What a reader of an engine's line has to know.
 fn marks(run: &Run, measurements: &Measurements, engine: &str) -> String {
-    let count = |status| measurements.iter().filter(|m| m.engine == engine && m.status == status).count();
+    let count =
+        |status| measurements.iter().filter(|m| m.engine == engine && m.status == status).count();
     let mut marks = Vec::new();
     for (status, words) in [
         (Status::Truncated, "cut short"),

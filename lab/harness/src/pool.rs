@@ -8,7 +8,9 @@ use crate::run::{Measurement, Measurements, Run};
 /// If they cannot be pooled: says why.
 pub fn pool(runs: Vec<(Run, Measurements)>) -> Result<(Run, Measurements), String> {
     let mut runs = runs.into_iter();
-    let Some((mut run, first)) = runs.next() else { return Err("there is no run to report".to_owned()) };
+    let Some((mut run, first)) = runs.next() else {
+        return Err("there is no run to report".to_owned());
+    };
     let mut all: Vec<Measurement> = first.iter().cloned().collect();
     for (other, measurements) in runs {
         if other.suite != run.suite || other.sections != run.sections {
@@ -28,13 +30,17 @@ pub fn pool(runs: Vec<(Run, Measurements)>) -> Result<(Run, Measurements), Strin
                 None => run.engines.push(engine),
                 Some(known) if known.version != engine.version => {
                     let (id, old, new) = (&engine.id, &known.version, &engine.version);
-                    run.notes.push(format!("{id} is {old:?} in one of the pooled runs and {new:?} in another."));
+                    run.notes.push(format!(
+                        "{id} is {old:?} in one of the pooled runs and {new:?} in another."
+                    ));
                 }
                 Some(_) => {}
             }
         }
         let offset = run.rounds;
-        all.extend(measurements.iter().cloned().map(|m| Measurement { round: m.round + offset, ..m }));
+        all.extend(
+            measurements.iter().cloned().map(|m| Measurement { round: m.round + offset, ..m }),
+        );
         run.rounds += other.rounds;
         run.seconds += other.seconds;
         run.complete &= other.complete;

@@ -1,4 +1,5 @@
-//! One run of an engine program: started in a process group of its own, read line by line, ended when it takes too long.
+//! One run of an engine program: started in a process group of its own, read line by line, ended
+//! when it takes too long.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -28,8 +29,8 @@ pub enum End {
     Failed(String),
     /// It was killed because it took too long over the first benchmark that has no result.
     Timeout(String),
-    /// Every benchmark was reported, but the program failed afterwards, or never came to its end: while it closed the
-    /// database, which is no benchmark's fault and nothing to be read from.
+    /// Every benchmark was reported, but the program failed afterwards, or never came to its end:
+    /// while it closed the database, which is no benchmark's fault and nothing to be read from.
     NotClosed(String),
     /// The user wants to end.
     Interrupted,
@@ -44,8 +45,9 @@ pub struct Outcome {
     pub end: End,
 }
 
-/// Runs `command`, which ends with the thread that calls this, for `benchmarks`; `limits` has the time after which each is given up. What the program says on
-/// standard error is added to the file `log`. `at` is told the place of the benchmark that begins.
+/// Runs `command`, which ends with the thread that calls this, for `benchmarks`; `limits` has the
+/// time after which each is given up. What the program says on standard error is added to the file
+/// `log`. `at` is told the place of the benchmark that begins.
 ///
 /// # Errors
 /// Only if `log` cannot be written. A program that cannot be started is an outcome.
@@ -91,7 +93,8 @@ pub fn run(
     Ok(Outcome { results: reading.results, end })
 }
 
-/// Waits for a program that has closed its output, or was killed; after how many seconds it had to be killed here.
+/// Waits for a program that has closed its output, or was killed; after how many seconds it had to
+/// be killed here.
 fn wait(
     child: &mut Child,
     running: &Running,
@@ -198,14 +201,20 @@ impl Reading<'_> {
             Ok(status) => {
                 let how = match (status.code(), status.signal()) {
                     (Some(code), _) => format!("ended with status {code}"),
-                    (None, Some(signal)) => format!("killed by signal {signal}{}", signal_name(signal)),
+                    (None, Some(signal)) => {
+                        format!("killed by signal {signal}{}", signal_name(signal))
+                    }
                     (None, None) => format!("{status}"),
                 };
                 let reason = match last_words(log, begun) {
                     Some(words) => format!("{how}: {words}"),
                     None => how,
                 };
-                if complete { End::NotClosed(format!("after all results it {reason}")) } else { End::Failed(reason) }
+                if complete {
+                    End::NotClosed(format!("after all results it {reason}"))
+                } else {
+                    End::Failed(reason)
+                }
             }
             Err(e) => End::Failed(e.to_string()),
         }
@@ -226,7 +235,11 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 fn open_log(path: &Path) -> Result<File, String> {
-    OpenOptions::new().create(true).append(true).open(path).map_err(|e| format!("{}: {e}", path.display()))
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Lines of the program's output, read by a thread that ends with the program.
@@ -244,7 +257,8 @@ fn read_lines(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-/// The last line that the program wrote to the log since `begun`, where the command line stands first.
+/// The last line that the program wrote to the log since `begun`, where the command line stands
+/// first.
 fn last_words(log: &Path, begun: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     let length = file.metadata().ok()?.len();
@@ -252,5 +266,7 @@ fn last_words(log: &Path, begun: u64) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(LAST_WORDS).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    text.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("== ")).map(|line| line.trim().to_owned())
+    text.lines()
+        .rfind(|line| !line.trim().is_empty() && !line.starts_with("== "))
+        .map(|line| line.trim().to_owned())
 }

@@ -1,4 +1,5 @@
-//! `results.json`: a run and all of its measurements in one file, with the figures of every cell and engine.
+//! `results.json`: a run and all of its measurements in one file, with the figures of every cell
+//! and engine.
 
 use std::path::Path;
 
@@ -49,7 +50,11 @@ pub fn write(run: &Run, measurements: &Measurements, dir: &Path) -> Result<(), S
     let mut all = Vec::new();
     for section in &run.sections {
         for cell in 0..section.cells.len() {
-            all.extend(run.engines.iter().map(|engine| figures(run, measurements, (&section.id, cell), &engine.id)));
+            all.extend(
+                run.engines
+                    .iter()
+                    .map(|engine| figures(run, measurements, (&section.id, cell), &engine.id)),
+            );
         }
     }
     let results = Results { run, figures: all, measurements: measurements.iter().collect() };
@@ -59,10 +64,17 @@ pub fn write(run: &Run, measurements: &Measurements, dir: &Path) -> Result<(), S
     write_whole(&path, &bytes)
 }
 
-fn figures<'a>(run: &'a Run, measurements: &'a Measurements, at: (&'a str, usize), engine: &'a str) -> Figures<'a> {
+fn figures<'a>(
+    run: &'a Run,
+    measurements: &'a Measurements,
+    at: (&'a str, usize),
+    engine: &'a str,
+) -> Figures<'a> {
     let (section, cell) = at;
     let described = run.section(section).and_then(|section| section.cells.get(cell));
-    let of = |number: fn(&DriverResult) -> f64| measurements.summary(run.figure, section, cell, engine, number);
+    let of = |number: fn(&DriverResult) -> f64| {
+        measurements.summary(run.figure, section, cell, engine, number)
+    };
     let rounds = measurements.of(section, cell, engine);
     let last = rounds.last();
     let debts = rounds.iter().filter_map(|m| m.debt).map(|debt| debt.seconds);

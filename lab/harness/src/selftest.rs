@@ -24,10 +24,12 @@ impl Digests {
         Digests { exact: digest(seed, 0), without_empty: digest(seed, 1) }
     }
 
-    /// Whether an engine's answer is right. Its `limits` have to say that it has no empty values, if it has none.
+    /// Whether an engine's answer is right. Its `limits` have to say that it has no empty values,
+    /// if it has none.
     #[must_use]
     pub fn accepts(&self, answer: &str, limits: &[String]) -> bool {
-        let without_empty = || limits.iter().any(|limit| ["empty", "zero"].iter().any(|word| limit.contains(word)));
+        let without_empty =
+            || limits.iter().any(|limit| ["empty", "zero"].iter().any(|word| limit.contains(word)));
         answer == self.exact || (answer == self.without_empty && without_empty())
     }
 }

@@ -37,16 +37,23 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
     };
     let form = form(&suite, arguments, earlier.as_ref().map(|(run, _)| run))?;
     let memory = scale_to_memory(&suite, &form);
-    let plan = Plan::of(&suite, &form, &memory, &sections(arguments, earlier.as_ref().map(|(run, _)| run)))?;
+    let plan = Plan::of(
+        &suite,
+        &form,
+        &memory,
+        &sections(arguments, earlier.as_ref().map(|(run, _)| run)),
+    )?;
     let engines = Engines::find(lab, &cache_dir(lab))?;
-    let columns = columns(&engines, &suite, arguments, form.short, earlier.as_ref().map(|(run, _)| run))?;
+    let columns =
+        columns(&engines, &suite, arguments, form.short, earlier.as_ref().map(|(run, _)| run))?;
 
     let databases = arguments.db.clone().unwrap_or_else(|| directory.path().join("DB"));
     for dir in [directory.path(), &databases] {
         fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         writable(dir)?;
     }
-    let databases = databases.canonicalize().map_err(|e| format!("{}: {e}", databases.display()))?;
+    let databases =
+        databases.canonicalize().map_err(|e| format!("{}: {e}", databases.display()))?;
     schedule::check(&plan, form.num, &databases)?;
 
     let ready = prepare(&engines, &columns);
@@ -54,10 +61,15 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
         return Err("none of the engines can be run".to_owned());
     }
     let (run, measurements) = match earlier {
-        Some((run, measurements)) => (continued(run, &suite, &form, &plan, arguments, &ready)?, measurements),
-        None => (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new()),
+        Some((run, measurements)) => {
+            (continued(run, &suite, &form, &plan, arguments, &ready)?, measurements)
+        }
+        None => {
+            (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new())
+        }
     };
-    let mut session = Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
+    let mut session =
+        Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
     session.budget = budget(&suite, arguments, &form).map(|minutes| minutes * 60.0);
     session.grace = arguments.grace;
     let ended = session.run();
@@ -70,7 +82,8 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
 fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCode, String> {
     let (run, measurements) = directory.read()?;
     let path = directory.path();
-    let written = results::write(&run, &measurements, path).and(report::write(&run, &measurements, path));
+    let written =
+        results::write(&run, &measurements, path).and(report::write(&run, &measurements, path));
     print(&overview::text(&run, &measurements))?;
     let place = directory.path().display();
     match ended {
@@ -79,13 +92,21 @@ fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCod
                 "{problem}\nlab: ended early; what was measured is in {place}, --resume goes on with it"
             ));
         }
-        Ok(Ended::Interrupted) => print(&format!("\ninterrupted; go on with --resume --out {place}\n"))?,
-        Ok(Ended::OutOfTime) => print(&format!("\nthe time was used up; go on with --resume --out {place}\n"))?,
+        Ok(Ended::Interrupted) => {
+            print(&format!("\ninterrupted; go on with --resume --out {place}\n"))?
+        }
+        Ok(Ended::OutOfTime) => {
+            print(&format!("\nthe time was used up; go on with --resume --out {place}\n"))?
+        }
         Ok(Ended::Complete) => {}
     }
     written?;
     print(&format!("\nreport: {}\n", directory.path().join("report.html").display()))?;
-    Ok(if ended == Ok(Ended::Interrupted) { ExitCode::from(interrupt::STATUS) } else { ExitCode::SUCCESS })
+    Ok(if ended == Ok(Ended::Interrupted) {
+        ExitCode::from(interrupt::STATUS)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn find_suite(lab: &Path, name: &str) -> Result<Suite, String> {
@@ -119,7 +140,13 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
     let short = earlier.map_or(arguments.short, |run| run.short);
     let mut form = if short { Form::short(suite) } else { Form::full(suite) };
     if let Some(run) = earlier {
-        form = Form { num: run.num, rounds: run.rounds, time_limit: run.time_limit, duration: run.duration, short };
+        form = Form {
+            num: run.num,
+            rounds: run.rounds,
+            time_limit: run.time_limit,
+            duration: run.duration,
+            short,
+        };
     }
     let asked = Form {
         num: arguments.num.or(arguments.items).unwrap_or(form.num),
@@ -138,7 +165,9 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
         .iter()
         .any(|seconds| !(0.0..1e8).contains(seconds))
     {
-        return Err("--time-limit, --minutes and --budget must not be negative, nor years long".to_owned());
+        return Err(
+            "--time-limit, --minutes and --budget must not be negative, nor years long".to_owned()
+        );
     }
     // More rounds may be added to a run; everything else has to be as it was.
     if let Some(run) = earlier {
@@ -180,7 +209,9 @@ fn scale_to_memory(suite: &Suite, form: &Form) -> Scale {
 /// The sections that are asked for; those of the earlier run, if there is one.
 fn sections(arguments: &RunArguments, earlier: Option<&Run>) -> Vec<String> {
     match earlier {
-        Some(run) if arguments.sections.is_empty() => run.sections.iter().map(|section| section.id.clone()).collect(),
+        Some(run) if arguments.sections.is_empty() => {
+            run.sections.iter().map(|section| section.id.clone()).collect()
+        }
         _ => arguments.sections.clone(),
     }
 }
@@ -199,7 +230,11 @@ fn columns(
         let ids: Vec<String> = run.engines.iter().map(|engine| engine.id.clone()).collect();
         return engines.select(&ids, false);
     }
-    let ids = if short && !suite.short.engines.is_empty() { &suite.short.engines } else { &suite.engines };
+    let ids = if short && !suite.short.engines.is_empty() {
+        &suite.short.engines
+    } else {
+        &suite.engines
+    };
     let columns = engines.select(ids, true)?;
     if columns.is_empty() {
         return engines.select(&["all".to_owned()], false);
@@ -229,7 +264,10 @@ fn prepare(engines: &Engines, columns: &[Column]) -> Vec<Ready> {
 /// The commit of Terrace that is measured.
 fn commit() -> Option<String> {
     let harness = env!("CARGO_MANIFEST_DIR");
-    let output = Command::new("git").args(["-C", harness, "describe", "--always", "--dirty"]).output().ok()?;
+    let output = Command::new("git")
+        .args(["-C", harness, "describe", "--always", "--dirty"])
+        .output()
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
 }
@@ -245,9 +283,13 @@ fn described(
     let mut notes = suite.notes.clone();
     if form.short {
         let entries = overview::thousands(form.num as f64);
-        notes.push(format!("The short form of the suite: {entries} entries, rounds: {}.", form.rounds));
+        notes.push(format!(
+            "The short form of the suite: {entries} entries, rounds: {}.",
+            form.rounds
+        ));
     } else if form.num != suite.num {
-        let (entries, all) = (overview::thousands(form.num as f64), overview::thousands(suite.num as f64));
+        let (entries, all) =
+            (overview::thousands(form.num as f64), overview::thousands(suite.num as f64));
         notes.push(format!("{entries} entries; the suite as its source has it has {all}."));
     }
     if !arguments.sections.is_empty() {
@@ -304,7 +346,9 @@ fn continued(
         match run.engines.iter_mut().find(|engine| engine.id == ready.about.id) {
             Some(engine) if engine.version != ready.about.version && engine.missing.is_none() => {
                 let (id, old, new) = (&engine.id, &engine.version, &ready.about.version);
-                run.notes.push(format!("{id} was {old:?} when the run began and {new:?} when it went on."));
+                run.notes.push(format!(
+                    "{id} was {old:?} when the run began and {new:?} when it went on."
+                ));
                 *engine = ready.about.clone();
             }
             Some(engine) => *engine = ready.about.clone(),

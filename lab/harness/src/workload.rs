@@ -30,8 +30,8 @@ impl Workload {
         self.writes && !matches!(self.name, "compact" | "waitcompact" | "selftest")
     }
 
-    /// Whether what it leaves in the database follows from its seed alone: not where time, or the order in which threads
-    /// come, decides.
+    /// Whether what it leaves in the database follows from its seed alone: not where time, or the
+    /// order in which threads come, decides.
     #[must_use]
     pub fn is_repeatable(&self, threads: u64) -> bool {
         let one_kind = match self.name {
@@ -122,7 +122,10 @@ mod tests {
         let page = include_str!("../../WORKLOADS.md");
         for (at, workload) in WORKLOADS.iter().enumerate() {
             let start = format!("| {} | {} |", at + 1, workload.name);
-            let row = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));
+            let row = page
+                .lines()
+                .find(|line| line.starts_with(&start))
+                .unwrap_or_else(|| panic!("no row {start}"));
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
             assert_eq!(cells[3] == "empty", workload.empty, "{row}");
             assert_eq!(cells[4].starts_with("*timed*"), workload.timed, "{row}");

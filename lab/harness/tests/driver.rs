@@ -15,11 +15,15 @@ fn program() -> Option<&'static Path> {
         .get_or_init(|| {
             let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
             if Command::new(&compiler).arg("--version").output().is_err() {
-                assert!(env::var_os("CI").is_none(), "under CI, there is no C++ compiler ({compiler})");
+                assert!(
+                    env::var_os("CI").is_none(),
+                    "under CI, there is no C++ compiler ({compiler})"
+                );
                 eprintln!("SKIPPED: there is no C++ compiler ({compiler})");
                 return None;
             }
-            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engines/reference/bench.cc");
+            let source =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../engines/reference/bench.cc");
             let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reference");
             let output = Command::new(compiler)
                 .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
@@ -34,7 +38,11 @@ fn program() -> Option<&'static Path> {
 }
 
 fn run(program: &Path, db: &Path, arguments: &[&str]) -> Output {
-    Command::new(program).arg(format!("--db={}", db.display())).args(arguments).output().expect("the program starts")
+    Command::new(program)
+        .arg(format!("--db={}", db.display()))
+        .args(arguments)
+        .output()
+        .expect("the program starts")
 }
 
 fn lines(output: &Output) -> Vec<Value> {
@@ -49,7 +57,8 @@ fn the_self_test_answers_what_the_model_answers() {
     let dir = tempfile::tempdir().expect("a directory");
     for seed in [0, 301, 999_999_999_999] {
         let seed_flag = format!("--seed={seed}");
-        let lines = lines(&run(program, dir.path(), &["--benchmarks=selftest", "--json", &seed_flag]));
+        let lines =
+            lines(&run(program, dir.path(), &["--benchmarks=selftest", "--json", &seed_flag]));
         let digest = lines[0]["digest"].as_str().expect("a digest");
         assert_eq!(digest, Digests::of(seed).exact, "seed {seed}");
         assert_eq!(lines[0]["ops"], 20_000);
@@ -60,11 +69,11 @@ fn the_self_test_answers_what_the_model_answers() {
 fn every_operation_is_done_by_some_thread() {
     let Some(program) = program() else { return };
     let dir = tempfile::tempdir().expect("a directory");
-    let benchmarks =
-        "--benchmarks=fillseq,readseq,readrandom,fillseqbatch,readreverse,fillsync,fill100K,deleteseq,readseq";
+    let benchmarks = "--benchmarks=fillseq,readseq,readrandom,fillseqbatch,readreverse,fillsync,fill100K,deleteseq,readseq";
     let counts = [10_007, 10_007, 10_007, 10_007, 10_007, 100, 10, 10_007, 0];
     for threads in ["--threads=1", "--threads=3"] {
-        let lines = lines(&run(program, dir.path(), &["--num=10007", benchmarks, threads, "--json"]));
+        let lines =
+            lines(&run(program, dir.path(), &["--num=10007", benchmarks, threads, "--json"]));
         let done: Vec<u64> = lines.iter().map(|line| line["ops"].as_u64().expect("ops")).collect();
         // After fill100K there are ten entries, all of them deleted by deleteseq.
         assert_eq!(done, counts, "{threads}");
@@ -76,19 +85,31 @@ fn every_operation_is_done_by_some_thread() {
 fn a_timed_benchmark_reports_every_interval_and_a_limit_cuts_others_short() {
     let Some(program) = program() else { return };
     let dir = tempfile::tempdir().expect("a directory");
-    let timed = ["--num=1000", "--benchmarks=fillseq,mixedpareto", "--duration=0.4", "--interval=0.1", "--json"];
+    let timed = [
+        "--num=1000",
+        "--benchmarks=fillseq,mixedpareto",
+        "--duration=0.4",
+        "--interval=0.1",
+        "--json",
+    ];
     let lines_of_timed = lines(&run(program, dir.path(), &timed));
-    let seconds: Vec<f64> = lines_of_timed.iter().filter_map(|line| line["second"].as_f64()).collect();
+    let seconds: Vec<f64> =
+        lines_of_timed.iter().filter_map(|line| line["second"].as_f64()).collect();
     // More of them if the machine was in the last operation's way.
     assert!(seconds.starts_with(&[0.1, 0.2, 0.3, 0.4]), "{seconds:?}");
     let total = &lines_of_timed[lines_of_timed.len() - 1];
-    let within: u64 =
-        lines_of_timed.iter().filter_map(|line| line["series"].is_string().then(|| line["ops"].as_u64())?).sum();
+    let within: u64 = lines_of_timed
+        .iter()
+        .filter_map(|line| line["series"].is_string().then(|| line["ops"].as_u64())?)
+        .sum();
     assert!(within <= total["ops"].as_u64().expect("ops"));
     assert!(total.get("truncated").is_none());
 
-    let cut =
-        lines(&run(program, dir.path(), &["--num=900000000", "--benchmarks=overwrite", "--time_limit=0.05", "--json"]));
+    let cut = lines(&run(
+        program,
+        dir.path(),
+        &["--num=900000000", "--benchmarks=overwrite", "--time_limit=0.05", "--json"],
+    ));
     assert_eq!(cut[0]["truncated"], true);
 }
 
@@ -96,7 +117,14 @@ fn a_timed_benchmark_reports_every_interval_and_a_limit_cuts_others_short() {
 fn wrong_use_and_foreign_directories_are_refused() {
     let Some(program) = program() else { return };
     let dir = tempfile::tempdir().expect("a directory");
-    for wrong in ["--num=1x", "--num=0", "--benchmarks=nothing", "--frobnicate=1", "--key_size=2", "--variant=other"] {
+    for wrong in [
+        "--num=1x",
+        "--num=0",
+        "--benchmarks=nothing",
+        "--frobnicate=1",
+        "--key_size=2",
+        "--variant=other",
+    ] {
         let output = run(program, dir.path(), &[wrong]);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
         assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{wrong}");

@@ -6,7 +6,8 @@ use std::path::Path;
 #[test]
 fn the_links_of_kept_reports_lead_somewhere() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let entries = fs::read_dir(&results).expect("results").map(|entry| entry.expect("an entry").path());
+    let entries =
+        fs::read_dir(&results).expect("results").map(|entry| entry.expect("an entry").path());
     let mut broken = Vec::new();
     for dir in entries.filter(|path| path.is_dir()) {
         let path = dir.join("report.html");

@@ -1,4 +1,5 @@
-//! Whole runs with engines that only pretend: what is run, in which order, and what is left on disk.
+//! Whole runs with engines that only pretend: what is run, in which order, and what is left on
+//! disk.
 
 mod common;
 
@@ -13,7 +14,10 @@ fn a_run_is_complete_and_in_turns() {
     let output = lab.run(&[]);
     succeeded(&output);
     let text = stdout(&output);
-    assert!(text.contains("report.html") && text.contains("0.50") && text.contains("fake-fast"), "{text}");
+    assert!(
+        text.contains("report.html") && text.contains("0.50") && text.contains("fake-fast"),
+        "{text}"
+    );
 
     let (run, measurements) = lab.results();
     assert!(run.complete && run.rounds == 2 && run.seconds > 0.0);
@@ -28,7 +32,8 @@ fn a_run_is_complete_and_in_turns() {
     let fill = measurements.get("fills", 0, "fake-fast", 0).expect("measured");
     assert_eq!(fill.series.len(), 1);
 
-    // Tested before anything is measured; then in turns, the other one first in the next group and round.
+    // Tested before anything is measured; then in turns, the other one first in the next group and
+    // round.
     let group = |name| {
         [
             format!("{name} fillrandom waitcompact"),
@@ -41,8 +46,10 @@ fn a_run_is_complete_and_in_turns() {
     let fills = |name| vec![format!("{name} fillseq waitcompact")];
     let (own, other) = ("terrace", "fast");
     let mut expected = vec![format!("{own} selftest"), format!("{other} selftest")];
-    expected.extend(group(own).into_iter().chain(group(other)).chain(fills(other)).chain(fills(own)));
-    expected.extend(group(other).into_iter().chain(group(own)).chain(fills(own)).chain(fills(other)));
+    expected
+        .extend(group(own).into_iter().chain(group(other)).chain(fills(other)).chain(fills(own)));
+    expected
+        .extend(group(other).into_iter().chain(group(own)).chain(fills(own)).chain(fills(other)));
     assert_eq!(lab.trace(), expected);
     assert!(!lab.out().join("DB").exists(), "databases are removed");
     let results = fs::read(lab.out().join("results.json")).expect("results.json");
@@ -62,7 +69,10 @@ fn a_part_of_a_suite() {
     assert_eq!(sections, ["reads"]);
     assert_eq!((run.num, measurements.iter().count()), (50, 3));
     // What is read has to be written all the same.
-    assert_eq!(lab.trace()[1..3], ["terrace fillrandom waitcompact", "terrace overwrite waitcompact"]);
+    assert_eq!(
+        lab.trace()[1..3],
+        ["terrace fillrandom waitcompact", "terrace overwrite waitcompact"]
+    );
     // The rest of the run is of the same part, and of the same engines.
     lab.engine("fake", "script = 'fake.sh'");
     succeeded(&lab.run(&["--resume", "--reps", "2"]));
@@ -74,12 +84,17 @@ fn of_several_passes_the_median_counts() {
     let lab = Lab::with(&["uneven", "crashread"]);
     let suites = lab.dir().join("suites");
     let tiny = fs::read_to_string(suites.join("tiny.toml")).expect("a suite");
-    let passes = tiny.replace(r#""readseq", section = "reads""#, r#""readseq", section = "reads", passes = 3"#);
+    let passes = tiny
+        .replace(r#""readseq", section = "reads""#, r#""readseq", section = "reads", passes = 3"#);
     fs::write(suites.join("passes.toml"), passes).expect("write");
     succeeded(&lab.lab(&["run", "passes", "--reps", "1", "--out", &lab.out_text()]));
     let (_, measurements) = lab.results();
     assert_eq!(measurements.iter().count(), CELLS * 3);
-    assert!(lab.trace().contains(&"terrace readseq readseq readseq".to_owned()), "{:?}", lab.trace());
+    assert!(
+        lab.trace().contains(&"terrace readseq readseq readseq".to_owned()),
+        "{:?}",
+        lab.trace()
+    );
     let rate = |engine| {
         let read = measurements.get("reads", 0, engine, 0).expect("a measurement");
         (read.status, read.result.as_ref().map(|result| result.ops_per_sec))
@@ -88,8 +103,11 @@ fn of_several_passes_the_median_counts() {
     assert_eq!(rate("fake-crashread"), (Status::Failed, None));
 
     // What changes the database is not the same the second time.
-    fs::write(suites.join("passes.toml"), tiny.replace(r#""overwrite""#, r#"{ benchmark = "overwrite", passes = 2 }"#))
-        .expect("write");
+    fs::write(
+        suites.join("passes.toml"),
+        tiny.replace(r#""overwrite""#, r#"{ benchmark = "overwrite", passes = 2 }"#),
+    )
+    .expect("write");
     refused(&lab.lab(&["run", "passes"]), &["overwrite", "2 times in a row"]);
 }
 
@@ -99,7 +117,8 @@ fn rounds_until_the_ratios_are_known() {
     refused(&lab.run(&["--precision", "0"]), &["--precision"]);
     refused(&lab.run(&["--precision", "five"]), &["--precision"]);
     succeeded(&lab.run(&["--precision", "5", "--reps", "7"]));
-    // Six rounds are the least. One engine overwrites now fast and now slowly, and the group with that goes on.
+    // Six rounds are the least. One engine overwrites now fast and now slowly, and the group with
+    // that goes on.
     let rounds = |section, engine| lab.results().1.of(section, 0, engine).len();
     assert_eq!((rounds("writes", "terrace"), rounds("writes", "fake-noisy")), (7, 7));
     assert_eq!((rounds("reads", "fake-cannot"), rounds("fills", "fake-noisy")), (7, 6));
@@ -150,7 +169,8 @@ fn a_part_of_the_engines_does_not_complete_a_run() {
     assert!(!run.complete);
     succeeded(&lab.run(&["--resume", "--engines", "terrace,fake-crashread"]));
     assert!(lab.results().0.complete);
-    // A session with nothing to do does not unsay it, though it has forgotten what others failed in.
+    // A session with nothing to do does not unsay it, though it has forgotten what others failed
+    // in.
     succeeded(&lab.run(&["--resume", "--engines", "terrace"]));
     assert!(lab.results().0.complete);
 }
@@ -166,7 +186,8 @@ fn reports_are_written_anew_and_pooled() {
     refused(&lab.lab(&["report", &first, &second]), &["--out"]);
     let pooled = lab.root().join("pooled").display().to_string();
     succeeded(&lab.lab(&["report", &first, &second, "--out", &pooled]));
-    let (run, measurements) = lab_harness::run::Directory::new(pooled.as_ref()).read().expect("a run");
+    let (run, measurements) =
+        lab_harness::run::Directory::new(pooled.as_ref()).read().expect("a run");
     assert_eq!((run.rounds, measurements.iter().count()), (3, CELLS * 2 * 3));
 
     // Other suites stand beside it on one page.
@@ -190,7 +211,11 @@ fn comparing_two_runs() {
     let output = lab.lab(&["compare", &lab.out_text(), &second]);
     succeeded(&output);
     let text = stdout(&output);
-    assert!(text.contains("different: entries: 1000, then 500") && text.contains("6 of 6 ratios within 10%"), "{text}");
+    assert!(
+        text.contains("different: entries: 1000, then 500")
+            && text.contains("6 of 6 ratios within 10%"),
+        "{text}"
+    );
     let output = lab.lab(&["compare", "--json", &lab.out_text(), &second]);
     succeeded(&output);
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
@@ -202,11 +227,21 @@ fn comparing_two_runs() {
 fn the_list_has_suites_sections_engines_and_what_they_lack() {
     let lab = Lab::with(&["fast"]);
     lab.engine("gone", "missing = 'nobody has it'");
-    lab.engine("unbuilt", "sources = ['a.cc']\nprobe = 'no/such/header.h'\npackages = ['libnosuch-dev']");
+    lab.engine(
+        "unbuilt",
+        "sources = ['a.cc']\nprobe = 'no/such/header.h'\npackages = ['libnosuch-dev']",
+    );
     let output = lab.lab(&["list"]);
     succeeded(&output);
     let text = stdout(&output);
-    for words in ["tiny", "reads", "fake-fast", "can be run", "nobody has it", "apt-get install libnosuch-dev"] {
+    for words in [
+        "tiny",
+        "reads",
+        "fake-fast",
+        "can be run",
+        "nobody has it",
+        "apt-get install libnosuch-dev",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -13,7 +13,10 @@ fn suites() -> Vec<Suite> {
 }
 
 fn suite(name: &str) -> Suite {
-    suites().into_iter().find(|suite| suite.name == name).unwrap_or_else(|| panic!("no suite {name}"))
+    suites()
+        .into_iter()
+        .find(|suite| suite.name == name)
+        .unwrap_or_else(|| panic!("no suite {name}"))
 }
 
 fn full(suite: &Suite) -> Plan {
@@ -50,12 +53,24 @@ fn all_suites_can_be_planned_in_every_form() {
                 plan.groups.iter().flat_map(|group| &group.steps).map(|step| step.role).collect();
             roles.dedup();
             let cells: usize = plan.sections.iter().map(|section| section.cells.len()).sum();
-            assert_eq!(roles.iter().filter(|role| matches!(role, Role::Cell { .. })).count(), cells, "{}", suite.name);
+            assert_eq!(
+                roles.iter().filter(|role| matches!(role, Role::Cell { .. })).count(),
+                cells,
+                "{}",
+                suite.name
+            );
             for section in &plan.sections {
-                let unique: BTreeSet<String> = section.cells.iter().map(|cell| format!("{cell:?}")).collect();
+                let unique: BTreeSet<String> =
+                    section.cells.iter().map(|cell| format!("{cell:?}")).collect();
                 assert_eq!(unique.len(), section.cells.len(), "{} {}", suite.name, section.id);
-                assert!(section.chart != Chart::Threads || section.cells.iter().all(|cell| cell.x.is_some()));
-                assert!(section.chart != Chart::Settings || section.cells.iter().all(|cell| cell.setting.is_some()));
+                assert!(
+                    section.chart != Chart::Threads
+                        || section.cells.iter().all(|cell| cell.x.is_some())
+                );
+                assert!(
+                    section.chart != Chart::Settings
+                        || section.cells.iter().all(|cell| cell.setting.is_some())
+                );
             }
         }
         // Any section can be run alone.
@@ -81,8 +96,12 @@ fn the_comparison_of_2011() {
     // Read on the baseline's database, with the section's own memory.
     let larger = flags(&plan, "3a-larger-caches", 1, "leveldb", 1_000_000);
     assert!(larger.contains(&"--cache_size=125829120".to_owned()), "{larger:?}");
-    assert!(flags(&plan, "3b-reads-no-compression", 0, "leveldb", 1).contains(&"--compression=none".to_owned()));
-    // The source's SQLite and TreeDB had pages of 1 KB, and so has every step that works on their databases.
+    assert!(
+        flags(&plan, "3b-reads-no-compression", 0, "leveldb", 1)
+            .contains(&"--compression=none".to_owned())
+    );
+    // The source's SQLite and TreeDB had pages of 1 KB, and so has every step that works on their
+    // databases.
     let pages = |engine: &str| {
         let steps = plan.groups.iter().flat_map(|group| &group.steps);
         steps.filter(|step| step.settings(engine).number("block_size") == Some(1024.0)).count()
@@ -98,7 +117,12 @@ fn the_comparison_of_2011() {
 fn five_runs_without_the_extremes() {
     let suite = suite("wiredtiger-2012");
     assert_eq!((suite.rounds, suite.figure), (5, Figure::MeanWithoutExtremes));
-    assert!(full(&suite).sections.iter().all(|section| section.published.iter().all(|p| p.relative_to.is_some())));
+    assert!(
+        full(&suite)
+            .sections
+            .iter()
+            .all(|section| section.published.iter().all(|p| p.relative_to.is_some()))
+    );
 }
 
 #[test]
@@ -106,7 +130,9 @@ fn memory_and_data_shrink_together() {
     let suite = suite("bangdb-2012");
     let plan = Plan::of(&suite, &Form::full(&suite), &Scale { memory: 0.5 }, &[]).expect("a plan");
     let overflow = flags(&plan, "b-overflow", 6, "leveldb", suite.num);
-    for flag in ["--num=6000000", "--cache_size=536870912", "--write_buffer_size=268435456", "--threads=1"] {
+    for flag in
+        ["--num=6000000", "--cache_size=536870912", "--write_buffer_size=268435456", "--threads=1"]
+    {
         assert!(overflow.contains(&flag.to_owned()), "{flag}: {overflow:?}");
     }
     assert!(flags(&plan, "b-overflow", 6, "bdb", suite.num).contains(&"--threads=4".to_owned()));
@@ -115,7 +141,10 @@ fn memory_and_data_shrink_together() {
     let tenth = Form { num: suite.num / 10, ..Form::full(&suite) };
     let plan = Plan::of(&suite, &tenth, &Scale::NONE, &[]).expect("a plan");
     let overflow = flags(&plan, "b-overflow", 6, "leveldb", tenth.num);
-    assert!(overflow.contains(&"--num=1200000".to_owned()) && overflow.contains(&"--cache_size=107374182".to_owned()));
+    assert!(
+        overflow.contains(&"--num=1200000".to_owned())
+            && overflow.contains(&"--cache_size=107374182".to_owned())
+    );
 }
 
 #[test]
@@ -136,7 +165,8 @@ fn steady_load_runs_for_its_time() {
 fn the_steering_table_has_every_workload_three_times() {
     let plan = full(&suite("steering"));
     for section in &plan.sections {
-        let cells: BTreeSet<&str> = section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
+        let cells: BTreeSet<&str> =
+            section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
         assert_eq!((section.cells.len(), cells.len()), (18, 18), "{}", section.id);
     }
 }
@@ -145,28 +175,41 @@ fn the_steering_table_has_every_workload_three_times() {
 fn short_scans_begin_with_a_database_of_their_own() {
     let suite = suite("modern");
     let plan = full(&suite);
-    let steps = |name| plan.groups.iter().find(|group| group.steps.iter().any(|step| step.workload.name == name));
+    let steps = |name| {
+        plan.groups.iter().find(|group| group.steps.iter().any(|step| step.workload.name == name))
+    };
     let group = steps("ycsbe").expect("a group");
     let names: Vec<&str> = group.steps.iter().map(|step| step.workload.name).collect();
     assert_eq!(names, ["fillseq", "waitcompact", "ycsbe", "waitcompact"]);
-    assert!(group.steps.iter().all(|step| step.settings("terrace").entries(suite.num) == suite.num / 5));
+    assert!(
+        group.steps.iter().all(|step| step.settings("terrace").entries(suite.num) == suite.num / 5)
+    );
 }
 
 #[test]
 fn a_multiple_of_reads_is_for_what_reads() {
-    let suite = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites/modern.toml")).expect("read");
-    let text =
-        suite.replace("cells = [\"ycsbe\"]", "cells = [{ benchmark = \"ycsbe\", settings = { reads_times = 0.2 } }]");
+    let suite =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../suites/modern.toml"))
+            .expect("read");
+    let text = suite.replace(
+        "cells = [\"ycsbe\"]",
+        "cells = [{ benchmark = \"ycsbe\", settings = { reads_times = 0.2 } }]",
+    );
     let suite: Suite = toml::from_str(&text).expect("TOML");
-    let problem = Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[]).expect_err("a setting without a meaning");
+    let problem = Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[])
+        .expect_err("a setting without a meaning");
     assert!(problem.contains("ycsbe") && problem.contains("reads_times"), "{problem}");
 }
 
 #[test]
 fn who_has_filters_is_said_where_none_are_asked_for() {
     for suite in suites() {
-        let asked = full(&suite).sections.iter().all(|section| section.settings.contains_key("bloom_bits"));
-        let said = suite.notes.iter().any(|note| note.contains("Terrace") && note.contains("10 bits a key"));
+        let asked =
+            full(&suite).sections.iter().all(|section| section.settings.contains_key("bloom_bits"));
+        let said = suite
+            .notes
+            .iter()
+            .any(|note| note.contains("Terrace") && note.contains("10 bits a key"));
         assert!(asked || said, "{}", suite.name);
     }
 }
@@ -190,7 +233,12 @@ fn data_fit_the_buffers_where_they_should() {
     let plan = full(&suite);
     let largest = |section: &str| {
         let section = plan.sections.iter().find(|one| one.id == section).expect("a section");
-        let entries = section.cells.iter().filter_map(|cell| cell.x.as_ref()).map(|x| x.value).fold(0.0, f64::max);
+        let entries = section
+            .cells
+            .iter()
+            .filter_map(|cell| cell.x.as_ref())
+            .map(|x| x.value)
+            .fold(0.0, f64::max);
         // Keys of 24 bytes, values of 250 in the mean; of random keys 63 % are different ones.
         entries * 274.0 * 0.632
     };
@@ -230,7 +278,8 @@ cells = [{ benchmark = "readseq", for_engine = { a = { block_size = 4 } } }, "re
     let plan = full(&suite);
     let of = |step: usize, engine: &str| {
         let settings = plan.groups[0].steps[step].settings(engine);
-        ["block_size", "threads", "batch", "bloom_bits"].map(|name| settings.number(name).unwrap_or(0.0))
+        ["block_size", "threads", "batch", "bloom_bits"]
+            .map(|name| settings.number(name).unwrap_or(0.0))
     };
     assert_eq!(of(0, "a"), [3.0, 3.0, 2.0, 1.0]);
     assert_eq!(of(1, "a"), [4.0, 3.0, 2.0, 1.0]);

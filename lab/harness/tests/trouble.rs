@@ -61,14 +61,16 @@ fn a_missing_library_is_a_column_with_a_reason() {
     );
     lab.engine("gone", "missing = 'nobody has it'");
     lab.engine("broken", "sources = ['a.cc']");
-    fs::write(lab.dir().join("engines/broken/a.cc"), "int main() { return nothing; }").expect("write");
+    fs::write(lab.dir().join("engines/broken/a.cc"), "int main() { return nothing; }")
+        .expect("write");
     succeeded(&lab.run(&["--reps", "1"]));
     let (run, measurements) = lab.results();
     assert_eq!(measurements.iter().count(), CELLS * 4);
     let (status, reason) = lab.cell("x", "reads", 2);
     assert_eq!(status, Status::Missing);
     assert!(reason.contains("apt-get install libnosuch-dev"), "{reason}");
-    let missing = |id: &str| run.engine(id).and_then(|engine| engine.missing.clone()).unwrap_or_default();
+    let missing =
+        |id: &str| run.engine(id).and_then(|engine| engine.missing.clone()).unwrap_or_default();
     assert_eq!(missing("gone"), "nobody has it");
     assert!(
         missing("broken").contains("does not build") && missing("broken").contains("nothing"),
@@ -86,7 +88,8 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
         let (status, reason) = lab.cell(variant, "writes", 1);
         assert_eq!(status, Status::Failed, "{variant}");
         assert!(reason.contains(words), "{variant}: {reason}");
-        // What reads that database has no figure either, for the same reason; another database is not concerned.
+        // What reads that database has no figure either, for the same reason; another database is
+        // not concerned.
         let (status, reason) = lab.cell(variant, "reads", 1);
         assert_eq!(status, Status::Failed, "{variant}");
         assert!(reason.contains("overwrite") && reason.contains(words), "{variant}: {reason}");
@@ -100,7 +103,10 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
     // A reader that fails leaves the database as it was.
     assert_eq!(lab.cell("crashread", "reads", 0).0, Status::Failed);
     assert_eq!(lab.cell("crashread", "reads", 1).0, Status::Ok);
-    assert_eq!(lab.cell("cannot", "reads", 0), (Status::Unsupported, "it keeps no order".to_owned()));
+    assert_eq!(
+        lab.cell("cannot", "reads", 0),
+        (Status::Unsupported, "it keeps no order".to_owned())
+    );
     assert_eq!(lab.cell("cannot", "reads", 1).0, Status::Ok);
     assert!(lab.results().0.complete);
 
@@ -108,7 +114,9 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
     let calls = lab.trace().len();
     succeeded(&lab.run(&["--resume"]));
     let again = lab.trace().split_off(calls);
-    assert!(again.iter().all(|call| !["terrace", "cannot"].iter().any(|fine| call.starts_with(fine))));
+    assert!(
+        again.iter().all(|call| !["terrace", "cannot"].iter().any(|fine| call.starts_with(fine)))
+    );
     assert!(again.iter().any(|call| call.starts_with("crash ")), "{again:?}");
 }
 
@@ -118,7 +126,12 @@ fn writes_that_are_cut_short_are_done_again_in_batches_for_those_who_read() {
     succeeded(&lab.run(&["--reps", "1"]));
     for variant in ["short", "shorter"] {
         let refilled = format!("{variant} fillrandbatch waitcompact");
-        assert_eq!(lab.trace().iter().filter(|call| **call == refilled).count(), 1, "{:?}", lab.trace());
+        assert_eq!(
+            lab.trace().iter().filter(|call| **call == refilled).count(),
+            1,
+            "{:?}",
+            lab.trace()
+        );
         assert_eq!(lab.cell(variant, "writes", 0).0, Status::Truncated);
     }
     let (status, reason) = lab.cell("short", "reads", 2);
@@ -129,7 +142,8 @@ fn writes_that_are_cut_short_are_done_again_in_batches_for_those_who_read() {
     let (status, reason) = lab.cell("single", "reads", 2);
     assert!(status == Status::Ok && reason.contains("random writes of"), "{reason}");
 
-    // A database that batches do not complete either is read, but the figure is marked and compared with nothing.
+    // A database that batches do not complete either is read, but the figure is marked and compared
+    // with nothing.
     let (status, reason) = lab.cell("shorter", "reads", 2);
     assert!(status == Status::Truncated && reason.contains("not complete"), "{reason}");
     let read = lab.measurement("shorter", "reads", 2);
@@ -146,7 +160,10 @@ fn a_database_for_other_cells_has_its_time_under_a_budget_too() {
     succeeded(&lab.run(&["--reps", "1", "--time-limit", "10", "--budget", "1"]));
     let log = fs::read_to_string(lab.out().join("logs/fake-short.txt")).expect("a log");
     let limit = |benchmarks: &str| -> f64 {
-        let line = log.lines().find(|line| line.contains(&format!("--benchmarks={benchmarks}"))).expect("a command");
+        let line = log
+            .lines()
+            .find(|line| line.contains(&format!("--benchmarks={benchmarks}")))
+            .expect("a command");
         let (_, rest) = line.split_once("--time_limit=").expect("a limit");
         rest.split('"').next().and_then(|seconds| seconds.parse().ok()).expect("seconds")
     };
@@ -169,10 +186,15 @@ fn an_engine_that_hangs_is_killed() {
 fn a_database_that_is_not_closed_is_not_read_from() {
     let lab = Lab::with(&["badclose", "hangclose"]);
     succeeded(&lab.run(&["--reps", "1", "--time-limit", "0.1"]));
-    for (variant, words) in [("badclose", "status 3: the disk is gone"), ("hangclose", "killed after")] {
+    for (variant, words) in
+        [("badclose", "status 3: the disk is gone"), ("hangclose", "killed after")]
+    {
         // What was measured before is a figure, with the fault beside it.
         let (status, reason) = lab.cell(variant, "writes", 1);
-        assert!(status == Status::Ok && reason.contains("not closed") && reason.contains(words), "{variant}: {reason}");
+        assert!(
+            status == Status::Ok && reason.contains("not closed") && reason.contains(words),
+            "{variant}: {reason}"
+        );
         assert_eq!(lab.cell(variant, "writes", 0), (Status::Ok, String::new()), "{variant}");
         // Every reader of it has the same reason, none is taken for the one that hung.
         for cell in 0..3 {
@@ -203,7 +225,8 @@ fn what_has_a_duration_is_killed_without_a_time_limit_too() {
     let suites = lab.dir().join("suites");
     let tiny = fs::read_to_string(suites.join("tiny.toml")).expect("a suite");
     let timed = tiny.replace("time_limit = 1\nshort", "time_limit = 0\nduration = 0.1\nshort");
-    fs::write(suites.join("timed.toml"), timed.replace("\"overwrite\"", "\"readpareto\"")).expect("write");
+    fs::write(suites.join("timed.toml"), timed.replace("\"overwrite\"", "\"readpareto\""))
+        .expect("write");
     let out = lab.out_text();
     succeeded(&lab.lab(&["run", "timed", "--reps", "1", "--grace", "1", "--out", &out]));
     let (status, reason) = lab.cell("hangtimed", "writes", 1);
@@ -229,7 +252,10 @@ fn who_does_not_find_what_others_find_has_no_figure() {
     succeeded(&lab.run(&["--reps", "1"]));
     for cell in [1, 2] {
         let (status, reason) = lab.cell("forgetful", "reads", cell);
-        assert!(status == Status::Failed && reason.contains("found 6") && reason.contains("found 7"), "{reason}");
+        assert!(
+            status == Status::Failed && reason.contains("found 6") && reason.contains("found 7"),
+            "{reason}"
+        );
         assert!(lab.measurement("forgetful", "reads", cell).result.is_none());
         assert_eq!(lab.cell("fast", "reads", cell).0, Status::Ok);
     }
@@ -251,7 +277,8 @@ fn earlier_results_are_never_overwritten() {
     assert_eq!(fs::read(&path).expect("read"), before);
 
     // A broken line in the middle names itself, and the file stays as it is.
-    let mut lines: Vec<String> = String::from_utf8(before).expect("text").lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> =
+        String::from_utf8(before).expect("text").lines().map(str::to_owned).collect();
     lines[2] = lines[2].replace("\"status\"", "\"state\"");
     let broken = lines.join("\n") + "\n";
     fs::write(&path, &broken).expect("write");
@@ -265,7 +292,10 @@ fn earlier_results_are_never_overwritten() {
         fs::write(lab.out().join("run.json"), text).expect("write");
         refused(&lab.run(&["--resume"]), &["run.json", words]);
     }
-    refused(&lab.lab(&["run", "tiny", "--resume", "--out", "/nonexistent"]), &["/nonexistent", "no run here"]);
+    refused(
+        &lab.lab(&["run", "tiny", "--resume", "--out", "/nonexistent"]),
+        &["/nonexistent", "no run here"],
+    );
 }
 
 #[test]
@@ -273,7 +303,12 @@ fn an_interrupt_keeps_what_was_measured() {
     let lab = Lab::with(&["slow"]);
     let out = lab.out_text();
     let command = ["run", "tiny", "--reps", "1", "--time-limit", "0", "--out", &out];
-    let child = lab.command(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lab runs");
+    let child = lab
+        .command(&command)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lab runs");
     wait_for_slow(&lab);
     interrupt(&child);
     let output = child.wait_with_output().expect("lab ends");
@@ -312,7 +347,8 @@ fn interrupt(child: &Child) {
 fn an_interrupt_that_ends_the_reader_first_keeps_what_was_measured() {
     let lab = Lab::with(&["slow"]);
     let out = lab.out_text();
-    let mut command = lab.command(&["run", "tiny", "--reps", "1", "--time-limit", "0", "--out", &out]);
+    let mut command =
+        lab.command(&["run", "tiny", "--reps", "1", "--time-limit", "0", "--out", &out]);
     // As `lab run 2>&1 | tee log` has it.
     let (reader, writer) = io::pipe().expect("a pipe");
     command.stdout(writer.try_clone().expect("a descriptor")).stderr(writer);
@@ -372,7 +408,12 @@ cells = ["readpareto"]
     fs::write(lab.dir().join("suites/long.toml"), suite).expect("write");
     let out = lab.out_text();
     let command = ["run", "long", "--engines", "real", "--out", &out];
-    let mut child = lab.command(&command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("lab runs");
+    let mut child = lab
+        .command(&command)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("lab runs");
     let engine = loop {
         if let Some(engine) = child_with(child.id(), "readpareto") {
             break engine;

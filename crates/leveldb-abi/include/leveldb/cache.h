@@ -28,8 +28,8 @@ class LEVELDB_EXPORT Cache {
   // An entry in use.
   struct Handle {};
 
-  // Adds an entry that counts for `charge`. The handle is to be released; once nobody uses the entry and it is out of
-  // the cache, `deleter` gets key and value.
+  // Adds an entry that counts for `charge`. The handle is to be released; once nobody uses the
+  // entry and it is out of the cache, `deleter` gets key and value.
   virtual Handle* Insert(const Slice& key, void* value, size_t charge,
                          void (*deleter)(const Slice& key, void* value)) = 0;
 

@@ -18,10 +18,12 @@ class LEVELDB_EXPORT Comparator {
   // Less than 0: a before b. 0: the same key. Greater than 0: b before a.
   virtual int Compare(const Slice& a, const Slice& b) const = 0;
 
-  // Recorded in the database. Change it whenever the order changes. Names that begin with "leveldb." are taken.
+  // Recorded in the database. Change it whenever the order changes. Names that begin with
+  // "leveldb." are taken.
   virtual const char* Name() const = 0;
 
-  // May replace *start by a shorter key in [*start, limit), given *start < limit. Doing nothing is correct.
+  // May replace *start by a shorter key in [*start, limit), given *start < limit. Doing nothing is
+  // correct.
   virtual void FindShortestSeparator(std::string* start, const Slice& limit) const = 0;
 
   // May replace *key by a shorter key that is not less. Doing nothing is correct.

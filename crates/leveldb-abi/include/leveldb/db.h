@@ -63,7 +63,8 @@ class LEVELDB_EXPORT DB {
   virtual const Snapshot* GetSnapshot() = 0;
   virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
 
-  // "leveldb.num-files-at-level<N>", "leveldb.stats", "leveldb.sstables", "leveldb.approximate-memory-usage".
+  // "leveldb.num-files-at-level<N>", "leveldb.stats", "leveldb.sstables",
+  // "leveldb.approximate-memory-usage".
   virtual bool GetProperty(const Slice& property, std::string* value) = 0;
 
   // About how many bytes each range takes on disk, in sizes[0..n-1].

@@ -10,8 +10,8 @@
 
 namespace leveldb {
 
-// Appends what the log, manifest or table `fname` holds to *dst, a line for each item. InvalidArgument for any other
-// file.
+// Appends what the log, manifest or table `fname` holds to *dst, a line for each item.
+// InvalidArgument for any other file.
 LEVELDB_EXPORT Status DumpFile(Env* env, const std::string& fname, WritableFile* dst);
 
 }  // namespace leveldb

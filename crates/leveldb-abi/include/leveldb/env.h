@@ -1,5 +1,6 @@
-// The world outside: files, locks, threads, time. A program may pass its own, and may call the default one.
-// ABI: the order of virtual functions; every class here is one pointer, EnvWrapper two.
+// The world outside: files, locks, threads, time. A program may pass its own, and may call the
+// default one. ABI: the order of virtual functions; every class here is one pointer, EnvWrapper
+// two.
 #ifndef STORAGE_LEVELDB_INCLUDE_ENV_H_
 #define STORAGE_LEVELDB_INCLUDE_ENV_H_
 
@@ -45,7 +46,8 @@ class LEVELDB_EXPORT Env {
   // The names in a directory, relative to it.
   virtual Status GetChildren(const std::string& dir, std::vector<std::string>* result) = 0;
 
-  // Override the Remove functions. The Delete functions are their names of old; each calls the other unless overridden.
+  // Override the Remove functions. The Delete functions are their names of old; each calls the
+  // other unless overridden.
   virtual Status RemoveFile(const std::string& fname);
   virtual Status DeleteFile(const std::string& fname);
   virtual Status CreateDir(const std::string& dirname) = 0;
@@ -85,7 +87,8 @@ class LEVELDB_EXPORT SequentialFile {
 
   virtual ~SequentialFile();
 
-  // Reads up to n bytes. *result may lead into scratch[0..n-1]; it is shorter only at the end of the file.
+  // Reads up to n bytes. *result may lead into scratch[0..n-1]; it is shorter only at the end of
+  // the file.
   virtual Status Read(size_t n, Slice* result, char* scratch) = 0;
 
   // To the end of the file at most.

@@ -1,4 +1,5 @@
-// How databases are opened, read and written. ABI: Options has 96 bytes, ReadOptions 16, WriteOptions 1.
+// How databases are opened, read and written. ABI: Options has 96 bytes, ReadOptions 16,
+// WriteOptions 1.
 #ifndef STORAGE_LEVELDB_INCLUDE_OPTIONS_H_
 #define STORAGE_LEVELDB_INCLUDE_OPTIONS_H_
 
@@ -32,8 +33,8 @@ struct LEVELDB_EXPORT Options {
   // Refuse a database that exists.
   bool error_if_exists = false;
 
-  // Treat every doubtful byte in logs and manifest as an error. Damage to data that is known to have been durable is an
-  // error in any case.
+  // Treat every doubtful byte in logs and manifest as an error. Damage to data that is known to
+  // have been durable is an error in any case.
   bool paranoid_checks = false;
 
   // All input and output, locks and background work go through it. Null is Env::Default().
@@ -42,14 +43,15 @@ struct LEVELDB_EXPORT Options {
   // Where messages for people go. Null: the file LOG in the database's directory.
   Logger* info_log = nullptr;
 
-  // Bytes of a memtable before it is written to a table: 64 KiB to 1 GiB; what is outside is clipped.
+  // Bytes of a memtable before it is written to a table: 64 KiB to 1 GiB; what is outside is
+  // clipped.
   size_t write_buffer_size = 4 * 1024 * 1024;
 
   // How many files may be open: 74 to 50,000, clipped.
   int max_open_files = 1000;
 
-  // A cache for blocks, which databases may share. One from NewLRUCache is the fastest. Null: 8 MiB of the database's
-  // own.
+  // A cache for blocks, which databases may share. One from NewLRUCache is the fastest. Null: 8 MiB
+  // of the database's own.
   Cache* block_cache = nullptr;
 
   // Bytes of user data in a block, before compression: 1 KiB to 4 MiB, clipped.
@@ -86,8 +88,8 @@ struct LEVELDB_EXPORT ReadOptions {
 struct LEVELDB_EXPORT WriteOptions {
   WriteOptions() = default;
 
-  // Wait until this write and every one before it would survive the death of the machine. Without it a write survives
-  // the death of the process.
+  // Wait until this write and every one before it would survive the death of the machine. Without
+  // it a write survives the death of the process.
   bool sync = false;
 };
 

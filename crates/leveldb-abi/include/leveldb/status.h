@@ -1,5 +1,5 @@
-// How an operation went. ABI: one pointer, null for success; otherwise an array from `new char[]` that holds the
-// length of the message (4 bytes, native order), the code (1 byte) and the message.
+// How an operation went. ABI: one pointer, null for success; otherwise an array from `new char[]`
+// that holds the length of the message (4 bytes, native order), the code (1 byte) and the message.
 #ifndef STORAGE_LEVELDB_INCLUDE_STATUS_H_
 #define STORAGE_LEVELDB_INCLUDE_STATUS_H_
 

@@ -1,5 +1,6 @@
-// Operations that take effect together. ABI: one std::string: 8 bytes sequence number, 4 bytes number of operations,
-// then for each operation its kind (1 byte), its key and, for a put, its value, each with its length as a varint.
+// Operations that take effect together. ABI: one std::string: 8 bytes sequence number, 4 bytes
+// number of operations, then for each operation its kind (1 byte), its key and, for a put, its
+// value, each with its length as a varint.
 #ifndef STORAGE_LEVELDB_INCLUDE_WRITE_BATCH_H_
 #define STORAGE_LEVELDB_INCLUDE_WRITE_BATCH_H_
 

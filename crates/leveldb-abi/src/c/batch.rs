@@ -8,13 +8,14 @@ use crate::guard::export;
 use crate::memory::{address, argument, hand_out, release};
 
 /// What `leveldb_writebatch_iterate` calls for a put.
-type PutVisitor = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
+type PutVisitor =
+    unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
 
 /// What it calls for a deletion.
 type DeleteVisitor = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize);
 
-/// `leveldb_writebatch_t`: a batch, and the first operation that it could not take, which the write reports: the functions
-/// that add operations cannot.
+/// `leveldb_writebatch_t`: a batch, and the first operation that it could not take, which the write
+/// reports: the functions that add operations cannot.
 #[derive(Clone, Debug, Default)]
 pub struct CWriteBatch {
     batch: WriteBatch,
@@ -85,12 +86,12 @@ export! {
     }
 }
 
-/// Calls `put` and `deleted` for the operations in order. What they throw passes to the caller, as in LevelDB: no guard
-/// against panics stops it, and the engine has no part in this.
+/// Calls `put` and `deleted` for the operations in order. What they throw passes to the caller, as
+/// in LevelDB: no guard against panics stops it, and the engine has no part in this.
 ///
 /// # Safety
-/// As for every function here: `batch` is null or a batch that was not released, and the functions, where given, may be
-/// called with `state`.
+/// As for every function here: `batch` is null or a batch that was not released, and the functions,
+/// where given, may be called with `state`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn leveldb_writebatch_iterate(
     batch: *const CWriteBatch,

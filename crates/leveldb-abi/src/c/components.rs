@@ -1,4 +1,5 @@
-//! What options point to: comparators, filter policies, caches and the environment; and the small functions.
+//! What options point to: comparators, filter policies, caches and the environment; and the small
+//! functions.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -11,17 +12,25 @@ use crate::guard::export;
 use crate::memory::{Name, address, bytes, hand_out, malloc_c_string, release};
 use crate::options::test_directory;
 
-// What C++ throws in one of these ends the process at the next frame that may not unwind, which is defined: for
-// functions that are declared `extern "C"` it would not be.
+// What C++ throws in one of these ends the process at the next frame that may not unwind, which is
+// defined: for functions that are declared `extern "C"` it would not be.
 type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
-type Compare = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
+type Compare =
+    unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
 type GetName = unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char;
-type CreateFilter =
-    unsafe extern "C-unwind" fn(*mut c_void, *const *const c_char, *const usize, c_int, *mut usize) -> *mut c_char;
-type KeyMayMatch = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
+type CreateFilter = unsafe extern "C-unwind" fn(
+    *mut c_void,
+    *const *const c_char,
+    *const usize,
+    c_int,
+    *mut usize,
+) -> *mut c_char;
+type KeyMayMatch =
+    unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8;
 
-/// The caller's functions and what they are called with. The header asks of callers that the functions may be called
-/// from any thread, which is what makes the implementations of `Send` and `Sync` right.
+/// The caller's functions and what they are called with. The header asks of callers that the
+/// functions may be called from any thread, which is what makes the implementations of `Send` and
+/// `Sync` right.
 #[derive(Clone, Copy)]
 struct ComparatorCalls {
     state: *mut c_void,
@@ -75,7 +84,8 @@ impl Comparator for ComparatorAdapter {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let ComparatorCalls { state, compare } = self.calls;
-        // SAFETY: the function and its state live until the comparator is destroyed, after the database.
+        // SAFETY: the function and its state live until the comparator is destroyed, after the
+        // database.
         unsafe { compare(state, address(a), a.len(), address(b), b.len()) }.cmp(&0)
     }
 }
@@ -143,9 +153,16 @@ impl FilterPolicy for FilterAdapter {
         let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
         let count = c_int::try_from(keys.len()).unwrap_or(c_int::MAX);
         let mut length = 0;
-        // SAFETY: the arrays have `count` entries; the function answers memory from `malloc` of the length it stores.
+        // SAFETY: the arrays have `count` entries; the function answers memory from `malloc` of the
+        // length it stores.
         unsafe {
-            let filter = (self.calls.create)(self.calls.state, pointers.as_ptr(), lengths.as_ptr(), count, &mut length);
+            let filter = (self.calls.create)(
+                self.calls.state,
+                pointers.as_ptr(),
+                lengths.as_ptr(),
+                count,
+                &mut length,
+            );
             dst.extend_from_slice(bytes(filter, length));
             libc::free(filter.cast());
         }
@@ -153,7 +170,8 @@ impl FilterPolicy for FilterAdapter {
 
     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
         let FilterCalls { state, key_may_match, .. } = self.calls;
-        // SAFETY: the function and its state live until the policy is destroyed, after the database.
+        // SAFETY: the function and its state live until the policy is destroyed, after the
+        // database.
         unsafe { key_may_match(state, address(key), key.len(), address(filter), filter.len()) != 0 }
     }
 }

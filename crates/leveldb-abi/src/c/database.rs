@@ -10,7 +10,9 @@ use super::error::{reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
-use crate::memory::{argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store};
+use crate::memory::{
+    argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store,
+};
 use crate::options::{Settings, path};
 
 /// `leveldb_t`.
@@ -181,7 +183,8 @@ export! {
         });
     }
 
-    /// Removes a database. The options say nothing that matters here, and what they point to may be gone already.
+    /// Removes a database. The options say nothing that matters here, and what they point to may be
+    /// gone already.
     fn leveldb_destroy_db(_options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) {
         reporting(errptr, || {
             required(name, "name")?;

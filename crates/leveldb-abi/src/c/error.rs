@@ -9,11 +9,15 @@ use crate::guard::{Nothing, guarded};
 use crate::memory::malloc_c_string;
 use crate::status;
 
-/// Runs `work` and reports its failure, as LevelDB does: an earlier message is freed, and success leaves it alone.
+/// Runs `work` and reports its failure, as LevelDB does: an earlier message is freed, and success
+/// leaves it alone.
 ///
 /// # Safety
 /// `errptr` is null or leads to null or to a string from `malloc`.
-pub(super) unsafe fn reporting<T: Nothing>(errptr: *mut *mut c_char, work: impl FnOnce() -> Result<T>) -> T {
+pub(super) unsafe fn reporting<T: Nothing>(
+    errptr: *mut *mut c_char,
+    work: impl FnOnce() -> Result<T>,
+) -> T {
     match guarded(work) {
         Ok(value) => value,
         Err(error) => {

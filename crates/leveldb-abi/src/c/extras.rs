@@ -10,7 +10,9 @@ use super::error::{last_error, reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions};
 use crate::guard::export;
-use crate::memory::{address, argument, bytes, c_string, detached, hand_out, malloc_copy, release, store};
+use crate::memory::{
+    address, argument, bytes, c_string, detached, hand_out, malloc_copy, release, store,
+};
 use crate::options::path;
 
 /// `terrace_pinned_t`.

@@ -1,7 +1,8 @@
 //! LevelDB's C API, the 68 functions of `leveldb/c.h`, and what `terrace/c.h` adds.
 //!
-//! Objects may be used from any thread as in LevelDB: a database from many at once, everything else from one at a
-//! time. A program that passes null where LevelDB would crash gets null, zero or nothing.
+//! Objects may be used from any thread as in LevelDB: a database from many at once, everything else
+//! from one at a time. A program that passes null where LevelDB would crash gets null, zero or
+//! nothing.
 #![allow(unsafe_code)]
 
 mod batch;

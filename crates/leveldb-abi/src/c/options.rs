@@ -26,7 +26,8 @@ impl COptions {
     /// The options with what their pointers lead to now.
     ///
     /// # Safety
-    /// The comparator, filter policy, logger and cache that were set exist, and the former three outlive the result.
+    /// The comparator, filter policy, logger and cache that were set exist, and the former three
+    /// outlive the result.
     pub(super) unsafe fn settings(&self) -> Settings {
         let mut settings = self.plain.clone();
         // SAFETY: guaranteed by the caller.

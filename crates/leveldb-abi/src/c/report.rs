@@ -21,13 +21,18 @@ pub struct Report {
 }
 
 fn listed(problems: &[Problem]) -> Vec<Value> {
-    problems.iter().map(|problem| json!({ "file": problem.file, "message": problem.message })).collect()
+    problems
+        .iter()
+        .map(|problem| json!({ "file": problem.file, "message": problem.message }))
+        .collect()
 }
 
 impl Report {
     fn new(problems: &[Problem], json: Value) -> Self {
         // A zero in a message would end it.
-        let text = |problem: &Problem| CString::new(problem.to_string().replace('\0', "\\0")).unwrap_or_default();
+        let text = |problem: &Problem| {
+            CString::new(problem.to_string().replace('\0', "\\0")).unwrap_or_default()
+        };
         Report { problems: problems.iter().map(text).collect(), json }
     }
 
@@ -77,7 +82,10 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 23] {
         ("table_memory_bytes", stats.table_memory_bytes),
         ("snapshots", stats.snapshots as u64),
         // 0 without one, too.
-        ("oldest_snapshot_micros", stats.oldest_snapshot_age.map_or(0, |age| age.as_micros() as u64)),
+        (
+            "oldest_snapshot_micros",
+            stats.oldest_snapshot_age.map_or(0, |age| age.as_micros() as u64),
+        ),
         ("stall_count", stats.stall_count),
         ("stall_micros", stats.stall_micros),
         ("rate_limited_micros", stats.rate_limited_micros),

@@ -16,8 +16,10 @@ pub struct ComparatorCalls {
     pub(super) object: *const c_void,
     pub(super) name: *const c_char,
     pub(super) compare: Option<unsafe extern "C" fn(*const c_void, Bytes, Bytes) -> c_int>,
-    pub(super) shortest_separator: Option<unsafe extern "C" fn(*const c_void, Bytes, Bytes, *mut c_void, Put)>,
-    pub(super) short_successor: Option<unsafe extern "C" fn(*const c_void, Bytes, *mut c_void, Put)>,
+    pub(super) shortest_separator:
+        Option<unsafe extern "C" fn(*const c_void, Bytes, Bytes, *mut c_void, Put)>,
+    pub(super) short_successor:
+        Option<unsafe extern "C" fn(*const c_void, Bytes, *mut c_void, Put)>,
 }
 
 /// `shim_filter`. Without an object: none, or LevelDB's own.
@@ -27,7 +29,8 @@ pub struct FilterCalls {
     pub(super) object: *const c_void,
     pub(super) name: *const c_char,
     pub(super) bloom_bits: c_int,
-    pub(super) create: Option<unsafe extern "C" fn(*const c_void, *const Bytes, usize, *mut c_void, Put)>,
+    pub(super) create:
+        Option<unsafe extern "C" fn(*const c_void, *const Bytes, usize, *mut c_void, Put)>,
     pub(super) may_match: Option<unsafe extern "C" fn(*const c_void, Bytes, Bytes) -> u8>,
 }
 
@@ -46,7 +49,8 @@ pub struct CacheCalls {
     pub(super) object: *mut c_void,
     pub(super) new_id: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
     pub(super) lookup: Option<unsafe extern "C" fn(*mut c_void, Bytes) -> *mut c_void>,
-    pub(super) insert: Option<unsafe extern "C" fn(*mut c_void, Bytes, *mut ShimBlock, usize) -> *mut c_void>,
+    pub(super) insert:
+        Option<unsafe extern "C" fn(*mut c_void, Bytes, *mut ShimBlock, usize) -> *mut c_void>,
     pub(super) value: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const ShimBlock>,
     pub(super) release: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
     pub(super) total_charge: Option<unsafe extern "C" fn(*const c_void) -> usize>,
@@ -66,7 +70,8 @@ pub struct FileCalls {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RandomCalls {
-    pub(super) read: unsafe extern "C" fn(*const c_void, u64, *mut u8, usize, *mut usize) -> Outcome,
+    pub(super) read:
+        unsafe extern "C" fn(*const c_void, u64, *mut u8, usize, *mut usize) -> Outcome,
     pub(super) release: unsafe extern "C" fn(*mut c_void),
 }
 
@@ -79,7 +84,8 @@ type OpenCall = unsafe extern "C" fn(*mut c_void, Bytes, *mut *mut c_void) -> Ou
 #[repr(C)]
 #[derive(Debug)]
 pub struct EnvCalls {
-    pub(super) open_random: unsafe extern "C" fn(*mut c_void, Bytes, *mut *mut c_void, *mut u64) -> Outcome,
+    pub(super) open_random:
+        unsafe extern "C" fn(*mut c_void, Bytes, *mut *mut c_void, *mut u64) -> Outcome,
     pub(super) create: OpenCall,
     pub(super) open_append: OpenCall,
     pub(super) exists: unsafe extern "C" fn(*mut c_void, Bytes) -> u8,
@@ -91,7 +97,8 @@ pub struct EnvCalls {
     pub(super) rename: unsafe extern "C" fn(*mut c_void, Bytes, Bytes) -> Outcome,
     pub(super) lock: OpenCall,
     pub(super) unlock: unsafe extern "C" fn(*mut c_void, *mut c_void),
-    pub(super) schedule: unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void),
+    pub(super) schedule:
+        unsafe extern "C" fn(*mut c_void, unsafe extern "C" fn(*mut c_void), *mut c_void),
     pub(super) now_micros: unsafe extern "C" fn(*mut c_void) -> u64,
     pub(super) sleep: unsafe extern "C" fn(*mut c_void, u64),
     pub(super) new_logger: unsafe extern "C" fn(*mut c_void, Bytes, *mut LoggerCalls) -> Outcome,
@@ -134,7 +141,8 @@ impl ShimOptions {
     /// The options with adapters around what they lead to.
     ///
     /// # Safety
-    /// Every object outlives the result and whatever is opened with it, and may be called from any thread.
+    /// Every object outlives the result and whatever is opened with it, and may be called from any
+    /// thread.
     pub(super) unsafe fn settings(&self) -> Settings {
         // SAFETY: guaranteed by the caller.
         unsafe {
@@ -142,7 +150,11 @@ impl ShimOptions {
                 comparator: CustomComparator::adapter(self.comparator),
                 env: CustomEnv::adapter(self.env),
                 logger: LoggerAdapter::adapter(self.logger),
-                cache: self.cache.as_ref().map(ShimCache::cache).or_else(|| CustomCache::adapter(self.custom_cache)),
+                cache: self
+                    .cache
+                    .as_ref()
+                    .map(ShimCache::cache)
+                    .or_else(|| CustomCache::adapter(self.custom_cache)),
                 filter: BloomOrCustom::adapter(self.filter),
                 create_if_missing: self.create_if_missing != 0,
                 error_if_exists: self.error_if_exists != 0,
@@ -159,7 +171,8 @@ impl ShimOptions {
         }
     }
 
-    /// The same for opening the database in `dir`: without a logger, it is the environment that makes one.
+    /// The same for opening the database in `dir`: without a logger, it is the environment that
+    /// makes one.
     ///
     /// # Safety
     /// As for [`settings`](Self::settings).

@@ -59,7 +59,15 @@ impl Comparator for CustomComparator {
         let Some(shorten) = self.calls.shortest_separator else { return };
         let mut shorter = Vec::new();
         // SAFETY: as above; the target is the vector that `replace_vec` expects.
-        unsafe { shorten(self.calls.object, Bytes::of(start), Bytes::of(limit), target(&mut shorter), replace_vec) };
+        unsafe {
+            shorten(
+                self.calls.object,
+                Bytes::of(start),
+                Bytes::of(limit),
+                target(&mut shorter),
+                replace_vec,
+            )
+        };
         *start = shorter;
     }
 
@@ -109,7 +117,8 @@ impl FilterPolicy for BloomOrCustom {
     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>) {
         let Some(create) = self.calls.create else { return };
         let keys: Vec<Bytes> = keys.iter().map(|key| Bytes::of(key)).collect();
-        // SAFETY: the object is alive, by `adapter`; the target is the vector that `extend_vec` expects.
+        // SAFETY: the object is alive, by `adapter`; the target is the vector that `extend_vec`
+        // expects.
         unsafe { create(self.calls.object, keys.as_ptr(), keys.len(), target(dst), extend_vec) };
     }
 

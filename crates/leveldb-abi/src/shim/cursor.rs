@@ -33,7 +33,8 @@ impl Position {
     /// At no entry.
     const NOWHERE: Position = Position { key: Bytes::NONE, value: Bytes::NONE, valid: 0 };
 
-    /// Field by field, since whole positions that are put together elsewhere and moved here make the processor wait.
+    /// Field by field, since whole positions that are put together elsewhere and moved here make
+    /// the processor wait.
     #[inline]
     fn show(&mut self, key: &[u8], value: &[u8]) {
         self.key = Bytes::of(key);

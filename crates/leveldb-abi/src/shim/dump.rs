@@ -26,12 +26,16 @@ fn dump(path: &Path, options: &Options, sink: Sink) -> Result<()> {
                 let (key, value) = (escape(entry.key), escape(entry.value));
                 put(format!("'{key}' @ {} : {kind} => '{value}'\n", entry.sequence))
             }
-            TableItem::Damage(damage) => put(format!("--- offset {}; {}\n", damage.offset, damage.message)),
+            TableItem::Damage(damage) => {
+                put(format!("--- offset {}; {}\n", damage.offset, damage.message))
+            }
             _ => ControlFlow::Continue(()),
         })
         .map(drop),
         Some(FileKind::Log) => inspect::log(path, options, &mut |item| match item {
-            LogItem::Batch(batch) => put(format!("--- offset {}; sequence {}\n", batch.offset, batch.sequence)),
+            LogItem::Batch(batch) => {
+                put(format!("--- offset {}; sequence {}\n", batch.offset, batch.sequence))
+            }
             LogItem::Operation(operation) => {
                 let key = escape(operation.key);
                 put(match operation.value {
@@ -39,13 +43,18 @@ fn dump(path: &Path, options: &Options, sink: Sink) -> Result<()> {
                     None => format!("  del '{key}'\n"),
                 })
             }
-            LogItem::Damage(damage) => put(format!("--- offset {}; {}\n", damage.offset, damage.message)),
+            LogItem::Damage(damage) => {
+                put(format!("--- offset {}; {}\n", damage.offset, damage.message))
+            }
             _ => ControlFlow::Continue(()),
         })
         .map(drop),
-        Some(FileKind::Manifest) => abi::dump_manifest(path, options, &mut |text| sink.put(text.as_bytes())),
+        Some(FileKind::Manifest) => {
+            abi::dump_manifest(path, options, &mut |text| sink.put(text.as_bytes()))
+        }
         None => {
-            let what = if is_known(path) { "not a dump-able file type" } else { "unknown file type" };
+            let what =
+                if is_known(path) { "not a dump-able file type" } else { "unknown file type" };
             Err(Error::invalid_argument(format!("{}: {what}", path.display())))
         }
     }
@@ -56,7 +65,9 @@ fn is_known(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_temporary = |name: &str| {
         let number = name.strip_suffix(".dbtmp");
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        number.is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
     };
     matches!(&*name, "CURRENT" | "LOCK" | "LOG" | "LOG.old") || is_temporary(&name)
 }

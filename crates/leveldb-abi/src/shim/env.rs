@@ -1,7 +1,8 @@
-//! A program's own environment, under the engine: every file, lock, job and moment goes through its virtual functions.
+//! A program's own environment, under the engine: every file, lock, job and moment goes through its
+//! virtual functions.
 //!
-//! What LevelDB's interface does not have is left out: directories are not synced, files are neither mapped nor
-//! trimmed nor prepared ahead, and there is one kind of lock.
+//! What LevelDB's interface does not have is left out: directories are not synced, files are
+//! neither mapped nor trimmed nor prepared ahead, and there is one kind of lock.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,8 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, ptr};
 
 use terrace::{
-    CreateOptions, Env, Error, FileLock, Job, LockMode, Logger, PosixEnv, Priority, RandomAccessFile, ReadAccess,
-    Result, WritableFile,
+    CreateOptions, Env, Error, FileLock, Job, LockMode, Logger, PosixEnv, Priority,
+    RandomAccessFile, ReadAccess, Result, WritableFile,
 };
 
 use super::calls::{EnvCalls, EnvHandle, LoggerCalls};
@@ -40,8 +41,8 @@ fn bytes(path: &Path) -> Bytes {
     Bytes::of(path.as_os_str().as_bytes())
 }
 
-/// Jobs that wait for a thread of the environment's. There may be one such thread for everything, so each time it comes
-/// it takes a flush if there is one.
+/// Jobs that wait for a thread of the environment's. There may be one such thread for everything,
+/// so each time it comes it takes a flush if there is one.
 #[derive(Default)]
 struct Waiting {
     flushes: VecDeque<Job>,
@@ -82,7 +83,8 @@ unsafe extern "C" fn run_job(argument: *mut c_void) {
     AT_WORK.set(before);
 }
 
-/// Collects names into a `Vec<String>`, leaving out those that are not UTF-8, which no file of a database has.
+/// Collects names into a `Vec<String>`, leaving out those that are not UTF-8, which no file of a
+/// database has.
 unsafe extern "C" fn push_name(target: *mut c_void, data: *const std::ffi::c_char, size: usize) {
     // SAFETY: passed together with the address of such a vector.
     unsafe {
@@ -122,7 +124,11 @@ impl CustomEnv {
         Ok(opened)
     }
 
-    fn call(&self, call: unsafe extern "C" fn(*mut c_void, Bytes) -> Outcome, path: &Path) -> Result<()> {
+    fn call(
+        &self,
+        call: unsafe extern "C" fn(*mut c_void, Bytes) -> Outcome,
+        path: &Path,
+    ) -> Result<()> {
         // SAFETY: as above.
         unsafe { call(self.object, bytes(path)).into_result() }
     }
@@ -136,7 +142,8 @@ impl Env for CustomEnv {
         let (mut file, mut size) = (ptr::null_mut(), 0);
         // SAFETY: the object is alive; what is opened is ours.
         unsafe {
-            (self.calls.open_random)(self.object, bytes(path), &mut file, &mut size).into_result()?;
+            (self.calls.open_random)(self.object, bytes(path), &mut file, &mut size)
+                .into_result()?;
             Ok(Arc::new(CustomRandomFile::owned(file, size, self.calls.random)))
         }
     }
@@ -196,7 +203,8 @@ impl Env for CustomEnv {
     }
 
     fn sync_dir(&self, _dir: &Path) -> Result<()> {
-        // LevelDB's interface has no call for it: an environment does it in WritableFile::Sync, if at all.
+        // LevelDB's interface has no call for it: an environment does it in WritableFile::Sync, if
+        // at all.
         Ok(())
     }
 
@@ -214,7 +222,8 @@ impl Env for CustomEnv {
 
     fn yield_to_flushes(&self) {
         if AT_WORK.get() {
-            let flush = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).flushes.pop_front();
+            let flush =
+                self.waiting.lock().unwrap_or_else(PoisonError::into_inner).flushes.pop_front();
             run(flush);
         }
     }
@@ -263,8 +272,8 @@ impl Drop for CustomLock {
     }
 }
 
-/// The file `LOG` of a database in a program's own environment, made by the environment's `NewLogger` when there is a
-/// first message: by then the directory exists and the lock is held.
+/// The file `LOG` of a database in a program's own environment, made by the environment's
+/// `NewLogger` when there is a first message: by then the directory exists and the lock is held.
 pub(super) struct EnvLogger {
     env: CustomEnv,
     path: std::path::PathBuf,
@@ -272,7 +281,8 @@ pub(super) struct EnvLogger {
 }
 
 impl EnvLogger {
-    /// The logger of the database in `dir`; `None` in the system's environment, where the engine has its own.
+    /// The logger of the database in `dir`; `None` in the system's environment, where the engine
+    /// has its own.
     ///
     /// # Safety
     /// The environment outlives the result.
@@ -287,8 +297,10 @@ impl EnvLogger {
         let _ = self.env.rename(&self.path, &self.path.with_extension("old"));
         let mut logger = LoggerCalls { object: ptr::null_mut(), log: None };
         // SAFETY: the environment is alive, by `adapter`.
-        let made =
-            unsafe { (self.env.calls.new_logger)(self.env.object, bytes(&self.path), &mut logger).into_result() };
+        let made = unsafe {
+            (self.env.calls.new_logger)(self.env.object, bytes(&self.path), &mut logger)
+                .into_result()
+        };
         (made.is_ok() && !logger.object.is_null()).then_some(LoggerAdapter(logger))
     }
 }

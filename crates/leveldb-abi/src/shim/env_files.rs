@@ -111,11 +111,15 @@ impl RandomAccessFile for CustomRandomFile {
         }
         let mut got = 0;
         // SAFETY: the object is alive, by the constructors; the buffer has room.
-        let read =
-            unsafe { (self.calls.read)(self.object, offset, buffer.as_mut_ptr(), wanted, &mut got).into_result() };
+        let read = unsafe {
+            (self.calls.read)(self.object, offset, buffer.as_mut_ptr(), wanted, &mut got)
+                .into_result()
+        };
         match read {
             // Whoever asks for a key must not take that for the answer that there is none.
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::io_message(error.message())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Error::io_message(error.message()))
+            }
             Err(error) => Err(error),
             Ok(()) => Ok(got.min(wanted)),
         }

@@ -1,8 +1,9 @@
-//! The private interface under the C++ classes: `cxx/engine.h` in Rust, type by type and function by function.
+//! The private interface under the C++ classes: `cxx/engine.h` in Rust, type by type and function
+//! by function.
 //!
-//! Names begin with `shim_`; the version script hides them. The C++ side passes what it got from here and what a
-//! program passed to it, in LevelDB's terms. Objects of the program (environments, comparators, …) are addresses that
-//! mean something only to the calls that come with them.
+//! Names begin with `shim_`; the version script hides them. The C++ side passes what it got from
+//! here and what a program passed to it, in LevelDB's terms. Objects of the program (environments,
+//! comparators, …) are addresses that mean something only to the calls that come with them.
 #![allow(unsafe_code)]
 
 mod cache;

@@ -40,7 +40,8 @@ impl Bytes {
 /// `shim_put`: takes bytes that an answer consists of.
 pub type Put = unsafe extern "C" fn(target: *mut c_void, data: *const c_char, size: usize);
 
-/// `shim_outcome`: a code of LevelDB's `Status` and, unless it is 0, a message from `malloc`. Two registers hold it.
+/// `shim_outcome`: a code of LevelDB's `Status` and, unless it is 0, a message from `malloc`. Two
+/// registers hold it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Outcome {
@@ -100,7 +101,8 @@ impl Outcome {
         }
         // SAFETY: guaranteed by the caller.
         let message = unsafe {
-            let message = String::from_utf8_lossy(bytes(self.message, self.length as usize)).into_owned();
+            let message =
+                String::from_utf8_lossy(bytes(self.message, self.length as usize)).into_owned();
             libc::free(self.message.cast());
             message
         };

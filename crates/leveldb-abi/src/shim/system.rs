@@ -52,7 +52,8 @@ export! {
     fn shim_schedule(function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
         let work = Work { function, argument };
         let env = PosixEnv::shared();
-        // Where no thread can be started at the moment the job waits for one; LevelDB ends the process there.
+        // Where no thread can be started at the moment the job waits for one; LevelDB ends the
+        // process there.
         while env.set_background_threads(1).is_err() {
             std::thread::sleep(Duration::from_millis(10));
         }

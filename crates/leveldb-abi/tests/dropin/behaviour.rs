@@ -1,4 +1,5 @@
-//! What programs see: transcripts of the same program with either library, and files that both look at.
+//! What programs see: transcripts of the same program with either library, and files that both look
+//! at.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -105,7 +106,8 @@ fn an_environment_that_fails_now_and_then_loses_nothing() {
     assert_eq!(transcript(&compiled("failing_env.cc", &[]), Some(&ours(libraries))), "survived\n");
 }
 
-/// Whether it is no table that a close broke off: LevelDB leaves such behind, and the two have other words for them.
+/// Whether it is no table that a close broke off: LevelDB leaves such behind, and the two have
+/// other words for them.
 fn is_finished(file: &Path) -> bool {
     const MAGIC: [u8; 8] = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
     file.extension() != Some(OsStr::new("ldb")) || fs::read(file).unwrap().ends_with(&MAGIC)
@@ -118,12 +120,17 @@ fn files_are_dumped_as_the_same_text() {
     for writer in [None, Some(ours(libraries))] {
         let dir = tempfile::tempdir().unwrap();
         printed(&fill, writer.as_deref(), &[dir.path()]);
-        let mut files: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         files.retain(|file| is_finished(file));
         let files: Vec<&Path> = files.iter().map(|file| file.as_path()).collect();
         let theirs = printed(&dump, None, &files);
-        assert!(theirs.contains("AddFile: ") && theirs.contains("  del '") && theirs.contains(" : val => '"));
+        assert!(
+            theirs.contains("AddFile: ")
+                && theirs.contains("  del '")
+                && theirs.contains(" : val => '")
+        );
         assert_same(&theirs, &printed(&dump, Some(&ours(libraries)), &files));
     }
 }
@@ -134,7 +141,13 @@ fn what_terrace_offers_beyond_leveldb() {
     let include = Path::new(CRATE).join("include");
     // Linked with our library: Debian's does not have the functions.
     let lib = ours(libraries);
-    let flags = [OsStr::new("-Wextra"), OsStr::new("-I"), include.as_os_str(), OsStr::new("-L"), lib.as_os_str()];
+    let flags = [
+        OsStr::new("-Wextra"),
+        OsStr::new("-I"),
+        include.as_os_str(),
+        OsStr::new("-L"),
+        lib.as_os_str(),
+    ];
     let program = compiled("extras.c", &flags);
     assert_eq!(transcript(&program, Some(&lib)), "done\n");
     // Every function is used, and nothing is declared that is not exported.

@@ -1,7 +1,9 @@
-//! Test suites of other projects, unmodified, on Debian's LevelDB and on the drop-in: the same tests pass.
+//! Test suites of other projects, unmodified, on Debian's LevelDB and on the drop-in: the same
+//! tests pass.
 //!
-//! Their sources are what `tools/fetch-clients` fetched. Each suite is compiled against Debian's LevelDB and then run
-//! with either library, and where something is compiled at all it is compiled against our headers and library too.
+//! Their sources are what `tools/fetch-clients` fetched. Each suite is compiled against Debian's
+//! LevelDB and then run with either library, and where something is compiled at all it is compiled
+//! against our headers and library too.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,9 +27,13 @@ fn fetched(client: &str) -> Option<PathBuf> {
 /// What became of each test.
 type Outcomes = BTreeMap<String, String>;
 
-/// Runs a suite with one of the libraries and makes sure that it was that one. `parse` takes name and outcome from a
-/// line of its output.
-fn run_suite(mut suite: Command, library: &Path, parse: fn(&str) -> Option<(&str, &str)>) -> Outcomes {
+/// Runs a suite with one of the libraries and makes sure that it was that one. `parse` takes name
+/// and outcome from a line of its output.
+fn run_suite(
+    mut suite: Command,
+    library: &Path,
+    parse: fn(&str) -> Option<(&str, &str)>,
+) -> Outcomes {
     let dir = tempfile::tempdir().unwrap();
     suite.env("TMPDIR", dir.path()).current_dir(dir.path());
     suite.env("LD_LIBRARY_PATH", library.parent().unwrap());
@@ -35,8 +41,11 @@ fn run_suite(mut suite: Command, library: &Path, parse: fn(&str) -> Option<(&str
     suite.env("LD_DEBUG", "libs").env("LD_DEBUG_OUTPUT", &traced);
     let (status, output) = outcome(&mut suite);
     assert_eq!(library_used(&traced).as_deref(), Some(library), "{suite:?}\n{output}");
-    let outcomes: Outcomes =
-        output.lines().filter_map(parse).map(|(name, outcome)| (name.to_owned(), outcome.to_owned())).collect();
+    let outcomes: Outcomes = output
+        .lines()
+        .filter_map(parse)
+        .map(|(name, outcome)| (name.to_owned(), outcome.to_owned()))
+        .collect();
     assert!(!outcomes.is_empty(), "{suite:?}: {status}\n{output}");
     outcomes
 }
@@ -84,7 +93,8 @@ struct Against {
     libraries: PathBuf,
 }
 
-/// Compiled against Debian's LevelDB and run with both, then compiled against ours: the same outcomes three times.
+/// Compiled against Debian's LevelDB and run with both, then compiled against ours: the same
+/// outcomes three times.
 fn compare_compiled(
     libraries: &Libraries,
     name: &str,
@@ -94,13 +104,17 @@ fn compare_compiled(
     parse: fn(&str) -> Option<(&str, &str)>,
 ) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let debian = Against { headers: None, libraries: libraries.debian.parent().unwrap().to_owned() };
+    let debian =
+        Against { headers: None, libraries: libraries.debian.parent().unwrap().to_owned() };
     let program = build(&debian, &dir.path().join("debian"));
     let theirs = run_suite(test(&program), &libraries.debian, parse);
     report(&format!("{name} on LevelDB"), passed, &theirs);
     let swapped = run_suite(test(&program), &libraries.swapped(), parse);
     report(&format!("{name} on Terrace, library swapped"), passed, &swapped);
-    let against = Against { headers: Some(libraries.ours.join("include")), libraries: libraries.ours.join("lib") };
+    let against = Against {
+        headers: Some(libraries.ours.join("include")),
+        libraries: libraries.ours.join("lib"),
+    };
     let program = build(&against, &dir.path().join("ours"));
     let compiled = run_suite(test(&program), &libraries.ours.join("lib/libleveldb.so.1"), parse);
     report(&format!("{name} compiled against Terrace's headers"), passed, &compiled);
@@ -111,10 +125,15 @@ fn compare_compiled(
 #[test]
 fn the_rust_crates_own_tests() {
     let (Some(libraries), Some(source)) = (libraries(), fetched("rust")) else { return };
-    // The crate's build script would compile a LevelDB of its own; a section for its `links` name replaces the script.
+    // The crate's build script would compile a LevelDB of its own; a section for its `links` name
+    // replaces the script.
     let host = Command::new("rustc").arg("-vV").output().expect("rustc runs");
     let host = String::from_utf8(host.stdout).unwrap();
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host").to_owned();
+    let host = host
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .expect("rustc names its host")
+        .to_owned();
     let build = |against: &Against, directory: &Path| {
         fs::create_dir_all(directory).unwrap();
         let configuration = directory.join("config.toml");
@@ -143,8 +162,13 @@ fn the_rust_crates_own_tests() {
         }
         let (status, output) = outcome(&mut cargo);
         assert!(status.success(), "{cargo:?}\n{output}");
-        let mut program = output.lines().filter_map(|line| line.split_once("\"executable\":\"")).map(|(_, rest)| rest);
-        PathBuf::from(program.next_back().and_then(|rest| rest.split('"').next()).expect("a test program"))
+        let mut program = output
+            .lines()
+            .filter_map(|line| line.split_once("\"executable\":\""))
+            .map(|(_, rest)| rest);
+        PathBuf::from(
+            program.next_back().and_then(|rest| rest.split('"').next()).expect("a test program"),
+        )
     };
     let test = |program: &Path| Command::new(program);
     compare_compiled(libraries, "crate leveldb", &build, test, "ok", |line| {
@@ -164,7 +188,9 @@ fn a_go_clients_own_tests() {
         let mut go = Command::new("go");
         go.args(["test", "-c", "-o"]).arg(&program).arg("github.com/jmhodges/levigo");
         go.current_dir(Path::new(CRATE).join("tests/clients"));
-        go.env("GOMODCACHE", source.join("modules")).env("GOFLAGS", "-mod=readonly").env("GOPROXY", "off");
+        go.env("GOMODCACHE", source.join("modules"))
+            .env("GOFLAGS", "-mod=readonly")
+            .env("GOPROXY", "off");
         go.env("GOCACHE", source.join("cache")).env("GOWORK", "off").env("CGO_ENABLED", "1");
         let mut linker = OsString::from("-L");
         linker.push(&against.libraries);

@@ -1,5 +1,5 @@
-//! LevelDB's known faults through its own interface: one program, compiled against Debian's headers, shows each of them
-//! with LevelDB and shows that Terrace does not have it.
+//! LevelDB's known faults through its own interface: one program, compiled against Debian's
+//! headers, shows each of them with LevelDB and shows that Terrace does not have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,14 @@ fn program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults");
         let sources = fs::read_dir(Path::new(CRATE).join("tests/programs/faults")).unwrap();
-        let sources = sources.map(|entry| entry.unwrap().path()).filter(|path| path.extension() == Some("cc".as_ref()));
+        let sources = sources
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension() == Some("cc".as_ref()));
         let mut compile = Command::new("g++");
-        compile.args(["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).args(sources);
+        compile
+            .args(["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(&program)
+            .args(sources);
         compile.args(["-lleveldb", "-pthread"]);
         succeeded(compile);
         program
@@ -34,7 +39,10 @@ fn verdict(mut run: Command, dir: &Path, library: &Path, patience: &str) -> (Str
 
 /// Runs the program for one fault with each library: LevelDB has it, and Terrace has not.
 fn compare(libraries: &Libraries, fault: &str, command: impl Fn(&Path) -> Command) {
-    let both = [("LevelDB", libraries.debian.clone(), "fails", "5"), ("Terrace", libraries.swapped(), "holds", "120")];
+    let both = [
+        ("LevelDB", libraries.debian.clone(), "fails", "5"),
+        ("Terrace", libraries.swapped(), "holds", "120"),
+    ];
     for (name, library, expected, patience) in both {
         let dir = tempfile::tempdir().unwrap();
         let mut run = command(dir.path());
@@ -110,7 +118,9 @@ faults! { fault_of_a_small_disk:
 /// Takes 4 GiB of memory and most of a minute with LevelDB, and so at full size only.
 #[test]
 fn huge_value() {
-    if env::var("TERRACE_TEST_SCALE").is_ok_and(|scale| scale.parse().is_ok_and(|scale: f64| scale >= 1.0)) {
+    if env::var("TERRACE_TEST_SCALE")
+        .is_ok_and(|scale| scale.parse().is_ok_and(|scale: f64| scale >= 1.0))
+    {
         fault("huge-value");
     }
 }
@@ -145,7 +155,11 @@ fn calls(trace: &str) -> Vec<Call> {
         }
         // Paths are quoted; those of descriptors stand in angle brackets behind them.
         let quoted: Vec<&str> = call.split('"').skip(1).step_by(2).collect();
-        let descriptor = || PathBuf::from(call.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap_or(""));
+        let descriptor = || {
+            PathBuf::from(
+                call.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap_or(""),
+            )
+        };
         // A name may be relative to a directory that is open.
         let last = || descriptor_relative(&call, quoted.last().copied().unwrap_or(""));
         calls.push(match call.split('(').next().unwrap_or("") {
@@ -153,7 +167,9 @@ fn calls(trace: &str) -> Vec<Call> {
             "rename" | "renameat" | "renameat2" => Call::Renamed(last()),
             "unlink" | "unlinkat" => Call::Removed(last()),
             "fsync" | "fdatasync" => Call::Synced(descriptor()),
-            "write" if call.starts_with("write(2<") && call.contains("acknowledged") => Call::Acknowledged,
+            "write" if call.starts_with("write(2<") && call.contains("acknowledged") => {
+                Call::Acknowledged
+            }
             _ => continue,
         });
     }
@@ -167,7 +183,9 @@ fn descriptor_relative(call: &str, path: &str) -> PathBuf {
 
 /// What the calls leave to chance when the power fails.
 fn unordered(calls: &[Call], db: &Path) -> BTreeSet<&'static str> {
-    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = |path: &Path| {
+        path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    };
     let mut found = BTreeSet::new();
     // Names that are not durable yet. A synced put syncs its log; another log may wait to be used.
     let (mut current, mut logs, mut used) = (false, BTreeSet::new(), false);
@@ -189,7 +207,9 @@ fn unordered(calls: &[Call], db: &Path) -> BTreeSet<&'static str> {
                 found.insert("the old MANIFEST is removed before the directory is synced that has the new CURRENT");
             }
             Call::Acknowledged if current && !has_current => {
-                found.insert("a synced put is acknowledged before the database has a durable CURRENT");
+                found.insert(
+                    "a synced put is acknowledged before the database has a durable CURRENT",
+                );
             }
             Call::Acknowledged if used => {
                 found.insert("a synced put is acknowledged before its log's name is durable");
@@ -223,10 +243,16 @@ fn order_of_durability() {
         let calls = calls(&fs::read_to_string(trace).unwrap());
         let acknowledged = calls.iter().filter(|call| matches!(call, Call::Acknowledged)).count();
         assert_eq!(acknowledged, 4, "{calls:#?}");
-        assert!(calls.iter().any(|call| matches!(call, Call::Renamed(path) if path.ends_with("db/CURRENT"))));
+        assert!(
+            calls
+                .iter()
+                .any(|call| matches!(call, Call::Renamed(path) if path.ends_with("db/CURRENT")))
+        );
         Some(unordered(&calls, &root.join("db")))
     };
-    let (Some(theirs), Some(ours)) = (found(&libraries.debian), found(&libraries.swapped())) else { return };
+    let (Some(theirs), Some(ours)) = (found(&libraries.debian), found(&libraries.swapped())) else {
+        return;
+    };
     println!("order-of-durability: LevelDB fails: {theirs:#?}");
     assert!(!theirs.is_empty());
     assert!(ours.is_empty(), "{ours:#?}");
@@ -239,7 +265,9 @@ fn the_table_of_faults_is_complete() {
         return;
     }
     let names = String::from_utf8(succeeded(Command::new(program())).stdout).unwrap();
-    let page = fs::read_to_string(Path::new(CRATE).join("../../docs/leveldb-differences.md")).unwrap();
-    let missing: Vec<&str> = names.lines().filter(|name| !page.contains(&format!("| `{name}` |"))).collect();
+    let page =
+        fs::read_to_string(Path::new(CRATE).join("../../docs/leveldb-differences.md")).unwrap();
+    let missing: Vec<&str> =
+        names.lines().filter(|name| !page.contains(&format!("| `{name}` |"))).collect();
     assert!(missing.is_empty(), "docs/leveldb-differences.md: {missing:?}");
 }

@@ -1,5 +1,5 @@
-//! One database by turns with LevelDB and with Terrace, by programs that are killed: nothing acknowledged is lost, and
-//! what is found is a prefix of the history, to the byte.
+//! One database by turns with LevelDB and with Terrace, by programs that are killed: nothing
+//! acknowledged is lost, and what is found is a prefix of the history, to the byte.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -34,7 +34,9 @@ enum Moment {
 fn turn(program: &Path, library: &Path, db: &Path, seed: u64, opened: u64, moment: Moment) -> Turn {
     let mut run = Command::new(program);
     run.arg(db).arg(seed.to_string()).arg(opened.to_string());
-    run.env("LD_LIBRARY_PATH", library.parent().unwrap()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    run.env("LD_LIBRARY_PATH", library.parent().unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = run.spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut said: Vec<String> = match moment {
@@ -50,7 +52,9 @@ fn turn(program: &Path, library: &Path, db: &Path, seed: u64, opened: u64, momen
     let ended = child.wait_with_output().unwrap();
     let error = String::from_utf8_lossy(&ended.stderr);
     assert!(error.is_empty() && ended.status.code().is_none(), "{}: {error}", ended.status);
-    let found = said.first().map(|line| line.strip_prefix("found ").expect("the first line").parse().unwrap());
+    let found = said
+        .first()
+        .map(|line| line.strip_prefix("found ").expect("the first line").parse().unwrap());
     let acknowledged = said.iter().skip(1).next_back().map(|line| line.parse().unwrap());
     Turn { found, acknowledged }
 }
@@ -79,10 +83,14 @@ fn nothing_acknowledged_is_lost_between_killed_processes_of_either_library() {
                 true => Moment::Early(Duration::from_micros(random.between(0, 30_000) as u64)),
                 false => Moment::After(random.between(1, 600)),
             };
-            // LevelDB with `paranoid_checks` refuses logs of killed processes: its own with `reuse_logs`, and such as
-            // were prepared ahead.
-            let opened = if library == 0 { random.next_u64() & !PARANOID } else { random.next_u64() };
-            let context = format!("seed {seed}, history {history}, turn {number}, {}", both[library].display());
+            // LevelDB with `paranoid_checks` refuses logs of killed processes: its own with
+            // `reuse_logs`, and such as were prepared ahead.
+            let opened =
+                if library == 0 { random.next_u64() & !PARANOID } else { random.next_u64() };
+            let context = format!(
+                "seed {seed}, history {history}, turn {number}, {}",
+                both[library].display()
+            );
             println!("{context}: {moment:?}, options {opened}");
             let turn = turn(&program, &both[library], &db, history, opened, moment);
             kill += 1;

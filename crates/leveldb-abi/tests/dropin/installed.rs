@@ -1,11 +1,14 @@
-//! What `make install` installs, used by real builds; and the library swapped under an installed program, and back.
+//! What `make install` installs, used by real builds; and the library swapped under an installed
+//! program, and back.
 
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use crate::libraries::{CRATE, Libraries, libraries, library_used, outcome, skip, skip_for_rights, succeeded};
+use crate::libraries::{
+    CRATE, Libraries, libraries, library_used, outcome, skip, skip_for_rights, succeeded,
+};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -21,7 +24,8 @@ fn make(libraries: &Libraries, target: &str) -> Command {
     make
 }
 
-/// Runs a program with a fresh directory for its database. Its library is where `search` says, or where the program does.
+/// Runs a program with a fresh directory for its database. Its library is where `search` says, or
+/// where the program does.
 fn printed(program: &Path, search: Option<&Path>) -> String {
     let dir = tempfile::tempdir().unwrap();
     let mut run = Command::new(program);
@@ -56,14 +60,19 @@ fn tree(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-const PROGRAMS: [(&str, &str, &str, &str); 2] =
-    [("plain.c", "gcc", "-std=c11", "from C 1.23\n"), ("classes.cc", "g++", "-std=c++17", "from C++ 1.23\n")];
+const PROGRAMS: [(&str, &str, &str, &str); 2] = [
+    ("plain.c", "gcc", "-std=c11", "from C 1.23\n"),
+    ("classes.cc", "g++", "-std=c++17", "from C++ 1.23\n"),
+];
 
 /// Builds both programs as a user of pkg-config does, shared and static.
 fn built_by_pkg_config(installed: &Path, out: &Path) {
     let flags = |arguments: &[&str]| {
         let mut query = Command::new("pkg-config");
-        query.args(arguments).arg("leveldb").env("PKG_CONFIG_PATH", installed.join("lib/pkgconfig"));
+        query
+            .args(arguments)
+            .arg("leveldb")
+            .env("PKG_CONFIG_PATH", installed.join("lib/pkgconfig"));
         String::from_utf8(succeeded(query).stdout).unwrap()
     };
     assert_eq!(flags(&["--modversion"]).trim(), "1.23.0");
@@ -71,25 +80,39 @@ fn built_by_pkg_config(installed: &Path, out: &Path) {
         for linking in ["shared", "static"] {
             let program = out.join(format!("{source}.{linking}"));
             let mut compile = Command::new(compiler);
-            compile.arg(standard).arg(Path::new(CRATE).join("tests/programs/installed").join(source));
+            compile
+                .arg(standard)
+                .arg(Path::new(CRATE).join("tests/programs/installed").join(source));
             compile.arg("-o").arg(&program);
             match linking {
                 "shared" => compile.args(flags(&["--cflags", "--libs"]).split_whitespace()),
-                _ => compile.arg("-static").args(flags(&["--static", "--cflags", "--libs"]).split_whitespace()),
+                _ => compile
+                    .arg("-static")
+                    .args(flags(&["--static", "--cflags", "--libs"]).split_whitespace()),
             };
             succeeded(compile);
             let search = (linking == "shared").then(|| installed.join("lib"));
             assert_eq!(printed(&program, search.as_deref()), expected, "{source}, {linking}");
-            assert_eq!(needed(&program).contains("[libleveldb.so.1]"), linking == "shared", "{source}, {linking}");
+            assert_eq!(
+                needed(&program).contains("[libleveldb.so.1]"),
+                linking == "shared",
+                "{source}, {linking}"
+            );
         }
     }
 }
 
 /// Builds both programs as a user of CMake does, shared and static.
 fn built_by_cmake(installed: &Path, out: &Path) {
-    for (statically, directory) in [("OFF", out.join("cmake-shared")), ("ON", out.join("cmake-static"))] {
+    for (statically, directory) in
+        [("OFF", out.join("cmake-shared")), ("ON", out.join("cmake-static"))]
+    {
         let mut configure = Command::new("cmake");
-        configure.arg("-S").arg(Path::new(CRATE).join("tests/programs/installed")).arg("-B").arg(&directory);
+        configure
+            .arg("-S")
+            .arg(Path::new(CRATE).join("tests/programs/installed"))
+            .arg("-B")
+            .arg(&directory);
         configure.arg(format!("-DCMAKE_PREFIX_PATH={}", installed.display()));
         configure.arg(format!("-Dleveldb_USE_STATIC_LIBS={statically}"));
         succeeded(configure);
@@ -99,7 +122,11 @@ fn built_by_cmake(installed: &Path, out: &Path) {
         for (source, _, _, expected) in PROGRAMS {
             let program = directory.join(source.split('.').next().unwrap());
             assert_eq!(printed(&program, None), expected, "{source}, static {statically}");
-            assert_eq!(needed(&program).contains("[libleveldb.so.1]"), statically == "OFF", "{source}");
+            assert_eq!(
+                needed(&program).contains("[libleveldb.so.1]"),
+                statically == "OFF",
+                "{source}"
+            );
         }
     }
 }
@@ -121,7 +148,9 @@ fn an_installed_library_serves_real_builds_and_goes_away_again() {
     let staged = stage.join(prefix.strip_prefix("/").unwrap());
     assert!(!prefix.exists(), "DESTDIR is where everything goes");
     let files = tree(&staged);
-    for expected in ["lib/libleveldb.so.1d", "lib/libleveldb.so.1", "lib/libleveldb.so", "lib/libleveldb.a"] {
+    for expected in
+        ["lib/libleveldb.so.1d", "lib/libleveldb.so.1", "lib/libleveldb.so", "lib/libleveldb.a"]
+    {
         assert!(files.contains(&PathBuf::from(expected)), "{files:?}");
     }
     let headers = files.iter().filter(|file| file.starts_with("include/leveldb")).count();
@@ -144,7 +173,8 @@ fn a_leveldb_in_the_same_place_stays_unless_forced_away() {
     }
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let prefix = dir.path().join("a prefix");
-    let theirs = ["include/leveldb/another.h", "include/leveldb/db.h", "lib/libleveldb.so.1"].map(PathBuf::from);
+    let theirs = ["include/leveldb/another.h", "include/leveldb/db.h", "lib/libleveldb.so.1"]
+        .map(PathBuf::from);
     for file in &theirs {
         fs::create_dir_all(prefix.join(file).parent().unwrap()).unwrap();
         fs::write(prefix.join(file), "theirs").unwrap();
@@ -219,13 +249,14 @@ fn the_static_library_has_no_global_symbols_but_leveldbs() {
     let output = String::from_utf8(succeeded(nm).stdout).unwrap();
     let symbols = output.lines().filter_map(|line| line.split(' ').nth(2));
     // Objects inside functions of C++'s standard library are the same one everywhere.
-    let (ours, foreign): (Vec<_>, Vec<_>) =
-        symbols.partition(|name| ["leveldb", "terrace_", "_ZZNSt"].iter().any(|part| name.contains(part)));
+    let (ours, foreign): (Vec<_>, Vec<_>) = symbols
+        .partition(|name| ["leveldb", "terrace_", "_ZZNSt"].iter().any(|part| name.contains(part)));
     assert!(ours.len() > 200, "{output}");
     assert_eq!(foreign, [""; 0]);
 }
 
-/// The commands of the block in `docs/leveldb-differences.md` that has `wanted` in it, without their remarks.
+/// The commands of the block in `docs/leveldb-differences.md` that has `wanted` in it, without
+/// their remarks.
 fn shown(wanted: &str) -> Vec<String> {
     let page = fs::read_to_string(Path::new(ROOT).join("docs/leveldb-differences.md")).unwrap();
     let mut blocks = page.split("```").skip(1).step_by(2).filter(|block| block.contains(wanted));
@@ -272,7 +303,8 @@ fn a_path_swaps_the_library_under_an_installed_program_and_back() {
     assert_eq!(library_used(&theirs).as_ref(), Some(&libraries.debian));
 }
 
-/// In a mount namespace of its own, with copies of `/etc` and of what is in `/usr/local`, nothing outside changes.
+/// In a mount namespace of its own, with copies of `/etc` and of what is in `/usr/local`, nothing
+/// outside changes.
 #[test]
 fn an_install_swaps_the_library_under_every_program_and_back() {
     let Some(libraries) = libraries() else { return };
@@ -292,7 +324,9 @@ fn an_install_swaps_the_library_under_every_program_and_back() {
     let [swap, back] = shown("ldconfig").try_into().expect("two lines");
     let (ours, theirs) = (dir.path().join("ours"), dir.path().join("theirs"));
     let quiet = |line: &str| {
-        line.replace("make dropin && ", "").replace("sudo ", "").replace("make ", &format!("make -s -C '{ROOT}' "))
+        line.replace("make dropin && ", "")
+            .replace("sudo ", "")
+            .replace("make ", &format!("make -s -C '{ROOT}' "))
     };
     let script = [
         "set -e".to_owned(),

@@ -38,7 +38,8 @@ pub(crate) fn skip(reason: &str) {
     terrace_testkit::skip::skip("tool", reason);
 }
 
-/// Says why a test does nothing where that is this user's lack of rights, which continuous integration may be without, too.
+/// Says why a test does nothing where that is this user's lack of rights, which continuous
+/// integration may be without, too.
 pub(crate) fn skip_for_rights(reason: &str) {
     terrace_testkit::skip::skip("right", reason);
 }
@@ -56,7 +57,8 @@ fn find_libraries() -> Option<Libraries> {
         return None;
     };
     let debian = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
-    let Ok(debian) = fs::canonicalize(debian).map(|file| file.with_file_name("libleveldb.so.1d")) else {
+    let Ok(debian) = fs::canonicalize(debian).map(|file| file.with_file_name("libleveldb.so.1d"))
+    else {
         skip("libleveldb-dev is not installed");
         return None;
     };
@@ -72,7 +74,8 @@ fn find_libraries() -> Option<Libraries> {
 /// Runs a command that must succeed.
 pub(crate) fn succeeded(mut command: Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
     output
 }
@@ -80,21 +83,33 @@ pub(crate) fn succeeded(mut command: Command) -> Output {
 /// Runs a command that may fail: its status, and what it printed.
 pub(crate) fn outcome(command: &mut Command) -> (ExitStatus, String) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status, format!("{out}\n{err}"))
 }
 
-/// The libleveldb that a command ran with, by what the loader wrote for `LD_DEBUG=libs` under `LD_DEBUG_OUTPUT`.
+/// The libleveldb that a command ran with, by what the loader wrote for `LD_DEBUG=libs` under
+/// `LD_DEBUG_OUTPUT`.
 pub(crate) fn library_used(traced: &Path) -> Option<PathBuf> {
     let prefix = traced.file_name().unwrap().to_owned().into_string().unwrap();
-    let entries = fs::read_dir(traced.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
-    let logs = entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&prefix));
-    let texts: Vec<_> = logs.map(|log| String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned()).collect();
-    let mut loaded = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.split_once("calling init: "));
-    let path = loaded.find(|(_, path)| path.contains("/libleveldb.so")).map(|(_, path)| Path::new(path.trim()))?;
+    let entries =
+        fs::read_dir(traced.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let logs =
+        entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(&prefix));
+    let texts: Vec<_> =
+        logs.map(|log| String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned()).collect();
+    let mut loaded = texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| line.split_once("calling init: "));
+    let path = loaded
+        .find(|(_, path)| path.contains("/libleveldb.so"))
+        .map(|(_, path)| Path::new(path.trim()))?;
     // The loader writes `/lib` for `/usr/lib` and follows no links.
     let directory = path.parent().unwrap();
-    Some(fs::canonicalize(directory).unwrap_or(directory.to_owned()).join(path.file_name().unwrap()))
+    Some(
+        fs::canonicalize(directory).unwrap_or(directory.to_owned()).join(path.file_name().unwrap()),
+    )
 }
 
 /// Compiles a program of `tests/programs`, with Debian's headers unless `flags` say otherwise.
@@ -105,7 +120,11 @@ pub(crate) fn compiled(source: &str, flags: &[&OsStr]) -> PathBuf {
     let source = Path::new(CRATE).join("tests/programs").join(source);
     let is_c = source.extension() == Some(OsStr::new("c"));
     let mut compile = Command::new(if is_c { "gcc" } else { "g++" });
-    compile.args(if is_c { ["-std=c11", "-D_GNU_SOURCE"] } else { ["-std=c++17", "-D_GNU_SOURCE"] });
+    compile.args(if is_c {
+        ["-std=c11", "-D_GNU_SOURCE"]
+    } else {
+        ["-std=c++17", "-D_GNU_SOURCE"]
+    });
     compile
         .args(["-O1", "-g", "-Wall"])
         .args(flags)

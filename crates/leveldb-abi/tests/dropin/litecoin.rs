@@ -1,6 +1,6 @@
-//! A large program that others compiled: Debian's litecoind keeps its chain state, its block index and its index of
-//! transactions in LevelDB, with a cache, a filter, `paranoid_checks` and a logger of its own. A private chain on
-//! this machine, with the library swapped at each start.
+//! A large program that others compiled: Debian's litecoind keeps its chain state, its block index
+//! and its index of transactions in LevelDB, with a cache, a filter, `paranoid_checks` and a logger
+//! of its own. A private chain on this machine, with the library swapped at each start.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -28,8 +28,11 @@ struct Node<'a> {
 impl Node<'_> {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        // Debian's wrapper keeps a file in the home directory. Nothing here talks to anything but this machine.
-        command.env("HOME", self.home).args(["-regtest", &format!("-datadir={}", self.home.display())]);
+        // Debian's wrapper keeps a file in the home directory. Nothing here talks to anything but
+        // this machine.
+        command
+            .env("HOME", self.home)
+            .args(["-regtest", &format!("-datadir={}", self.home.display())]);
         command.arg(format!("-rpcport={}", self.port)).stdin(Stdio::null());
         command
     }
@@ -43,10 +46,16 @@ impl Node<'_> {
     }
 }
 
-/// The lines of an answer that describe the set of unspent outputs, without what depends on the files.
+/// The lines of an answer that describe the set of unspent outputs, without what depends on the
+/// files.
 fn outputs(answer: &str) -> Vec<String> {
-    let told = ["\"height\"", "\"bestblock\"", "\"txouts\"", "\"hash_serialized_2\"", "\"total_amount\""];
-    answer.lines().filter(|line| told.iter().any(|name| line.contains(name))).map(str::to_owned).collect()
+    let told =
+        ["\"height\"", "\"bestblock\"", "\"txouts\"", "\"hash_serialized_2\"", "\"total_amount\""];
+    answer
+        .lines()
+        .filter(|line| told.iter().any(|name| line.contains(name)))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -63,13 +72,26 @@ fn litecoind_hands_its_chain_over() {
         let node = Node { home: home.path(), port };
         let traced = home.path().join(format!("loader-{turn}"));
         let mut daemon = node.command("litecoind");
-        daemon.args(["-server", "-listen=0", "-connect=0", "-dnsseed=0", "-upnp=0", "-txindex", "-dbcache=4"]);
-        daemon.arg("-rpcbind=127.0.0.1").arg("-rpcallowip=127.0.0.1").arg("-checkblocks=0").arg("-checklevel=4");
+        daemon.args([
+            "-server",
+            "-listen=0",
+            "-connect=0",
+            "-dnsseed=0",
+            "-upnp=0",
+            "-txindex",
+            "-dbcache=4",
+        ]);
+        daemon
+            .arg("-rpcbind=127.0.0.1")
+            .arg("-rpcallowip=127.0.0.1")
+            .arg("-checkblocks=0")
+            .arg("-checklevel=4");
         daemon
             .env("LD_LIBRARY_PATH", library.parent().unwrap())
             .env("LD_DEBUG", "libs")
             .env("LD_DEBUG_OUTPUT", &traced);
-        let mut daemon = Daemon(daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let mut daemon =
+            Daemon(daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         if turn == 0 {
             node.ask(&["createwallet", "purse"]);
             address = node.ask(&["-rpcwallet=purse", "getnewaddress"]);

@@ -1,5 +1,5 @@
-//! The drop-in library beside Debian's `libleveldb1d`: the same symbols, the same layouts, and programs that were
-//! compiled against Debian's headers print the same with either.
+//! The drop-in library beside Debian's `libleveldb1d`: the same symbols, the same layouts, and
+//! programs that were compiled against Debian's headers print the same with either.
 //!
 //! Where there is no compiler or no LevelDB the tests say SKIPPED, and fail under `CI`.
 
@@ -37,18 +37,32 @@ fn dynamic_symbols(library: &Path) -> BTreeSet<(String, String)> {
 fn exactly_leveldbs_symbols_are_exported() {
     let Some(libraries) = libraries() else { return };
     let is_public = |name: &str| {
-        let prefixes = ["leveldb_", "_ZN7leveldb", "_ZNK7leveldb", "_ZTVN7leveldb", "_ZTSN7leveldb", "_ZTIN7leveldb"];
+        let prefixes = [
+            "leveldb_",
+            "_ZN7leveldb",
+            "_ZNK7leveldb",
+            "_ZTVN7leveldb",
+            "_ZTSN7leveldb",
+            "_ZTIN7leveldb",
+        ];
         prefixes.iter().any(|prefix| name.starts_with(prefix))
     };
-    let expected: BTreeSet<_> =
-        dynamic_symbols(&libraries.debian).into_iter().filter(|(name, _)| is_public(name)).collect();
+    let expected: BTreeSet<_> = dynamic_symbols(&libraries.debian)
+        .into_iter()
+        .filter(|(name, _)| is_public(name))
+        .collect();
     for name in ["libleveldb.so.1", "libleveldb.so.1d"] {
         let library = libraries.ours.join("lib").join(name);
-        let found: BTreeSet<_> =
-            dynamic_symbols(&library).into_iter().filter(|(name, _)| !name.starts_with("terrace_")).collect();
+        let found: BTreeSet<_> = dynamic_symbols(&library)
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with("terrace_"))
+            .collect();
         let missing: Vec<_> = expected.difference(&found).collect();
         let surplus: Vec<_> = found.difference(&expected).collect();
-        assert!(missing.is_empty() && surplus.is_empty(), "{name}: missing {missing:#?}, surplus {surplus:#?}");
+        assert!(
+            missing.is_empty() && surplus.is_empty(),
+            "{name}: missing {missing:#?}, surplus {surplus:#?}"
+        );
         let mut readelf = Command::new("readelf");
         readelf.arg("-d").arg(&library);
         let dynamic = String::from_utf8(succeeded(readelf).stdout).unwrap();
@@ -62,8 +76,17 @@ fn the_static_library_serves_too() {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("transcript_static");
     let source = Path::new(CRATE).join("tests/programs/transcript.c");
     let mut compile = Command::new("gcc");
-    compile.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-I"]).arg(libraries.ours.join("include")).arg(source);
-    compile.arg(libraries.ours.join("lib/libleveldb.a")).args(["-lstdc++", "-lpthread", "-ldl", "-lm", "-o"]);
+    compile
+        .args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-I"])
+        .arg(libraries.ours.join("include"))
+        .arg(source);
+    compile.arg(libraries.ours.join("lib/libleveldb.a")).args([
+        "-lstdc++",
+        "-lpthread",
+        "-ldl",
+        "-lm",
+        "-o",
+    ]);
     compile.arg(&program);
     succeeded(compile);
     let shared = compiled("transcript.c", &[]);
@@ -79,7 +102,8 @@ fn layouts_are_leveldbs() {
     }
 }
 
-/// What Python prints when plyvel, Debian's binary, runs `tests/programs/use_plyvel.py` with one of the libraries.
+/// What Python prints when plyvel, Debian's binary, runs `tests/programs/use_plyvel.py` with one of
+/// the libraries.
 fn plyvel(dir: &Path, library: Option<&Path>, part: &str) -> String {
     let mut python = Command::new("/usr/bin/python3");
     python.arg(Path::new(CRATE).join("tests/programs/use_plyvel.py")).arg(dir).arg(part);

@@ -1,4 +1,5 @@
-// Prints what DumpFile makes of the files that it is given. Run with both libraries over the same files.
+// Prints what DumpFile makes of the files that it is given. Run with both libraries over the same
+// files.
 #include <leveldb/dumpfile.h>
 #include <leveldb/env.h>
 

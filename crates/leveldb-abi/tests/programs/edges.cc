@@ -1,5 +1,5 @@
-// Pointers to nothing, and exceptions of callbacks, through the C API. Compiled once and run against both libraries:
-// the outputs must be the same. Argument: an empty directory.
+// Pointers to nothing, and exceptions of callbacks, through the C API. Compiled once and run
+// against both libraries: the outputs must be the same. Argument: an empty directory.
 #include <leveldb/c.h>
 
 #include <cstdint>

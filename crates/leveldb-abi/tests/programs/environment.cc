@@ -1,5 +1,5 @@
-// What LevelDB's own tests ask of environments, directories and damage, which programs may count on as well. Prints what
-// happens: the same with both libraries. Argument: an empty directory.
+// What LevelDB's own tests ask of environments, directories and damage, which programs may count on
+// as well. Prints what happens: the same with both libraries. Argument: an empty directory.
 #include <leveldb/db.h>
 #include <leveldb/env.h>
 #include <unistd.h>
@@ -22,7 +22,8 @@ static std::string Kind(const Status& s) {
 
 #define SHOW(call) printf("%s: %s\n", #call, Kind(call).c_str())
 
-// Counts removals that an environment could refuse: of files that are not there, and of files open for writing.
+// Counts removals that an environment could refuse: of files that are not there, and of files open
+// for writing.
 class StrictEnv : public EnvWrapper {
  public:
   explicit StrictEnv(Env* base) : EnvWrapper(base) {}

@@ -1,6 +1,7 @@
-// An environment of the program's own that fails at every k-th call, whatever the call: nothing crashes, nothing waits
-// for ever, and what was acknowledged is there when the database is opened without faults. Only our library passes:
-// LevelDB acknowledges writes after a failed one and loses them. Argument: an empty directory.
+// An environment of the program's own that fails at every k-th call, whatever the call: nothing
+// crashes, nothing waits for ever, and what was acknowledged is there when the database is opened
+// without faults. Only our library passes: LevelDB acknowledges writes after a failed one and loses
+// them. Argument: an empty directory.
 #include <leveldb/db.h>
 #include <leveldb/env.h>
 #include <leveldb/helpers/memenv.h>

@@ -1,6 +1,6 @@
-// Makes a database whose files are worth dumping: several tables in several levels, deletions, bytes that are not
-// text, records over several blocks, synchronous writes, and a second open that edits the MANIFEST.
-// Argument: its directory.
+// Makes a database whose files are worth dumping: several tables in several levels, deletions,
+// bytes that are not text, records over several blocks, synchronous writes, and a second open that
+// edits the MANIFEST. Argument: its directory.
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
     batch.Delete(std::string("\0'quoted'\n", 10));
     Check(db->Write(sync, &batch));
     Check(db->Put(WriteOptions(), "last", "one"));
-    // The batch filled its memtable, and its log may be gone. This one is less than a memtable holds: it stays in a log.
+    // The batch filled its memtable, and its log may be gone. This one is less than a memtable
+    // holds: it stays in a log.
     WriteBatch smaller;
     smaller.Put("large", std::string(40000, '\xfd'));
     smaller.Delete(std::string("\0'quoted again'\n", 16));

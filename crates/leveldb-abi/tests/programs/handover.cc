@@ -2,9 +2,10 @@
 //
 //   handover DIRECTORY SEED OPENED
 //
-// Opens the database, checks that it holds exactly the first so many writes of the history, says how many with the line
-// "found N", and then writes on until it is killed, with a line "N" for each write that was acknowledged. SEED decides
-// the history, the bits of OPENED the options of this time.
+// Opens the database, checks that it holds exactly the first so many writes of the history, says
+// how many with the line "found N", and then writes on until it is killed, with a line "N" for each
+// write that was acknowledged. SEED decides the history, the bits of OPENED the options of this
+// time.
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/iterator.h>

@@ -1,6 +1,7 @@
-// What no careful program does, and what many threads do. Compiled with AddressSanitizer and run against our library;
-// tools/sanitize has library and engine instrumented too. Argument: an empty directory. With "address" or "thread" after
-// it the program does what that sanitizer must report, in the engine's code, to show that it is awake.
+// What no careful program does, and what many threads do. Compiled with AddressSanitizer and run
+// against our library; tools/sanitize has library and engine instrumented too. Argument: an empty
+// directory. With "address" or "thread" after it the program does what that sanitizer must report,
+// in the engine's code, to show that it is awake.
 #include <leveldb/c.h>
 #include <leveldb/cache.h>
 #include <leveldb/comparator.h>
@@ -176,7 +177,8 @@ static void ManyThreads(const std::string& root) {
   CHECK(DestroyDB(root + "/threads", options).ok());
 }
 
-// Snapshots taken twice, released in any order and by other threads, with iterators that outlive them.
+// Snapshots taken twice, released in any order and by other threads, with iterators that outlive
+// them.
 static void Snapshots(const std::string& root) {
   Options options;
   options.create_if_missing = true;

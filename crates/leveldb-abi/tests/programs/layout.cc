@@ -1,4 +1,5 @@
-// The layouts that programs bake in. Compiled against Debian's headers and against ours; it need not run.
+// The layouts that programs bake in. Compiled against Debian's headers and against ours; it need
+// not run.
 #include <leveldb/cache.h>
 #include <leveldb/comparator.h>
 #include <leveldb/db.h>

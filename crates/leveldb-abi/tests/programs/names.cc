@@ -1,5 +1,6 @@
-// A comparator and a filter policy with names in Latin-1, which are not UTF-8. Opens the database, or makes it, adds a
-// key, and prints how many keys there are and whether the filter was asked. Arguments: the database and the key.
+// A comparator and a filter policy with names in Latin-1, which are not UTF-8. Opens the database,
+// or makes it, adds a key, and prints how many keys there are and whether the filter was asked.
+// Arguments: the database and the key.
 #include <leveldb/db.h>
 #include <leveldb/comparator.h>
 #include <leveldb/filter_policy.h>

@@ -1,5 +1,6 @@
-// What options and components of the program's own do, as far as a program can see it. Compiled once against Debian's
-// headers and run against both libraries: the outputs must be the same. Argument: an empty directory.
+// What options and components of the program's own do, as far as a program can see it. Compiled
+// once against Debian's headers and run against both libraries: the outputs must be the same.
+// Argument: an empty directory.
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
 #include <leveldb/env.h>

@@ -1,5 +1,6 @@
-// Uses every public class of LevelDB's C++ interface and prints what comes back. Compiled once against Debian's headers
-// and run against both libraries: the outputs must be the same. Argument: an empty directory.
+// Uses every public class of LevelDB's C++ interface and prints what comes back. Compiled once
+// against Debian's headers and run against both libraries: the outputs must be the same. Argument:
+// an empty directory.
 #include <leveldb/cache.h>
 #include <leveldb/comparator.h>
 #include <leveldb/db.h>
@@ -629,7 +630,8 @@ static void CustomEnvironments() {
   SHOW(DB::Open(options, "/nowhere", &db));
 }
 
-// As some environments are: empty files cannot be mapped, what is missing is an IOError, directories stay.
+// As some environments are: empty files cannot be mapped, what is missing is an IOError,
+// directories stay.
 class PickyEnv : public EnvWrapper {
  public:
   explicit PickyEnv(Env* target) : EnvWrapper(target) {}

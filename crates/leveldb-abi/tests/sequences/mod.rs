@@ -1,4 +1,5 @@
-//! Calls of the C API in any order, one or two bytes each, against a model. Also a fuzz target: `fuzz/src/main.rs`.
+//! Calls of the C API in any order, one or two bytes each, against a model. Also a fuzz target:
+//! `fuzz/src/main.rs`.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -57,8 +58,8 @@ pub(crate) fn run(data: &[u8], path: &Path) {
     let mut error = ptr::null_mut();
     let mut model = Model::new();
     let mut snapshots: Vec<(*const CSnapshot, Model)> = Vec::new();
-    // SAFETY: every object is used after it was made and before it is released, and released once; lengths are those of
-    // the slices.
+    // SAFETY: every object is used after it was made and before it is released, and released once;
+    // lengths are those of the slices.
     unsafe {
         let options = leveldb_options_create();
         leveldb_options_set_create_if_missing(options, 1);
@@ -67,8 +68,11 @@ pub(crate) fn run(data: &[u8], path: &Path) {
         leveldb_options_set_compression(options, i32::from(input.byte() % 3));
         let filter = leveldb_filterpolicy_create_bloom(i32::from(input.byte()) - 20);
         leveldb_options_set_filter_policy(options, filter);
-        let (write, read, batch) =
-            (leveldb_writeoptions_create(), leveldb_readoptions_create(), leveldb_writebatch_create());
+        let (write, read, batch) = (
+            leveldb_writeoptions_create(),
+            leveldb_readoptions_create(),
+            leveldb_writebatch_create(),
+        );
         let mut pending: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
         let mut db = leveldb_open(options, name.as_ptr(), &mut error);
         assert!(!take(&mut error) && !db.is_null());
@@ -96,7 +100,13 @@ pub(crate) fn run(data: &[u8], path: &Path) {
                 }
                 4 => {
                     let (key, value) = (input.key(), input.value());
-                    leveldb_writebatch_put(batch, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len());
+                    leveldb_writebatch_put(
+                        batch,
+                        key.as_ptr().cast(),
+                        key.len(),
+                        value.as_ptr().cast(),
+                        value.len(),
+                    );
                     pending.push((key, Some(value)));
                 }
                 5 => {
@@ -129,12 +139,19 @@ pub(crate) fn run(data: &[u8], path: &Path) {
                 }
                 11 => leveldb_compact_range(db, ptr::null(), 0, ptr::null(), 0),
                 12 => {
-                    let property = [c"leveldb.stats", c"leveldb.sstables", c"leveldb.num-files-at-level9", c"x"];
+                    let property = [
+                        c"leveldb.stats",
+                        c"leveldb.sstables",
+                        c"leveldb.num-files-at-level9",
+                        c"x",
+                    ];
                     let property = property[usize::from(input.byte()) % 4];
                     leveldb_free(leveldb_property_value(db, property.as_ptr()).cast());
                 }
                 13 => {
-                    snapshots.drain(..).for_each(|(snapshot, _)| leveldb_release_snapshot(db, snapshot));
+                    snapshots
+                        .drain(..)
+                        .for_each(|(snapshot, _)| leveldb_release_snapshot(db, snapshot));
                     leveldb_close(db);
                     if input.byte() % 4 == 0 {
                         leveldb_repair_db(options, name.as_ptr(), &mut error);
@@ -153,7 +170,14 @@ pub(crate) fn run(data: &[u8], path: &Path) {
                     let key = input.key();
                     if choice == 14 {
                         let mut length = 0;
-                        let value = leveldb_get(db, read, key.as_ptr().cast(), key.len(), &mut length, &mut error);
+                        let value = leveldb_get(
+                            db,
+                            read,
+                            key.as_ptr().cast(),
+                            key.len(),
+                            &mut length,
+                            &mut error,
+                        );
                         assert!(!take(&mut error));
                         let found = (!value.is_null()).then(|| bytes(value, length).to_vec());
                         leveldb_free(value.cast());

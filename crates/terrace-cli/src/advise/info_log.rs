@@ -1,4 +1,5 @@
-//! What the info logs tell about the last two times that a database was open: the lines of Terrace and of LevelDB.
+//! What the info logs tell about the last two times that a database was open: the lines of Terrace
+//! and of LevelDB.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -54,7 +55,9 @@ impl Activity {
             self.merges += 1;
             self.merged_bytes = self.merged_bytes.saturating_add(bytes);
             self.longest_merge_seconds = self.longest_merge_seconds.max(seconds);
-        } else if line.ends_with("memtable full; waiting...") || line.ends_with("Too many L0 files; waiting...") {
+        } else if line.ends_with("memtable full; waiting...")
+            || line.ends_with("Too many L0 files; waiting...")
+        {
             self.waits += 1;
         } else if line.contains("background error: ") || line.contains("Compaction error: ") {
             self.background_errors += 1;
@@ -80,7 +83,8 @@ fn merged(line: &str) -> Option<(u64, f64)> {
         let (bytes, _) = rest.split_once(" files => ")?.1.split_once(" bytes")?;
         return Some((bytes.parse().ok()?, 0.0));
     }
-    let (bytes, rest) = line.split_once(" merged ")?.1.split_once(" bytes into ")?.1.split_once(" in ")?;
+    let (bytes, rest) =
+        line.split_once(" merged ")?.1.split_once(" bytes into ")?.1.split_once(" in ")?;
     let seconds: f64 = rest.split_once(" s")?.0.parse().ok()?;
     Some((bytes.parse().ok()?, if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }))
 }

@@ -1,5 +1,5 @@
-//! What the lab's suite `configurations` measured: in a run that is named, or else in the newest of `docs/results` when the
-//! command was built, if there was one.
+//! What the lab's suite `configurations` measured: in a run that is named, or else in the newest of
+//! `docs/results` when the command was built, if there was one.
 
 use std::fs;
 use std::path::Path;
@@ -82,7 +82,10 @@ impl Figures {
             .map_err(|e| Failure::other(format!("{}: no run of the lab: {e}", path.display())))?;
         let About { suite, .. } = &run.run;
         if suite != SUITE {
-            return Err(Failure::other(format!("{}: a run of the suite {suite}, not of {SUITE}", path.display())));
+            return Err(Failure::other(format!(
+                "{}: a run of the suite {suite}, not of {SUITE}",
+                path.display()
+            )));
         }
         Ok(Figures { run: Some(run) })
     }
@@ -106,8 +109,10 @@ impl Figures {
     pub(super) fn of(&self, evidence: &Evidence) -> Vec<Measured> {
         let rate = |setting: &str, benchmark: &str| {
             let fits = |figure: &&Figure| {
-                (figure.engine.as_str(), figure.section.as_str()) == (evidence.engine, evidence.section)
-                    && (figure.setting.as_deref(), figure.benchmark.as_str()) == (Some(setting), benchmark)
+                (figure.engine.as_str(), figure.section.as_str())
+                    == (evidence.engine, evidence.section)
+                    && (figure.setting.as_deref(), figure.benchmark.as_str())
+                        == (Some(setting), benchmark)
             };
             let rate = self.all().find(fits)?.ops_per_sec.as_ref()?.middle;
             (rate > 0.0).then_some(rate)
@@ -129,7 +134,9 @@ impl Figures {
 impl Measured {
     pub(super) fn text(&self) -> String {
         let Measured { engine, section, setting, benchmark, times_the_defaults: times } = self;
-        format!("{benchmark} runs at {times:.2} times the defaults with {setting} on {engine} (section {section})")
+        format!(
+            "{benchmark} runs at {times:.2} times the defaults with {setting} on {engine} (section {section})"
+        )
     }
 }
 
@@ -153,8 +160,12 @@ mod tests {
         let run = r#"{"suite":"configurations","began":"2026-11-21T10:00:00Z","num":5}"#;
         let text = format!(r#"{{"run":{run},"figures":[{}]}}"#, text.join(","));
         let figures = Figures { run: serde_json::from_str(&text).expect("a run") };
-        let evidence =
-            Evidence { engine: "terrace", section: "b", setting: "x=1", benchmarks: &["fillseq", "readseq", "none"] };
+        let evidence = Evidence {
+            engine: "terrace",
+            section: "b",
+            setting: "x=1",
+            benchmarks: &["fillseq", "readseq", "none"],
+        };
         let measured = figures.of(&evidence);
         assert_eq!(measured.len(), 1, "{measured:?}");
         assert_eq!(measured[0].times_the_defaults, 1.5);

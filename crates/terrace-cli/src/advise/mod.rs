@@ -1,7 +1,7 @@
 //! `terrace advise`: which settings suit a database, by what it looks like.
 //!
-//! `survey` looks, `info_log` reads what the engine wrote for people, `rules` decides, `measured` says what the lab's
-//! suite `configurations` measured for a setting.
+//! `survey` looks, `info_log` reads what the engine wrote for people, `rules` decides, `measured`
+//! says what the lab's suite `configurations` measured for a setting.
 
 mod info_log;
 mod measured;
@@ -45,7 +45,8 @@ pub(crate) struct AdviseCommand {
     /// The kind of application that uses the database
     #[arg(long, value_name = "NAME")]
     workload: Option<PresetName>,
-    /// A run of the lab's suite `configurations`, for what it measured [default: the project's newest, if there was one]
+    /// A run of the lab's suite `configurations`, for what it measured [default: the project's
+    /// newest, if there was one]
     #[arg(long, value_name = "DIR")]
     lab_run: Option<PathBuf>,
     /// Print JSON
@@ -63,7 +64,8 @@ impl AdviseCommand {
 
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_database(&self.db)?;
-        let figures = self.lab_run.as_deref().map_or_else(|| Ok(Figures::built_in()), Figures::of_run)?;
+        let figures =
+            self.lab_run.as_deref().map_or_else(|| Ok(Figures::built_in()), Figures::of_run)?;
         let db = self.open.open(&self.db)?;
         let survey = Survey::of(&self.db, &db)?;
         db.close()?;
@@ -97,7 +99,8 @@ impl Report {
             let Advice { setting, change, why, gain, .. } = advice;
             json!({"setting": setting, "change": change, "why": why, "gain": gain, "measured": measured})
         });
-        let survey = serde_json::to_value(&self.survey).map_err(|e| Failure::other(format!("JSON: {e}")))?;
+        let survey =
+            serde_json::to_value(&self.survey).map_err(|e| Failure::other(format!("JSON: {e}")))?;
         Ok(json!({
             "database": survey,
             "in_use": self.in_use,
@@ -124,18 +127,22 @@ impl Report {
         }
         if let Some(preset) = self.workload {
             let name = preset.name();
-            let preset = format!("Preset: `--preset {name}` here, `Options::for_workload` in the library.");
+            let preset =
+                format!("Preset: `--preset {name}` here, `Options::for_workload` in the library.");
             paragraph(&preset, "", out)?;
         }
         out.line("")?;
         out.line("Not seen:")?;
         self.unseen().iter().try_for_each(|unseen| paragraph(&format!("- {unseen}"), "  ", out))?;
         let rests_on = self.advice.iter().flat_map(|advice| &advice.evidence);
-        let is_measured = rests_on.into_iter().any(|evidence| !self.figures.of(evidence).is_empty());
+        let is_measured =
+            rests_on.into_iter().any(|evidence| !self.figures.of(evidence).is_empty());
         match self.figures.source() {
             _ if self.advice.is_empty() => {}
             Some(source) if is_measured => paragraph(&format!("Measured by {source}."), "", out)?,
-            Some(source) => paragraph(&format!("Nothing of this was measured by {source}."), "", out)?,
+            Some(source) => {
+                paragraph(&format!("Nothing of this was measured by {source}."), "", out)?
+            }
             None => {
                 let missing = "What the lab measured is not said: this command was built without a run of its suite \
                                `configurations`. `lab run configurations --out DIR` makes one, and --lab-run DIR shows \
@@ -154,32 +161,55 @@ impl Report {
         let mut fact = |name: &str, value: String| facts.row([name.to_owned(), value]);
         fact("tables", format!("{}, {}", survey.tables, size(survey.table_bytes)));
         let levels = survey.levels.iter();
-        let levels: Vec<_> =
-            levels.map(|level| format!("{}: {} in {}", level.level, size(level.bytes), level.tables)).collect();
+        let levels: Vec<_> = levels
+            .map(|level| format!("{}: {} in {}", level.level, size(level.bytes), level.tables))
+            .collect();
         fact("by level", if levels.is_empty() { "none".to_owned() } else { levels.join(", ") });
         fact("logs", size(survey.log_bytes));
         if sample.tables > 0 {
             let entries = counted(sample.entries, "entry", "entries");
             let tables = counted(sample.tables, "table", "tables");
-            fact("sample", format!("{entries} in {tables}, {} of 100 are deletions", sample.deletion_percent()));
+            fact(
+                "sample",
+                format!(
+                    "{entries} in {tables}, {} of 100 are deletions",
+                    sample.deletion_percent()
+                ),
+            );
             let key = sample.key_bytes / sample.entries.max(1);
             let (value, largest) = (size(sample.average_value()), size(sample.largest_value));
-            fact("entries", format!("keys of {} and values of {value} on average, the largest {largest}", size(key)));
+            fact(
+                "entries",
+                format!(
+                    "keys of {} and values of {value} on average, the largest {largest}",
+                    size(key)
+                ),
+            );
             let block = size(sample.raw_bytes / sample.blocks.max(1));
             let kept = sample.stored_bytes.saturating_mul(100) / sample.raw_bytes.max(1);
             fact("blocks", format!("{block} on average, compressed to {kept} of 100 bytes"));
             let (own, policy) = (sample.with_table_filter, sample.with_filter_policy);
-            fact("filters", format!("Terrace's own in {own} of {}, LevelDB's in {policy}", sample.tables));
+            fact(
+                "filters",
+                format!("Terrace's own in {own} of {}, LevelDB's in {policy}", sample.tables),
+            );
         }
         if let Some(times) = log.table_amplification() {
-            let (flushes, merges) = (counted(log.flushes, "flush", "flushes"), counted(log.merges, "merge", "merges"));
-            fact("by the info log", format!("{flushes}, {merges}, {times:.1} bytes written for each byte flushed"));
+            let (flushes, merges) =
+                (counted(log.flushes, "flush", "flushes"), counted(log.merges, "merge", "merges"));
+            fact(
+                "by the info log",
+                format!("{flushes}, {merges}, {times:.1} bytes written for each byte flushed"),
+            );
         }
         if log.longest_merge_seconds > 0.0 {
             fact("longest merge", format!("{:.1} s", log.longest_merge_seconds));
         }
         if sample.damaged_tables > 0 {
-            fact("damage", format!("{} could not be read: see `terrace verify`", sample.damaged_tables));
+            fact(
+                "damage",
+                format!("{} could not be read: see `terrace verify`", sample.damaged_tables),
+            );
         }
         if log.background_errors > 0 {
             fact("background errors", log.background_errors.to_string());

@@ -1,6 +1,7 @@
 //! Which settings to change: a pure function of what a database looks like.
 //!
-//! A rule speaks only where it has a reason in this database, or in the kind of application that the user named.
+//! A rule speaks only where it has a reason in this database, or in the kind of application that
+//! the user named.
 
 use serde::Serialize;
 
@@ -30,7 +31,8 @@ const LARGE_BLOCK: u64 = 16 << 10;
 const LONG_LOGS: u64 = 64 << 20;
 /// Below this, compression and caches hardly matter.
 const SMALL_DATABASE: u64 = 8 << 20;
-/// Percent that snappy has to leave away, as a block has to shrink by an eighth to be kept compressed.
+/// Percent that snappy has to leave away, as a block has to shrink by an eighth to be kept
+/// compressed.
 const WORTH_COMPRESSING: u64 = 87;
 
 /// What the application sets; LevelDB's defaults where nobody said.
@@ -54,7 +56,11 @@ pub(super) struct Advice {
     pub(super) evidence: Vec<Evidence>,
 }
 
-const fn on_terrace(section: &'static str, setting: &'static str, benchmarks: &'static [&'static str]) -> Evidence {
+const fn on_terrace(
+    section: &'static str,
+    setting: &'static str,
+    benchmarks: &'static [&'static str],
+) -> Evidence {
     Evidence { engine: "terrace", section, setting, benchmarks }
 }
 
@@ -116,7 +122,8 @@ fn deletions(survey: &Survey) -> Option<Advice> {
 }
 
 fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
-    let room = in_use.max_open_files.clamp(LEAST_OPEN_FILES, MOST_OPEN_FILES) - FILES_FOR_OTHER_USES;
+    let room =
+        in_use.max_open_files.clamp(LEAST_OPEN_FILES, MOST_OPEN_FILES) - FILES_FOR_OTHER_USES;
     if survey.tables <= room || in_use.max_open_files >= MOST_OPEN_FILES {
         return None;
     }
@@ -139,7 +146,8 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
 
 fn filters(survey: &Survey) -> Option<Advice> {
     let sample = &survey.sample;
-    let without = sample.tables - sample.with_table_filter.max(sample.with_filter_policy).min(sample.tables);
+    let without =
+        sample.tables - sample.with_table_filter.max(sample.with_filter_policy).min(sample.tables);
     if survey.tables < 2 || without <= sample.tables / 2 {
         return None;
     }
@@ -170,7 +178,14 @@ fn write_buffer(survey: &Survey, workload: Option<PresetName>) -> Option<Advice>
     let waits = survey.info_log.waits;
     let value = survey.sample.average_value();
     let (target, why, evidence) = if value >= LARGE_VALUE {
-        (LARGE, format!("values have {} on average: the default buffer of 4 MiB holds few", size(value)), vec![])
+        (
+            LARGE,
+            format!(
+                "values have {} on average: the default buffer of 4 MiB holds few",
+                size(value)
+            ),
+            vec![],
+        )
     } else if workload == Some(PresetName::Analytics) {
         let evidence = on_terrace("settings-tenfold", "write_buffer_size=64 MiB", &["fillrandom"]);
         (LARGE, "data are loaded in large amounts".to_owned(), vec![evidence])
@@ -179,8 +194,11 @@ fn write_buffer(survey: &Survey, workload: Option<PresetName>) -> Option<Advice>
             0 => "the application writes without pause".to_owned(),
             _ => format!("writers had to wait {} by the info log", counted(waits, "time", "times")),
         };
-        let evidence =
-            on_terrace("data-logging", "preset data-logging", &["fillseq", "fillrandom", "overwrite", "readrandom"]);
+        let evidence = on_terrace(
+            "data-logging",
+            "preset data-logging",
+            &["fillseq", "fillrandom", "overwrite", "readrandom"],
+        );
         (PRESET, why, vec![evidence])
     } else {
         return None;
@@ -204,7 +222,10 @@ fn cache(survey: &Survey, in_use: &InUse, workload: Option<PresetName>) -> Optio
     const LEAST: u64 = 64 << 20;
     const MOST: u64 = 1 << 30;
     let raw = survey.raw_bytes();
-    if workload == Some(PresetName::DataLogging) || raw < in_use.cache_size.saturating_mul(4) || raw < LEAST {
+    if workload == Some(PresetName::DataLogging)
+        || raw < in_use.cache_size.saturating_mul(4)
+        || raw < LEAST
+    {
         return None;
     }
     let target = (raw / 10).next_power_of_two().clamp(LEAST, MOST);
@@ -230,22 +251,30 @@ fn compression(survey: &Survey) -> Option<Advice> {
     if survey.table_bytes < SMALL_DATABASE || sample.uncompressed_blocks < sample.blocks / 10 * 9 {
         return None;
     }
-    let evidence = vec![on_terrace("settings", "compression=none", &["fillseq", "fillrandom", "readrandom"])];
+    let evidence =
+        vec![on_terrace("settings", "compression=none", &["fillseq", "fillrandom", "readrandom"])];
     let blocks = "blocks lie uncompressed";
     Some(if left < WORTH_COMPRESSING {
         Advice {
             setting: "compression",
             change: "to snappy, and run `terrace compact --force`".to_owned(),
             why: format!("{blocks}, and snappy would leave {left} of 100 bytes"),
-            gain: format!("About {} less on disk, and less to read.", size((100 - left) * (survey.table_bytes / 100))),
+            gain: format!(
+                "About {} less on disk, and less to read.",
+                size((100 - left) * (survey.table_bytes / 100))
+            ),
             evidence,
         }
     } else {
         Advice {
             setting: "compression",
             change: "to none".to_owned(),
-            why: format!("{blocks}, because they would not shrink: snappy would leave {left} of 100 bytes"),
-            gain: "With snappy every block is tried in vain when it is written. The file sizes stay.".to_owned(),
+            why: format!(
+                "{blocks}, because they would not shrink: snappy would leave {left} of 100 bytes"
+            ),
+            gain:
+                "With snappy every block is tried in vain when it is written. The file sizes stay."
+                    .to_owned(),
             evidence,
         }
     })
@@ -341,8 +370,14 @@ mod tests {
         );
         let logging = Some(PresetName::DataLogging);
         assert_eq!(settings(&survey(900, 8 << 30, healthy()), logging), ["write_buffer_size"]);
-        assert_eq!(settings(&small(Sample { deletions: 60_000, ..healthy() }), None), ["terrace compact"]);
-        assert_eq!(settings(&small(Sample { with_table_filter: 3, ..healthy() }), None), ["table_filter_bits"]);
+        assert_eq!(
+            settings(&small(Sample { deletions: 60_000, ..healthy() }), None),
+            ["terrace compact"]
+        );
+        assert_eq!(
+            settings(&small(Sample { with_table_filter: 3, ..healthy() }), None),
+            ["table_filter_bits"]
+        );
         assert_eq!(
             settings(&small(Sample { value_bytes: 260_000 * LARGE_VALUE, ..healthy() }), None),
             ["write_buffer_size"]
@@ -352,7 +387,10 @@ mod tests {
         assert_eq!(settings(&large_blocks(), Some(PresetName::Analytics)), ["write_buffer_size"]);
         let due = Survey { pending_compaction_bytes: 1, ..small(healthy()) };
         assert_eq!(settings(&due, None), ["terrace compact"]);
-        assert_eq!(settings(&Survey { log_bytes: 1 << 30, ..small(healthy()) }, None), ["write_buffer_size"]);
+        assert_eq!(
+            settings(&Survey { log_bytes: 1 << 30, ..small(healthy()) }, None),
+            ["write_buffer_size"]
+        );
         let mut waited = small(healthy());
         waited.info_log.waits = 1;
         assert_eq!(settings(&waited, None), ["write_buffer_size"]);
@@ -387,18 +425,27 @@ mod tests {
     fn the_suite_measures_what_the_advice_rests_on() {
         let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/suites/configurations.toml");
         let suite = std::fs::read_to_string(suite).expect("the suite");
-        let loose = Sample { uncompressed_blocks: 8000, would_compress_to_percent: Some(50), ..healthy() };
+        let loose =
+            Sample { uncompressed_blocks: 8000, would_compress_to_percent: Some(50), ..healthy() };
         let large = survey(50_000, 80 << 30, Sample { with_table_filter: 0, ..loose });
         let in_use = InUse { cache_size: 8 << 20, max_open_files: 1000 };
-        let workloads = [Some(PresetName::DataLogging), Some(PresetName::Analytics), Some(PresetName::Interactive)];
-        let all: Vec<_> = workloads.into_iter().flat_map(|workload| advise(&large, &in_use, workload)).collect();
+        let workloads = [
+            Some(PresetName::DataLogging),
+            Some(PresetName::Analytics),
+            Some(PresetName::Interactive),
+        ];
+        let all: Vec<_> =
+            workloads.into_iter().flat_map(|workload| advise(&large, &in_use, workload)).collect();
         let evidence: Vec<_> = all.iter().flat_map(|advice| &advice.evidence).collect();
         assert!(evidence.len() > 10, "{evidence:?}");
         for Evidence { section, setting, benchmarks, .. } in evidence {
             let (_, rest) = suite.split_once(&format!("id = \"{section}\"")).expect(section);
             let section = rest.split("[[section]]").next().unwrap_or_default();
             assert!(section.contains(&format!("setting = \"{setting}\"")), "{setting}");
-            assert!(benchmarks.iter().all(|name| section.contains(&format!("\"{name}\""))), "{benchmarks:?}");
+            assert!(
+                benchmarks.iter().all(|name| section.contains(&format!("\"{name}\""))),
+                "{benchmarks:?}"
+            );
         }
     }
 }

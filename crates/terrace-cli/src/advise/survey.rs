@@ -1,4 +1,5 @@
-//! What a database looks like: its levels from the MANIFEST, its entries and blocks from a sample of its tables.
+//! What a database looks like: its levels from the MANIFEST, its entries and blocks from a sample
+//! of its tables.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -69,13 +70,22 @@ impl Survey {
         let stats = db.stats();
         let files = list_files(path)?;
         let levels = stats.levels.iter().filter(|level| level.files > 0);
-        let levels: Vec<Level> =
-            levels.map(|level| Level { level: level.level, tables: level.files as u64, bytes: level.bytes }).collect();
+        let levels: Vec<Level> = levels
+            .map(|level| Level {
+                level: level.level,
+                tables: level.files as u64,
+                bytes: level.bytes,
+            })
+            .collect();
         Ok(Survey {
             tables: levels.iter().map(|level| level.tables).sum(),
             table_bytes: saturating_sum(levels.iter().map(|level| level.bytes)),
             levels,
-            log_bytes: files.iter().filter(|file| file.file_type == FileType::Log).map(|file| file.size).sum(),
+            log_bytes: files
+                .iter()
+                .filter(|file| file.file_type == FileType::Log)
+                .map(|file| file.size)
+                .sum(),
             pending_compaction_bytes: stats.pending_compaction_bytes,
             sample: Sample::of(path, db.files(), &files),
             info_log: Activity::of(path),
@@ -91,7 +101,9 @@ impl Survey {
     pub(super) fn raw_bytes(&self) -> u64 {
         match self.sample.stored_bytes {
             0 => self.table_bytes,
-            stored => (self.table_bytes as f64 * self.sample.raw_bytes as f64 / stored as f64) as u64,
+            stored => {
+                (self.table_bytes as f64 * self.sample.raw_bytes as f64 / stored as f64) as u64
+            }
         }
     }
 }
@@ -152,11 +164,14 @@ impl Sample {
             }
             ControlFlow::Continue(())
         });
-        // What is damaged tells `terrace verify` more about; the rest of the sample is as good as before.
+        // What is damaged tells `terrace verify` more about; the rest of the sample is as good as
+        // before.
         self.tables += 1;
         self.damaged_tables += u64::from(is_damaged || summary.is_err());
-        self.with_filter_policy += u64::from(inspect::filter_name(path, &options).is_ok_and(|name| name.is_some()));
-        self.with_table_filter += u64::from(inspect::has_table_filter(path, &options).unwrap_or(false));
+        self.with_filter_policy +=
+            u64::from(inspect::filter_name(path, &options).is_ok_and(|name| name.is_some()));
+        self.with_table_filter +=
+            u64::from(inspect::has_table_filter(path, &options).unwrap_or(false));
     }
 
     pub(super) fn average_value(&self) -> u64 {
@@ -179,6 +194,8 @@ fn compressed_percent(bytes: &[u8]) -> Option<u64> {
         return None;
     }
     let mut encoder = snap::raw::Encoder::new();
-    let sizes = bytes.chunks(PIECE).map(|piece| encoder.compress_vec(piece).map_or(piece.len(), |small| small.len()));
+    let sizes = bytes
+        .chunks(PIECE)
+        .map(|piece| encoder.compress_vec(piece).map_or(piece.len(), |small| small.len()));
     Some((sizes.sum::<usize>() as u64).saturating_mul(100) / bytes.len() as u64)
 }

@@ -1,4 +1,5 @@
-//! What a benchmark cost: latencies of its operations, processor time, bytes written, bytes on disk.
+//! What a benchmark cost: latencies of its operations, processor time, bytes written, bytes on
+//! disk.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -25,7 +26,8 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new() -> Self {
-        let latencies = Histogram::new_with_bounds(1, LONGEST_NANOS, SIGNIFICANT_DIGITS).expect("bounds in range");
+        let latencies = Histogram::new_with_bounds(1, LONGEST_NANOS, SIGNIFICANT_DIGITS)
+            .expect("bounds in range");
         Work { operations: 0, bytes: 0, found: 0, latencies, last: Instant::now() }
     }
 
@@ -82,7 +84,10 @@ impl ProcessCounters {
             line.and_then(|number| number.parse().ok()).unwrap_or(0)
         };
         ProcessCounters {
-            cpu: Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0)),
+            cpu: Duration::new(
+                time.tv_sec.unsigned_abs(),
+                u32::try_from(time.tv_nsec).unwrap_or(0),
+            ),
             written_by_calls: counter("wchar"),
             written_to_storage: counter("write_bytes"),
         }

@@ -1,5 +1,6 @@
-//! `terrace bench`: the workloads of LevelDB's db_bench, as `lab/WORKLOADS.md` defines them. Every engine program of
-//! the lab does exactly the same under the same name, so that figures can be compared.
+//! `terrace bench`: the workloads of LevelDB's db_bench, as `lab/WORKLOADS.md` defines them. Every
+//! engine program of the lab does exactly the same under the same name, so that figures can be
+//! compared.
 
 mod data;
 mod meter;
@@ -137,14 +138,19 @@ impl BenchArgs {
             return Err(Failure::other("--value_size must be at least 1"));
         }
         let steps = self.benchmarks.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
-        let steps: Vec<Step> = steps.map(|name| Step::parse(name).map_err(Failure::Other)).collect::<Result<_>>()?;
+        let steps: Vec<Step> =
+            steps.map(|name| Step::parse(name).map_err(Failure::Other)).collect::<Result<_>>()?;
         let (path, temporary) = self.directory()?;
         let mut runner = Runner::new(self, path.clone());
         if let Some(benchmark) = self.destroys(&steps)? {
             if !self.yes {
                 let (name, path) = (benchmark.name(), path.display());
-                let message = format!("{name} would first remove the database {path}; add --yes to have it removed");
-                return Err(Failure::Other(format!("{message}, or --use_existing_db to write into it")));
+                let message = format!(
+                    "{name} would first remove the database {path}; add --yes to have it removed"
+                );
+                return Err(Failure::Other(format!(
+                    "{message}, or --use_existing_db to write into it"
+                )));
             }
             runner.check_options()?;
         }
@@ -165,12 +171,15 @@ impl BenchArgs {
         }
         runner.close()?;
         match temporary {
-            Some((directory, _registered)) => directory.close().map_err(|e| Failure::io("remove", &path, &e)),
+            Some((directory, _registered)) => {
+                directory.close().map_err(|e| Failure::io("remove", &path, &e))
+            }
             None => Ok(()),
         }
     }
 
-    /// The first benchmark that would destroy a database which is not of this run's making, if there is one.
+    /// The first benchmark that would destroy a database which is not of this run's making, if
+    /// there is one.
     fn destroys(&self, steps: &[Step]) -> Result<Option<Benchmark>> {
         let fills = |step: &Step| match step {
             Step::Run(benchmark) if benchmark.is_fill() => Some(*benchmark),
@@ -188,8 +197,10 @@ impl BenchArgs {
         if let Some(path) = &self.db {
             return Ok((path.clone(), None));
         }
-        let temporary = signals::make_temporary(|| tempfile::Builder::new().prefix("terrace-bench-").tempdir());
-        let temporary = temporary.map_err(|e| Failure::other(format!("cannot make a temporary directory: {e}")))?;
+        let temporary =
+            signals::make_temporary(|| tempfile::Builder::new().prefix("terrace-bench-").tempdir());
+        let temporary = temporary
+            .map_err(|e| Failure::other(format!("cannot make a temporary directory: {e}")))?;
         Ok((temporary.0.path().to_path_buf(), Some(temporary)))
     }
 }

@@ -1,4 +1,5 @@
-//! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what they did.
+//! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what
+//! they did.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +79,13 @@ struct Share<'a> {
 impl<'a> Runner<'a> {
     pub(super) fn new(args: &'a BenchArgs, path: PathBuf) -> Self {
         let values = ValuePool::new(args.seed, args.value_size);
-        Runner { args, path, db: None, values, large_values: ValuePool::new(args.seed, LARGE_VALUE_SIZE) }
+        Runner {
+            args,
+            path,
+            db: None,
+            values,
+            large_values: ValuePool::new(args.seed, LARGE_VALUE_SIZE),
+        }
     }
 
     /// The database, opened or created where it is not open yet.
@@ -100,7 +107,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Fails if the engine refuses the options, which must not come to light after a database was destroyed for them.
+    /// Fails if the engine refuses the options, which must not come to light after a database was
+    /// destroyed for them.
     pub(super) fn check_options(&self) -> Result<()> {
         let nowhere = Arc::new(MemEnv::new());
         Ok(Db::open(&self.path, self.options().env(nowhere))?.close()?)
@@ -191,17 +199,21 @@ impl<'a> Runner<'a> {
         match benchmark {
             Benchmark::FillSync => (self.args.num / SYNC_SHARE).max(1),
             Benchmark::Fill100K | Benchmark::Fill100KRandom => (self.args.num / LARGE_SHARE).max(1),
-            Benchmark::ReadSeq | Benchmark::ReadReverse | Benchmark::ReadRandom | Benchmark::ReadMissing => {
+            Benchmark::ReadSeq
+            | Benchmark::ReadReverse
+            | Benchmark::ReadRandom
+            | Benchmark::ReadMissing => self.args.reads(),
+            Benchmark::ReadHot | Benchmark::SeekRandom | Benchmark::ReadWhileWriting => {
                 self.args.reads()
             }
-            Benchmark::ReadHot | Benchmark::SeekRandom | Benchmark::ReadWhileWriting => self.args.reads(),
             Benchmark::Compact | Benchmark::WaitCompact => 1,
             _ => self.args.num,
         }
     }
 }
 
-/// Where threads wait for each other, so that starting them is not measured and working is, from its beginning.
+/// Where threads wait for each other, so that starting them is not measured and working is, from
+/// its beginning.
 struct Gate {
     all_here: Barrier,
     go: Barrier,
@@ -233,23 +245,29 @@ impl Share<'_> {
         let values = &self.runner.values;
         let random = KeyOrder::RandomBelow(args.num);
         let asynchronous = WriteOptions::new();
-        let fill = |keys, batch| Fill { operations: all, keys, batch, options: asynchronous, values };
+        let fill =
+            |keys, batch| Fill { operations: all, keys, batch, options: asynchronous, values };
         match self.benchmark {
             Benchmark::FillSeq => self.fill(&fill(KeyOrder::Sequential, 1), work),
             Benchmark::FillRandom | Benchmark::Overwrite => self.fill(&fill(random, 1), work),
             Benchmark::FillSeqBatch => self.fill(&fill(KeyOrder::Sequential, args.batch), work),
             Benchmark::FillRandBatch => self.fill(&fill(random, args.batch), work),
-            Benchmark::FillSync => self.fill(&Fill { options: WriteOptions::sync(), ..fill(random, 1) }, work),
-            Benchmark::Fill100K => {
-                self.fill(&Fill { values: &self.runner.large_values, ..fill(KeyOrder::Sequential, 1) }, work)
+            Benchmark::FillSync => {
+                self.fill(&Fill { options: WriteOptions::sync(), ..fill(random, 1) }, work)
             }
+            Benchmark::Fill100K => self.fill(
+                &Fill { values: &self.runner.large_values, ..fill(KeyOrder::Sequential, 1) },
+                work,
+            ),
             Benchmark::Fill100KRandom => {
                 let keys = KeyOrder::RandomBelow(all);
                 self.fill(&Fill { values: &self.runner.large_values, ..fill(keys, 1) }, work)
             }
             Benchmark::ReadSeq => self.scan(true, work),
             Benchmark::ReadReverse => self.scan(false, work),
-            Benchmark::ReadRandom | Benchmark::ReadWhileWriting => self.read(args.num, Key::new(), work),
+            Benchmark::ReadRandom | Benchmark::ReadWhileWriting => {
+                self.read(args.num, Key::new(), work)
+            }
             Benchmark::ReadMissing => self.read(args.num, Key::missing(), work),
             Benchmark::ReadHot => self.read((args.num / HOT_SHARE).max(1), Key::new(), work),
             Benchmark::SeekRandom => self.seek(work),
@@ -415,7 +433,8 @@ impl Share<'_> {
                     break;
                 }
                 work.bytes += (cursor.key().len() + cursor.value().len()) as u64;
-                // Nobody looks at what comes after the last, in the other programs of the lab either.
+                // Nobody looks at what comes after the last, in the other programs of the lab
+                // either.
                 if step < SEEK_STEPS {
                     cursor.next();
                 }

@@ -9,7 +9,8 @@ pub(super) enum Step {
     Stats,
 }
 
-/// A workload. The order is the one of `lab/WORKLOADS.md`: a benchmark's place in it seeds its random numbers.
+/// A workload. The order is the one of `lab/WORKLOADS.md`: a benchmark's place in it seeds its
+/// random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Benchmark {
     FillSeq,
@@ -88,7 +89,14 @@ impl Benchmark {
     pub(super) fn is_fill(self) -> bool {
         matches!(
             self,
-            FillSeq | FillRandom | FillSeqBatch | FillRandBatch | FillSync | Fill100K | Fill100KRandom | BulkLoad
+            FillSeq
+                | FillRandom
+                | FillSeqBatch
+                | FillRandBatch
+                | FillSync
+                | Fill100K
+                | Fill100KRandom
+                | BulkLoad
         )
     }
 

@@ -75,7 +75,9 @@ fn read_whole(path: &Path) -> Result<Vec<u8>> {
         source::require_standard_input()?;
         let mut bytes = Vec::new();
         let read = io::stdin().lock().read_to_end(&mut bytes);
-        return read.map(|_| bytes).map_err(|e| Failure::other(format!("cannot read standard input: {e}")));
+        return read
+            .map(|_| bytes)
+            .map_err(|e| Failure::other(format!("cannot read standard input: {e}")));
     }
     std::fs::read(path).map_err(|e| Failure::io("read", path, &e))
 }
@@ -90,7 +92,10 @@ impl Run for GetArgs {
             out.json(&json!({ "key": to_json(form.notation, &key), "value": shown }))?;
         }
         let Some(value) = value else {
-            return Err(Failure::Missing(format!("no entry for the key {}", form.notation.encode(&key))));
+            return Err(Failure::Missing(format!(
+                "no entry for the key {}",
+                form.notation.encode(&key)
+            )));
         };
         match (self.raw, form.json) {
             (true, _) => out.bytes(&value),

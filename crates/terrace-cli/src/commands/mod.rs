@@ -1,5 +1,5 @@
-//! The commands, a file for each family. Those that work on an open database run in a [`Session`], so that the shell
-//! can run them one after the other on the same one.
+//! The commands, a file for each family. Those that work on an open database run in a [`Session`],
+//! so that the shell can run them one after the other on the same one.
 
 pub(crate) mod entries;
 pub(crate) mod inspect;
@@ -24,8 +24,8 @@ pub(crate) trait Run {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()>;
 }
 
-/// A database, opened when a command first needs it: a command whose arguments are wrong leaves no trace, not even a
-/// new and empty database.
+/// A database, opened when a command first needs it: a command whose arguments are wrong leaves no
+/// trace, not even a new and empty database.
 pub(crate) struct Session<'a> {
     path: &'a Path,
     form: Form,
@@ -78,7 +78,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers false.
+    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers
+    /// false.
     pub(crate) fn walk(
         &self,
         range: &KeyRange,
@@ -104,7 +105,9 @@ impl<'a> Session<'a> {
     /// Fails while there is a transaction.
     pub(crate) fn refuse_transaction(&self) -> Result<()> {
         match self.has_transaction() {
-            true => Err(Failure::other("this cannot be part of a transaction: commit or rollback first")),
+            true => Err(Failure::other(
+                "this cannot be part of a transaction: commit or rollback first",
+            )),
             false => Ok(()),
         }
     }
@@ -119,7 +122,8 @@ impl<'a> Session<'a> {
         self.transaction.borrow().is_some()
     }
 
-    /// Closes the database for a command that opens it in its own way. What comes next opens it again.
+    /// Closes the database for a command that opens it in its own way. What comes next opens it
+    /// again.
     pub(crate) fn release(&mut self) -> Result<()> {
         self.refuse_transaction()?;
         self.db.take().map_or(Ok(()), |db| Ok(db.close()?))
@@ -136,18 +140,24 @@ impl<'a> Session<'a> {
     }
 
     fn take_transaction(&self) -> Result<Transaction> {
-        self.transaction.take().ok_or_else(|| Failure::other("there is no transaction; begin one first"))
+        self.transaction
+            .take()
+            .ok_or_else(|| Failure::other("there is no transaction; begin one first"))
     }
 
-    /// Closes the database if it was opened, and reports what closing reports, and a transaction that nobody has committed.
+    /// Closes the database if it was opened, and reports what closing reports, and a transaction
+    /// that nobody has committed.
     pub(crate) fn close(self) -> Result<()> {
-        let unfinished = self.transaction.into_inner().filter(|transaction| !transaction.is_empty());
+        let unfinished =
+            self.transaction.into_inner().filter(|transaction| !transaction.is_empty());
         if let Some(db) = self.db.into_inner() {
             db.close()?;
         }
         match unfinished {
             None => Ok(()),
-            Some(_) => Err(Failure::other("the transaction was not committed: its writes are undone")),
+            Some(_) => {
+                Err(Failure::other("the transaction was not committed: its writes are undone"))
+            }
         }
     }
 }

@@ -82,7 +82,8 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
 }
 
 fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<()> {
-    let mut levels = Columns::new(["level", "files", "size", "compactions", "seconds", "read", "written"]);
+    let mut levels =
+        Columns::new(["level", "files", "size", "compactions", "seconds", "read", "written"]);
     for level in stats.levels.iter().filter(|level| level.files > 0 || level.compactions > 0) {
         levels.row([
             level.level.to_string(),
@@ -106,21 +107,45 @@ fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<
             facts.row([name.to_string(), value]);
         }
     };
-    fact("tables", true, format!("{tables}, {}", size(stats.levels.iter().map(|level| level.bytes).sum())));
+    fact(
+        "tables",
+        true,
+        format!("{tables}, {}", size(stats.levels.iter().map(|level| level.bytes).sum())),
+    );
     fact("logs", true, size(bytes_of(files, FileType::Log)));
-    fact("on disk", true, format!("{} in {} files", size(files.iter().map(|file| file.size).sum()), files.len()));
+    fact(
+        "on disk",
+        true,
+        format!("{} in {} files", size(files.iter().map(|file| file.size).sum()), files.len()),
+    );
     fact("last sequence number", true, stats.sequence.to_string());
     fact("memtable", true, size(stats.memtable_bytes));
-    fact("memtables to flush", stats.immutable_memtables > 0, stats.immutable_memtables.to_string());
+    fact(
+        "memtables to flush",
+        stats.immutable_memtables > 0,
+        stats.immutable_memtables.to_string(),
+    );
     fact("written by users", stats.user_bytes_written > 0, size(stats.user_bytes_written));
     fact("written by flushes", stats.flush_bytes_written > 0, size(stats.flush_bytes_written));
     fact("written by loads", stats.load_bytes_written > 0, size(stats.load_bytes_written));
     let compacted = stats.compaction_bytes_read + stats.compaction_bytes_written;
     let (read, written) = (size(stats.compaction_bytes_read), size(stats.compaction_bytes_written));
     fact("compactions", compacted > 0, format!("{read} read, {written} written"));
-    fact("compactions running", stats.running_compactions > 0, stats.running_compactions.to_string());
-    fact("compactions pending", stats.pending_compaction_bytes > 0, size(stats.pending_compaction_bytes));
-    fact("write amplification", stats.user_bytes_written > 0, format!("{:.2}", stats.write_amplification));
+    fact(
+        "compactions running",
+        stats.running_compactions > 0,
+        stats.running_compactions.to_string(),
+    );
+    fact(
+        "compactions pending",
+        stats.pending_compaction_bytes > 0,
+        size(stats.pending_compaction_bytes),
+    );
+    fact(
+        "write amplification",
+        stats.user_bytes_written > 0,
+        format!("{:.2}", stats.write_amplification),
+    );
     let (used, capacity) = (size(stats.cache_used), size(stats.cache_capacity));
     fact(
         "block cache",
@@ -175,15 +200,24 @@ impl Run for FilesArgs {
         if form.json {
             return lines.iter().try_for_each(|line| out.json(line));
         }
-        let mut columns = Columns::new(["level or type", "size", "file", "smallest key", "largest key"]);
+        let mut columns =
+            Columns::new(["level or type", "size", "file", "smallest key", "largest key"]);
         for line in lines {
             let level = match (line.level, line.file_type) {
                 (Some(level), _) => level.to_string(),
                 (None, FileType::Table) => "not in use".into(),
                 (None, other) => other.name().into(),
             };
-            let key = |key: Option<Value>| key.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-            columns.row([level, line.size.to_string(), line.name, key(line.smallest), key(line.largest)]);
+            let key = |key: Option<Value>| {
+                key.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
+            columns.row([
+                level,
+                line.size.to_string(),
+                line.name,
+                key(line.smallest),
+                key(line.largest),
+            ]);
         }
         columns.print(out)
     }
@@ -197,7 +231,9 @@ fn file_lines(session: &Session<'_>, form: Form) -> Result<Vec<FileLine>> {
         false => form.notation.encode(key).into(),
     };
     let lines = listed.into_iter().map(|file| {
-        let table = file.table_number().and_then(|number| tables.iter().find(|table| table.number == number));
+        let table = file
+            .table_number()
+            .and_then(|number| tables.iter().find(|table| table.number == number));
         FileLine {
             level: table.map(|table| table.level),
             entries: table.and_then(|table| table.entries),

@@ -42,7 +42,11 @@ impl Run for ScanArgs {
         let limit = self.limit.unwrap_or(u64::MAX);
         if self.count {
             let count = self.count_entries(session, limit)?;
-            return if form.json { out.json(&json!({ "count": count })) } else { out.line(count.to_string()) };
+            return if form.json {
+                out.json(&json!({ "count": count }))
+            } else {
+                out.line(count.to_string())
+            };
         }
         let format = if form.json { Format::Json } else { Format::Text };
         let mut writer = EntryWriter::new(out, format, form.notation, false)?;

@@ -26,8 +26,8 @@ const PROGRESS_STRIDE: u64 = 1 << 10;
 pub(crate) struct LoadArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
-    /// The input's format: key TAB value (text, the default), one JSON object a line (json, also --json), or Berkeley DB's
-    /// db_dump (bdb)
+    /// The input's format: key TAB value (text, the default), one JSON object a line (json, also
+    /// --json), or Berkeley DB's db_dump (bdb)
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
@@ -36,13 +36,15 @@ pub(crate) struct LoadArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct DumpArgs {
-    /// The output; a file that exists is replaced when the dump is complete; standard output if missing or -
+    /// The output; a file that exists is replaced when the dump is complete; standard output if
+    /// missing or -
     file: Option<PathBuf>,
-    /// The output's format: key TAB value (text, the default), one JSON object a line (json, also --json), or Berkeley DB's
-    /// db_dump (bdb)
+    /// The output's format: key TAB value (text, the default), one JSON object a line (json, also
+    /// --json), or Berkeley DB's db_dump (bdb)
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// With --format bdb: printable characters as they are, instead of hexadecimal digits throughout
+    /// With --format bdb: printable characters as they are, instead of hexadecimal digits
+    /// throughout
     #[arg(long)]
     printable: bool,
     #[command(flatten)]
@@ -83,7 +85,14 @@ impl Run for LoadArgs {
         let db = session.db_without_transaction()?;
         let _registered = signals::remove_temporary_files_at_signal(session.path());
         match load(db, first, &mut reader, progress, &mut taken) {
-            Ok(()) => report_written(out, form, "loaded", ["entry", "entries"], taken.entries, taken.bytes),
+            Ok(()) => report_written(
+                out,
+                form,
+                "loaded",
+                ["entry", "entries"],
+                taken.entries,
+                taken.bytes,
+            ),
             Err(Failure::Other(message)) if taken.entries > 0 => {
                 let entries = counted(taken.entries, "entry", "entries");
                 Err(Failure::Other(format!("{message} ({entries} before it loaded)")))
@@ -103,8 +112,15 @@ struct Taken {
     bytes: u64,
 }
 
-/// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the database too.
-fn load(db: &Db, first: Option<Entry>, reader: &mut EntryReader, progress: Progress, taken: &mut Taken) -> Result<()> {
+/// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the
+/// database too.
+fn load(
+    db: &Db,
+    first: Option<Entry>,
+    reader: &mut EntryReader,
+    progress: Progress,
+    taken: &mut Taken,
+) -> Result<()> {
     let mut load = db.bulk_load(BulkLoadOptions::new())?;
     let mut next = Ok(first);
     let end = loop {
@@ -157,7 +173,8 @@ impl Run for DumpArgs {
             None => None,
         };
         let to = file.as_mut().unwrap_or(&mut *out);
-        let progress = if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
+        let progress =
+            if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
         let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
         session.walk(&range, false, |key, value| {
@@ -186,25 +203,33 @@ impl Run for BatchArgs {
         let mut batch = WriteBatch::new();
         let mut bytes = 0;
         while source.advance()? {
-            bytes += add_operation(&mut batch, source.line(), form.notation).map_err(|e| source.mistake(e))?;
+            bytes += add_operation(&mut batch, source.line(), form.notation)
+                .map_err(|e| source.mistake(e))?;
         }
         session.write(&batch)?;
         report_written(out, form, "applied", ["operation", "operations"], batch.len() as u64, bytes)
     }
 }
 
-/// Adds the operation that `line` describes, if it describes one, and returns the bytes of its key and value.
-fn add_operation(batch: &mut WriteBatch, line: &[u8], notation: Notation) -> std::result::Result<u64, String> {
+/// Adds the operation that `line` describes, if it describes one, and returns the bytes of its key
+/// and value.
+fn add_operation(
+    batch: &mut WriteBatch,
+    line: &[u8],
+    notation: Notation,
+) -> std::result::Result<u64, String> {
     if line.is_empty() || line.starts_with(b"#") {
         return Ok(0);
     }
     let fields: Vec<Vec<u8>> = if line.contains(&b'\t') {
         line.split(|&byte| byte == b'\t').map(<[u8]>::to_vec).collect()
     } else {
-        let line = std::str::from_utf8(line).map_err(|_| "not UTF-8; write other bytes as \\xNN")?;
+        let line =
+            std::str::from_utf8(line).map_err(|_| "not UTF-8; write other bytes as \\xNN")?;
         words::split(line)?.into_iter().map(String::into_bytes).collect()
     };
-    let decode = |name: &str, written: &[u8]| notation.decode(written).map_err(|e| format!("{name}: {e}"));
+    let decode =
+        |name: &str, written: &[u8]| notation.decode(written).map_err(|e| format!("{name}: {e}"));
     match fields.iter().map(Vec::as_slice).collect::<Vec<_>>().as_slice() {
         [] => Ok(0),
         [b"put", key, value] => {
@@ -217,8 +242,13 @@ fn add_operation(batch: &mut WriteBatch, line: &[u8], notation: Notation) -> std
             batch.delete(&key);
             Ok(key.len() as u64)
         }
-        [b"put", ..] => Err(format!("put takes a key and a value, here are {} words after it", fields.len() - 1)),
-        [b"delete", ..] => Err(format!("delete takes a key, here are {} words after it", fields.len() - 1)),
+        [b"put", ..] => Err(format!(
+            "put takes a key and a value, here are {} words after it",
+            fields.len() - 1
+        )),
+        [b"delete", ..] => {
+            Err(format!("delete takes a key, here are {} words after it", fields.len() - 1))
+        }
         [other, ..] => Err(format!("must be put or delete, is {}", Notation::Text.encode(other))),
     }
 }

@@ -65,18 +65,25 @@ impl VerifyCommand {
             let entries = counted(report.entries, "entry", "entries");
             let records = counted(report.log_records, "log record", "log records");
             let read = size(report.bytes);
-            out.line(format!("{verdict}: {files}, {blocks}, {entries} in tables, {records}, {read} read"))?;
+            out.line(format!(
+                "{verdict}: {files}, {blocks}, {entries} in tables, {records}, {read} read"
+            ))?;
         }
         if report.is_clean() { Ok(()) } else { Err(Failure::Damage) }
     }
 }
 
 fn problems_as_json(problems: &[Problem]) -> serde_json::Value {
-    problems.iter().map(|problem| json!({ "file": problem.file, "message": problem.message })).collect()
+    problems
+        .iter()
+        .map(|problem| json!({ "file": problem.file, "message": problem.message }))
+        .collect()
 }
 
 fn print_problems(prefix: &str, problems: &[Problem], out: &mut Output) -> Result<()> {
-    problems.iter().try_for_each(|problem| out.line(format!("{prefix}{}: {}", problem.file, problem.message)))
+    problems
+        .iter()
+        .try_for_each(|problem| out.line(format!("{prefix}{}: {}", problem.file, problem.message)))
 }
 
 #[derive(Args, Debug)]
@@ -114,15 +121,18 @@ impl RepairCommand {
             let entries = counted(report.entries, "entry", "entries");
             let tables = counted(report.tables, "table", "tables");
             let logs = counted(report.logs, "log", "logs");
-            // What a healthy database has in its logs stays there; otherwise logs have become tables.
+            // What a healthy database has in its logs stays there; otherwise logs have become
+            // tables.
             let in_logs = match report.problems.is_empty() {
                 true => format!(" and {} in logs", counted(report.log_entries, "entry", "entries")),
                 false => String::new(),
             };
-            out.line(format!("read {tables} and {logs}; the database holds {entries} in tables{in_logs}"))?;
+            out.line(format!(
+                "read {tables} and {logs}; the database holds {entries} in tables{in_logs}"
+            ))?;
         }
-        // No problem is known to be harmless: without a MANIFEST, for one, nothing tells whether a table is missing, and
-        // tables that had been merged away bring deleted entries back.
+        // No problem is known to be harmless: without a MANIFEST, for one, nothing tells whether a
+        // table is missing, and tables that had been merged away bring deleted entries back.
         if report.problems.is_empty() { Ok(()) } else { Err(Failure::Damage) }
     }
 }
@@ -145,8 +155,9 @@ pub(crate) struct CompactArgs {
 impl Run for CompactArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
-        let bound =
-            |name: &str, key: Option<&OsString>| key.map(|key| decode_argument(name, key, form.notation)).transpose();
+        let bound = |name: &str, key: Option<&OsString>| {
+            key.map(|key| decode_argument(name, key, form.notation)).transpose()
+        };
         let from = bound("--from", self.from.as_ref())?;
         let to = bound("--to", self.to.as_ref())?;
         let db = session.db()?;
@@ -190,7 +201,11 @@ impl Run for CheckpointArgs {
         }
         let tables = counted(report.tables as u64, "table", "tables");
         let to = self.to.display();
-        out.line(format!("{to}: {tables}, {} of them linked, {}", report.linked, size(report.table_bytes)))
+        out.line(format!(
+            "{to}: {tables}, {} of them linked, {}",
+            report.linked,
+            size(report.table_bytes)
+        ))
     }
 }
 
@@ -208,17 +223,24 @@ impl DestroyCommand {
         require_database(&self.db)?;
         if !self.yes {
             let path = self.db.display();
-            return Err(Failure::other(format!("this would remove the database {path}; add --yes to do it")));
+            return Err(Failure::other(format!(
+                "this would remove the database {path}; add --yes to do it"
+            )));
         }
         terrace::destroy(&self.db, &terrace::Options::new())?;
-        let left = self.db.read_dir().map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
+        let left = self
+            .db
+            .read_dir()
+            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
         let left: Vec<_> = left.unwrap_or_default();
         let path = self.db.display();
         if left.iter().any(|name| name == "lost") {
             out.line(format!("{path}/lost stays: damaged files that a recovery or a repair kept"))?;
         }
         if left.iter().any(|name| name != "lost") {
-            out.line(format!("the directory {path} stays: it holds files that are not the database's"))?;
+            out.line(format!(
+                "the directory {path} stays: it holds files that are not the database's"
+            ))?;
         }
         Ok(())
     }

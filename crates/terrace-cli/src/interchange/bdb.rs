@@ -1,8 +1,9 @@
 //! Berkeley DB's text format, as `db_dump` writes and `db_load` reads it.
 //!
-//! A header of `NAME=VALUE` lines up to `HEADER=END`, then a line per key and a line per value in turn, each beginning
-//! with one space, up to `DATA=END`. With `format=bytevalue` bytes are pairs of hexadecimal digits; with
-//! `format=print` printable ASCII stands for itself, `\\` for a backslash and `\xx` for any other byte.
+//! A header of `NAME=VALUE` lines up to `HEADER=END`, then a line per key and a line per value in
+//! turn, each beginning with one space, up to `DATA=END`. With `format=bytevalue` bytes are pairs
+//! of hexadecimal digits; with `format=print` printable ASCII stands for itself, `\\` for a
+//! backslash and `\xx` for any other byte.
 
 use crate::failure::Result;
 use crate::output::Output;
@@ -27,7 +28,8 @@ impl Reader {
         let mut style = None;
         loop {
             if !source.advance()? {
-                return Err(source.ended_early("HEADER=END is missing, so this is not a whole db_dump file"));
+                return Err(source
+                    .ended_early("HEADER=END is missing, so this is not a whole db_dump file"));
             }
             let line = String::from_utf8_lossy(source.line()).into_owned();
             let Some((name, value)) = line.split_once('=') else {
@@ -36,13 +38,16 @@ impl Reader {
             match (name, value) {
                 ("HEADER", "END") => break,
                 ("VERSION", "1" | "2" | "3") => {}
-                ("VERSION", _) => return Err(source.mistake(format_args!("unknown version {value}"))),
+                ("VERSION", _) => {
+                    return Err(source.mistake(format_args!("unknown version {value}")));
+                }
                 ("format", "bytevalue") => style = Some(Style::Bytes),
                 ("format", "print") => style = Some(Style::Print),
                 ("format", _) => return Err(source.mistake(format_args!("unknown format {value}"))),
                 ("type", "btree" | "hash") => {}
                 ("type", _) => {
-                    return Err(source.mistake(format_args!("a database of type {value} has no keys of bytes")));
+                    return Err(source
+                        .mistake(format_args!("a database of type {value} has no keys of bytes")));
                 }
                 // The rest describes Berkeley DB's own pages and trees.
                 _ => {}
@@ -58,7 +63,8 @@ impl Reader {
         let Some(key) = self.datum(source, "key")? else {
             while source.advance()? {
                 if !source.line().is_empty() {
-                    return Err(source.mistake("more follows DATA=END; load a file of one database at a time"));
+                    return Err(source
+                        .mistake("more follows DATA=END; load a file of one database at a time"));
                 }
             }
             return Ok(None);
@@ -163,7 +169,8 @@ mod tests {
     fn what_db_dump_writes_is_read() {
         let bytes =
             b"VERSION=3\nformat=bytevalue\ntype=btree\ndb_pagesize=4096\nHEADER=END\n 6b\n 76\n \n \nDATA=END\n";
-        let print = b"VERSION=3\nformat=print\ntype=hash\nh_nelem=2\nHEADER=END\n k\n v\n \n \nDATA=END\n";
+        let print =
+            b"VERSION=3\nformat=print\ntype=hash\nh_nelem=2\nHEADER=END\n k\n v\n \n \nDATA=END\n";
         let expected = vec![(b"k".to_vec(), b"v".to_vec()), (Vec::new(), Vec::new())];
         assert_eq!(read(bytes).expect("entries"), expected);
         assert_eq!(read(print).expect("entries"), expected);

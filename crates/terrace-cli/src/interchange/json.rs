@@ -1,6 +1,6 @@
-//! One JSON object a line, `{"key": ..., "value": ...}`. A string is exactly the text that it stands for; bytes that are
-//! not UTF-8, which no JSON string holds, are `{"base64": "..."}`. With `--hex` and `--base64` strings are in that
-//! notation.
+//! One JSON object a line, `{"key": ..., "value": ...}`. A string is exactly the text that it
+//! stands for; bytes that are not UTF-8, which no JSON string holds, are `{"base64": "..."}`. With
+//! `--hex` and `--base64` strings are in that notation.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -24,7 +24,8 @@ pub(super) fn read(source: &mut Source, notation: Notation) -> Result<Option<(Ve
         if source.line().trim_ascii().is_empty() {
             continue;
         }
-        let entry: ReadEntry = serde_json::from_slice(source.line()).map_err(|e| source.mistake(without_line(&e)))?;
+        let entry: ReadEntry =
+            serde_json::from_slice(source.line()).map_err(|e| source.mistake(without_line(&e)))?;
         let decode = |name: &str, written: JsonBytes| {
             written.decode(notation).map_err(|e| source.mistake(format_args!("{name}: {e}")))
         };

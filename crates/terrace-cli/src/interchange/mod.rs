@@ -13,7 +13,8 @@ use crate::output::Output;
 use crate::source::Source;
 use crate::text::Notation;
 
-/// The format of a dump. (A comment on a variant would make clap print a paragraph for each option.)
+/// The format of a dump. (A comment on a variant would make clap print a paragraph for each
+/// option.)
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     #[default]
@@ -73,11 +74,18 @@ enum WriterKind {
 
 impl EntryWriter {
     /// `printable` chooses the readable one of Berkeley DB's two styles.
-    pub(crate) fn new(out: &mut Output, format: Format, notation: Notation, printable: bool) -> Result<Self> {
+    pub(crate) fn new(
+        out: &mut Output,
+        format: Format,
+        notation: Notation,
+        printable: bool,
+    ) -> Result<Self> {
         let kind = match format {
             Format::Text => WriterKind::Tsv(notation),
             Format::Json => WriterKind::Json(notation),
-            Format::Bdb => WriterKind::Bdb(if printable { bdb::Style::Print } else { bdb::Style::Bytes }),
+            Format::Bdb => {
+                WriterKind::Bdb(if printable { bdb::Style::Print } else { bdb::Style::Bytes })
+            }
         };
         if let WriterKind::Bdb(style) = kind {
             bdb::write_header(out, style)?;

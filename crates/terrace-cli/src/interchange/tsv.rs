@@ -26,8 +26,11 @@ fn parse(source: &Source, notation: Notation) -> Result<(Vec<u8>, Vec<u8>)> {
         };
         return Err(source.mistake(format_args!("no TAB between key and value{hint}")));
     };
-    let key = notation.decode(&line[..tab]).map_err(|e| source.mistake(format_args!("key: {e}")))?;
-    let value = notation.decode(&line[tab + 1..]).map_err(|e| source.mistake(format_args!("value: {e}")))?;
+    let key =
+        notation.decode(&line[..tab]).map_err(|e| source.mistake(format_args!("key: {e}")))?;
+    let value = notation
+        .decode(&line[tab + 1..])
+        .map_err(|e| source.mistake(format_args!("value: {e}")))?;
     Ok((key, value))
 }
 

@@ -32,7 +32,10 @@ impl Completer for Completion {
         let (before, word) = typed.split_at(start);
         let Some(verb) = before.split_whitespace().next() else {
             let line = Line::command();
-            return Ok((start, matching(line.get_subcommands().map(|command| command.get_name().to_owned()), word)));
+            return Ok((
+                start,
+                matching(line.get_subcommands().map(|command| command.get_name().to_owned()), word),
+            ));
         };
         let line = Line::command();
         let Some(command) = line.find_subcommand(verb) else { return Ok((position, Vec::new())) };
@@ -45,7 +48,9 @@ impl Completer for Completion {
             return self.0.complete_path(typed, position);
         }
         let words: Vec<String> = match verb {
-            ".help" => line.get_subcommands().map(|command| command.get_name().to_owned()).collect(),
+            ".help" => {
+                line.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+            }
             _ => command
                 .get_positionals()
                 .flat_map(clap::Arg::get_possible_values)

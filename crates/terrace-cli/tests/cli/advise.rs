@@ -31,7 +31,9 @@ fn settings(report: &Value) -> Vec<&str> {
 fn change_of<'a>(report: &'a Value, setting: &str) -> &'a str {
     let advice = report["advice"].as_array().expect("advice").iter();
     let found = advice.filter(|advice| advice["setting"] == setting).collect::<Vec<_>>();
-    found.first().unwrap_or_else(|| panic!("nothing about {setting} in {report}"))["change"].as_str().expect("a change")
+    found.first().unwrap_or_else(|| panic!("nothing about {setting} in {report}"))["change"]
+        .as_str()
+        .expect("a change")
 }
 
 #[test]
@@ -42,7 +44,10 @@ fn a_healthy_database_needs_nothing_and_is_not_touched() {
     let text = tool.ok(&["advise", "db"]);
     assert!(text.contains("Nothing to change") && text.contains("Not seen:"), "{text}");
     let report = tool.advice(&["db"]);
-    assert_eq!((settings(&report).len(), &report["database"]["sample"]["entries"]), (0, &Value::from(2000)));
+    assert_eq!(
+        (settings(&report).len(), &report["database"]["sample"]["entries"]),
+        (0, &Value::from(2000))
+    );
     assert!(state_of(&tool.path("db")) == before, "advise changed the database");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 
@@ -87,7 +92,14 @@ fn due_merges_are_seen() {
     let Some(peer) = Peer::find() else { return };
     let tool = Tool::new();
     let options = PeerOptions { write_buffer: 64 << 10, ..PeerOptions::default() };
-    let fill = Fill { workload: Workload::new(7), from: 0, to: 100_000, batch: 1, sync_every: 0, kill: false };
+    let fill = Fill {
+        workload: Workload::new(7),
+        from: 0,
+        to: 100_000,
+        batch: 1,
+        sync_every: 0,
+        kill: false,
+    };
     peer.fill(&tool.path("db"), &options, &fill).expect("LevelDB fills it");
     tool.ok(&["compact", "db"]);
     assert!(!settings(&tool.advice(&["db"])).contains(&"terrace compact"));
@@ -100,15 +112,28 @@ fn due_merges_are_seen() {
 #[test]
 fn few_open_files_are_seen() {
     let tool = Tool::new();
-    tool.benched("db", &["--benchmarks=fillseq", "--num=600000", "--compression=none", "--write_buffer_size=512K"]);
+    tool.benched(
+        "db",
+        &["--benchmarks=fillseq", "--num=600000", "--compression=none", "--write_buffer_size=512K"],
+    );
     let report = tool.advice(&["db"]);
-    assert!(!settings(&report).contains(&"max_open_files"), "as many tables fit into the default: {report}");
+    assert!(
+        !settings(&report).contains(&"max_open_files"),
+        "as many tables fit into the default: {report}"
+    );
     // 64 tables may be open in any case.
     let report = tool.advice(&["db", "--max-open-files", "10"]);
-    let wanted: usize =
-        change_of(&report, "max_open_files").rsplit(' ').next().expect("a word").parse().expect("a number");
+    let wanted: usize = change_of(&report, "max_open_files")
+        .rsplit(' ')
+        .next()
+        .expect("a word")
+        .parse()
+        .expect("a number");
     assert!(wanted > tool.files("db", ".ldb").len(), "{report}");
-    assert!(change_of(&report, "block_cache_size").starts_with("from 8.00 MiB to 64.00 MiB"), "{report}");
+    assert!(
+        change_of(&report, "block_cache_size").starts_with("from 8.00 MiB to 64.00 MiB"),
+        "{report}"
+    );
     let report = tool.advice(&["db", "--cache-size", "64M"]);
     assert!(!settings(&report).contains(&"block_cache_size"), "{report}");
 }
@@ -120,19 +145,27 @@ fn compression_is_judged_by_what_it_would_do() {
     tool.benched("loose", &fill);
     let report = tool.advice(&["loose"]);
     assert!(change_of(&report, "compression").starts_with("to snappy"), "{report}");
-    assert!(report["database"]["sample"]["would_compress_to_percent"].as_u64() < Some(70), "{report}");
+    assert!(
+        report["database"]["sample"]["would_compress_to_percent"].as_u64() < Some(70),
+        "{report}"
+    );
     assert!(change_of(&report, "compression").contains("`terrace compact --force`"), "{report}");
     tool.ok(&["compact", "--force", "loose"]);
-    assert!(!settings(&tool.advice(&["loose"])).contains(&"compression"), "the advice was followed");
+    assert!(
+        !settings(&tool.advice(&["loose"])).contains(&"compression"),
+        "the advice was followed"
+    );
 
     // Digits of a random number generator: what snappy cannot shrink stays as it is.
     let mut state = 1u64;
     let mut digits = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         format!("{:02x}", state >> 56)
     };
-    let lines: String =
-        (0..9000).map(|i| format!("{i:08x}\t{}\n", (0..1024).map(|_| digits()).collect::<String>())).collect();
+    let lines: String = (0..9000)
+        .map(|i| format!("{i:08x}\t{}\n", (0..1024).map(|_| digits()).collect::<String>()))
+        .collect();
     tool.ok_with(&["load", "random", "--hex"], lines.as_bytes());
     let report = tool.advice(&["random"]);
     assert_eq!(change_of(&report, "compression"), "to none", "{report}");
@@ -155,7 +188,14 @@ fn what_leveldb_made_gets_advice_too() {
     let Some(peer) = Peer::find() else { return };
     let tool = Tool::new();
     let options = PeerOptions { write_buffer: 64 << 10, ..PeerOptions::default() };
-    let fill = Fill { workload: Workload::new(7), from: 0, to: 60_000, batch: 1, sync_every: 0, kill: false };
+    let fill = Fill {
+        workload: Workload::new(7),
+        from: 0,
+        to: 60_000,
+        batch: 1,
+        sync_every: 0,
+        kill: false,
+    };
     peer.fill(&tool.path("db"), &options, &fill).expect("LevelDB fills it");
     let before = state_of(&tool.path("db"));
     let report = tool.advice(&["db"]);
@@ -175,7 +215,10 @@ fn presets_are_taken_where_options_are() {
         assert_eq!(report["preset"], preset);
         tool.ok(&["put", "db", "--preset", preset, "key", preset]);
         assert_eq!(tool.ok(&["get", "db", "key"]), format!("{preset}\n"));
-        tool.benched("bench", &["--benchmarks=fillseq,readrandom", "--num=1000", "--yes", "--preset", preset]);
+        tool.benched(
+            "bench",
+            &["--benchmarks=fillseq,readrandom", "--num=1000", "--yes", "--preset", preset],
+        );
     }
     let report = tool.advice(&["db", "--workload", "data-logging"]);
     assert_eq!(change_of(&report, "write_buffer_size"), "to 16.00 MiB");
@@ -183,7 +226,14 @@ fn presets_are_taken_where_options_are() {
 }
 
 /// A run of the lab with figures of one section; a setting has the rate 300, the defaults 200.
-fn lab_run(tool: &Tool, name: &str, suite: &str, section: &str, setting: &str, benchmark: &str) -> String {
+fn lab_run(
+    tool: &Tool,
+    name: &str,
+    suite: &str,
+    section: &str,
+    setting: &str,
+    benchmark: &str,
+) -> String {
     let figure = |setting: &str, rate: f64| {
         serde_json::json!({
             "section": section, "cell": 0, "benchmark": benchmark, "setting": setting, "engine": "terrace",
@@ -205,18 +255,39 @@ fn what_the_lab_measured_is_said() {
     let tool = Tool::new();
     tool.sample("db");
     let advise = ["advise", "db", "--workload", "data-logging", "--lab-run"];
-    let with = |run: &str| tool.ok(&[&advise[..], &[run]].concat()).split_whitespace().collect::<Vec<_>>().join(" ");
-    let run = lab_run(&tool, "run", "configurations", "data-logging", "preset data-logging", "fillrandom");
+    let with = |run: &str| {
+        tool.ok(&[&advise[..], &[run]].concat()).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let run = lab_run(
+        &tool,
+        "run",
+        "configurations",
+        "data-logging",
+        "preset data-logging",
+        "fillrandom",
+    );
     let text = with(&run);
-    assert!(text.contains("fillrandom runs at 1.50 times the defaults with preset data-logging on terrace"), "{text}");
-    assert!(text.contains("Measured by the lab's suite configurations, 1000 entries, 2026-11-21."), "{text}");
+    assert!(
+        text.contains(
+            "fillrandom runs at 1.50 times the defaults with preset data-logging on terrace"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("Measured by the lab's suite configurations, 1000 entries, 2026-11-21."),
+        "{text}"
+    );
     let report = tool.advice(&["db", "--workload", "data-logging", "--lab-run", &run]);
-    assert!(report["lab_figures"].as_str().is_some_and(|source| source.contains("1000 entries")), "{report}");
+    assert!(
+        report["lab_figures"].as_str().is_some_and(|source| source.contains("1000 entries")),
+        "{report}"
+    );
 
     // A run that has nothing on it says so; so does one of another suite, or none at all.
     let other = lab_run(&tool, "else", "configurations", "analytics", "none such", "readseq");
     assert!(with(&other).contains("Nothing of this was measured by"), "{text}");
-    let wrong = lab_run(&tool, "wrong", "modern", "data-logging", "preset data-logging", "fillrandom");
+    let wrong =
+        lab_run(&tool, "wrong", "modern", "data-logging", "preset data-logging", "fillrandom");
     tool.run(&[&advise[..], &[&wrong]].concat()).fails(2, "of the suite modern");
     tool.run(&[&advise[..], &["nowhere"]].concat()).fails(2, "nowhere");
     std::fs::write(tool.path("run").join("results.json"), "{\"run\":").expect("written");

@@ -24,16 +24,28 @@ fn every_benchmark_reports_every_field() {
                  readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,waitcompact,compact,deleteseq,\
                  deleterandom";
     for threads in ["1", "3"] {
-        let lines =
-            tool.run(&["bench", "--num=3000", "--json", "--threads", threads, "--benchmarks", names]).json_lines();
-        assert!(lines.iter().map(|line| line["benchmark"].as_str().expect("a name")).eq(names.split(',')));
+        let lines = tool
+            .run(&["bench", "--num=3000", "--json", "--threads", threads, "--benchmarks", names])
+            .json_lines();
+        assert!(
+            lines
+                .iter()
+                .map(|line| line["benchmark"].as_str().expect("a name"))
+                .eq(names.split(','))
+        );
         for line in &lines {
             assert_eq!(line["engine"], "terrace");
             for field in FIELDS {
-                assert!(line[field].as_f64().is_some_and(|number| number >= 0.0), "{field} of {line}");
+                assert!(
+                    line[field].as_f64().is_some_and(|number| number >= 0.0),
+                    "{field} of {line}"
+                );
             }
         }
-        assert!(lines[0]["p50_us"].as_f64() > Some(0.0) && lines[0]["max_us"].as_f64() >= lines[0]["p99_us"].as_f64());
+        assert!(
+            lines[0]["p50_us"].as_f64() > Some(0.0)
+                && lines[0]["max_us"].as_f64() >= lines[0]["p99_us"].as_f64()
+        );
         let ops = |at: usize| lines[at]["ops"].as_u64();
         assert_eq!((ops(0), ops(3), ops(5), ops(6)), (Some(3000), Some(3000), Some(30), Some(3)));
         let found = |at: usize| lines[at]["found"].as_u64();
@@ -50,13 +62,28 @@ fn a_database_of_ones_own_is_kept() {
     tool.ok(&["bench", "--db=db", "--num=500", "--benchmarks=fillseq", "--json"]);
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "500\n");
     assert_eq!(tool.ok(&["scan", "db", "--keys-only", "--limit", "1"]), "0000000000000000\n");
-    let text = tool.ok(&["bench", "--db=db", "--num=500", "--benchmarks=readrandom,stats", "--histogram"]);
+    let text =
+        tool.ok(&["bench", "--db=db", "--num=500", "--benchmarks=readrandom,stats", "--histogram"]);
     for part in ["readrandom", "micros/op", "(500 of 500 found)", "average", "99.9%"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    tool.ok(&["bench", "--db=db", "--num=600", "--benchmarks=fillseq", "--use_existing_db", "--value_size=10"]);
+    tool.ok(&[
+        "bench",
+        "--db=db",
+        "--num=600",
+        "--benchmarks=fillseq",
+        "--use_existing_db",
+        "--value_size=10",
+    ]);
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "600\n");
-    let fill = ["bench", "--db=db", "--num=100", "--benchmarks=fillrandom", "--bloom_bits=10", "--compression=none"];
+    let fill = [
+        "bench",
+        "--db=db",
+        "--num=100",
+        "--benchmarks=fillrandom",
+        "--bloom_bits=10",
+        "--compression=none",
+    ];
     tool.ok(&[&fill[..], &["--yes"]].concat());
     assert!(tool.ok(&["scan", "db", "--count"]).trim().parse::<u32>().expect("a number") <= 100);
 }
@@ -68,7 +95,10 @@ fn a_database_that_was_there_is_destroyed_on_request_alone() {
     let before = state_of(&tool.path("db"));
     for (arguments, message) in [
         (&[][..], "fillseq would first remove the database db; add --yes"),
-        (&["--benchmarks=readseq,bulkload"], "bulkload would first remove the database db; add --yes"),
+        (
+            &["--benchmarks=readseq,bulkload"],
+            "bulkload would first remove the database db; add --yes",
+        ),
         // What is wrong with the options is found before anything is destroyed for them.
         (&["--benchmarks=fillseq", "--yes", "--background_threads=65"], "background_threads is 65"),
         (&["--benchmarks=fillseq", "--yes", "--table_filter_bits=33"], "table_filter_bits is 33"),
@@ -79,7 +109,8 @@ fn a_database_that_was_there_is_destroyed_on_request_alone() {
     }
     tool.ok(&["bench", "--db=db", "--num=10", "--benchmarks=fillseq,fillseq", "--yes"]);
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "10\n");
-    // What the run itself has made it may destroy, and where there is no database nothing has to be asked.
+    // What the run itself has made it may destroy, and where there is no database nothing has to be
+    // asked.
     std::fs::create_dir(tool.path("new")).expect("created");
     std::fs::write(tool.path("new/notes.txt"), "mine").expect("written");
     tool.ok(&["bench", "--db=new", "--num=10", "--benchmarks=fillseq,fillrandom,fillseq"]);

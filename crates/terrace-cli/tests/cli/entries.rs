@@ -13,12 +13,18 @@ fn a_value_comes_back_until_it_is_deleted() {
     tool.ok(&["put", "db", "apple", "green and red"]);
     assert_eq!(tool.ok(&["get", "db", "apple"]), "green and red\n");
     assert_eq!(tool.ok(&["get", "--raw", "db", "apple"]), "green and red");
-    assert_eq!(tool.ok(&["get", "--json", "db", "apple"]), "{\"key\":\"apple\",\"value\":\"green and red\"}\n");
+    assert_eq!(
+        tool.ok(&["get", "--json", "db", "apple"]),
+        "{\"key\":\"apple\",\"value\":\"green and red\"}\n"
+    );
     tool.ok(&["delete", "db", "apple"]);
     tool.ok(&["delete", "db", "never there"]);
     tool.run(&["get", "db", "apple"]).fails(1, "no entry for the key apple");
     let missing = tool.run(&["get", "--json", "db", "apple"]);
-    assert_eq!((missing.status, &missing.stdout[..]), (1, &b"{\"key\":\"apple\",\"value\":null}\n"[..]));
+    assert_eq!(
+        (missing.status, &missing.stdout[..]),
+        (1, &b"{\"key\":\"apple\",\"value\":null}\n"[..])
+    );
 }
 
 #[test]
@@ -56,7 +62,9 @@ fn values_come_from_files() {
 #[test]
 fn nothing_is_created_by_mistake() {
     let tool = Tool::new();
-    for args in [&["put", "db", "k", "v"][..], &["get", "db", "k"], &["delete", "db", "k"], &["scan", "db"]] {
+    for args in
+        [&["put", "db", "k", "v"][..], &["get", "db", "k"], &["delete", "db", "k"], &["scan", "db"]]
+    {
         tool.run(args).fails(2, "there is no database at db");
         assert!(!tool.path("db").exists(), "{args:?}");
     }
@@ -125,7 +133,8 @@ fn a_batch_is_applied_whole_or_not_at_all() {
         ("put x \\z", "standard input:2: value: unknown escape"),
         ("put x \"y", "standard input:2: a quote"),
     ] {
-        tool.run_with(&["batch", "db"], format!("put new 1\n{line}\n").as_bytes()).fails(2, message);
+        tool.run_with(&["batch", "db"], format!("put new 1\n{line}\n").as_bytes())
+            .fails(2, message);
     }
     tool.run(&["get", "db", "new"]).fails(1, "no entry");
     // Lines may end as on Windows.
@@ -170,14 +179,18 @@ fn hints_fit_what_is_wrong() {
     std::fs::write(tool.path("file"), "text").expect("written");
     std::fs::create_dir(tool.path("empty")).expect("created");
     std::os::unix::fs::symlink("loop", tool.path("loop")).expect("linked");
-    for args in [&["put", "file", "k", "v"][..], &["put", "file/db", "k", "v"], &["put", "loop", "k", "v"]] {
+    for args in
+        [&["put", "file", "k", "v"][..], &["put", "file/db", "k", "v"], &["put", "loop", "k", "v"]]
+    {
         let ran = tool.run(args);
         assert!(ran.status == 2 && !ran.stderr.contains("--create"), "{ran:?}");
     }
     for args in [&["put", "empty", "k", "v"][..], &["put", "nowhere", "k", "v"]] {
         tool.run(args).fails(2, "--create makes a new one");
     }
-    for command in ["get", "scan", "dump", "stat", "files", "checkpoint", "verify", "shell", "advise"] {
+    for command in
+        ["get", "scan", "dump", "stat", "files", "checkpoint", "verify", "shell", "advise"]
+    {
         let more: &[&str] = match command {
             "get" => &["k"],
             "checkpoint" => &["copy"],

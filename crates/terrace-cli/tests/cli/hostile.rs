@@ -39,7 +39,8 @@ impl FilterPolicy for HostileFilter {
 fn assert_printable(ran: &Ran, what: &[&str]) {
     let stdout = String::from_utf8(ran.stdout.clone()).expect("UTF-8");
     for text in [&stdout, &ran.stderr] {
-        let hostile = text.chars().find(|&c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{202e}'));
+        let hostile =
+            text.chars().find(|&c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{202e}'));
         assert_eq!(hostile, None, "{what:?} prints {text:?}");
         assert!(!text.contains("\nline2"), "{what:?} breaks a line: {text:?}");
     }
@@ -78,10 +79,13 @@ fn names_from_files_are_escaped_in_every_command() {
     ] {
         let ran = tool.run(args);
         assert_printable(&ran, args);
-        named += usize::from(ran.stderr.contains("evil") || String::from_utf8_lossy(&ran.stdout).contains("evil"));
+        named += usize::from(
+            ran.stderr.contains("evil") || String::from_utf8_lossy(&ran.stdout).contains("evil"),
+        );
     }
     assert!(named >= 14, "the name is shown, escaped: {named}");
-    let shown: serde_json::Value = tool.run(&["inspect", &manifest, "--json", "--summary"]).json_lines().remove(0);
+    let shown: serde_json::Value =
+        tool.run(&["inspect", &manifest, "--json", "--summary"]).json_lines().remove(0);
     assert_eq!(shown["manifest"]["comparator"], NAME, "JSON holds the name itself");
 }
 
@@ -104,7 +108,8 @@ fn paths_and_arguments_are_escaped_too() {
         assert_printable(&ran, args);
     }
     tool.ok(&["put", "--create", path, "k", "v"]);
-    for args in [&["destroy", path][..], &["checkpoint", path, "copy\u{1b}[31m"], &["verify", path]] {
+    for args in [&["destroy", path][..], &["checkpoint", path, "copy\u{1b}[31m"], &["verify", path]]
+    {
         assert_printable(&tool.run(args), args);
     }
 }

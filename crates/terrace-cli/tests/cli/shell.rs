@@ -10,7 +10,8 @@ fn commands_run_one_after_the_other() {
     let script = b"put apple red\n# a comment\n\nput \"two words\" 'and \\x00'\nput e ''\ndelete e\nscan\nget apple\n\
         scan --count\n.mode hex\nget 6170706c65\n.mode text\n.json on\nget apple\n.json off\n.exit\nput never reached\n";
     let printed = tool.ok_with(&["shell", "--create", "db"], script);
-    let expected = "apple\tred\ntwo words\tand \\x00\nred\n2\n726564\n{\"key\":\"apple\",\"value\":\"red\"}\n";
+    let expected =
+        "apple\tred\ntwo words\tand \\x00\nred\n2\n726564\n{\"key\":\"apple\",\"value\":\"red\"}\n";
     assert_eq!(printed, expected);
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "2\n");
 }
@@ -45,18 +46,23 @@ fn transactions_end_in_all_or_nothing() {
         b"put a 1\nbegin\nput b 2\nbatch changes\nget c\nscan --reverse\nscan --count --to c\ndump\nrollback\nscan\n\
         begin\ndelete a\nput d 4\ncommit\nscan\n";
     let printed = tool.ok_with(&["shell", "--create", "db"], script);
-    assert_eq!(printed, "applied 2 operations, 3 bytes of keys and values\n3\nc\t3\nb\t2\n1\nb\t2\nc\t3\na\t1\nd\t4\n");
+    assert_eq!(
+        printed,
+        "applied 2 operations, 3 bytes of keys and values\n3\nc\t3\nb\t2\n1\nb\t2\nc\t3\na\t1\nd\t4\n"
+    );
     for (line, part) in [("commit", "no transaction"), ("rollback", "no transaction")] {
         tool.run_with(&["shell", "db"], line.as_bytes()).fails(2, part);
     }
     for line in ["begin", "load changes"] {
         let script = format!("begin\n{line}\n");
-        tool.run_with(&["shell", "db"], script.as_bytes()).fails(2, "cannot be part of a transaction");
+        tool.run_with(&["shell", "db"], script.as_bytes())
+            .fails(2, "cannot be part of a transaction");
     }
     tool.run_with(&["shell", "db"], b"begin\nput e 5\n").fails(2, "not committed");
     tool.ok_with(&["shell", "db"], b"begin\nget d\n");
     assert_eq!(tool.ok(&["scan", "db"]), "d\t4\n");
-    tool.run_with(&["shell", "--read-only", "db"], b"begin\nput e 5\ncommit\n").fails(2, "read-only");
+    tool.run_with(&["shell", "--read-only", "db"], b"begin\nput e 5\ncommit\n")
+        .fails(2, "read-only");
 }
 
 #[test]
@@ -69,11 +75,20 @@ fn the_other_commands_are_there_too() {
         .help\n.help scan\n.timer on\nget a\n";
     let ran = tool.run_with(&["shell", "--create", "db"], script);
     let text = String::from_utf8_lossy(&ran.stdout);
-    for part in ["applied 2 operations", "loaded 1 entry", "tables held", ".mode text|hex|base64", "--prefix", " ms\n"]
-    {
+    for part in [
+        "applied 2 operations",
+        "loaded 1 entry",
+        "tables held",
+        ".mode text|hex|base64",
+        "--prefix",
+        " ms\n",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert_eq!(std::fs::read_to_string(tool.path("out.txt")).expect("readable"), "a\t1\nb\t2\nc\t3\nd\t4\n");
+    assert_eq!(
+        std::fs::read_to_string(tool.path("out.txt")).expect("readable"),
+        "a\t1\nb\t2\nc\t3\nd\t4\n"
+    );
     tool.run_with(&["shell", "db"], b"load\n").fails(2, "name a FILE");
     tool.run(&["shell", "nowhere"]).fails(2, "nowhere");
     tool.run(&["shell", "--create", "--read-only", "db"]).fails(2, "cannot be used with");
@@ -97,7 +112,11 @@ fn a_script_runs_to_its_end_when_nobody_reads_its_output() {
         child.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("the shell reads");
         output.read_exact(&mut first).expect("the scan prints");
         drop(output);
-        assert_eq!(child.wait_with_output().expect("the command ends").status.code(), Some(status), "{script}");
+        assert_eq!(
+            child.wait_with_output().expect("the command ends").status.code(),
+            Some(status),
+            "{script}"
+        );
         assert_eq!(tool.ok(&["scan", "db", "--to", "c"]), "a\t1\nb\t2\n", "{script}");
         tool.ok_with(&["batch", "db"], b"delete a\ndelete b\n");
     }

@@ -17,7 +17,10 @@ impl Terminal {
         let mut command = Command::new("script");
         command.args(["-qefc", &line, "/dev/null"]).current_dir(tool.path("")).env("TERM", "xterm");
         command.env("TERRACE_HISTORY", "").stdin(Stdio::piped()).stdout(Stdio::piped());
-        Terminal { child: command.spawn().expect("script, of util-linux, runs"), seen: String::new() }
+        Terminal {
+            child: command.spawn().expect("script, of util-linux, runs"),
+            seen: String::new(),
+        }
     }
 
     fn type_in(&mut self, text: &str) {
@@ -30,8 +33,15 @@ impl Terminal {
         let mut bytes = Vec::new();
         let mut byte = [0];
         while !String::from_utf8_lossy(&bytes).contains(part) {
-            let read = self.child.stdout.as_mut().expect("a pipe").read(&mut byte).expect("readable");
-            assert_eq!(read, 1, "{part:?} never came after {:?}{:?}", self.seen, String::from_utf8_lossy(&bytes));
+            let read =
+                self.child.stdout.as_mut().expect("a pipe").read(&mut byte).expect("readable");
+            assert_eq!(
+                read,
+                1,
+                "{part:?} never came after {:?}{:?}",
+                self.seen,
+                String::from_utf8_lossy(&bytes)
+            );
             bytes.push(byte[0]);
         }
         self.seen.push_str(&String::from_utf8_lossy(&bytes));
@@ -103,7 +113,8 @@ fn the_shell_has_verify_advise_and_checkpoint() {
     let tool = Tool::new();
     tool.sample("db");
     let printed = tool.ok_with(&["shell", "db"], b".help\nverify\ncheckpoint copy\nadvise\n");
-    for part in ["checkpoint DIR", "verify ", "advise ", "no damage", "copy: ", "Nothing to change"] {
+    for part in ["checkpoint DIR", "verify ", "advise ", "no damage", "copy: ", "Nothing to change"]
+    {
         assert!(printed.contains(part), "{part} is not in {printed}");
     }
 }
@@ -126,8 +137,12 @@ fn a_killed_command_leaves_no_temporary_files() {
     let lines: String = (0..100_000).map(|i| format!("key{i:06}\tvalue {i}\n")).collect();
     tool.ok_with(&["load", "db"], lines.as_bytes());
     let names = || {
-        let mut names: Vec<_> =
-            tool.path("").read_dir().expect("listed").map(|e| e.expect("entry").file_name()).collect();
+        let mut names: Vec<_> = tool
+            .path("")
+            .read_dir()
+            .expect("listed")
+            .map(|e| e.expect("entry").file_name())
+            .collect();
         names.sort();
         names
     };
@@ -151,7 +166,8 @@ fn a_killed_command_leaves_no_temporary_files() {
     let mut child = tool.command(&["load", "db"]).spawn().expect("started");
     let mut stdin = child.stdin.take().expect("a pipe");
     let mut number = 0;
-    // More than a pipe and a buffer hold: the load has begun, and what is there is not the CURRENT of an open.
+    // More than a pipe and a buffer hold: the load has begun, and what is there is not the CURRENT
+    // of an open.
     while number < 20_000 || tool.files("db", ".dbtmp").is_empty() {
         stdin.write_all(format!("new{number:09}\t{number:0100}\n").as_bytes()).expect("read");
         number += 1;

@@ -35,7 +35,8 @@ impl Tool {
         self.run_with(args, b"")
     }
 
-    /// Runs with `input` on standard input. Paths in `args` are relative to the temporary directory.
+    /// Runs with `input` on standard input. Paths in `args` are relative to the temporary
+    /// directory.
     pub(crate) fn run_with<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> Ran {
         let mut child = self.command(args).spawn().expect("the command starts");
         let mut stdin = child.stdin.take().expect("a pipe");
@@ -65,7 +66,8 @@ impl Tool {
         self.run_with(args, input).ok()
     }
 
-    /// A database with tables in several levels' worth of files, a log with further entries, overwrites and deletes.
+    /// A database with tables in several levels' worth of files, a log with further entries,
+    /// overwrites and deletes.
     pub(crate) fn sample(&self, db: &str) {
         let lines: String = (0..2000).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
         self.ok_with(&["load", db], lines.as_bytes());
@@ -75,7 +77,11 @@ impl Tool {
 
     /// The files of `db` whose names end in `suffix`, or begin with it.
     pub(crate) fn files(&self, db: &str, part: &str) -> Vec<PathBuf> {
-        let names = self.path(db).read_dir().expect("a directory").map(|entry| entry.expect("an entry").path());
+        let names = self
+            .path(db)
+            .read_dir()
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").path());
         let fits = |path: &PathBuf| {
             let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
             name.ends_with(part) || name.starts_with(part)
@@ -89,7 +95,12 @@ impl Tool {
 impl Ran {
     #[track_caller]
     pub(crate) fn ok(self) -> String {
-        assert_eq!((self.status, self.stderr.as_str()), (0, ""), "{}", String::from_utf8_lossy(&self.stdout));
+        assert_eq!(
+            (self.status, self.stderr.as_str()),
+            (0, ""),
+            "{}",
+            String::from_utf8_lossy(&self.stdout)
+        );
         String::from_utf8(self.stdout).expect("UTF-8")
     }
 
@@ -104,7 +115,9 @@ impl Ran {
     #[track_caller]
     pub(crate) fn json_lines(self) -> Vec<serde_json::Value> {
         let text = self.ok();
-        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect()
     }
 }
 

@@ -37,7 +37,10 @@ fn every_byte_survives_every_format() {
         assert_eq!((dumped.status, dumped.stderr.as_str()), (0, ""));
         let db = format!("copy{number}");
         let loaded = tool.ok_with(&[&["load", &db], load].concat(), &dumped.stdout);
-        assert!(loaded.starts_with("loaded 259 entries") || loaded.contains("\"entries\":259"), "{loaded}");
+        assert!(
+            loaded.starts_with("loaded 259 entries") || loaded.contains("\"entries\":259"),
+            "{loaded}"
+        );
         assert_eq!(tool.ok(&["dump", &db, "--hex"]), expected, "{dump:?}");
     }
 }
@@ -67,7 +70,11 @@ fn dumps_go_to_files_and_take_ranges() {
 fn wrong_lines_are_named_and_what_precedes_them_stays() {
     let tool = Tool::new();
     for (number, (options, input, message)) in [
-        (&[][..], &b"a\t1\nb 2\n"[..], "standard input:2: no TAB between key and value (1 entry before it loaded)"),
+        (
+            &[][..],
+            &b"a\t1\nb 2\n"[..],
+            "standard input:2: no TAB between key and value (1 entry before it loaded)",
+        ),
         (&[], b"a\t1\nb\t\\q\n", "standard input:2: value: unknown escape \\q"),
         (&[], b"{\"key\":\"a\",\"value\":\"1\"}\n", "this looks like --format json"),
         (&[], b"VERSION=3\n", "this looks like --format bdb"),
@@ -75,7 +82,11 @@ fn wrong_lines_are_named_and_what_precedes_them_stays() {
         (&["--format", "json"], b"{\"key\":\"a\"}\n", "standard input:1: missing field `value`"),
         (&["--format", "json"], b"{\"key\":\"a\",\"val", "standard input:1: EOF"),
         (&["--format", "bdb"], b"a\t1\n", "standard input:1: not a header line"),
-        (&["--format", "bdb"], b"format=print\nHEADER=END\n a\n 1\n b\n", "ends after line 5: DATA=END is missing"),
+        (
+            &["--format", "bdb"],
+            b"format=print\nHEADER=END\n a\n 1\n b\n",
+            "ends after line 5: DATA=END is missing",
+        ),
     ]
     .into_iter()
     .enumerate()
@@ -94,7 +105,8 @@ fn wrong_lines_are_named_and_what_precedes_them_stays() {
 #[test]
 fn many_entries_load_in_any_order() {
     let tool = Tool::new();
-    let lines: String = (0..25_000).map(|i| format!("{:08}\tvalue {i}\n", i * 7919 % 25_000)).collect();
+    let lines: String =
+        (0..25_000).map(|i| format!("{:08}\tvalue {i}\n", i * 7919 % 25_000)).collect();
     std::fs::write(tool.path("entries"), &lines).expect("written");
     assert!(tool.ok(&["load", "db", "entries"]).starts_with("loaded 25000 entries"));
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "25000\n");
@@ -131,7 +143,8 @@ fn lines_may_end_as_on_windows() {
 fn a_dump_that_fails_leaves_the_file_as_it_was() {
     let tool = Tool::new();
     tool.sample("db");
-    let mode = |name: &str| tool.path(name).metadata().expect("a file").permissions().mode() & 0o7777;
+    let mode =
+        |name: &str| tool.path(name).metadata().expect("a file").permissions().mode() & 0o7777;
     std::fs::write(tool.path("out.txt"), "a good backup").expect("written");
     let usual = mode("out.txt");
     std::fs::set_permissions(tool.path("out.txt"), Permissions::from_mode(0o640)).expect("changed");
@@ -145,7 +158,11 @@ fn a_dump_that_fails_leaves_the_file_as_it_was() {
     tool.run(&["dump", "db", "out.txt"]).fails(1, "checksum");
     tool.run(&["dump", "db", "new.txt"]).fails(1, "checksum");
     assert_eq!(std::fs::read_to_string(tool.path("out.txt")).expect("readable"), "a good backup");
-    assert_eq!(tool.path("").read_dir().expect("a directory").count(), 2, "a failed dump leaves nothing behind");
+    assert_eq!(
+        tool.path("").read_dir().expect("a directory").count(),
+        2,
+        "a failed dump leaves nothing behind"
+    );
 
     std::fs::write(&table, sound).expect("written");
     std::os::unix::fs::symlink("out.txt", tool.path("link.txt")).expect("linked");
@@ -176,8 +193,14 @@ fn json_strings_are_text_and_other_bytes_are_base64_objects() {
     assert_eq!(printed, [serde_json::json!({ "key": "q", "value": "x\ny\t\u{e9}\0" })]);
     let scanned = tool.run(&["scan", "db", "--json"]).json_lines();
     assert_eq!(scanned[0], serde_json::json!({ "key": "p", "value": r"C:\temp\users\x00" }));
-    assert_eq!(scanned[2], serde_json::json!({ "key": { "base64": "cv8=" }, "value": { "base64": "/wA=" } }));
-    assert_eq!(tool.run(&["scan", "db", "--json", "--keys-only"]).json_lines()[2]["key"]["base64"], "cv8=");
+    assert_eq!(
+        scanned[2],
+        serde_json::json!({ "key": { "base64": "cv8=" }, "value": { "base64": "/wA=" } })
+    );
+    assert_eq!(
+        tool.run(&["scan", "db", "--json", "--keys-only"]).json_lines()[2]["key"]["base64"],
+        "cv8="
+    );
     for (line, message) in [
         (r#"{"key":"a","value":{"base64":"?"}}"#, "value: not base64"),
         (r#"{"key":"a","value":{"hex":"00"}}"#, "standard input:1: "),
@@ -194,13 +217,23 @@ fn a_dump_never_replaces_a_file_of_a_database() {
     std::os::unix::fs::symlink("db", tool.path("link")).expect("linked");
     let manifest = tool.files("db", "MANIFEST-")[0].to_string_lossy().into_owned();
     let before = crate::tool::state_of(&tool.path("db"));
-    for to in ["db/CURRENT", "db/LOCK", "db/LOG", "db/000099.ldb", "db/999999.log", "link/CURRENT", &manifest] {
+    for to in [
+        "db/CURRENT",
+        "db/LOCK",
+        "db/LOG",
+        "db/000099.ldb",
+        "db/999999.log",
+        "link/CURRENT",
+        &manifest,
+    ] {
         tool.run(&["dump", "db", to]).fails(2, "is a name of the database's own files");
     }
     std::os::unix::fs::symlink("db/CURRENT", tool.path("current")).expect("linked");
     tool.run(&["dump", "db", "current"]).fails(2, "is a name of the database's own files");
     // What leads to nothing yet is not followed, however many links it takes.
-    for (target, name) in [("db/000099.ldb", "dangling"), ("dangling", "chain"), ("elsewhere", "harmless")] {
+    for (target, name) in
+        [("db/000099.ldb", "dangling"), ("dangling", "chain"), ("elsewhere", "harmless")]
+    {
         std::os::unix::fs::symlink(target, tool.path(name)).expect("linked");
         tool.run(&["dump", "db", name]).fails(2, "a symbolic link to a file that does not exist");
     }

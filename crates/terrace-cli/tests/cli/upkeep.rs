@@ -1,4 +1,5 @@
-//! stat, files, inspect, verify, repair, compact, checkpoint, destroy; and that looking changes nothing.
+//! stat, files, inspect, verify, repair, compact, checkpoint, destroy; and that looking changes
+//! nothing.
 
 use std::path::Path;
 
@@ -39,7 +40,8 @@ fn reading_commands_change_nothing() {
         tool.run(args);
         assert!(state_of(&tool.path("db")) == before, "{args:?} changed the database");
     }
-    let read_only = tool.run_with(&["shell", "--read-only", "db"], b"scan --limit 1\nput a 1\nfiles\n");
+    let read_only =
+        tool.run_with(&["shell", "--read-only", "db"], b"scan --limit 1\nput a 1\nfiles\n");
     assert_eq!(read_only.status, 2);
     assert!(read_only.stderr.contains("read-only"), "{}", read_only.stderr);
     assert!(state_of(&tool.path("db")) == before, "a read-only shell changed the database");
@@ -50,7 +52,12 @@ fn stat_and_files_describe_the_database() {
     let tool = Tool::new();
     tool.sample("db");
     let stat: Value = serde_json::from_str(&tool.ok(&["stat", "db", "--json"])).expect("JSON");
-    let files: u64 = stat["levels"].as_array().expect("levels").iter().map(|l| l["files"].as_u64().expect("n")).sum();
+    let files: u64 = stat["levels"]
+        .as_array()
+        .expect("levels")
+        .iter()
+        .map(|l| l["files"].as_u64().expect("n"))
+        .sum();
     assert_eq!(files, tool.files("db", ".ldb").len() as u64);
     assert_eq!(stat["sequence"], 4, "one for the load, three for the batch");
     assert!(stat["disk_bytes"].as_u64() > Some(0));
@@ -77,7 +84,10 @@ fn inspect_takes_every_kind_of_file_apart() {
 
     let text = tool.ok(&["inspect", &table]);
     assert!(text.contains("entries    2000, 0 deletions"), "{text}");
-    assert!(text.contains("keys       key00000 .. key01999") && text.contains("no damage"), "{text}");
+    assert!(
+        text.contains("keys       key00000 .. key01999") && text.contains("no damage"),
+        "{text}"
+    );
     let items = tool.run(&["inspect", &table, "--values", "--json"]).json_lines();
     let entries: Vec<_> = items.iter().filter_map(|item| item.get("entry")).collect();
     assert_eq!(entries.len(), 2000);
@@ -87,14 +97,27 @@ fn inspect_takes_every_kind_of_file_apart() {
     assert_eq!(tool.run(&["inspect", &table, "--summary", "--json"]).json_lines().len(), 1);
 
     let text = tool.ok(&["inspect", &log, "--values"]);
-    for part in ["3 operations", "put\tkey00007\tseven", "delete\tkey00008", "put\tzebra\tstripes", "no damage"] {
+    for part in [
+        "3 operations",
+        "put\tkey00007\tseven",
+        "delete\tkey00008",
+        "put\tzebra\tstripes",
+        "no damage",
+    ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     let operations = tool.run(&["inspect", &log, "--keys", "--json"]).json_lines();
-    assert!(operations.iter().any(|item| item["entry"]["effect"] == "delete" && item["entry"]["sequence"] == 3));
+    assert!(
+        operations
+            .iter()
+            .any(|item| item["entry"]["effect"] == "delete" && item["entry"]["sequence"] == 3)
+    );
 
     let text = tool.ok(&["inspect", &manifest]);
-    assert!(text.contains("comparator     leveldb.BytewiseComparator") && text.contains("add table"), "{text}");
+    assert!(
+        text.contains("comparator     leveldb.BytewiseComparator") && text.contains("add table"),
+        "{text}"
+    );
     let edits = tool.run(&["inspect", &manifest, "--json"]).json_lines();
     assert!(edits.iter().any(|item| item["edit"]["comparator"] == "leveldb.BytewiseComparator"));
 
@@ -131,7 +154,10 @@ fn damage_is_found_and_named() {
     let found = tool.run(&["inspect", &table.to_string_lossy(), "--summary"]);
     let text = String::from_utf8_lossy(&found.stdout);
     assert_eq!((found.status, found.stderr.as_str()), (1, ""));
-    assert!(text.contains("DAMAGE at 0: checksum mismatch\n") && text.contains("damaged in 1 place"), "{text}");
+    assert!(
+        text.contains("DAMAGE at 0: checksum mismatch\n") && text.contains("damaged in 1 place"),
+        "{text}"
+    );
     tool.run(&["get", "db", "key00001"]).fails(1, "checksum");
     tool.run(&["scan", "db"]).fails(1, "checksum");
     tool.run(&["verify", "nowhere"]).fails(2, "nowhere");
@@ -179,8 +205,14 @@ fn a_checkpoint_is_a_database_of_its_own() {
     assert_eq!(tool.ok(&["dump", "db"]).lines().count(), all.lines().count() + 1);
     assert_eq!(tool.ok(&["dump", "copies/first"]).lines().count(), all.lines().count() - 1);
     tool.ok(&["verify", "copies/first"]);
-    let report: Value = serde_json::from_str(&tool.ok(&["checkpoint", "db", "copies/second", "--json"])).expect("JSON");
-    assert!(report["linked"].as_u64() > Some(0) && report["tables"].as_u64() > report["linked"].as_u64(), "{report}");
+    let report: Value =
+        serde_json::from_str(&tool.ok(&["checkpoint", "db", "copies/second", "--json"]))
+            .expect("JSON");
+    assert!(
+        report["linked"].as_u64() > Some(0)
+            && report["tables"].as_u64() > report["linked"].as_u64(),
+        "{report}"
+    );
     assert_eq!(report["sequence"], 5);
     tool.run(&["checkpoint", "db", "copies/second"]).fails(2, "not empty");
     tool.run(&["checkpoint", "nowhere", "copies/third"]).fails(2, "nowhere");
@@ -188,7 +220,10 @@ fn a_checkpoint_is_a_database_of_its_own() {
     // Live, in a shell that writes.
     let script = b"put now 1\ncheckpoint copies/live\nput then 2\n";
     assert!(tool.run_with(&["shell", "db"], script).stderr.is_empty());
-    assert_eq!(tool.ok(&["scan", "copies/live", "--from", "now", "--to", "u", "--keys-only"]), "now\n");
+    assert_eq!(
+        tool.ok(&["scan", "copies/live", "--from", "now", "--to", "u", "--keys-only"]),
+        "now\n"
+    );
 }
 
 #[test]
@@ -211,7 +246,9 @@ fn filters_stay_where_they_were() {
     let lines: String = (0..2000).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();
     tool.ok_with(&["load", "with", "--bloom-bits", "10"], lines.as_bytes());
     tool.ok_with(&["load", "without"], lines.as_bytes());
-    for (db, filter) in [("with", "leveldb.BuiltinBloomFilter2, Terrace's own"), ("without", "Terrace's own")] {
+    for (db, filter) in
+        [("with", "leveldb.BuiltinBloomFilter2, Terrace's own"), ("without", "Terrace's own")]
+    {
         // The second time the first compaction's tables say whether there shall be filters.
         let bits: &[&str] = if db == "with" { &["--bloom-bits", "10"] } else { &[] };
         tool.ok(&[&["compact", db], bits].concat());

@@ -1,7 +1,8 @@
-//! The real LevelDB as a test partner: a small C++ program, compiled on first use, that runs in a process of its own.
+//! The real LevelDB as a test partner: a small C++ program, compiled on first use, that runs in a
+//! process of its own.
 //!
-//! [`Peer::find`] compiles `peer.cc` once into the target directory. Where there is no compiler or no LevelDB it
-//! panics under `CI` and otherwise says SKIPPED and returns `None`.
+//! [`Peer::find`] compiles `peer.cc` once into the target directory. Where there is no compiler or
+//! no LevelDB it panics under `CI` and otherwise says SKIPPED and returns `None`.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -24,7 +25,8 @@ pub struct Peer {
     program: PathBuf,
 }
 
-/// How LevelDB opens a database. [`PeerOptions::default`] is LevelDB's default with paranoid checks on.
+/// How LevelDB opens a database. [`PeerOptions::default`] is LevelDB's default with paranoid checks
+/// on.
 #[derive(Clone, Debug)]
 pub struct PeerOptions {
     /// Create the database if it is missing.
@@ -132,7 +134,8 @@ impl Peer {
     /// The peer, compiled if need be; `None`, loudly, where that cannot be done.
     ///
     /// # Panics
-    /// Under `CI`, where a missing LevelDB is a failure, and wherever LevelDB is there but `peer.cc` does not compile.
+    /// Under `CI`, where a missing LevelDB is a failure, and wherever LevelDB is there but
+    /// `peer.cc` does not compile.
     pub fn find() -> Option<Peer> {
         static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         match FOUND.get_or_init(compile) {
@@ -159,12 +162,24 @@ impl Peer {
         if said != format!("filled {} {}", fill.from, fill.to) {
             return Err(refusal(&output));
         }
-        assert_eq!(output.status.success(), !fill.kill, "the peer ended unexpectedly: {}", output.status);
+        assert_eq!(
+            output.status.success(),
+            !fill.kill,
+            "the peer ended unexpectedly: {}",
+            output.status
+        );
         Ok(())
     }
 
-    /// Compares every entry with the state after the first `to` operations, forwards, backwards and by `Get`.
-    pub fn verify(&self, db: &Path, options: &PeerOptions, workload: Workload, to: u64) -> PeerResult<PeerDigest> {
+    /// Compares every entry with the state after the first `to` operations, forwards, backwards and
+    /// by `Get`.
+    pub fn verify(
+        &self,
+        db: &Path,
+        options: &PeerOptions,
+        workload: Workload,
+        to: u64,
+    ) -> PeerResult<PeerDigest> {
         let mut arguments = options.arguments();
         arguments.push(format!("--seed={}", workload.seed()));
         arguments.push(format!("--to={to}"));
@@ -185,7 +200,9 @@ impl Peer {
         let mut rest = output.stdout.as_slice();
         let mut entries = Vec::new();
         while let Some((lengths, data)) = rest.split_first_chunk::<8>() {
-            let length = |at: usize| u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes")) as usize;
+            let length = |at: usize| {
+                u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes")) as usize
+            };
             let (key, data) = data.split_at(length(0));
             let (value, data) = data.split_at(length(4));
             entries.push((key.to_vec(), value.to_vec()));
@@ -204,7 +221,13 @@ impl Peer {
     }
 
     /// Stores one entry.
-    pub fn put(&self, db: &Path, options: &PeerOptions, key: &[u8], value: &[u8]) -> PeerResult<()> {
+    pub fn put(
+        &self,
+        db: &Path,
+        options: &PeerOptions,
+        key: &[u8],
+        value: &[u8],
+    ) -> PeerResult<()> {
         let mut arguments = options.arguments();
         arguments.push(format!("--key={}", hex(key)));
         arguments.push(format!("--value={}", hex(value)));
@@ -216,9 +239,9 @@ impl Peer {
         self.answer(command, db, &options.arguments()).map(drop)
     }
 
-    /// Puts `versions` of the keys "a", "b" and "c", each of 20,000 bytes that begin with the key and 16 digits, and compacts
-    /// while snapshots hold all of them, so that a key's versions are in several tables of one level. Every tenth version of "b"
-    /// is deleted again.
+    /// Puts `versions` of the keys "a", "b" and "c", each of 20,000 bytes that begin with the key
+    /// and 16 digits, and compacts while snapshots hold all of them, so that a key's versions are
+    /// in several tables of one level. Every tenth version of "b" is deleted again.
     pub fn split(&self, db: &Path, options: &PeerOptions, versions: u64) -> PeerResult<()> {
         let mut arguments = options.arguments();
         arguments.push(format!("--to={versions}"));
@@ -243,9 +266,15 @@ impl Peer {
             .spawn()
             .expect("the peer starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("a piped output")).read_line(&mut line).expect("a line of text");
+        BufReader::new(child.stdout.take().expect("a piped output"))
+            .read_line(&mut line)
+            .expect("a line of text");
         let held = HeldOpen { child };
-        if line.trim_end() == "locked" { Ok(held) } else { Err(PeerError(line.trim_end().to_owned())) }
+        if line.trim_end() == "locked" {
+            Ok(held)
+        } else {
+            Err(PeerError(line.trim_end().to_owned()))
+        }
     }
 
     fn run(&self, command: &str, db: &Path, arguments: &[String]) -> Output {
@@ -256,7 +285,12 @@ impl Peer {
             .stdin(Stdio::null())
             .output()
             .expect("the peer starts");
-        assert_ne!(output.status.code(), Some(2), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_ne!(
+            output.status.code(),
+            Some(2),
+            "{command}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         output
     }
 
@@ -318,7 +352,8 @@ fn compile() -> Result<PathBuf, String> {
     if program.is_file() {
         return Ok(program);
     }
-    // Several test programs may compile at once; whoever finishes renames a complete file into place.
+    // Several test programs may compile at once; whoever finishes renames a complete file into
+    // place.
     let unique = format!("{}-{}", program.display(), process::id());
     let source = format!("{unique}.cc");
     let fresh = format!("{unique}.new");
@@ -330,7 +365,11 @@ fn compile() -> Result<PathBuf, String> {
         .args(LIBRARIES)
         .output()
         .map_err(|e| format!("{shown}: {e}"))?;
-    assert!(output.status.success(), "peer.cc does not compile:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "peer.cc does not compile:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let _ = fs::remove_file(&source);
     fs::rename(&fresh, &program).map_err(|e| format!("{fresh}: {e}"))?;
     Ok(program)
@@ -353,7 +392,11 @@ fn refusal(output: &Output) -> PeerError {
     let said = text(output);
     match said.strip_prefix("error ") {
         Some(reason) => PeerError(reason.to_owned()),
-        None => PeerError(format!("{}: {said} {}", output.status, String::from_utf8_lossy(&output.stderr).trim_end())),
+        None => PeerError(format!(
+            "{}: {said} {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )),
     }
 }
 

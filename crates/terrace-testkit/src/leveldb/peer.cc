@@ -4,28 +4,29 @@
 //
 // Every command opens DB with LevelDB, does one thing, prints one line and closes the database.
 //
-//   fill      operations [--from, --to) of the workload --seed; --batch=N groups up to N of them in one write,
+//   fill operations [--from, --to) of the workload --seed; --batch=N groups up to N of them in one
+//   write,
 //             --sync_every=N makes every Nth write synchronous, --kill=1 ends with SIGKILL instead of a close
 //             -> "filled FROM TO"
-//   verify    compares DB with the state after operations [0, --to) of the workload --seed: forwards, backwards and
+//   verify compares DB with the state after operations [0, --to) of the workload --seed: forwards,
+//   backwards and
 //             by Get                                                                          -> "digest COUNT HASH"
-//   digest    reads every entry forwards and backwards                                        -> "digest COUNT HASH"
-//   entries   writes every entry to standard output: u32 key length, u32 value length (little endian), key, value
-//   get       --key=HEX                                                     -> "value HEX", or "missing"
-//   put       --key=HEX --value=HEX [--sync=1]                              -> "done"
-//   delete    --key=HEX [--sync=1]                                          -> "done"
-//   compact   the whole range                                               -> "done"
-//   split     puts --to=N versions of the keys "a", "b" and "c", of 20,000 bytes each, and compacts while snapshots hold
+//   digest reads every entry forwards and backwards -> "digest COUNT HASH" entries writes every
+//   entry to standard output: u32 key length, u32 value length (little endian), key, value get
+//   --key=HEX -> "value HEX", or "missing" put --key=HEX --value=HEX [--sync=1] -> "done" delete
+//   --key=HEX [--sync=1] -> "done" compact the whole range -> "done" split puts --to=N versions of
+//   the keys "a", "b" and "c", of 20,000 bytes each, and compacts while snapshots hold
 //             all of them: the versions of a key end up in several tables of one level. Every tenth version of "b" is
 //             deleted again                                                                    -> "done"
-//   property  --property=NAME                                               -> the property's text, or "missing"
-//   lock      -> "locked"; holds the database open until standard input ends
-//   open, repair, destroy                                                   -> "done"
+//   property --property=NAME -> the property's text, or "missing" lock -> "locked"; holds the
+//   database open until standard input ends open, repair, destroy -> "done"
 //
-// Settings: --create=0|1 --paranoid=0|1 --snappy=0|1 --bloom=BITS --block_size --restart_interval --write_buffer
-// --max_file_size --max_open_files --cache --reuse_logs=0|1 --comparator=bytewise|reverse.
+// Settings: --create=0|1 --paranoid=0|1 --snappy=0|1 --bloom=BITS --block_size --restart_interval
+// --write_buffer --max_file_size --max_open_files --cache --reuse_logs=0|1
+// --comparator=bytewise|reverse.
 //
-// A failure prints "error TEXT" and ends with status 1; a command line that makes no sense ends with status 2.
+// A failure prints "error TEXT" and ends with status 1; a command line that makes no sense ends
+// with status 2.
 //
 // The workload is defined twice, here and in workload.rs, so that each side checks the other.
 
@@ -50,7 +51,8 @@
 
 namespace {
 
-// ---- The workload -------------------------------------------------------------------------------------------------
+// ---- The workload
+// -------------------------------------------------------------------------------------------------
 
 uint64_t Mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -151,7 +153,8 @@ Operation OperationAt(uint64_t seed, uint64_t index) {
   return {roll < 85, random.Next() % (index + 1)};
 }
 
-// ---- The digest of all entries in order ---------------------------------------------------------------------------
+// ---- The digest of all entries in order
+// ---------------------------------------------------------------------------
 
 class Digest {
  public:
@@ -186,7 +189,8 @@ class Digest {
   uint64_t hash_ = 0;
 };
 
-// ---- The command line ---------------------------------------------------------------------------------------------
+// ---- The command line
+// ---------------------------------------------------------------------------------------------
 
 [[noreturn]] void Usage(const std::string& problem) {
   std::fprintf(stderr, "peer: %s\n", problem.c_str());
@@ -318,7 +322,8 @@ std::string Printable(const leveldb::Slice& bytes) {
   return text + " (" + std::to_string(bytes.size()) + " bytes)";
 }
 
-// ---- The commands -------------------------------------------------------------------------------------------------
+// ---- The commands
+// -------------------------------------------------------------------------------------------------
 
 void Fill(Arguments* arguments, const Settings& settings) {
   const uint64_t seed = arguments->Number("seed", 0);

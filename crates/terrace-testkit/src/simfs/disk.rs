@@ -1,11 +1,14 @@
-//! The state of a simulated disk: a tree of directories and files with everything that is not yet durable.
+//! The state of a simulated disk: a tree of directories and files with everything that is not yet
+//! durable.
 //!
-//! A plain value without threads or I/O. [`Disk::apply`] is the only way in which it changes, so that replaying a
-//! recorded list of [`Step`]s gives the same disk again. Cloning is cheap: files share their pages.
+//! A plain value without threads or I/O. [`Disk::apply`] is the only way in which it changes, so
+//! that replaying a recorded list of [`Step`]s gives the same disk again. Cloning is cheap: files
+//! share their pages.
 //!
 //! # Invariants
 //! 1. `entries` is what processes see: `durable` with every pending change applied in order.
-//! 2. A file without an entry lives on while a pending change, a durable entry or an open handle may need it.
+//! 2. A file without an entry lives on while a pending change, a durable entry or an open handle
+//!    may need it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -90,7 +93,8 @@ pub(super) enum Step {
 pub(super) struct Disk {
     pub(super) entries: BTreeMap<PathBuf, Entry>,
     pub(super) durable: BTreeMap<PathBuf, Entry>,
-    /// Changes since the last sync, by directory, in order. A rename between directories is in both.
+    /// Changes since the last sync, by directory, in order. A rename between directories is in
+    /// both.
     pub(super) pending: BTreeMap<PathBuf, Vec<Change>>,
     pub(super) files: BTreeMap<Inode, Arc<File>>,
     /// Files that a handle of the running system may still write.
@@ -105,7 +109,9 @@ pub(super) fn parent(path: &Path) -> &Path {
 impl Disk {
     /// Whether `path` is a directory. The root exists always.
     pub(super) fn is_dir(&self, path: &Path) -> bool {
-        path.parent().is_none() || path.as_os_str().is_empty() || self.entries.get(path) == Some(&Entry::Dir)
+        path.parent().is_none()
+            || path.as_os_str().is_empty()
+            || self.entries.get(path) == Some(&Entry::Dir)
     }
 
     pub(super) fn inode(&self, path: &Path) -> Option<Inode> {
@@ -119,7 +125,8 @@ impl Disk {
         self.files.get(&self.inode(path)?)
     }
 
-    /// Why there is nothing at `path`, as the system's number: a directory is missing, or is a file.
+    /// Why there is nothing at `path`, as the system's number: a directory is missing, or is a
+    /// file.
     pub(super) fn why_missing(&self, path: &Path) -> i32 {
         let mut above = path.ancestors().skip(1);
         if above.any(|path| self.inode(path).is_some()) { libc::ENOTDIR } else { libc::ENOENT }
@@ -127,14 +134,20 @@ impl Disk {
 
     pub(super) fn children<'a>(&'a self, dir: &'a Path) -> impl Iterator<Item = &'a Path> {
         let below = self.entries.range::<Path, _>((Bound::Excluded(dir), Bound::Unbounded));
-        let paths = below.map(|(path, _)| path.as_path()).take_while(move |path| path.starts_with(dir));
+        let paths =
+            below.map(|(path, _)| path.as_path()).take_while(move |path| path.starts_with(dir));
         paths.filter(move |path| parent(path) == dir)
     }
 
     /// Bytes in all files that exist.
     pub(super) fn used(&self) -> u64 {
-        let linked: BTreeSet<Inode> = self.entries.values().filter_map(|entry| entry.inode()).collect();
-        linked.union(&self.open).filter_map(|inode| self.files.get(inode)).map(|file| file.current.len() as u64).sum()
+        let linked: BTreeSet<Inode> =
+            self.entries.values().filter_map(|entry| entry.inode()).collect();
+        linked
+            .union(&self.open)
+            .filter_map(|inode| self.files.get(inode))
+            .map(|file| file.current.len() as u64)
+            .sum()
     }
 
     /// Carries out `step`, which the caller has checked against the current entries.
@@ -146,12 +159,18 @@ impl Disk {
             }
             Step::CreateDir { path } => self.link(path, Entry::Dir),
             Step::Link { path, inode } => self.link(path, Entry::File(*inode)),
-            Step::Write { inode, offset, data } => self.change(*inode, |file| file.write(*offset, data)),
+            Step::Write { inode, offset, data } => {
+                self.change(*inode, |file| file.write(*offset, data))
+            }
             Step::SetLen { inode, len } => self.change(*inode, |file| file.set_len(*len)),
             Step::ZeroOut { inode } => self.change(*inode, File::zero_out),
             Step::Writeback { inode, pages } => self.change(*inode, |file| file.write_back(pages)),
-            Step::SyncBegin { inode, number } => self.change(*inode, |file| file.begin_sync(*number)),
-            Step::SyncEnd { inode, number, end } => self.change(*inode, |file| file.end_sync(*number, *end)),
+            Step::SyncBegin { inode, number } => {
+                self.change(*inode, |file| file.begin_sync(*number))
+            }
+            Step::SyncEnd { inode, number, end } => {
+                self.change(*inode, |file| file.end_sync(*number, *end))
+            }
             Step::Rename { from, to } => self.rename(from, to),
             Step::Remove { path } => {
                 self.entries.remove(path);
@@ -229,7 +248,8 @@ impl Change {
                 entries.remove(name);
             }
             Change::Rename { from, to, entry } => {
-                // Between two directories the halves become durable one by one: first a second name, or no name.
+                // Between two directories the halves become durable one by one: first a second
+                // name, or no name.
                 if parent(from) == dir && entries.get(from) == Some(entry) {
                     entries.remove(from);
                 }
@@ -243,7 +263,9 @@ impl Change {
     /// The two directories of a rename between directories.
     pub(super) fn crosses(&self) -> Option<(&Path, &Path)> {
         match self {
-            Change::Rename { from, to, .. } if parent(from) != parent(to) => Some((parent(from), parent(to))),
+            Change::Rename { from, to, .. } if parent(from) != parent(to) => {
+                Some((parent(from), parent(to)))
+            }
             _ => None,
         }
     }

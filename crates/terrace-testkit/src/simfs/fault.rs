@@ -56,7 +56,8 @@ impl OpKind {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// EIO; nothing happened. A failed sync leaves its pages to chance, and no later sync writes them.
+    /// EIO; nothing happened. A failed sync leaves its pages to chance, and no later sync writes
+    /// them.
     Io,
     /// ENOSPC; nothing happened.
     NoSpace,
@@ -64,8 +65,8 @@ pub enum Fault {
     Short,
     /// The operation takes place as a whole, and then EIO is reported.
     Late,
-    /// A failed sync, after which the system shows what is on the disk again instead of what was written. Other operations:
-    /// as [`Fault::Io`].
+    /// A failed sync, after which the system shows what is on the disk again instead of what was
+    /// written. Other operations: as [`Fault::Io`].
     Reverted,
     /// EINTR; nothing happened.
     Interrupted,
@@ -77,8 +78,15 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 7] =
-        [Fault::Io, Fault::NoSpace, Fault::Short, Fault::Late, Fault::Interrupted, Fault::TooManyFiles, Fault::Access];
+    pub const ALL: [Fault; 7] = [
+        Fault::Io,
+        Fault::NoSpace,
+        Fault::Short,
+        Fault::Late,
+        Fault::Interrupted,
+        Fault::TooManyFiles,
+        Fault::Access,
+    ];
 
     /// The error that a caller sees.
     pub fn error(self) -> io::Error {

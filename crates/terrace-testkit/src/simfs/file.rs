@@ -1,10 +1,12 @@
 //! One simulated file: what readers see, what is certainly on disk, and what may be.
 //!
 //! # Invariants
-//! 1. Bytes of the last page beyond a content's length are zero, so that growing a file exposes zeros.
-//! 2. A page index is in `dirty` if and only if a write touched the page since a sync that covered it succeeded.
-//! 3. A page index is in `dropped` if a sync failed after the page was written and nothing wrote it since: the
-//!    system believes the page clean, so that no later sync makes it durable.
+//! 1. Bytes of the last page beyond a content's length are zero, so that growing a file exposes
+//!    zeros.
+//! 2. A page index is in `dirty` if and only if a write touched the page since a sync that covered
+//!    it succeeded.
+//! 3. A page index is in `dropped` if a sync failed after the page was written and nothing wrote it
+//!    since: the system believes the page clean, so that no later sync makes it durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,7 +71,8 @@ impl Content {
             let at = offset + done;
             let within = at % PAGE;
             let step = (n - done).min(PAGE - within);
-            buffer[done..done + step].copy_from_slice(&self.pages[at / PAGE][within..within + step]);
+            buffer[done..done + step]
+                .copy_from_slice(&self.pages[at / PAGE][within..within + step]);
             done += step;
         }
         n
@@ -158,17 +161,19 @@ impl File {
 
     /// The sync `number` begins: what is written from here on is none of its business.
     pub(super) fn begin_sync(&mut self, number: u64) {
-        self.syncing.insert(number, Syncing { content: self.current.clone(), dirty: self.dirty.clone() });
+        self.syncing
+            .insert(number, Syncing { content: self.current.clone(), dirty: self.dirty.clone() });
     }
 
     pub(super) fn end_sync(&mut self, number: u64, end: SyncEnd) {
         let Some(Syncing { content, mut dirty }) = self.syncing.remove(&number) else { return };
         // What another sync has cleaned meanwhile is clean.
         dirty.retain(|page| self.dirty.contains(page));
-        let unchanged = |page: &usize| match (self.current.pages.get(*page), content.pages.get(*page)) {
-            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
-            (now, then) => now.is_none() && then.is_none(),
-        };
+        let unchanged =
+            |page: &usize| match (self.current.pages.get(*page), content.pages.get(*page)) {
+                (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+                (now, then) => now.is_none() && then.is_none(),
+            };
         let clean: Vec<usize> = dirty.iter().copied().filter(unchanged).collect();
         if end == SyncEnd::Done {
             self.min_len = content.len.min(self.current.len());
@@ -200,13 +205,15 @@ impl File {
             }
             let written = self.current.pages.get(page);
             self.durable.replace_page(page, written);
-            self.syncing.values_mut().for_each(|syncing| syncing.content.replace_page(page, written));
+            self.syncing
+                .values_mut()
+                .for_each(|syncing| syncing.content.replace_page(page, written));
         }
         self.dirty.retain(|page| !pages.contains(page));
     }
 
-    /// Whether no byte has ever been on its way to the disk for certain: no sync has had to do with it, nor has the system
-    /// written a page back.
+    /// Whether no byte has ever been on its way to the disk for certain: no sync has had to do with
+    /// it, nor has the system written a page back.
     pub(super) fn is_unsynced(&self) -> bool {
         self.durable.len() == 0 && self.dropped.is_empty() && self.syncing.is_empty()
     }
@@ -226,7 +233,13 @@ impl File {
     /// A file of which every byte is durable.
     pub(super) fn settled(content: Content) -> File {
         let len = content.len();
-        File { current: content.clone(), durable: content, min_len: len, max_len: len, ..File::default() }
+        File {
+            current: content.clone(),
+            durable: content,
+            min_len: len,
+            max_len: len,
+            ..File::default()
+        }
     }
 
     pub(super) fn is_settled(&self) -> bool {

@@ -68,7 +68,8 @@ impl Writer {
     }
 }
 
-/// How many of the first bytes of an append a prepared log stores last, so that a reader finds all of it or nothing.
+/// How many of the first bytes of an append a prepared log stores last, so that a reader finds all
+/// of it or nothing.
 const STORED_LAST: usize = 8;
 
 impl Writer {
@@ -85,7 +86,9 @@ impl Writer {
 
     /// Stores `data` at `at` so that all of it appears with its first bytes.
     fn store_visibly(&self, state: &mut State, at: usize, data: &[u8]) {
-        let Some(middle) = halfway(state, STORED_LAST..data.len()) else { return self.write(state, at, data) };
+        let Some(middle) = halfway(state, STORED_LAST..data.len()) else {
+            return self.write(state, at, data);
+        };
         self.write(state, at + middle, &data[middle..]);
         self.write(state, at + STORED_LAST, &data[STORED_LAST..middle]);
         self.write(state, at, &data[..STORED_LAST]);
@@ -101,7 +104,10 @@ impl Writer {
         let fs = self.fs.clone();
         let state = &mut *fs.state();
         let fault = state.begin(OpKind::Append, "write", &self.path)?;
-        if self.prepared > 0 && self.end + data.len() > self.prepared && state.log_kind == LogKind::Prepared {
+        if self.prepared > 0
+            && self.end + data.len() > self.prepared
+            && state.log_kind == LogKind::Prepared
+        {
             self.prepare(state, (self.end + data.len()).next_multiple_of(64 << 10));
         }
         let growth = (self.end + data.len()).saturating_sub(self.prepared.max(self.end));
@@ -225,7 +231,9 @@ fn sync(fs: &SimFs, inode: Inode, path: &Path) -> Result<()> {
     std::thread::yield_now();
     let (end, outcome) = match outcome {
         Ok(None) => (SyncEnd::Done, Ok(())),
-        Ok(Some(Fault::Reverted)) => (SyncEnd::Reverted, Err(Error::io("sync", path, Fault::Reverted.error()))),
+        Ok(Some(Fault::Reverted)) => {
+            (SyncEnd::Reverted, Err(Error::io("sync", path, Fault::Reverted.error())))
+        }
         Ok(Some(fault)) => (SyncEnd::Done, Err(Error::io("sync", path, fault.error()))),
         Err(error) => (SyncEnd::Failed, Err(error)),
     };

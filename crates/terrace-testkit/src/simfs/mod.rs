@@ -1,11 +1,11 @@
 //! A simulated file system: a [`terrace::Env`] in memory that knows what is durable.
 //!
-//! It records every change in one total order, so that the disk after a power loss at any moment can be made
-//! afterwards ([`Recording`]); it fails operations on request ([`FaultPlan`]) and fills up ([`SimFs::set_capacity`]).
-//! Threads, clocks and sleeping are those of the real system.
+//! It records every change in one total order, so that the disk after a power loss at any moment
+//! can be made afterwards ([`Recording`]); it fails operations on request ([`FaultPlan`]) and fills
+//! up ([`SimFs::set_capacity`]). Threads, clocks and sleeping are those of the real system.
 //!
-//! Every method may be called from any thread. An operation takes place at once, under one lock, so that its place
-//! in the order is the moment at which it took effect.
+//! Every method may be called from any thread. An operation takes place at once, under one lock, so
+//! that its place in the order is the moment at which it took effect.
 
 mod disk;
 mod fault;
@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use terrace::{
-    CreateOptions, Env, Error, FileLock, Job, LockMode, PosixEnv, Priority, RandomAccessFile, ReadAccess, Result,
-    WritableFile,
+    CreateOptions, Env, Error, FileLock, Job, LockMode, PosixEnv, Priority, RandomAccessFile,
+    ReadAccess, Result, WritableFile,
 };
 
 pub use fault::{Fault, FaultPlan, OpKind};
@@ -42,8 +42,8 @@ pub enum LogKind {
     /// Like any other file.
     #[default]
     Plain,
-    /// Space is prepared ahead, so that a reader finds zeros behind the last record until the log is closed, and a
-    /// log that was not closed keeps them.
+    /// Space is prepared ahead, so that a reader finds zeros behind the last record until the log
+    /// is closed, and a log that was not closed keeps them.
     Prepared,
 }
 
@@ -130,8 +130,8 @@ impl SimFs {
         self.state().serve_mapped = mapped;
     }
 
-    /// From now on the system writes pages back that nobody has synced, and writes take several steps, so that a process
-    /// may die between them. `seed` decides which.
+    /// From now on the system writes pages back that nobody has synced, and writes take several
+    /// steps, so that a process may die between them. `seed` decides which.
     pub fn set_unrest(&self, seed: u64) {
         self.state().unrest = Some(Rng::new(seed));
     }
@@ -153,8 +153,8 @@ impl SimFs {
         self.state().recording.take().unwrap_or_default()
     }
 
-    /// How many changes of the disk have taken effect since [`SimFs::record`]. An operation that has returned is
-    /// among the first `steps()`.
+    /// How many changes of the disk have taken effect since [`SimFs::record`]. An operation that
+    /// has returned is among the first `steps()`.
     pub fn steps(&self) -> usize {
         self.state().steps as usize
     }
@@ -164,8 +164,8 @@ impl SimFs {
         self.state().operations
     }
 
-    /// From now on operations fail as each of `plans` says, which count for themselves; none of them, `None` for
-    /// example, heals the file system.
+    /// From now on operations fail as each of `plans` says, which count for themselves; none of
+    /// them, `None` for example, heals the file system.
     pub fn set_faults(&self, plans: impl IntoIterator<Item = FaultPlan>) {
         self.state().faults = Faults::new(plans);
     }
@@ -214,8 +214,9 @@ impl SimFs {
         state.disk.files.insert(inode, Arc::new(file::File::settled(content)));
     }
 
-    /// Writes the files in `dir`, and those in directories below it, to the directory `to` of the real file system, past
-    /// every fault. Two names of one file are two names of one file there, too.
+    /// Writes the files in `dir`, and those in directories below it, to the directory `to` of the
+    /// real file system, past every fault. Two names of one file are two names of one file there,
+    /// too.
     pub fn export(&self, dir: &Path, to: &Path) -> io::Result<()> {
         let state = self.state();
         let mut written: BTreeMap<Inode, PathBuf> = BTreeMap::new();
@@ -229,7 +230,11 @@ impl SimFs {
                     None => {
                         std::fs::write(
                             &to,
-                            state.disk.file(path).map(|file| file.current.to_vec()).unwrap_or_default(),
+                            state
+                                .disk
+                                .file(path)
+                                .map(|file| file.current.to_vec())
+                                .unwrap_or_default(),
                         )?;
                         written.insert(*inode, to);
                     }
@@ -242,7 +247,11 @@ impl SimFs {
     /// The names of the files in `dir`, sorted, past every fault.
     pub fn names(&self, dir: &Path) -> Vec<String> {
         let state = self.state();
-        state.disk.children(dir).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+        state
+            .disk
+            .children(dir)
+            .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+            .collect()
     }
 }
 
@@ -255,7 +264,8 @@ impl State {
         }
     }
 
-    /// Counts an operation and decides whether it fails before it begins. `Late` and `Short` are left to the caller.
+    /// Counts an operation and decides whether it fails before it begins. `Late` and `Short` are
+    /// left to the caller.
     fn begin(&mut self, kind: OpKind, what: &str, path: &Path) -> Result<Option<Fault>> {
         self.operations += 1;
         match self.faults.next(kind, path, self.steps) {
@@ -263,8 +273,11 @@ impl State {
             Some(fault @ Fault::Late) => Ok(Some(fault)),
             Some(fault @ Fault::Short) if kind == OpKind::Append => Ok(Some(fault)),
             Some(fault @ Fault::Reverted) if kind == OpKind::Sync => Ok(Some(fault)),
-            // A directory whose sync is forbidden was made by somebody else and is durable. Here any may have been made just now.
-            Some(Fault::Access) if kind == OpKind::SyncDir => Err(Error::io(what, path, Fault::Io.error())),
+            // A directory whose sync is forbidden was made by somebody else and is durable. Here
+            // any may have been made just now.
+            Some(Fault::Access) if kind == OpKind::SyncDir => {
+                Err(Error::io(what, path, Fault::Io.error()))
+            }
             Some(fault) => Err(Error::io(what, path, fault.error())),
         }
     }
@@ -297,7 +310,8 @@ impl State {
     /// One time in four some dirty pages of a file reach the disk, if there is unrest.
     fn write_back(&mut self) {
         let Some(rng) = self.unrest.as_mut() else { return };
-        let dirty: Vec<_> = self.disk.files.iter().filter(|(_, file)| !file.dirty.is_empty()).collect();
+        let dirty: Vec<_> =
+            self.disk.files.iter().filter(|(_, file)| !file.dirty.is_empty()).collect();
         if dirty.is_empty() || !rng.one_in(4) {
             return;
         }
@@ -333,10 +347,12 @@ impl Env for SimFs {
         let fault = state.begin(OpKind::Open, "open", path)?;
         late(fault, "open", path)?;
         let Some(file) = state.disk.file(path) else {
-            let code = if state.disk.is_dir(path) { libc::EISDIR } else { state.disk.why_missing(path) };
+            let code =
+                if state.disk.is_dir(path) { libc::EISDIR } else { state.disk.why_missing(path) };
             return Err(refuse("open", path, code));
         };
-        let mapped = (state.serve_mapped && access == ReadAccess::Mapped).then(|| file.current.to_vec());
+        let mapped =
+            (state.serve_mapped && access == ReadAccess::Mapped).then(|| file.current.to_vec());
         Ok(Arc::new(Reader::new(self.clone(), path, file.current.clone(), mapped)))
     }
 
@@ -345,7 +361,12 @@ impl Env for SimFs {
         Ok(Box::new(Writer::new(self.clone(), path, inode, 0)))
     }
 
-    fn create_log(&self, path: &Path, options: CreateOptions, expected_size: u64) -> Result<Box<dyn WritableFile>> {
+    fn create_log(
+        &self,
+        path: &Path,
+        options: CreateOptions,
+        expected_size: u64,
+    ) -> Result<Box<dyn WritableFile>> {
         let state = &mut *self.state();
         let inode = state.create(path, options)?;
         let mut writer = Writer::new(self.clone(), path, inode, 0);
@@ -359,7 +380,10 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Open, "open", path)?;
         late(fault, "open", path)?;
-        let inode = state.disk.inode(path).ok_or_else(|| refuse("open", path, state.disk.why_missing(path)))?;
+        let inode = state
+            .disk
+            .inode(path)
+            .ok_or_else(|| refuse("open", path, state.disk.why_missing(path)))?;
         let len = state.disk.files.get(&inode).map_or(0, |file| file.current.len());
         state.disk.open.insert(inode);
         Ok(Box::new(Writer::new(self.clone(), path, inode, len)))
@@ -381,14 +405,19 @@ impl Env for SimFs {
             let code = if is_file { libc::ENOTDIR } else { state.disk.why_missing(dir) };
             return Err(refuse("list", dir, code));
         }
-        Ok(state.disk.children(dir).filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+        Ok(state
+            .disk
+            .children(dir)
+            .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+            .collect())
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Remove, "remove", path)?;
         if state.disk.inode(path).is_none() {
-            let code = if state.disk.is_dir(path) { libc::EISDIR } else { state.disk.why_missing(path) };
+            let code =
+                if state.disk.is_dir(path) { libc::EISDIR } else { state.disk.why_missing(path) };
             return Err(refuse("remove", path, code));
         }
         state.apply(Step::Remove { path: path.to_owned() });
@@ -432,7 +461,10 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Look, "stat", path)?;
         late(fault, "stat", path)?;
-        let file = state.disk.file(path).ok_or_else(|| refuse("stat", path, state.disk.why_missing(path)))?;
+        let file = state
+            .disk
+            .file(path)
+            .ok_or_else(|| refuse("stat", path, state.disk.why_missing(path)))?;
         Ok(file.current.len() as u64)
     }
 
@@ -462,7 +494,8 @@ impl Env for SimFs {
         let state = &mut *self.state();
         let fault = state.begin(OpKind::Link, "link", from)?;
         let Some(inode) = state.disk.inode(from) else {
-            let code = if state.disk.is_dir(from) { libc::EPERM } else { state.disk.why_missing(from) };
+            let code =
+                if state.disk.is_dir(from) { libc::EPERM } else { state.disk.why_missing(from) };
             return Err(refuse("link", from, code));
         };
         if state.disk.is_dir(to) || state.disk.entries.contains_key(to) {
@@ -494,7 +527,9 @@ impl Env for SimFs {
             _ if state.disk.is_dir(path) => return Err(refuse("lock", path, libc::EISDIR)),
             // As on a medium where nobody writes.
             _ if mode == LockMode::Shared => return Ok(Box::new(handles::NoLock)),
-            _ if !state.disk.is_dir(parent(path)) => return Err(refuse("lock", path, state.disk.why_missing(path))),
+            _ if !state.disk.is_dir(parent(path)) => {
+                return Err(refuse("lock", path, state.disk.why_missing(path)));
+            }
             _ => {
                 let inode = Inode(state.next_inode);
                 state.next_inode += 1;

@@ -1,7 +1,7 @@
 //! What a disk may look like after the power failed.
 //!
-//! Data that was synced stays, and so do directory changes that were synced. Everything later is up to the file
-//! system and the disk: [`PowerLoss`] says which of the possible outcomes is taken.
+//! Data that was synced stays, and so do directory changes that were synced. Everything later is up
+//! to the file system and the disk: [`PowerLoss`] says which of the possible outcomes is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ pub enum DataLoss {
     Zeroed,
     /// Each page of 4 KiB reached the disk or did not; the length is an old or a new one.
     Pages,
-    /// Each sector of 512 bytes reached the disk, did not, or holds what it held half-way, in stores of 8 bytes.
+    /// Each sector of 512 bytes reached the disk, did not, or holds what it held half-way, in
+    /// stores of 8 bytes.
     Sectors,
     /// One of the above for each file.
     Mixed,
@@ -60,11 +61,15 @@ pub struct PowerLoss {
 
 impl PowerLoss {
     /// Whatever is not synced is gone.
-    pub const STRICT: PowerLoss = PowerLoss { data: DataLoss::All, entries: EntryLoss::All, seed: 0 };
-    /// The death of the process alone: others see everything, and what was not synced may still be lost with the power.
-    pub const PROCESS_ONLY: PowerLoss = PowerLoss { data: DataLoss::Undecided, entries: EntryLoss::Undecided, seed: 0 };
+    pub const STRICT: PowerLoss =
+        PowerLoss { data: DataLoss::All, entries: EntryLoss::All, seed: 0 };
+    /// The death of the process alone: others see everything, and what was not synced may still be
+    /// lost with the power.
+    pub const PROCESS_ONLY: PowerLoss =
+        PowerLoss { data: DataLoss::Undecided, entries: EntryLoss::Undecided, seed: 0 };
     /// The power fails, and everything had reached the disk by chance.
-    pub const LUCKY: PowerLoss = PowerLoss { data: DataLoss::Nothing, entries: EntryLoss::Nothing, seed: 0 };
+    pub const LUCKY: PowerLoss =
+        PowerLoss { data: DataLoss::Nothing, entries: EntryLoss::Nothing, seed: 0 };
 
     /// Whether everything is still there afterwards.
     pub fn loses_nothing(self) -> bool {
@@ -76,14 +81,23 @@ impl PowerLoss {
     pub fn random(seed: u64) -> PowerLoss {
         use {DataLoss as D, EntryLoss as E};
         let mut rng = Rng::new(seed);
-        let data = *rng.pick(&[D::All, D::Nothing, D::Torn, D::Zeroed, D::Pages, D::Sectors, D::Mixed, D::Mixed]);
+        let data = *rng.pick(&[
+            D::All,
+            D::Nothing,
+            D::Torn,
+            D::Zeroed,
+            D::Pages,
+            D::Sectors,
+            D::Mixed,
+            D::Mixed,
+        ]);
         let entries = *rng.pick(&[E::All, E::Nothing, E::Prefix, E::Prefix, E::Subset]);
         PowerLoss { data, entries, seed }
     }
 }
 
-/// The disk that `disk` may be after the power is back; or, if only processes died, the disk as it is, with everything
-/// that is not durable yet.
+/// The disk that `disk` may be after the power is back; or, if only processes died, the disk as it
+/// is, with everything that is not durable yet.
 pub(super) fn after_power_loss(disk: &Disk, loss: PowerLoss) -> Disk {
     if loss.data == DataLoss::Undecided {
         return Disk { open: BTreeSet::new(), ..disk.clone() };
@@ -105,7 +119,11 @@ fn surviving_entries(disk: &Disk, loss: EntryLoss, rng: &mut Rng) -> BTreeMap<Pa
     };
     if matches!(loss, EntryLoss::Prefix | EntryLoss::Subset) {
         for (dir, changes) in &disk.pending {
-            let kept = if loss == EntryLoss::Prefix { rng.between(0, changes.len()) } else { changes.len() };
+            let kept = if loss == EntryLoss::Prefix {
+                rng.between(0, changes.len())
+            } else {
+                changes.len()
+            };
             for change in &changes[..kept] {
                 if loss == EntryLoss::Prefix || rng.one_in(2) {
                     apply(change, dir, loss, &mut entries);
@@ -113,7 +131,8 @@ fn surviving_entries(disk: &Disk, loss: EntryLoss, rng: &mut Rng) -> BTreeMap<Pa
             }
         }
     }
-    // A directory that did not survive takes its contents along. Parents sort before their children.
+    // A directory that did not survive takes its contents along. Parents sort before their
+    // children.
     let mut whole = BTreeMap::new();
     for (path, entry) in entries {
         let above = parent(&path);

@@ -30,10 +30,13 @@ impl Recording {
     /// The steps around moment `at`, for a message.
     pub fn describe(&self, at: usize) -> String {
         let mut text = String::new();
-        for (index, step) in self.steps.iter().enumerate().take(at + 3).skip(at.saturating_sub(25)) {
+        for (index, step) in self.steps.iter().enumerate().take(at + 3).skip(at.saturating_sub(25))
+        {
             let mark = if index + 1 == at { "<- last before the crash" } else { "" };
             let shown = match step {
-                Step::Write { inode, offset, data } => format!("Write {inode:?} {offset}+{}", data.len()),
+                Step::Write { inode, offset, data } => {
+                    format!("Write {inode:?} {offset}+{}", data.len())
+                }
                 other => format!("{other:?}"),
             };
             text.push_str(&format!("  {}: {shown} {mark}\n", index + 1));

@@ -1,7 +1,8 @@
 //! Sorted keys as numbers, for searches that seldom need the keys.
 //!
-//! What all keys begin with in common is cut off, and the next eight bytes of each are kept as one number. In the
-//! bytewise order, keys with different numbers are ordered as these are; only equal numbers lead to a comparison.
+//! What all keys begin with in common is cut off, and the next eight bytes of each are kept as one
+//! number. In the bytewise order, keys with different numbers are ordered as these are; only equal
+//! numbers lead to a comparison.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -20,7 +21,8 @@ impl AbbreviatedKeys {
     /// The abbreviated keys of keys in ascending bytewise order.
     pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let Some(first) = keys.clone().next() else { return AbbreviatedKeys::default() };
-        let prefix = keys.clone().fold(first.len(), |prefix, key| prefix.min(common_prefix(first, key)));
+        let prefix =
+            keys.clone().fold(first.len(), |prefix, key| prefix.min(common_prefix(first, key)));
         let abbreviated_keys = keys.map(|key| abbreviated(&key[prefix..])).collect();
         AbbreviatedKeys { prefix: first[..prefix].into(), abbreviated_keys }
     }
@@ -43,7 +45,8 @@ impl AbbreviatedKeys {
         self.prefix.len() + size_of_val(&*self.abbreviated_keys)
     }
 
-    /// The abbreviated key of a key that begins as all do; otherwise how it compares to all of them. Of no keys, `Equal`.
+    /// The abbreviated key of a key that begins as all do; otherwise how it compares to all of
+    /// them. Of no keys, `Equal`.
     #[inline]
     pub(crate) fn abbreviate(&self, key: &[u8]) -> Result<u64, Ordering> {
         if self.abbreviated_keys.is_empty() {
@@ -56,15 +59,23 @@ impl AbbreviatedKeys {
         }
     }
 
-    /// The keys with this abbreviated key: those before are less than any such key, those behind greater.
+    /// The keys with this abbreviated key: those before are less than any such key, those behind
+    /// greater.
     #[inline]
     pub(crate) fn with_abbreviated(&self, abbreviated: u64) -> Range<usize> {
         let low = self.abbreviated_keys.partition_point(|&other| other < abbreviated);
-        let same = self.abbreviated_keys[low..].iter().take(FEW).take_while(|&&other| other == abbreviated).count();
+        let same = self.abbreviated_keys[low..]
+            .iter()
+            .take(FEW)
+            .take_while(|&&other| other == abbreviated)
+            .count();
         let beyond = low + same;
         // Keys of several families may have any number of equal abbreviated keys.
-        let more =
-            if same < FEW { 0 } else { self.abbreviated_keys[beyond..].partition_point(|&other| other == abbreviated) };
+        let more = if same < FEW {
+            0
+        } else {
+            self.abbreviated_keys[beyond..].partition_point(|&other| other == abbreviated)
+        };
         low..beyond + more
     }
 
@@ -102,7 +113,10 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 pub(crate) fn abbreviated(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(chunk) => u64::from_be_bytes(*chunk),
-        None => bytes.iter().rev().fold(0, |abbreviated, &byte| (abbreviated >> 8) | (u64::from(byte) << 56)),
+        None => bytes
+            .iter()
+            .rev()
+            .fold(0, |abbreviated, &byte| (abbreviated >> 8) | (u64::from(byte) << 56)),
     }
 }
 
@@ -112,18 +126,41 @@ mod tests {
 
     #[test]
     fn what_is_decided_is_decided_right() {
-        let keys: [&[u8]; 8] =
-            [b"pre", b"pre\0", b"preabcdefgh", b"preabcdefgh\0", b"preabcdefghij", b"preabd", b"preb", b"pre\xff\xff"];
-        let sought: [&[u8]; 9] =
-            [b"", b"pr", b"pre", b"preabcdefghi", b"preabcdefgh", b"prec", b"prf", b"zz", b"pre\xff\xff\xff"];
+        let keys: [&[u8]; 8] = [
+            b"pre",
+            b"pre\0",
+            b"preabcdefgh",
+            b"preabcdefgh\0",
+            b"preabcdefghij",
+            b"preabd",
+            b"preb",
+            b"pre\xff\xff",
+        ];
+        let sought: [&[u8]; 9] = [
+            b"",
+            b"pr",
+            b"pre",
+            b"preabcdefghi",
+            b"preabcdefgh",
+            b"prec",
+            b"prf",
+            b"zz",
+            b"pre\xff\xff\xff",
+        ];
         for from in 0..keys.len() {
             for to in from..=keys.len() {
                 let keys = &keys[from..to];
                 let abbreviated_keys = AbbreviatedKeys::new(keys.iter().copied());
                 for key in sought {
                     let undecided = abbreviated_keys.undecided(key);
-                    assert!(keys[..undecided.start].iter().all(|other| *other < key), "{key:?} in {keys:?}");
-                    assert!(keys[undecided.end..].iter().all(|other| *other > key), "{key:?} in {keys:?}");
+                    assert!(
+                        keys[..undecided.start].iter().all(|other| *other < key),
+                        "{key:?} in {keys:?}"
+                    );
+                    assert!(
+                        keys[undecided.end..].iter().all(|other| *other > key),
+                        "{key:?} in {keys:?}"
+                    );
                 }
             }
         }
@@ -133,8 +170,10 @@ mod tests {
     fn equal_abbreviated_keys_are_all_found() {
         for count in 0..20usize {
             let families = ["another".to_owned()].into_iter();
-            let keys: Vec<String> =
-                families.chain((0..count).map(|at| format!("customer:{at:04}"))).chain(["z".into()]).collect();
+            let keys: Vec<String> = families
+                .chain((0..count).map(|at| format!("customer:{at:04}")))
+                .chain(["z".into()])
+                .collect();
             let abbreviated_keys = AbbreviatedKeys::new(keys.iter().map(String::as_bytes));
             assert_eq!(abbreviated_keys.undecided(b"customer:0003"), 1..1 + count, "{count}");
             assert_eq!(abbreviated_keys.undecided(b"d"), 1 + count..1 + count);

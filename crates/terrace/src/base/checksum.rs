@@ -1,6 +1,7 @@
 //! CRC-32C as LevelDB stores it.
 //!
-//! LevelDB masks every stored checksum, so that the checksum of bytes that contain checksums stays meaningful.
+//! LevelDB masks every stored checksum, so that the checksum of bytes that contain checksums stays
+//! meaningful.
 
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
@@ -58,8 +59,10 @@ mod tests {
 
     #[test]
     fn whole_and_in_pieces_as_another_library_has_it() {
-        let bytes: Vec<u8> = (0..70_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
-        let lengths = (0..600).chain([1023, 1024, 1025, 2311, 4096, 4101, 16_384, 65_535, 70_000 - 3]);
+        let bytes: Vec<u8> =
+            (0..70_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
+        let lengths =
+            (0..600).chain([1023, 1024, 1025, 2311, 4096, 4101, 16_384, 65_535, 70_000 - 3]);
         for length in lengths {
             let data = &bytes[3..][..length];
             let expected = crc32c::crc32c(data);

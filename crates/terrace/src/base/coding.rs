@@ -1,7 +1,8 @@
 //! Fixed and variable length integers, and length-prefixed bytes, as LevelDB writes them.
 //!
-//! Decoders take a cursor (`&mut &[u8]`), advance it past what they read, and answer `None` on bytes that do not
-//! decode; the caller knows the file and turns that into a corruption with a name.
+//! Decoders take a cursor (`&mut &[u8]`), advance it past what they read, and answer `None` on
+//! bytes that do not decode; the caller knows the file and turns that into a corruption with a
+//! name.
 
 /// The longest encoding of a `u32`.
 pub(crate) const MAX_VARINT32: usize = 5;
@@ -26,7 +27,8 @@ pub(crate) fn put_varint64(dst: &mut Vec<u8>, mut value: u64) {
     dst.push(value as u8);
 }
 
-/// Appends the length of `bytes` and `bytes`. The caller has checked that the length fits in 32 bits.
+/// Appends the length of `bytes` and `bytes`. The caller has checked that the length fits in 32
+/// bits.
 pub(crate) fn put_length_prefixed(dst: &mut Vec<u8>, bytes: &[u8]) {
     debug_assert!(u32::try_from(bytes.len()).is_ok());
     put_varint64(dst, bytes.len() as u64);

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 /// A total order over user keys, and two ways to shorten keys within it.
 ///
-/// Called from any thread, background threads included. An implementation must not panic, and must order the same
-/// two keys the same way for as long as a database exists: its [`name`](Comparator::name) is recorded in the
-/// database, which refuses to open under another name.
+/// Called from any thread, background threads included. An implementation must not panic, and must
+/// order the same two keys the same way for as long as a database exists: its
+/// [`name`](Comparator::name) is recorded in the database, which refuses to open under another
+/// name.
 pub trait Comparator: Send + Sync {
     /// The name recorded in the MANIFEST. Change it whenever the order changes.
     fn name(&self) -> &str;
 
-    /// The name as it is recorded: the bytes of [`name`](Comparator::name), unless a C program's name is not UTF-8.
+    /// The name as it is recorded: the bytes of [`name`](Comparator::name), unless a C program's
+    /// name is not UTF-8.
     fn name_bytes(&self) -> &[u8] {
         self.name().as_bytes()
     }
@@ -21,7 +23,8 @@ pub trait Comparator: Send + Sync {
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
-    /// May replace `start` by a shorter key in `[start, limit)`, given `start < limit`. Doing nothing is correct.
+    /// May replace `start` by a shorter key in `[start, limit)`, given `start < limit`. Doing
+    /// nothing is correct.
     fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let _ = (start, limit);
     }
@@ -65,7 +68,8 @@ impl Comparator for BytewiseComparator {
     }
 }
 
-/// The order of user keys as the engine uses it: the bytewise order inlined, any other by a virtual call.
+/// The order of user keys as the engine uses it: the bytewise order inlined, any other by a virtual
+/// call.
 #[derive(Clone, Default)]
 pub(crate) struct KeyOrder {
     custom: Option<Arc<dyn Comparator>>,

@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub enum ErrorKind {
     /// Something that was asked for by name does not exist.
     NotFound,
-    /// Bytes on disk are not what they must be. The message names the file and, where known, the offset.
+    /// Bytes on disk are not what they must be. The message names the file and, where known, the
+    /// offset.
     Corruption,
     /// The request is meaningful, but this build, file system or database cannot do it.
     NotSupported,
@@ -21,7 +22,8 @@ pub enum ErrorKind {
     Io,
     /// Somebody else holds what is needed, for example the database's lock.
     Busy,
-    /// Somebody else has changed what a transaction rests on. Nothing was changed by it; begin anew.
+    /// Somebody else has changed what a transaction rests on. Nothing was changed by it; begin
+    /// anew.
     Conflict,
 }
 
@@ -153,7 +155,10 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .finish()
     }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //! 1. [`generation`] never changes within one process.
-//! 2. A process's generation is greater than that of every ancestor whose memory it inherited, so a value that was
-//!    remembered before a fork never equals the child's.
+//! 2. A process's generation is greater than that of every ancestor whose memory it inherited, so a
+//!    value that was remembered before a fork never equals the child's.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// The last generation given out in this process or an ancestor of it: ordinary memory, which a fork copies.
+/// The last generation given out in this process or an ancestor of it: ordinary memory, which a
+/// fork copies.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 static MARK: OnceLock<Mark> = OnceLock::new();
@@ -23,7 +24,8 @@ static MARK: OnceLock<Mark> = OnceLock::new();
 enum Mark {
     /// The generation, in a page that reads as zero in a child.
     WipeOnFork(&'static AtomicU64),
-    /// The generation, and in the lower half the id of the process that set it: one word, so that both change at once.
+    /// The generation, and in the lower half the id of the process that set it: one word, so that
+    /// both change at once.
     Process(AtomicU64),
 }
 
@@ -56,7 +58,8 @@ fn of_process(word: &AtomicU64, process: u32) -> u64 {
     while current as u32 != process {
         let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let packed = (next << 32) | u64::from(process);
-        current = match word.compare_exchange(current, packed, Ordering::Relaxed, Ordering::Relaxed) {
+        current = match word.compare_exchange(current, packed, Ordering::Relaxed, Ordering::Relaxed)
+        {
             Ok(_) => packed,
             Err(theirs) => theirs,
         };
@@ -64,7 +67,8 @@ fn of_process(word: &AtomicU64, process: u32) -> u64 {
     current >> 32
 }
 
-/// The process in which something was made. Locks of a process's ancestors may be held by threads that did not come along.
+/// The process in which something was made. Locks of a process's ancestors may be held by threads
+/// that did not come along.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin(u64);
 
@@ -102,7 +106,13 @@ fn wiped_page() -> Option<&'static AtomicU64> {
     let size = size_of::<AtomicU64>();
     // SAFETY: a null hint lets the kernel choose the place, so no existing mapping is touched.
     let page = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE).ok()?
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            size,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+        .ok()?
     };
     // SAFETY: the range is exactly the mapping just made, which nobody else knows of.
     if unsafe { madvise(page, size, Advice::LinuxWipeOnFork) }.is_err() {
@@ -111,9 +121,9 @@ fn wiped_page() -> Option<&'static AtomicU64> {
         return None;
     }
     let word = NonNull::new(page.cast::<AtomicU64>())?;
-    // SAFETY: the page is readable, writable, aligned, at least eight bytes long, zeroed (a valid AtomicU64), never
-    // unmapped from here on, and reached only through this shared reference. The kernel clears it between
-    // instructions of a new process only.
+    // SAFETY: the page is readable, writable, aligned, at least eight bytes long, zeroed (a valid
+    // AtomicU64), never unmapped from here on, and reached only through this shared reference. The
+    // kernel clears it between instructions of a new process only.
     Some(unsafe { word.as_ref() })
 }
 
@@ -155,6 +165,9 @@ mod tests {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| of_process(&word, 8))).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
-        assert!(children.iter().all(|&child| child == children[0] && child > parent), "{children:?}");
+        assert!(
+            children.iter().all(|&child| child == children[0] && child > parent),
+            "{children:?}"
+        );
     }
 }

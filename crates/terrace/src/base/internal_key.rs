@@ -1,8 +1,8 @@
 //! Internal keys: what tables and memtables order.
 //!
-//! An internal key is a user key followed by an 8-byte *tag*: the sequence number in the upper 56 bits and the kind
-//! of the entry in the lowest 8. Internal keys are ordered by user key, ascending, and then by tag, *descending*, so
-//! that the newest entry of a user key comes first.
+//! An internal key is a user key followed by an 8-byte *tag*: the sequence number in the upper 56
+//! bits and the kind of the entry in the lowest 8. Internal keys are ordered by user key,
+//! ascending, and then by tag, *descending*, so that the newest entry of a user key comes first.
 
 use std::cmp::Ordering;
 
@@ -18,12 +18,13 @@ pub(crate) const MAX_SEQUENCE: SequenceNumber = (1 << 56) - 1;
 /// The bytes that a tag takes.
 pub(crate) const TAG_SIZE: usize = 8;
 
-/// The longest entry of a table, key and value together. A block's lengths have 32 bits, and LevelDB's readers' offsets
-/// in it; a block has up to 4 MiB of other entries before a long one, and restart points behind it.
+/// The longest entry of a table, key and value together. A block's lengths have 32 bits, and
+/// LevelDB's readers' offsets in it; a block has up to 4 MiB of other entries before a long one,
+/// and restart points behind it.
 pub(crate) const MAX_ENTRY_SIZE: usize = (u32::MAX as usize) - (8 << 20);
 
-/// `InvalidArgument` if no table could hold an entry of so many bytes of user key and value. Asked before anything is
-/// copied or written: what was acknowledged must become a table.
+/// `InvalidArgument` if no table could hold an entry of so many bytes of user key and value. Asked
+/// before anything is copied or written: what was acknowledged must become a table.
 #[inline]
 pub(crate) fn check_entry_size(user_key: usize, value: usize) -> Result<()> {
     let size = user_key.saturating_add(value);
@@ -33,7 +34,9 @@ pub(crate) fn check_entry_size(user_key: usize, value: usize) -> Result<()> {
 #[cold]
 fn too_large(size: usize) -> Error {
     let limit = MAX_ENTRY_SIZE - TAG_SIZE;
-    Error::invalid_argument(format!("a key and value of {size} bytes; the limit is {limit}, 8 MiB below 4 GiB"))
+    Error::invalid_argument(format!(
+        "a key and value of {size} bytes; the limit is {limit}, 8 MiB below 4 GiB"
+    ))
 }
 
 /// What an entry does to its user key.
@@ -97,12 +100,21 @@ impl<'a> ParsedKey<'a> {
     #[inline]
     pub(crate) fn parse(internal_key: &'a [u8]) -> Option<Self> {
         let (user_key, tag) = split(internal_key)?;
-        Some(ParsedKey { user_key, sequence: tag_sequence(tag), kind: EntryKind::from_byte(tag as u8)? })
+        Some(ParsedKey {
+            user_key,
+            sequence: tag_sequence(tag),
+            kind: EntryKind::from_byte(tag as u8)?,
+        })
     }
 }
 
 /// Appends the internal key of `user_key` to `dst`.
-pub(crate) fn append(dst: &mut Vec<u8>, user_key: &[u8], sequence: SequenceNumber, kind: EntryKind) {
+pub(crate) fn append(
+    dst: &mut Vec<u8>,
+    user_key: &[u8],
+    sequence: SequenceNumber,
+    kind: EntryKind,
+) {
     dst.extend_from_slice(user_key);
     dst.extend_from_slice(&pack_tag(sequence, kind).to_le_bytes());
 }
@@ -125,7 +137,8 @@ impl InternalOrder {
         InternalOrder { keys }
     }
 
-    /// Compares two internal keys. Bytes too short to be one count as an empty user key: never a panic.
+    /// Compares two internal keys. Bytes too short to be one count as an empty user key: never a
+    /// panic.
     #[inline]
     pub(crate) fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let (a_key, a_tag) = split(a).unwrap_or((&[], 0));
@@ -133,8 +146,9 @@ impl InternalOrder {
         self.keys.compare(a_key, b_key).then_with(|| b_tag.cmp(&a_tag))
     }
 
-    /// Shortens the internal key `start` towards `limit`, as [`Comparator`](super::comparator::Comparator) does for
-    /// user keys. A shortened key gets the largest tag, so that it sorts before every entry of its user key.
+    /// Shortens the internal key `start` towards `limit`, as
+    /// [`Comparator`](super::comparator::Comparator) does for user keys. A shortened key gets the
+    /// largest tag, so that it sorts before every entry of its user key.
     pub(crate) fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let mut shorter = user_key(start).to_vec();
         self.keys.find_shortest_separator(&mut shorter, user_key(limit));

@@ -1,9 +1,9 @@
-//! What threads wait for and swap: the standard library's and arc-swap's, or shuttle's where schedules are
-//! explored (`interleavings`).
+//! What threads wait for and swap: the standard library's and arc-swap's, or shuttle's where
+//! schedules are explored (`interleavings`).
 //!
-//! Whoever holds a lock while others may come to wait, or shares what a schedule could spoil, takes it from here. Only
-//! a test build with `--cfg loom` differs: there every type stands on shuttle's, in the same form, and may be used in an
-//! explored schedule alone.
+//! Whoever holds a lock while others may come to wait, or shares what a schedule could spoil, takes
+//! it from here. Only a test build with `--cfg loom` differs: there every type stands on shuttle's,
+//! in the same form, and may be used in an explored schedule alone.
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use self::plain::{Condvar, Mutex, MutexGuard};
@@ -15,10 +15,13 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 pub(crate) use std::thread;
 
 #[cfg(all(test, loom))]
-pub(crate) use self::explored::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, explore, thread};
+pub(crate) use self::explored::{
+    ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, explore, thread,
+};
 
-/// The standard library's, which have no state but their own. parking_lot keeps one table of all the threads that wait: in a
-/// child of a fork it leads to threads that are not there, and whoever comes upon them waits or searches for ever.
+/// The standard library's, which have no state but their own. parking_lot keeps one table of all
+/// the threads that wait: in a child of a fork it leads to threads that are not there, and whoever
+/// comes upon them waits or searches for ever.
 pub(crate) mod plain {
     #![allow(unsafe_code)]
     #![cfg_attr(all(test, loom), allow(dead_code, reason = "explored schedules have others"))]
@@ -29,8 +32,9 @@ pub(crate) mod plain {
     use std::sync::{self, PoisonError, TryLockError, WaitTimeoutResult};
     use std::time::Duration;
 
-    /// A lock that a panic does not poison. Dropped while it is locked, which happens only in a child of a fork whose parent
-    /// had another thread in it, it leaves what it guards alone: that may be half changed.
+    /// A lock that a panic does not poison. Dropped while it is locked, which happens only in a
+    /// child of a fork whose parent had another thread in it, it leaves what it guards alone: that
+    /// may be half changed.
     pub(crate) struct Mutex<T>(ManuallyDrop<sync::Mutex<T>>);
 
     /// `None` only while a [`Condvar`] has it.
@@ -50,7 +54,9 @@ pub(crate) mod plain {
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             match self.0.try_lock() {
                 Ok(guard) => Some(MutexGuard(Some(guard))),
-                Err(TryLockError::Poisoned(poisoned)) => Some(MutexGuard(Some(poisoned.into_inner()))),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    Some(MutexGuard(Some(poisoned.into_inner())))
+                }
                 Err(TryLockError::WouldBlock) => None,
             }
         }
@@ -110,9 +116,14 @@ pub(crate) mod plain {
             guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
         }
 
-        pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, duration: Duration) -> WaitTimeoutResult {
+        pub(crate) fn wait_for<T>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            duration: Duration,
+        ) -> WaitTimeoutResult {
             let held = guard.0.take().expect("held");
-            let (held, result) = self.0.wait_timeout(held, duration).unwrap_or_else(PoisonError::into_inner);
+            let (held, result) =
+                self.0.wait_timeout(held, duration).unwrap_or_else(PoisonError::into_inner);
             guard.0 = Some(held);
             result
         }
@@ -194,7 +205,9 @@ mod explored {
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             match self.0.try_lock() {
                 Ok(guard) => Some(MutexGuard(Some(guard), &self.0)),
-                Err(TryLockError::Poisoned(poisoned)) => Some(MutexGuard(Some(poisoned.into_inner()), &self.0)),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    Some(MutexGuard(Some(poisoned.into_inner()), &self.0))
+                }
                 Err(TryLockError::WouldBlock) => None,
             }
         }
@@ -313,8 +326,9 @@ mod explored {
         }
     }
 
-    /// Runs `scenario` under `count` schedules: half of them at random, half with few changes of thread at every place.
-    /// A smaller count is the beginning of a larger one; `TERRACE_FIRST_RUN` begins elsewhere.
+    /// Runs `scenario` under `count` schedules: half of them at random, half with few changes of
+    /// thread at every place. A smaller count is the beginning of a larger one; `TERRACE_FIRST_RUN`
+    /// begins elsewhere.
     pub(crate) fn explore(count: u64, scenario: impl Fn() + Clone + Send + Sync + 'static) {
         let seed = first_run();
         let half = usize::try_from(count.div_ceil(2)).expect("a number of schedules");

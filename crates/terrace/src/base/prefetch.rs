@@ -1,4 +1,5 @@
-//! Hints to the processor: what it is about to need. Each costs an instruction for a line of memory, and waits for nothing.
+//! Hints to the processor: what it is about to need. Each costs an instruction for a line of
+//! memory, and waits for nothing.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -29,8 +30,8 @@ fn ask(start: *const u8, length: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..length).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every x86-64 processor has the instruction. It has no effect that a program could see, whatever the
-        // address.
+        // SAFETY: every x86-64 processor has the instruction. It has no effect that a program could
+        // see, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,11 +1,12 @@
 //! Whom a full cache lets in.
 //!
-//! While there is room, everything. Once it is full, a value gets in only if it was wanted before, not long ago: what
-//! is read once in a while costs a read that misses nothing but the load itself, no eviction of something else and no
-//! lock. A look-up at random in a database ten times the cache's size turns nine of ten blocks away.
+//! While there is room, everything. Once it is full, a value gets in only if it was wanted before,
+//! not long ago: what is read once in a while costs a read that misses nothing but the load itself,
+//! no eviction of something else and no lock. A look-up at random in a database ten times the
+//! cache's size turns nine of ten blocks away.
 //!
-//! Any thread may call anything. The figures are read without the cache's lock and may be a moment old, which moves
-//! the border between letting in and turning away, and nothing else.
+//! Any thread may call anything. The figures are read without the cache's lock and may be a moment
+//! old, which moves the border between letting in and turning away, and nothing else.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -37,7 +38,8 @@ impl Admission {
         self.clock.fetch_add(1, Ordering::Relaxed).max(1)
     }
 
-    /// Whether something remembered by the time `then` (0: nothing is) was here not longer ago than values stay.
+    /// Whether something remembered by the time `then` (0: nothing is) was here not longer ago than
+    /// values stay.
     pub(super) fn is_recent(&self, then: u32) -> bool {
         let age = self.clock.load(Ordering::Relaxed).wrapping_sub(then) as usize;
         then != 0 && age <= self.places.load(Ordering::Relaxed)

@@ -1,10 +1,11 @@
 //! When nobody can have a value any more by the pointer that a slot held (`crossbeam-epoch`).
 //!
-//! The collector is this crate's own, and each process's own. Pins of other crates do not keep our memory, and a thread
-//! that was pinned when the process forked, which is not there in the child, does not keep the child's for ever.
+//! The collector is this crate's own, and each process's own. Pins of other crates do not keep our
+//! memory, and a thread that was pinned when the process forked, which is not there in the child,
+//! does not keep the child's for ever.
 //!
-//! A value in a slot is found under a pin of the process that evicts it: in a child, caches of its ancestors evict
-//! nothing.
+//! A value in a slot is found under a pin of the process that evicts it: in a child, caches of its
+//! ancestors evict nothing.
 
 use std::cell::RefCell;
 use std::mem;
@@ -52,8 +53,8 @@ impl Local {
     }
 }
 
-/// What a look into any slot does for itself; before many looks, once for all of them. Nothing that is evicted meanwhile
-/// is freed.
+/// What a look into any slot does for itself; before many looks, once for all of them. Nothing that
+/// is evicted meanwhile is freed.
 #[inline]
 pub(crate) fn pin() -> Guard {
     let pinned = LOCAL.try_with(|local| {

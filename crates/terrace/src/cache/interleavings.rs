@@ -1,7 +1,9 @@
-//! Threads that fill and read a cache of few values, with arrays that go away and a cache that is emptied meanwhile.
+//! Threads that fill and read a cache of few values, with arrays that go away and a cache that is
+//! emptied meanwhile.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The cache is the real one; others run before it
-//! takes its lock. The slots' pointers change under it, and how readers meet them is `cache::slot`'s own test.
+//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The cache is the real one;
+//! others run before it takes its lock. The slots' pointers change under it, and how readers meet
+//! them is `cache::slot`'s own test.
 
 use std::sync::Arc;
 
@@ -51,7 +53,8 @@ fn capacity_and_places_are_exact_under_every_schedule() {
             .into_iter()
             .enumerate()
             .map(|(thread, order)| {
-                // The last to let go of the shared array empties it, beside those who still fill the other.
+                // The last to let go of the shared array empties it, beside those who still fill
+                // the other.
                 let (cache, kept, shared) = (cache.clone(), kept.clone(), shared.clone());
                 shuttle::thread::spawn(move || {
                     read(&cache, &shared, 1, order);
@@ -66,7 +69,11 @@ fn capacity_and_places_are_exact_under_every_schedule() {
         drop(shared);
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         let held: Vec<_> = (0..SLOTS).filter(|&index| kept.slots.peek(index).is_some()).collect();
-        assert_eq!(cache.used(), held.iter().map(|&index| weight(index)).sum::<usize>(), "{held:?}");
+        assert_eq!(
+            cache.used(),
+            held.iter().map(|&index| weight(index)).sum::<usize>(),
+            "{held:?}"
+        );
         let queues = cache.shared.queues.lock();
         assert_eq!(queues.live_places(), held.len(), "a filled slot has one place");
         drop(queues);

@@ -1,22 +1,25 @@
 //! A cache whose entries live where they are used.
 //!
-//! Whoever has things worth keeping (a table: its blocks) owns an array of slots, one for each thing, and looks
-//! there. A hit is one load of a slot: no lock, no table to search, no counter shared between readers. The cache
-//! itself owns what is common: the capacity, and the queues that decide which slot is emptied next.
+//! Whoever has things worth keeping (a table: its blocks) owns an array of slots, one for each
+//! thing, and looks there. A hit is one load of a slot: no lock, no table to search, no counter
+//! shared between readers. The cache itself owns what is common: the capacity, and the queues that
+//! decide which slot is emptied next.
 //!
-//! Any thread may call anything. Looking into a slot never waits; filling one takes the cache's lock for the work of
-//! a few pointers.
+//! Any thread may call anything. Looking into a slot never waits; filling one takes the cache's
+//! lock for the work of a few pointers.
 //!
 //! # Invariants
-//! 1. The weight of all filled slots is at most the capacity whenever no insertion is under way. What readers hold
-//!    beyond that, because it was evicted under them, is theirs to release.
+//! 1. The weight of all filled slots is at most the capacity whenever no insertion is under way.
+//!    What readers hold beyond that, because it was evicted under them, is theirs to release.
 //! 2. A filled slot has exactly one place in the queues; an empty one has none.
-//! 3. An array that goes away empties its slots and gives their weight back. Its places in the queues are swept
-//!    before they make up half of the queues.
-//! 4. Nothing is dropped while the lock is held: what slots gave up is collected, and dropped afterwards by whoever comes
-//!    upon enough of it. It does not stay with a thread that may do nothing more, nor longer than until an array goes away:
-//!    a block keeps its file, which may have been removed.
-//! 5. In a child of a fork the caches of its ancestors neither keep nor evict anything: whoever held their lock is not here.
+//! 3. An array that goes away empties its slots and gives their weight back. Its places in the
+//!    queues are swept before they make up half of the queues.
+//! 4. Nothing is dropped while the lock is held: what slots gave up is collected, and dropped
+//!    afterwards by whoever comes upon enough of it. It does not stay with a thread that may do
+//!    nothing more, nor longer than until an array goes away: a block keeps its file, which may
+//!    have been removed.
+//! 5. In a child of a fork the caches of its ancestors neither keep nor evict anything: whoever
+//!    held their lock is not here.
 
 mod admission;
 mod epoch;
@@ -71,7 +74,9 @@ impl<V: Weighted> SlotCache<V> {
     /// A cache of at most `capacity` bytes. One of no bytes keeps nothing.
     pub(crate) fn new(capacity: usize) -> Self {
         let (admission, queues) = (Admission::default(), Mutex::new(Queues::new()));
-        SlotCache { shared: Arc::new(Shared { origin: Origin::here(), capacity, admission, queues }) }
+        SlotCache {
+            shared: Arc::new(Shared { origin: Origin::here(), capacity, admission, queues }),
+        }
     }
 
     /// The most bytes that the cache holds.
@@ -135,8 +140,8 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.get(index)
     }
 
-    /// Says where what readers of the value in slot `index` want next is, 0 if nowhere: whoever looks into the slot asks the
-    /// processor for it.
+    /// Says where what readers of the value in slot `index` want next is, 0 if nowhere: whoever
+    /// looks into the slot asks the processor for it.
     #[inline]
     pub(crate) fn set_beside(&self, index: usize, address: usize) {
         self.slots.set_beside(index, address);
@@ -147,13 +152,14 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.prefetch(index);
     }
 
-    /// Puts `value` into slot `index`, if the cache [lets it in](admission), evicting others for it, and returns what
-    /// the slot holds afterwards: what another thread put there first, if so. A value that is not let in, or heavier
-    /// than the whole cache, is handed back and not kept.
+    /// Puts `value` into slot `index`, if the cache [lets it in](admission), evicting others for
+    /// it, and returns what the slot holds afterwards: what another thread put there first, if so.
+    /// A value that is not let in, or heavier than the whole cache, is handed back and not kept.
     pub(crate) fn insert(&self, index: usize, value: Arc<V>) -> Arc<V> {
         let capacity = self.cache.capacity();
         let weight = value.weight();
-        if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor() {
+        if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor()
+        {
             return value;
         }
         let admission = &self.cache.shared.admission;
@@ -163,7 +169,8 @@ impl<V: Weighted> SlotArray<V> {
             return value;
         }
         let (kept, given_up) = {
-            // Not the outermost pins are those under the lock, since the outermost may drop what others deferred.
+            // Not the outermost pins are those under the lock, since the outermost may drop what
+            // others deferred.
             let _pin = pin();
             let mut queues = self.cache.shared.queues.lock();
             let kept = match self.slots.peek(index) {
@@ -255,8 +262,8 @@ mod tests {
             }
             most
         };
-        // Pins of other tests' threads keep a few; one that sleeps with its pin keeps everything, so that it has to be
-        // tried again.
+        // Pins of other tests' threads keep a few; one that sleeps with its pin keeps everything,
+        // so that it has to be tried again.
         let most = (0..100).map(|_| evict()).find(|most| *most < 40);
         assert!(most.is_some(), "40 and more of 8");
     }
@@ -387,19 +394,26 @@ mod tests {
                     let mut state = thread + 1;
                     for _ in 0..5_000 {
                         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                        let (array, index) = ((state >> 8) as usize % 4, (state >> 16) as usize % 200);
+                        let (array, index) =
+                            ((state >> 8) as usize % 4, (state >> 16) as usize % 200);
                         let weight = 1 + index % 40;
                         match shared[array].get(index) {
                             Some(found) => assert_eq!(found.0, weight),
-                            None => assert_eq!(shared[array].insert(index, Arc::new(Payload(weight))).0, weight),
+                            None => assert_eq!(
+                                shared[array].insert(index, Arc::new(Payload(weight))).0,
+                                weight
+                            ),
                         }
                         assert!(cache.used() <= 500);
                     }
                 });
             }
         });
-        let total: usize =
-            shared.iter().flat_map(|slots| (0..200).filter_map(|i| slots.slots.peek(i))).map(|v| v.0).sum();
+        let total: usize = shared
+            .iter()
+            .flat_map(|slots| (0..200).filter_map(|i| slots.slots.peek(i)))
+            .map(|v| v.0)
+            .sum();
         assert_eq!(cache.used(), total);
         drop(shared);
         assert_eq!(cache.used(), 0);

@@ -1,11 +1,12 @@
-//! Which slot is emptied next: two queues, after S3-FIFO (Yang et al., *FIFO queues are all you need for cache
-//! eviction*, SOSP 2023).
+//! Which slot is emptied next: two queues, after S3-FIFO (Yang et al., *FIFO queues are all you
+//! need for cache eviction*, SOSP 2023).
 //!
-//! A value that came in because there was room is on *probation*: it is dropped when it leaves there without having
-//! been used; otherwise it moves to the *main* queue, where every use buys another round. A value that comes back soon
-//! after it failed probation, or was not [let in](super::admission), goes to the main queue at once. Probation ends
-//! before anything leaves the main queue. So a scan through everything costs a full cache nothing, which a single clock
-//! or an LRU list cannot say. The memory of who left when costs nothing either: slots outlive values.
+//! A value that came in because there was room is on *probation*: it is dropped when it leaves
+//! there without having been used; otherwise it moves to the *main* queue, where every use buys
+//! another round. A value that comes back soon after it failed probation, or was not [let
+//! in](super::admission), goes to the main queue at once. Probation ends before anything leaves the
+//! main queue. So a scan through everything costs a full cache nothing, which a single clock or an
+//! LRU list cannot say. The memory of who left when costs nothing either: slots outlive values.
 //!
 //! All of this happens under the cache's lock.
 
@@ -58,8 +59,16 @@ impl<V: Weighted> Queues<V> {
         self.used
     }
 
-    /// Puts `value` into an empty slot. The caller has made room for it, and knows whether it left not long ago.
-    pub(super) fn insert(&mut self, slots: &Arc<Slots<V>>, index: usize, value: Arc<V>, weight: usize, returns: bool) {
+    /// Puts `value` into an empty slot. The caller has made room for it, and knows whether it left
+    /// not long ago.
+    pub(super) fn insert(
+        &mut self,
+        slots: &Arc<Slots<V>>,
+        index: usize,
+        value: Arc<V>,
+        weight: usize,
+        returns: bool,
+    ) {
         let place = Place { slots: Arc::clone(slots), index: index as u32 };
         slots.fill(index, value);
         self.used += weight;
@@ -72,7 +81,8 @@ impl<V: Weighted> Queues<V> {
 
     /// Empties slots until `weight` more bytes fit into `capacity`, or nothing is left.
     pub(super) fn make_room(&mut self, weight: usize, capacity: usize, admission: &Admission) {
-        // Readers can mark slots faster than they are passed over: after one whole round, marks count no longer.
+        // Readers can mark slots faster than they are passed over: after one whole round, marks
+        // count no longer.
         let mut second_chances = self.main.len();
         while self.used.saturating_add(weight) > capacity {
             if let Some(place) = self.probation.pop_front() {
@@ -138,7 +148,11 @@ impl<V: Weighted> Queues<V> {
 
     /// The same, once that is as many bytes or values.
     pub(super) fn take_given_up_from(&mut self, bytes: usize, values: usize) -> Vec<GivenUp<V>> {
-        if self.given_up_bytes >= bytes || self.given_up.len() >= values { self.take_given_up() } else { Vec::new() }
+        if self.given_up_bytes >= bytes || self.given_up.len() >= values {
+            self.take_given_up()
+        } else {
+            Vec::new()
+        }
     }
 
     pub(super) fn places(&self) -> usize {

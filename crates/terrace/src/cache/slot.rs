@@ -1,13 +1,15 @@
 //! One place for a shared value that many threads read and few replace.
 //!
-//! A reader pins the current epoch (`crossbeam-epoch`), loads a pointer and uses the value for as long as it holds
-//! the pin: no lock, and no counter that readers share. Whoever empties the slot hands the slot's reference to the
-//! epoch scheme, which drops it once every pin of that time is gone.
+//! A reader pins the current epoch (`crossbeam-epoch`), loads a pointer and uses the value for as
+//! long as it holds the pin: no lock, and no counter that readers share. Whoever empties the slot
+//! hands the slot's reference to the epoch scheme, which drops it once every pin of that time is
+//! gone.
 //!
 //! # Invariants
-//! 1. The pointer is null or comes from `Arc::into_raw`, and then the slot owns one strong count of that `Arc`.
-//! 2. The slot's count is given up only by way of a deferred drop: a pointer that was loaded under a pin stays valid
-//!    for as long as that pin.
+//! 1. The pointer is null or comes from `Arc::into_raw`, and then the slot owns one strong count of
+//!    that `Arc`.
+//! 2. The slot's count is given up only by way of a deferred drop: a pointer that was loaded under
+//!    a pin stays valid for as long as that pin.
 
 #![allow(unsafe_code)]
 
@@ -25,17 +27,18 @@ pub(super) struct Slot<V: Send + Sync + 'static> {
     pointer: AtomicPtr<V>,
 }
 
-/// Has what this thread let slots give up dropped soon. Otherwise that waits until the thread has given up a few dozen values
-/// more: for ever, if it gives up no more.
+/// Has what this thread let slots give up dropped soon. Otherwise that waits until the thread has
+/// given up a few dozen values more: for ever, if it gives up no more.
 pub(crate) fn hand_on() {
-    // Once to hand it on, and until nobody can have it any more: the epoch moves on twice, if no pin keeps it.
+    // Once to hand it on, and until nobody can have it any more: the epoch moves on twice, if no
+    // pin keeps it.
     for _ in 0..3 {
         epoch::pin().flush();
     }
 }
 
-/// A value found in a slot, pinned until this is dropped. To be held briefly: nothing that any cache evicts meanwhile
-/// is freed.
+/// A value found in a slot, pinned until this is dropped. To be held briefly: nothing that any
+/// cache evicts meanwhile is freed.
 pub(crate) struct Cached<V> {
     pointer: NonNull<V>,
     /// Dropped last: it keeps the pointer valid.
@@ -69,13 +72,14 @@ impl<V: Send + Sync + 'static> Slot<V> {
 
     fn replace(&self, pointer: *mut V) -> Option<GivenUp<V>> {
         let old = self.pointer.swap(pointer, Ordering::AcqRel);
-        // SAFETY: `old` comes from `Arc::into_raw`, and the swap made this call the only owner of the slot's count
-        // (invariant 1), so it is taken back once.
+        // SAFETY: `old` comes from `Arc::into_raw`, and the swap made this call the only owner of
+        // the slot's count (invariant 1), so it is taken back once.
         (!old.is_null()).then(|| GivenUp(Some(unsafe { Arc::from_raw(old) })))
     }
 }
 
-/// What a slot gave up. Dropping it has the slot's reference dropped once no reader can have the value by its pointer.
+/// What a slot gave up. Dropping it has the slot's reference dropped once no reader can have the
+/// value by its pointer.
 pub(super) struct GivenUp<V: Send + Sync + 'static>(Option<Arc<V>>);
 
 impl<V: Send + Sync + 'static> Deref for GivenUp<V> {
@@ -103,8 +107,9 @@ impl<V: Send + Sync + 'static> Drop for Slot<V> {
 impl<V> Cached<V> {
     /// The same value, held in a way that may last.
     pub(crate) fn into_arc(self) -> Arc<V> {
-        // SAFETY: the pointer comes from `Arc::into_raw`, and the count that the slot owned when it was loaded is not
-        // dropped before the pin is (invariant 2), so that the count is at least one here.
+        // SAFETY: the pointer comes from `Arc::into_raw`, and the count that the slot owned when it
+        // was loaded is not dropped before the pin is (invariant 2), so that the count is at least
+        // one here.
         unsafe {
             Arc::increment_strong_count(self.pointer.as_ptr());
             Arc::from_raw(self.pointer.as_ptr())
@@ -117,7 +122,8 @@ impl<V> Deref for Cached<V> {
 
     #[inline]
     fn deref(&self) -> &V {
-        // SAFETY: loaded under the pin that is still held (invariant 2); shared values are never mutated.
+        // SAFETY: loaded under the pin that is still held (invariant 2); shared values are never
+        // mutated.
         unsafe { self.pointer.as_ref() }
     }
 }
@@ -145,7 +151,8 @@ mod tests {
     fn values_live_while_they_are_held_and_die_once() {
         static DROPS: AtomicUsize = AtomicUsize::new(0);
         const ROUNDS: usize = 20_000;
-        let canary = |number| Arc::new(Canary { number, alive: AtomicBool::new(true), drops: &DROPS });
+        let canary =
+            |number| Arc::new(Canary { number, alive: AtomicBool::new(true), drops: &DROPS });
         let slot: Slot<Canary<'static>> = Slot::empty();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

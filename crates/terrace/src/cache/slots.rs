@@ -1,7 +1,7 @@
 //! The slots of one owner.
 //!
-//! Readers only load the value and set the mark that they used it; everything else but the time when something left
-//! changes under the lock of the cache's queues.
+//! Readers only load the value and set the mark that they used it; everything else but the time
+//! when something left changes under the lock of the cache's queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -12,7 +12,8 @@ use super::slot::{Cached, GivenUp, Slot};
 
 pub(super) struct Slots<V: Send + Sync + 'static> {
     slots: Box<[Place<V>]>,
-    /// Whether the owner is gone, so that nothing will ever be looked up here again. Changes under the lock.
+    /// Whether the owner is gone, so that nothing will ever be looked up here again. Changes under
+    /// the lock.
     retired: AtomicBool,
 }
 
@@ -56,7 +57,8 @@ impl<V: Send + Sync + 'static> Slots<V> {
             prefetch_address(beside, BESIDE);
         }
         let value = slot.value.get()?;
-        // A store only where it changes something: the line stays shared between the readers of a hot block.
+        // A store only where it changes something: the line stays shared between the readers of a
+        // hot block.
         if !slot.used.load(Ordering::Relaxed) {
             slot.used.store(true, Ordering::Relaxed);
         }

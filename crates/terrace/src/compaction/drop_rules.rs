@@ -1,7 +1,8 @@
 //! Which entries survive when tables are merged or a memtable is written out.
 //!
-//! Live snapshots cut history into stripes: two sequence numbers are in the same stripe if no snapshot lies between
-//! them. Of the versions of one key, only the newest of each stripe can ever be read again.
+//! Live snapshots cut history into stripes: two sequence numbers are in the same stripe if no
+//! snapshot lies between them. Of the versions of one key, only the newest of each stripe can ever
+//! be read again.
 
 use std::cmp::Ordering;
 
@@ -14,7 +15,8 @@ pub(crate) struct DropRules {
     keys: KeyOrder,
     /// Ascending.
     snapshots: Vec<SequenceNumber>,
-    /// The user key last seen and the stripe of its entry, which is newer than the ones that follow.
+    /// The user key last seen and the stripe of its entry, which is newer than the ones that
+    /// follow.
     last: Option<usize>,
     last_key: Vec<u8>,
     starts_key: bool,
@@ -36,14 +38,20 @@ impl DropRules {
         self.starts_key
     }
 
-    /// Whether `entry` must be kept. `is_base` answers whether no older entry of its key can lie below the output.
+    /// Whether `entry` must be kept. `is_base` answers whether no older entry of its key can lie
+    /// below the output.
     #[inline]
-    pub(crate) fn keep(&mut self, entry: &ParsedKey<'_>, is_base: impl FnOnce(&[u8]) -> bool) -> bool {
+    pub(crate) fn keep(
+        &mut self,
+        entry: &ParsedKey<'_>,
+        is_base: impl FnOnce(&[u8]) -> bool,
+    ) -> bool {
         let stripe = match self.snapshots.is_empty() {
             true => 0,
             false => self.snapshots.partition_point(|&snapshot| snapshot < entry.sequence),
         };
-        let same_key = self.last.is_some() && self.keys.compare(entry.user_key, &self.last_key) == Ordering::Equal;
+        let same_key = self.last.is_some()
+            && self.keys.compare(entry.user_key, &self.last_key) == Ordering::Equal;
         let shadowed = same_key && self.last == Some(stripe);
         if !same_key {
             self.last_key.clear();
@@ -54,7 +62,8 @@ impl DropRules {
         if shadowed {
             return false;
         }
-        // A tombstone in the oldest stripe hides only what is older than every reader, and that goes along with it.
+        // A tombstone in the oldest stripe hides only what is older than every reader, and that
+        // goes along with it.
         let hides_from_nobody = stripe == 0 || mutated("tombstones-under-snapshots");
         let hides_nothing = || is_base(entry.user_key) || mutated("tombstones-above-older-data");
         !(entry.kind == EntryKind::Deletion && hides_from_nobody && hides_nothing())
@@ -65,7 +74,8 @@ impl DropRules {
 mod tests {
     use super::*;
 
-    /// Runs entries `(key, sequence, is_value)` through the rules and answers the sequences that survive.
+    /// Runs entries `(key, sequence, is_value)` through the rules and answers the sequences that
+    /// survive.
     fn survivors(snapshots: &[u64], base: bool, entries: &[(&str, u64, bool)]) -> Vec<u64> {
         let mut rules = DropRules::new(KeyOrder::default(), snapshots.to_vec());
         let keep = |&&(key, sequence, is_value): &&(&str, u64, bool)| {
@@ -77,7 +87,10 @@ mod tests {
 
     #[test]
     fn without_snapshots_only_the_newest_version_survives() {
-        assert_eq!(survivors(&[], false, &[("a", 9, true), ("a", 5, true), ("b", 7, true)]), [9, 7]);
+        assert_eq!(
+            survivors(&[], false, &[("a", 9, true), ("a", 5, true), ("b", 7, true)]),
+            [9, 7]
+        );
         assert_eq!(survivors(&[], false, &[("a", 9, false), ("a", 5, true)]), [9]);
         assert_eq!(survivors(&[], true, &[("a", 9, false), ("a", 5, true), ("b", 1, true)]), [1]);
     }

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{self, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber};
+use crate::base::internal_key::{
+    self, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber,
+};
 use crate::base::mutation::mutated;
 use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
@@ -33,7 +35,8 @@ pub(crate) struct CompactionJob {
     pub(crate) max_file_size: u64,
     /// Sequence numbers that somebody may still read at, besides the present.
     pub(crate) snapshots: Vec<SequenceNumber>,
-    /// Called now and then on every thread that merges. The last field, so that everything else is gone when it goes.
+    /// Called now and then on every thread that merges. The last field, so that everything else is
+    /// gone when it goes.
     pub(crate) cancelled: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -45,13 +48,18 @@ pub(crate) struct UserRange {
 }
 
 impl CompactionJob {
-    /// Merges what is in `range`. The outputs are durable but not installed. `given_up` says whether they are still
-    /// wanted.
-    pub(crate) fn run(&self, range: &UserRange, given_up: &dyn Fn() -> bool) -> Result<Vec<Output>> {
+    /// Merges what is in `range`. The outputs are durable but not installed. `given_up` says
+    /// whether they are still wanted.
+    pub(crate) fn run(
+        &self,
+        range: &UserRange,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Vec<Output>> {
         let mut merged = Merged::new(self.sources()?, &self.order);
         let mut rules = DropRules::new(self.order.keys.clone(), self.snapshots.clone());
         let mut below = Below::new(&self.version, self.plan.output_level, &self.order);
-        let mut grandparents = Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
+        let mut grandparents =
+            Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
         let mut until_look = CANCEL_INTERVAL;
         match &range.from {
@@ -67,14 +75,20 @@ impl CompactionJob {
                 }
             }
             let key = merged.key();
-            let entry = ParsedKey::parse(key)
-                .ok_or_else(|| Error::corruption("an entry whose internal key is too short or of an unknown kind"))?;
-            if range.to.as_ref().is_some_and(|to| self.order.keys.compare(entry.user_key, to).is_ge()) {
+            let entry = ParsedKey::parse(key).ok_or_else(|| {
+                Error::corruption("an entry whose internal key is too short or of an unknown kind")
+            })?;
+            if range
+                .to
+                .as_ref()
+                .is_some_and(|to| self.order.keys.compare(entry.user_key, to).is_ge())
+            {
                 break;
             }
             if rules.keep(&entry, |user_key| below.is_base(user_key)) {
                 let size = writer.present_size();
-                let should_stop_before = size >= self.max_file_size || grandparents.should_stop_before(key, size);
+                let should_stop_before =
+                    size >= self.max_file_size || grandparents.should_stop_before(key, size);
                 // The versions of a key stay together.
                 if should_stop_before && rules.starts_key() {
                     writer.cut()?;
@@ -96,11 +110,14 @@ impl CompactionJob {
             let level = if side == 0 { self.plan.level } else { self.plan.output_level };
             if level == 0 {
                 for file in files {
-                    sources.push(Source::Table(self.tables.table(file)?.into_arc().iter(false).read_once()));
+                    sources.push(Source::Table(
+                        self.tables.table(file)?.into_arc().iter(false).read_once(),
+                    ));
                 }
             } else if !files.is_empty() {
                 let run = Level::from(files.clone());
-                let run = LevelIter::new(run, self.tables.clone(), self.order.clone(), false).read_once();
+                let run =
+                    LevelIter::new(run, self.tables.clone(), self.order.clone(), false).read_once();
                 sources.push(Source::Level(run));
             }
         }
@@ -108,8 +125,8 @@ impl CompactionJob {
     }
 }
 
-/// Whether a key may have older entries below the output. Asked with ascending keys, so that each level is walked
-/// once.
+/// Whether a key may have older entries below the output. Asked with ascending keys, so that each
+/// level is walked once.
 struct Below<'a> {
     version: &'a Version,
     order: &'a InternalOrder,
@@ -152,10 +169,17 @@ struct Grandparents<'a> {
 
 impl<'a> Grandparents<'a> {
     fn new(files: &'a [Arc<FileMeta>], order: &'a InternalOrder, max_file_size: u64) -> Self {
-        Grandparents { files, order, limit: Plan::grandparent_limit(max_file_size), position: 0, overlapped: 0 }
+        Grandparents {
+            files,
+            order,
+            limit: Plan::grandparent_limit(max_file_size),
+            position: 0,
+            overlapped: 0,
+        }
     }
 
-    /// Whether the table must end before `key`, so that merging it down later does not rewrite too much.
+    /// Whether the table must end before `key`, so that merging it down later does not rewrite too
+    /// much.
     #[inline]
     fn should_stop_before(&mut self, key: &[u8], present_size: u64) -> bool {
         while let Some(file) = self.files.get(self.position)

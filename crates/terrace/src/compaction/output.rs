@@ -40,7 +40,8 @@ impl OutputSettings {
     fn start(&mut self) -> Result<Open> {
         let number = self.first_number.take().unwrap_or_else(|| self.numbers.take());
         let path = self.dir.join(filename::table(number));
-        let file = self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
+        let file =
+            self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
         let file = RateLimiter::over(self.limit.as_ref(), file);
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
@@ -76,7 +77,13 @@ pub(crate) struct OutputWriter {
 
 impl OutputWriter {
     pub(crate) fn new(settings: OutputSettings, level: usize) -> Self {
-        OutputWriter { settings, level, open: None, finished: Vec::new(), unsynced: VecDeque::new() }
+        OutputWriter {
+            settings,
+            level,
+            open: None,
+            finished: Vec::new(),
+            unsynced: VecDeque::new(),
+        }
     }
 
     /// Adds an entry to the present table, starting one if there is none.
@@ -157,7 +164,13 @@ pub(crate) fn complete_table(
 ) -> Result<(Output, Box<dyn WritableFile>)> {
     let table = builder.finish()?;
     let output = Output {
-        file: NewFile { level, number, size: table.size, smallest: table.smallest, largest: table.largest },
+        file: NewFile {
+            level,
+            number,
+            size: table.size,
+            smallest: table.smallest,
+            largest: table.largest,
+        },
         contents: Contents::from(table.properties),
     };
     Ok((output, table.file))

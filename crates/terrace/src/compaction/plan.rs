@@ -1,16 +1,18 @@
-//! Chooses what to merge next. Pure: the same version, settings and reservations give the same plan.
+//! Chooses what to merge next. Pure: the same version, settings and reservations give the same
+//! plan.
 //!
-//! The shape is LevelDB's: when level 0 has enough files, or a deeper level enough bytes, files move one level down,
-//! merged with what they overlap there. Within a level the file with the least to rewrite below it goes first
-//! (RocksDB's `kMinOverlappingRatio`), which lowers write amplification against LevelDB's round robin. When nothing
-//! is due, files that are mostly tombstones are pushed down to what they hide, and files that reads looked into in
-//! vain are merged. While there are reads and no writes, levels are merged towards one sorted run, where that does not
-//! rewrite much more than it merges.
+//! The shape is LevelDB's: when level 0 has enough files, or a deeper level enough bytes, files
+//! move one level down, merged with what they overlap there. Within a level the file with the least
+//! to rewrite below it goes first (RocksDB's `kMinOverlappingRatio`), which lowers write
+//! amplification against LevelDB's round robin. When nothing is due, files that are mostly
+//! tombstones are pushed down to what they hide, and files that reads looked into in vain are
+//! merged. While there are reads and no writes, levels are merged towards one sorted run, where
+//! that does not rewrite much more than it merges.
 //!
 //! # Invariants
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
-//! 2. A plan takes every level-0 file that overlaps one it takes, and every file of a level that shares a user key
-//!    with one it takes: no older version of a key is left above a newer one.
+//! 2. A plan takes every level-0 file that overlaps one it takes, and every file of a level that
+//!    shares a user key with one it takes: no older version of a key is left above a newer one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -26,11 +28,14 @@ pub(crate) const LEVEL_0_TRIGGER: usize = 4;
 /// The bytes at which level 1 is merged downwards, and how much more each deeper level may hold.
 const LEVEL_1_BYTES: u64 = 10 << 20;
 const LEVEL_MULTIPLIER: u64 = 10;
-/// An output may overlap this many times its own size in the level below, so that it can be merged down cheaply.
+/// An output may overlap this many times its own size in the level below, so that it can be merged
+/// down cheaply.
 const GRANDPARENT_LIMIT: u64 = 10;
-/// Taking in more files of the upper level stops when a merge would read this many times the output file size.
+/// Taking in more files of the upper level stops when a merge would read this many times the output
+/// file size.
 const EXPANSION_LIMIT: u64 = 25;
-/// A merge that only reads ask for may rewrite this many times the bytes it moves down: less than a merge that is due.
+/// A merge that only reads ask for may rewrite this many times the bytes it moves down: less than a
+/// merge that is due.
 const READ_TRIGGERED_REWRITE: u64 = 4;
 /// The deepest level to which a memtable is written directly.
 pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
@@ -68,9 +73,11 @@ impl Reason {
 pub(crate) struct PlanSettings {
     pub(crate) keys: KeyOrder,
     pub(crate) max_file_size: u64,
-    /// The smallest sequence number that somebody may read at besides the present; the last one if nobody does.
+    /// The smallest sequence number that somebody may read at besides the present; the last one if
+    /// nobody does.
     pub(crate) oldest_snapshot: u64,
-    /// There are reads and no writes, or scans and few: the bytes that merging may rewrite for those since the last write.
+    /// There are reads and no writes, or scans and few: the bytes that merging may rewrite for
+    /// those since the last write.
     pub(crate) read_triggered_bytes: Option<u64>,
 }
 
@@ -140,13 +147,17 @@ pub(crate) fn level_with_room(version: &Version, bytes: u64) -> usize {
 pub(crate) fn pending_bytes(version: &Version) -> u64 {
     let level_0 = &version.levels[0];
     let over_0 = if level_0.len() >= LEVEL_0_TRIGGER { total_size(level_0) } else { 0 };
-    let deeper = (1..NUM_LEVELS - 1).map(|level| version.level_bytes(level).saturating_sub(level_limit(level)));
+    let deeper = (1..NUM_LEVELS - 1)
+        .map(|level| version.level_bytes(level).saturating_sub(level_limit(level)));
     over_0 + deeper.sum::<u64>()
 }
 
-/// Computes ahead what plans for `version` need, so that planning, which is done under a lock, is quick.
+/// Computes ahead what plans for `version` need, so that planning, which is done under a lock, is
+/// quick.
 pub(crate) fn prepare(version: &Version, keys: &KeyOrder) {
-    for level in (1..NUM_LEVELS - 1).filter(|&level| version.level_bytes(level) >= level_limit(level)) {
+    for level in
+        (1..NUM_LEVELS - 1).filter(|&level| version.level_bytes(level) >= level_limit(level))
+    {
         drop(version.by_overlap(keys, level));
     }
 }
@@ -154,7 +165,8 @@ pub(crate) fn prepare(version: &Version, keys: &KeyOrder) {
 impl Planner<'_> {
     /// The most urgent merge that can begin now.
     pub(crate) fn pick(&self) -> Option<Plan> {
-        let mut scores: Vec<_> = (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
+        let mut scores: Vec<_> =
+            (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let due = scores.iter().take_while(|(score, _)| *score >= 1.0);
         due.filter_map(|&(_, level)| self.pick_level(level))
@@ -190,8 +202,10 @@ impl Planner<'_> {
             let oldest = if mutated("level-0-closure") { files.first()? } else { files.last()? };
             return self.plan(Reason::Size, 0, 1, std::slice::from_ref(oldest));
         }
-        let free = self.version.by_overlap(&self.settings.keys, level).filter(|file| !self.is_busy(file));
-        free.map(std::slice::from_ref).find_map(|seed| self.plan(Reason::Size, level, level + 1, seed))
+        let free =
+            self.version.by_overlap(&self.settings.keys, level).filter(|file| !self.is_busy(file));
+        free.map(std::slice::from_ref)
+            .find_map(|seed| self.plan(Reason::Size, level, level + 1, seed))
     }
 
     /// A file at least half of whose entries are tombstones that no reader needs.
@@ -208,34 +222,41 @@ impl Planner<'_> {
         };
         let mut candidates = self.version.files().filter(|(_, file)| worth_it(file));
         candidates.find_map(|(level, file)| {
-            // At the bottom of its key range a tombstone hides nothing: rewriting the file in place drops it.
+            // At the bottom of its key range a tombstone hides nothing: rewriting the file in place
+            // drops it.
             let (from, to) = (file.smallest_user_key(), file.largest_user_key());
             let covered = (level + 1..NUM_LEVELS)
                 .any(|deeper| self.version.overlaps_level(&self.settings.keys, deeper, from, to));
             let output_level = if covered || level == 0 { level + 1 } else { level };
-            let mut plan = self.plan(Reason::Tombstones, level, output_level, std::slice::from_ref(file))?;
+            let mut plan =
+                self.plan(Reason::Tombstones, level, output_level, std::slice::from_ref(file))?;
             // Only merging drops tombstones. Moving down to what is hidden deeper is progress too.
             plan.is_trivial_move &= covered;
             Some(plan)
         })
     }
 
-    /// A file in which reads looked in vain. Only while little is written: under writes it is merged soon anyway, and
-    /// doing it earlier as well would more than double what is written.
+    /// A file in which reads looked in vain. Only while little is written: under writes it is
+    /// merged soon anyway, and doing it earlier as well would more than double what is written.
     fn pick_seeks(&self) -> Option<Plan> {
         if self.settings.read_triggered_bytes.is_none() || !self.busy.is_empty() {
             return None;
         }
-        let exhausted = |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
-        let mut candidates = self.version.files().filter(|(level, file)| *level < NUM_LEVELS - 1 && exhausted(file));
-        candidates.find_map(|(level, file)| self.plan(Reason::Seeks, level, level + 1, std::slice::from_ref(file)))
+        let exhausted =
+            |file: &FileMeta| file.seeks_left.load(std::sync::atomic::Ordering::Relaxed) <= 0;
+        let mut candidates =
+            self.version.files().filter(|(level, file)| *level < NUM_LEVELS - 1 && exhausted(file));
+        candidates.find_map(|(level, file)| {
+            self.plan(Reason::Seeks, level, level + 1, std::slice::from_ref(file))
+        })
     }
 
     /// A step towards one sorted run.
     fn pick_read_triggered(&self) -> Option<Plan> {
         let rewrite = self.settings.read_triggered_bytes.filter(|_| self.busy.is_empty())?;
         let keys = &self.settings.keys;
-        // Once the reads have been worth all of it, all of it becomes one run, even for a little at the top.
+        // Once the reads have been worth all of it, all of it becomes one run, even for a little at
+        // the top.
         let all = rewrite >= self.version.bytes();
         let pays = |bytes: u64, below: u64| all || bytes * READ_TRIGGERED_REWRITE >= below;
         let level_0 = &self.version.levels[0];
@@ -245,15 +266,26 @@ impl Planner<'_> {
                 return self.plan(Reason::ReadTriggered, 0, 1, level_0);
             }
         }
-        let has_deeper = |level: usize| self.version.levels[level + 1..].iter().any(|files| !files.is_empty());
+        let has_deeper =
+            |level: usize| self.version.levels[level + 1..].iter().any(|files| !files.is_empty());
         (1..NUM_LEVELS - 1).filter(|&level| has_deeper(level)).find_map(|level| {
-            let (file, _) = self.version.overlaps_below(keys, level).find(|&(file, below)| pays(file.size, below))?;
+            let (file, _) = self
+                .version
+                .overlaps_below(keys, level)
+                .find(|&(file, below)| pays(file.size, below))?;
             self.plan(Reason::ReadTriggered, level, level + 1, std::slice::from_ref(file))
         })
     }
 
-    /// The files of `level` in an inclusive range, merged into the next level or, at the bottom, rewritten in place.
-    pub(crate) fn manual(&self, level: usize, in_place: bool, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<Plan> {
+    /// The files of `level` in an inclusive range, merged into the next level or, at the bottom,
+    /// rewritten in place.
+    pub(crate) fn manual(
+        &self,
+        level: usize,
+        in_place: bool,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Option<Plan> {
         let keys = &self.settings.keys;
         let files = self.version.overlapping(keys, level, from, to);
         // Deep levels in bites, so that a whole database does not need twice its space.
@@ -271,8 +303,15 @@ impl Planner<'_> {
         Some(plan)
     }
 
-    /// Completes a plan that begins with `seeds`, unless it would get in the way of one in progress.
-    fn plan(&self, reason: Reason, level: usize, output_level: usize, seeds: &[Arc<FileMeta>]) -> Option<Plan> {
+    /// Completes a plan that begins with `seeds`, unless it would get in the way of one in
+    /// progress.
+    fn plan(
+        &self,
+        reason: Reason,
+        level: usize,
+        output_level: usize,
+        seeds: &[Arc<FileMeta>],
+    ) -> Option<Plan> {
         if output_level >= NUM_LEVELS {
             return None;
         }
@@ -304,7 +343,14 @@ impl Planner<'_> {
             && upper.len() == 1
             && lower.is_empty()
             && total_size(&grandparents) <= Plan::grandparent_limit(self.settings.max_file_size);
-        Some(Plan { reason, level, output_level, inputs: [upper, lower], grandparents, is_trivial_move })
+        Some(Plan {
+            reason,
+            level,
+            output_level,
+            inputs: [upper, lower],
+            grandparents,
+            is_trivial_move,
+        })
     }
 
     /// Every file of `level` that shares a user key with `seeds`, directly or through others.
@@ -321,9 +367,10 @@ impl Planner<'_> {
         }
     }
 
-    /// The files of the output level `level` that a merge of this range has to take in: those it overlaps, and with them
-    /// every other version of their keys. A tombstone in one file may hide what stands in the next, where LevelDB has split
-    /// a key's versions between two files, and it is dropped when nothing deeper has the key.
+    /// The files of the output level `level` that a merge of this range has to take in: those it
+    /// overlaps, and with them every other version of their keys. A tombstone in one file may hide
+    /// what stands in the next, where LevelDB has split a key's versions between two files, and it
+    /// is dropped when nothing deeper has the key.
     fn shared_below(&self, level: usize, from: &[u8], to: &[u8]) -> Option<Vec<Arc<FileMeta>>> {
         let overlapped = self.version.overlapping(&self.settings.keys, level, Some(from), Some(to));
         if overlapped.is_empty() || mutated("keys-split-below") {
@@ -357,8 +404,8 @@ impl Planner<'_> {
         (wider.unwrap_or(upper), lower)
     }
 
-    /// The level for a table that is newer than everything in the version: as deep as it overlaps nothing on the way, and
-    /// nothing being written there, and not deeper than `deepest`.
+    /// The level for a table that is newer than everything in the version: as deep as it overlaps
+    /// nothing on the way, and nothing being written there, and not deeper than `deepest`.
     pub(crate) fn level_for(&self, from: &[u8], to: &[u8], deepest: usize) -> usize {
         let keys = &self.settings.keys;
         if self.version.overlaps_level(keys, 0, from, to) && !mutated("flush-above-level-0") {

@@ -1,7 +1,7 @@
 //! Keeps merges from writing faster than they may.
 //!
-//! Whoever has written counts it; whoever can wait does so when more has been written than the rate allows for the
-//! time gone by. A tenth of a second's worth may be written at once. Any thread.
+//! Whoever has written counts it; whoever can wait does so when more has been written than the rate
+//! allows for the time gone by. A tenth of a second's worth may be written at once. Any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +45,10 @@ impl RateLimiter {
     }
 
     /// `file`, written to as slowly as `limit` says, if there is one.
-    pub(crate) fn over(limit: Option<&Arc<RateLimiter>>, file: Box<dyn WritableFile>) -> Box<dyn WritableFile> {
+    pub(crate) fn over(
+        limit: Option<&Arc<RateLimiter>>,
+        file: Box<dyn WritableFile>,
+    ) -> Box<dyn WritableFile> {
         match limit {
             Some(limit) => Box::new(LimitedFile { file, limit: limit.clone() }),
             None => file,

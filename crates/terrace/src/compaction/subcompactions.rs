@@ -1,7 +1,8 @@
 //! Does a merge in several key ranges at once.
 //!
-//! The thread that asks works too, and helpers come from the background threads as they have time: whatever no helper
-//! has begun when it gets there, it does itself. So a merge never waits for threads that are busy with something else.
+//! The thread that asks works too, and helpers come from the background threads as they have time:
+//! whatever no helper has begun when it gets there, it does itself. So a merge never waits for
+//! threads that are busy with something else.
 //!
 //! # Invariants
 //! 1. A user key belongs to one range: drop rules see all of its entries together.
@@ -51,7 +52,12 @@ pub(crate) fn run(job: CompactionJob, helpers: usize) -> Result<Vec<Output>> {
     let env = job.outputs.env.clone();
     let waiting = ranges.into_iter().enumerate().rev().collect();
     let state = Mutex::new(State { waiting, running: 0, finished: Vec::new(), failure: None });
-    let subcompactions = Arc::new(Subcompactions { job, failed: AtomicBool::new(false), state, done: Condvar::new() });
+    let subcompactions = Arc::new(Subcompactions {
+        job,
+        failed: AtomicBool::new(false),
+        state,
+        done: Condvar::new(),
+    });
     for _ in 0..helpers {
         // A helper that comes too late finds nothing, and holds no table until then.
         let subcompactions = Arc::downgrade(&subcompactions);
@@ -79,7 +85,9 @@ impl Subcompactions {
         };
         let failed = || self.failed.load(Ordering::Relaxed);
         let merged = catch_unwind(AssertUnwindSafe(|| self.job.run(&range, &failed)))
-            .unwrap_or_else(|_| Err(Error::corruption("a panic while merging a subcompaction of the tables")));
+            .unwrap_or_else(|_| {
+                Err(Error::corruption("a panic while merging a subcompaction of the tables"))
+            });
         let mut state = self.state.lock();
         match merged {
             Ok(outputs) => state.finished.push((place, outputs)),
@@ -118,7 +126,8 @@ impl Subcompactions {
 /// Cuts the keys of a plan into ranges of about the same size, at first keys of its inputs.
 fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Vec<UserRange> {
     let whole = plan.input_bytes() / (FILES_A_RANGE * max_file_size).max(1);
-    let wanted = (RANGES_A_THREAD * (helpers + 1)).min(usize::try_from(whole).unwrap_or(usize::MAX));
+    let wanted =
+        (RANGES_A_THREAD * (helpers + 1)).min(usize::try_from(whole).unwrap_or(usize::MAX));
     if helpers == 0 || wanted < 2 {
         return vec![UserRange::default()];
     }
@@ -129,9 +138,10 @@ fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Ve
     let mut before = 0;
     for file in files {
         let cut = file.smallest_user_key();
-        let last = ranges
-            .last_mut()
-            .filter(|last| before >= size && last.from.as_deref().is_none_or(|from| keys.compare(from, cut).is_lt()));
+        let last = ranges.last_mut().filter(|last| {
+            before >= size
+                && last.from.as_deref().is_none_or(|from| keys.compare(from, cut).is_lt())
+        });
         if let Some(last) = last {
             last.to = Some(cut.to_vec());
             ranges.push(UserRange { from: Some(cut.to_vec()), to: None });

@@ -1,6 +1,6 @@
-//! What the drop-in `libleveldb` needs of the engine beyond the public API: LevelDB's tables of plain keys, two
-//! operations without a copy, and steps that say where they lead. Made for that library alone; it changes without
-//! notice.
+//! What the drop-in `libleveldb` needs of the engine beyond the public API: LevelDB's tables of
+//! plain keys, two operations without a copy, and steps that say where they lead. Made for that
+//! library alone; it changes without notice.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::env::{RandomAccessFile, WritableFile};
-use crate::table::{BlockCache, Table, TableBuilder, TableIter, TableOrder, TableReadSettings, TableSettings};
+use crate::table::{
+    BlockCache, Table, TableBuilder, TableIter, TableOrder, TableReadSettings, TableSettings,
+};
 use crate::write::batch::BatchView;
 
 use crate::db::db::Db;
@@ -27,15 +29,17 @@ pub fn get_with<R>(
     db.core().get(key, options, use_value)
 }
 
-/// Writes a batch in LevelDB's form, whatever its sequence number says, and answers the one of its first operation.
+/// Writes a batch in LevelDB's form, whatever its sequence number says, and answers the one of its
+/// first operation.
 pub fn write(db: &Db, batch: &[u8], options: WriteOptions) -> Result<u64> {
     let batch = BatchView::parse_unnumbered(batch)?;
     let last = db.core().write_view(batch, options)?;
     Ok((last + 1).saturating_sub(u64::from(batch.count)))
 }
 
-/// Moves a cursor to the next entry and shows its key and value; false if there is none. An entry that the cursor passes
-/// over may be shown before. What was shown last lies there until the cursor moves or is dropped.
+/// Moves a cursor to the next entry and shows its key and value; false if there is none. An entry
+/// that the cursor passes over may be shown before. What was shown last lies there until the cursor
+/// moves or is dropped.
 #[inline]
 pub fn next_with(cursor: &mut Cursor, show: impl FnMut(&[u8], &[u8])) -> bool {
     cursor.next_with(show)
@@ -80,11 +84,18 @@ pub struct PlainTableBuilder {
 impl PlainTableBuilder {
     /// A table in `file`, which is neither synced nor closed.
     pub fn new(file: Box<dyn WritableFile>, options: &Options) -> Self {
-        PlainTableBuilder { builder: Some(TableBuilder::new(file, &settings(options))), entries: 0, file_size: 0 }
+        PlainTableBuilder {
+            builder: Some(TableBuilder::new(file, &settings(options))),
+            entries: 0,
+            file_size: 0,
+        }
     }
 
     fn with<R>(&mut self, work: impl FnOnce(&mut TableBuilder) -> Result<R>) -> Result<R> {
-        let builder = self.builder.as_mut().ok_or_else(|| Error::invalid_argument("the table is finished"))?;
+        let builder = self
+            .builder
+            .as_mut()
+            .ok_or_else(|| Error::invalid_argument("the table is finished"))?;
         let result = work(builder);
         (self.entries, self.file_size) = (builder.entries(), builder.file_size());
         result
@@ -111,7 +122,8 @@ impl PlainTableBuilder {
 
     /// Writes the rest of the table.
     pub fn finish(&mut self) -> Result<()> {
-        let builder = self.builder.take().ok_or_else(|| Error::invalid_argument("the table is finished"))?;
+        let builder =
+            self.builder.take().ok_or_else(|| Error::invalid_argument("the table is finished"))?;
         self.file_size = builder.finish()?.size;
         Ok(())
     }

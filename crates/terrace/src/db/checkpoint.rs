@@ -1,11 +1,13 @@
 //! Copies of a whole database, made while it is in use.
 //!
-//! A checkpoint is a directory with the tables of one version, most often under second names; one table more of what was
-//! in memory; and a MANIFEST of a single edit. There is no log: what the logs hold is in that table.
+//! A checkpoint is a directory with the tables of one version, most often under second names; one
+//! table more of what was in memory; and a MANIFEST of a single edit. There is no log: what the
+//! logs hold is in that table.
 //!
 //! # Invariants
 //! 1. It holds the history up to one sequence number, and nothing later.
-//! 2. CURRENT comes last, when all that it leads to is durable: until then no open takes the directory for a database.
+//! 2. CURRENT comes last, when all that it leads to is durable: until then no open takes the
+//!    directory for a database.
 //! 3. Of a checkpoint that failed nothing stays.
 
 use std::path::{Path, PathBuf};
@@ -32,7 +34,8 @@ use crate::db::open::sync_directories_above;
 pub struct CheckpointReport {
     /// Tables.
     pub tables: usize,
-    /// How many of them are files of the database itself, under a second name. The others are copies.
+    /// How many of them are files of the database itself, under a second name. The others are
+    /// copies.
     pub linked: usize,
     /// Bytes of all tables.
     pub table_bytes: u64,
@@ -60,11 +63,18 @@ impl DbImpl {
         place.keep();
         let CheckpointReport { tables, linked, table_bytes, .. } = report;
         let to = to.display();
-        self.log(format!("checkpoint {to}: {tables} tables, {linked} of them linked, {table_bytes} bytes"));
+        self.log(format!(
+            "checkpoint {to}: {tables} tables, {linked} of them linked, {table_bytes} bytes"
+        ));
         Ok(report)
     }
 
-    fn fill(&self, place: &mut Place<'_>, view: &View, sequence: SequenceNumber) -> Result<CheckpointReport> {
+    fn fill(
+        &self,
+        place: &mut Place<'_>,
+        view: &View,
+        sequence: SequenceNumber,
+    ) -> Result<CheckpointReport> {
         let mut report = CheckpointReport { sequence, ..CheckpointReport::default() };
         let mut tables = Vec::new();
         for (level, file) in view.version.files() {
@@ -73,7 +83,9 @@ impl DbImpl {
             let size = self.env.file_size(&from)?;
             if size != file.size {
                 let (from, named) = (from.display(), file.size);
-                return Err(Error::corruption(format!("{from}: is {size} bytes long, the MANIFEST says {named}")));
+                return Err(Error::corruption(format!(
+                    "{from}: is {size} bytes long, the MANIFEST says {named}"
+                )));
             }
             match self.try_link(&from, &to) {
                 Some(()) => report.linked += 1,
@@ -81,7 +93,8 @@ impl DbImpl {
             }
             tables.push(file.record(level));
         }
-        // What is in memory is newer than any table, and within level 0 the greatest number is the newest.
+        // What is in memory is newer than any table, and within level 0 the greatest number is the
+        // newest.
         let numbers = Arc::new(FileNumbers::new(self.numbers.peek()));
         tables.extend(self.write_memory(place, view, sequence, &numbers)?);
         report.tables = tables.len();
@@ -125,15 +138,22 @@ impl DbImpl {
         numbers: &Arc<FileNumbers>,
     ) -> Result<Option<NewFile>> {
         let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
-        let mut merged = Merged::new(memtables.map(|table| Source::Memtable(table.iter())).collect(), &self.order);
+        let mut merged = Merged::new(
+            memtables.map(|table| Source::Memtable(table.iter())).collect(),
+            &self.order,
+        );
         // Nobody reads the copy at an earlier moment.
         let mut rules = DropRules::new(self.order.keys.clone(), Vec::new());
         place.add(&filename::table(numbers.peek()));
-        let mut writer = OutputWriter::new(output_settings(&self.options, place.dir, &self.order, numbers, 0), 0);
+        let mut writer = OutputWriter::new(
+            output_settings(&self.options, place.dir, &self.order, numbers, 0),
+            0,
+        );
         merged.seek_to_first();
         while merged.valid() {
             let key = merged.key();
-            let entry = ParsedKey::parse(key).ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
+            let entry = ParsedKey::parse(key)
+                .ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
             let is_later = entry.sequence > sequence && !mutated("checkpoint-sequence");
             if !is_later && rules.keep(&entry, |_| false) {
                 writer.add(key, merged.value())?;
@@ -146,7 +166,8 @@ impl DbImpl {
     }
 }
 
-/// The directory that a checkpoint is made in. Dropped, all that was put there is gone, unless it is to be kept.
+/// The directory that a checkpoint is made in. Dropped, all that was put there is gone, unless it
+/// is to be kept.
 struct Place<'a> {
     env: &'a dyn Env,
     dir: &'a Path,
@@ -170,7 +191,8 @@ impl<'a> Place<'a> {
         place.add(filename::LOCK);
         // Somebody may have been here in between.
         let checked = place.check_empty();
-        place.keeps = checked.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidArgument);
+        place.keeps =
+            checked.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidArgument);
         checked?;
         Ok(place)
     }
@@ -205,7 +227,9 @@ impl Drop for Place<'_> {
         // CURRENT, the last, first: what is left if this fails is no database.
         for path in self.files.iter().rev() {
             let removed = self.env.remove(path);
-            if path.ends_with(filename::CURRENT) && removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            if path.ends_with(filename::CURRENT)
+                && removed.is_err_and(|error| error.kind() != ErrorKind::NotFound)
+            {
                 return;
             }
         }

@@ -1,4 +1,5 @@
-//! The end of an open database: background work stops, every file is closed, and the lock goes last.
+//! The end of an open database: background work stops, every file is closed, and the lock goes
+//! last.
 
 use std::sync::atomic::Ordering;
 
@@ -15,8 +16,12 @@ impl DbImpl {
             self.closed.store(true, Ordering::SeqCst);
             return Ok(());
         }
-        if self.options.reuse_logs && self.check_writable().is_ok() && !self.view.load().memtable.is_empty() {
-            // So that the next open can continue the log. If it fails, the next open writes a table instead.
+        if self.options.reuse_logs
+            && self.check_writable().is_ok()
+            && !self.view.load().memtable.is_empty()
+        {
+            // So that the next open can continue the log. If it fails, the next open writes a table
+            // instead.
             let _ = self.sync_log(self.visible_sequence());
         }
         // Whoever closes second returns once the lock of the directory is free, too.
@@ -37,7 +42,8 @@ impl DbImpl {
             self.changed.wait(&mut state);
         }
         let immutables = std::mem::take(&mut state.immutables);
-        // What kept background work from going on: nothing is lost by it, but the next open meets it, too.
+        // What kept background work from going on: nothing is lost by it, but the next open meets
+        // it, too.
         let mut result = state.error.take().map_or(Ok(()), |standing| Err(standing.error));
         drop(state);
         self.jobs.wait_for_none();
@@ -47,7 +53,9 @@ impl DbImpl {
             }
         }
         if let Some(commit) = commit {
-            let older = immutables.iter().all(|immutable| immutable.logs.iter().all(|&log| log < commit.log_number));
+            let older = immutables
+                .iter()
+                .all(|immutable| immutable.logs.iter().all(|&log| log < commit.log_number));
             let is_empty = commit.log.offset() == 0 && commit.memtable.table().is_empty();
             result = result.and(commit.log.close());
             if is_empty && older {
@@ -62,8 +70,8 @@ impl DbImpl {
         result
     }
 
-    /// Removes a log that nothing was written to and that no MANIFEST leads to, as on a disk that stays full: each open
-    /// would leave another one.
+    /// Removes a log that nothing was written to and that no MANIFEST leads to, as on a disk that
+    /// stays full: each open would leave another one.
     fn remove_empty_log(&self, number: u64) {
         if !self.versions.lock().needs_no_log_from(number) {
             return;

@@ -34,15 +34,16 @@ use crate::db::write::recycled_logs::RecycledLogs;
 
 /// Of this many reads one is sampled, for merges that reads ask for.
 pub(in crate::db) const READ_SAMPLE: u64 = 16;
-/// Sampled reads without a write among them after which a database counts as quiet: a few thousand reads.
+/// Sampled reads without a write among them after which a database counts as quiet: a few thousand
+/// reads.
 const IDLE_AFTER_SAMPLES: u64 = 128;
-/// Seeks of cursors for a write, at least, where merging pays for scans. What is written is merged with up to twenty times
-/// as much before there is one sorted run again, a few microseconds an entry; a scan of fifty entries is a microsecond or
-/// two shorter on one run than on three.
+/// Seeks of cursors for a write, at least, where merging pays for scans. What is written is merged
+/// with up to twenty times as much before there is one sorted run again, a few microseconds an
+/// entry; a scan of fifty entries is a microsecond or two shorter on one run than on three.
 const SEEKS_FOR_A_WRITE: u64 = 8;
-/// Bytes that merging may rewrite to spare one read a sorted run. For a seek a run more is a block more to search and most
-/// often to decompress, about 0.8 µs, and merging takes 0.3 µs for an entry of 116 bytes; for a look-up it is a filter, a
-/// tenth of that.
+/// Bytes that merging may rewrite to spare one read a sorted run. For a seek a run more is a block
+/// more to search and most often to decompress, about 0.8 µs, and merging takes 0.3 µs for an entry
+/// of 116 bytes; for a look-up it is a filter, a tenth of that.
 const SEEK_WORTH: u64 = 256;
 const LOOKUP_WORTH: u64 = 32;
 
@@ -69,14 +70,16 @@ pub(crate) struct DbImpl {
     pub(in crate::db) logger: Arc<dyn Logger>,
 
     pub(in crate::db) view: ArcSwap<View>,
-    /// The last write that reads see. Stored under the commit lock, after the write is in the memtable.
+    /// The last write that reads see. Stored under the commit lock, after the write is in the
+    /// memtable.
     pub(in crate::db) visible: AtomicU64,
     pub(in crate::db) snapshots: SnapshotList,
 
     /// `None` in a read-only or closed database.
     pub(in crate::db) commit: Mutex<Option<Commit>>,
     pub(in crate::db) log_sync: LogSync,
-    /// Set when the present log may not hold what was appended to it: the next write moves on first.
+    /// Set when the present log may not hold what was appended to it: the next write moves on
+    /// first.
     pub(in crate::db) log_suspect: AtomicBool,
     /// Held for as long as the database is being closed.
     pub(in crate::db) shutting_down: Mutex<()>,
@@ -123,8 +126,8 @@ pub(in crate::db) struct ReadStats {
 }
 
 impl ReadStats {
-    /// Takes note of a sampled read. True when enough of them have seen the same last write, and once more when they have
-    /// been worth what [`look_again`](Self::look_again) said.
+    /// Takes note of a sampled read. True when enough of them have seen the same last write, and
+    /// once more when they have been worth what [`look_again`](Self::look_again) said.
     pub(in crate::db) fn sample(&self, sequence: SequenceNumber, kind: Read) -> bool {
         if self.last_sequence.swap(sequence, Ordering::Relaxed) != sequence {
             self.samples.store(0, Ordering::Relaxed);
@@ -135,19 +138,22 @@ impl ReadStats {
             Read::Lookup => LOOKUP_WORTH,
             Read::Seek => SEEK_WORTH,
         };
-        let worth = worth * READ_SAMPLE + self.worth.fetch_add(worth * READ_SAMPLE, Ordering::Relaxed);
+        let worth =
+            worth * READ_SAMPLE + self.worth.fetch_add(worth * READ_SAMPLE, Ordering::Relaxed);
         let look_at = self.look_at.load(Ordering::Relaxed);
         let is_time = look_at > 0 && worth >= look_at;
         self.samples.fetch_add(1, Ordering::Relaxed) == IDLE_AFTER_SAMPLES || is_time
     }
 
-    /// Has [`sample`](Self::sample) say so when the reads have been worth rewriting `bytes`, unless they have been already.
+    /// Has [`sample`](Self::sample) say so when the reads have been worth rewriting `bytes`, unless
+    /// they have been already.
     pub(in crate::db) fn look_again(&self, bytes: u64) {
         let look_at = if self.worth.load(Ordering::Relaxed) < bytes { bytes } else { 0 };
         self.look_at.store(look_at, Ordering::Relaxed);
     }
 
-    /// Takes note of a sampled seek of a cursor. True now and then while there are many for each write.
+    /// Takes note of a sampled seek of a cursor. True now and then while there are many for each
+    /// write.
     pub(in crate::db) fn sample_seek(&self, sequence: SequenceNumber) -> bool {
         if self.seeks.fetch_add(1, Ordering::Relaxed) + 1 < IDLE_AFTER_SAMPLES {
             return false;
@@ -186,20 +192,23 @@ impl DbImpl {
     #[inline]
     pub(in crate::db) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::invalid_argument(format!("{}: the database is closed", self.dir.display())));
+            return Err(Error::invalid_argument(format!(
+                "{}: the database is closed",
+                self.dir.display()
+            )));
         }
         Ok(())
     }
 
-    /// Whether this process got the database from its parent, by a fork: the files are the parent's, and locks may be
-    /// held by threads that are not here.
+    /// Whether this process got the database from its parent, by a fork: the files are the
+    /// parent's, and locks may be held by threads that are not here.
     #[inline]
     pub(in crate::db) fn is_inherited(&self) -> bool {
         self.env.process_generation() != self.generation && !mutated("fork")
     }
 
-    /// Whether background work is another process's: in a fork, where reads must not ask for it either, and the state's lock
-    /// may be held by a thread that is not here.
+    /// Whether background work is another process's: in a fork, where reads must not ask for it
+    /// either, and the state's lock may be held by a thread that is not here.
     #[inline]
     pub(in crate::db) fn works_elsewhere(&self) -> bool {
         self.is_inherited() && !mutated("work-of-a-fork")
@@ -219,7 +228,8 @@ impl DbImpl {
     #[inline]
     pub(in crate::db) fn check_own(&self) -> Result<()> {
         if self.is_inherited() {
-            let message = "this process is a fork of the one that opened the database; open it again here";
+            let message =
+                "this process is a fork of the one that opened the database; open it again here";
             return Err(Error::not_supported(format!("{}: {message}", self.dir.display())));
         }
         Ok(())
@@ -231,14 +241,17 @@ impl DbImpl {
             keys: self.order.keys.clone(),
             max_file_size: self.options.max_file_size as u64,
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
-            read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth.load(Ordering::Relaxed)),
+            read_triggered_bytes: is_write_idle
+                .then(|| self.read_stats.worth.load(Ordering::Relaxed)),
         }
     }
 
     /// Does `work`; and once more if it ran out of descriptors that tables can spare.
     pub(in crate::db) fn sparing<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         match work() {
-            Err(error) if error.is_out_of_descriptors() && self.tables.spare_descriptors() => work(),
+            Err(error) if error.is_out_of_descriptors() && self.tables.spare_descriptors() => {
+                work()
+            }
             result => result,
         }
     }
@@ -253,12 +266,16 @@ impl DbImpl {
         output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
     }
 
-    /// Installs a view made from the present one, and answers that one: dropping it may close tables, which is no
-    /// work for under a lock.
+    /// Installs a view made from the present one, and answers that one: dropping it may close
+    /// tables, which is no work for under a lock.
     ///
     /// The caller holds the state lock, so that views follow one another.
     #[must_use]
-    pub(in crate::db) fn swap_view(&self, _state: &mut State, change: impl FnOnce(&View) -> View) -> Arc<View> {
+    pub(in crate::db) fn swap_view(
+        &self,
+        _state: &mut State,
+        change: impl FnOnce(&View) -> View,
+    ) -> Arc<View> {
         let next = change(&self.view.load());
         self.view.swap(Arc::new(next))
     }
@@ -301,7 +318,11 @@ pub(in crate::db) fn output_settings(
 }
 
 /// How a table of `level` is written.
-pub(in crate::db) fn table_settings(options: &Options, keys: KeyOrder, level: usize) -> TableSettings {
+pub(in crate::db) fn table_settings(
+    options: &Options,
+    keys: KeyOrder,
+    level: usize,
+) -> TableSettings {
     TableSettings {
         order: TableOrder::internal(keys),
         block_size: options.block_size,

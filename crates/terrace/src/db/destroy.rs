@@ -8,12 +8,13 @@ use crate::version::filename::{self, FileKind};
 
 use crate::db::options::Options;
 
-/// Removes the database in the directory `path`: every file that bears one of its names, and then the directory, if
-/// nothing else is in it and it can be removed: a symbolic link's target or a mount point stays, empty. Fine if there is no
-/// database; an empty directory is removed.
+/// Removes the database in the directory `path`: every file that bears one of its names, and then
+/// the directory, if nothing else is in it and it can be removed: a symbolic link's target or a
+/// mount point stays, empty. Fine if there is no database; an empty directory is removed.
 ///
-/// Fails with `Busy` if the database is open anywhere. If CURRENT cannot be removed nothing else is either, and the database
-/// is as it was; if another file cannot, the rest is, and the first error is the answer.
+/// Fails with `Busy` if the database is open anywhere. If CURRENT cannot be removed nothing else is
+/// either, and the database is as it was; if another file cannot, the rest is, and the first error
+/// is the answer.
 pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     let (dir, env) = (path.as_ref(), options.env.as_ref());
     let names = match env.list(dir) {
@@ -21,7 +22,10 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let own: Vec<_> = names.iter().filter_map(|name| filename::parse(name).map(|(kind, _)| (name, kind))).collect();
+    let own: Vec<_> = names
+        .iter()
+        .filter_map(|name| filename::parse(name).map(|(kind, _)| (name, kind)))
+        .collect();
     if own.is_empty() {
         // As LevelDB does, for which a directory that it may make is the database's.
         if names.is_empty() {
@@ -31,7 +35,8 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     }
     let lock_path = dir.join(filename::LOCK);
     let lock = env.lock(&lock_path, LockMode::Exclusive)?;
-    // CURRENT first: whatever happens then, what is left is no database that could be opened half removed.
+    // CURRENT first: whatever happens then, what is left is no database that could be opened half
+    // removed.
     let mut ordered = own;
     ordered.sort_by_key(|(_, kind)| *kind != FileKind::Current);
     let mut result = Ok(());
@@ -43,7 +48,8 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
             result = result.and(removed);
         }
     }
-    // Whoever waits for the lock finds that its file is gone, and looks again: while this one is held nobody has another.
+    // Whoever waits for the lock finds that its file is gone, and looks again: while this one is
+    // held nobody has another.
     match env.remove(&lock_path) {
         Err(error) if error.kind() != ErrorKind::NotFound => result = result.and(Err(error)),
         _ => {}

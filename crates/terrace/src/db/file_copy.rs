@@ -11,8 +11,8 @@ use crate::db::db_impl::DbImpl;
 pub(super) const PIECE: usize = 1 << 20;
 
 impl DbImpl {
-    /// Gives a file a second name. `None`, and nothing is there, where that cannot be: on another file system, without the
-    /// right. The link is no more durable than the file.
+    /// Gives a file a second name. `None`, and nothing is there, where that cannot be: on another
+    /// file system, without the right. The link is no more durable than the file.
     pub(super) fn try_link(&self, from: &Path, to: &Path) -> Option<()> {
         let linked = self.env.link(from, to);
         if linked.is_err() {
@@ -25,7 +25,8 @@ impl DbImpl {
     /// Copies a file, durably up to its name. There must be none of that name.
     pub(super) fn copy_file(&self, from: &Path, to: &Path) -> Result<()> {
         let source = self.env.open_random(from, ReadAccess::Pread)?;
-        let mut copy = self.env.create(to, CreateOptions { mode: self.options.file_mode, exclusive: true })?;
+        let mut copy =
+            self.env.create(to, CreateOptions { mode: self.options.file_mode, exclusive: true })?;
         let mut copied = 0;
         each_piece(&*source, |_, piece| {
             copied += piece.len() as u64;

@@ -1,7 +1,8 @@
-//! What reads bytes from disk, fed with arbitrary bytes: no panic, no endless loop, no memory out of proportion, and
-//! no state that contradicts itself.
+//! What reads bytes from disk, fed with arbitrary bytes: no panic, no endless loop, no memory out
+//! of proportion, and no state that contradicts itself.
 //!
-//! Built for `fuzz/` with `--cfg fuzzing`, and for tests: they replay the corpus that is kept there.
+//! Built for `fuzz/` with `--cfg fuzzing`, and for tests: they replay the corpus that is kept
+//! there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use crate::write::batch::{Operation, WriteBatch};
 
 use super::{Db, Options, RecoveryMode, repair, verify};
 
-/// A target: its name, the safety that it removes where builds can (see `base/mutation.rs`; checksums keep a fuzzer
-/// out), and what it does with its input.
+/// A target: its name, the safety that it removes where builds can (see `base/mutation.rs`;
+/// checksums keep a fuzzer out), and what it does with its input.
 pub struct Target {
     /// The name, which its corpus has too.
     pub name: &'static str,
@@ -66,7 +67,9 @@ fn log(data: &[u8]) {
                     );
                     last_end = end;
                 }
-                LogItem::Damage { offset, length, .. } => assert!(offset + length <= data.len() as u64),
+                LogItem::Damage { offset, length, .. } => {
+                    assert!(offset + length <= data.len() as u64)
+                }
                 LogItem::End { offset, .. } => {
                     assert_eq!(offset, last_end);
                     break;
@@ -101,7 +104,8 @@ fn batch(data: &[u8]) {
     assert_eq!(copy.len(), 2 * batch.len());
 }
 
-/// The files of a packed directory: each a byte for its kind, one for its number, two for its length, and its bytes.
+/// The files of a packed directory: each a byte for its kind, one for its number, two for its
+/// length, and its bytes.
 fn unpack(mut data: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     while let Some((&[kind, number, low, high], rest)) = data.split_first_chunk::<4>() {
@@ -188,7 +192,8 @@ fn directory(data: &[u8]) {
             .filter_policy(Some(Arc::new(BloomFilterPolicy::new(10))))
             .write_buffer_size(1 << 16)
     };
-    let no_panic = |error: &crate::Error| assert!(!error.to_string().contains("a panic while"), "{error}");
+    let no_panic =
+        |error: &crate::Error| assert!(!error.to_string().contains("a panic while"), "{error}");
     let use_it = |db: &Db| {
         let read = |db: &Db| -> crate::Result<()> {
             let mut keys = Vec::new();
@@ -220,8 +225,8 @@ fn directory(data: &[u8]) {
     verify(dir, &options(env.clone())).map_or_else(|error| no_panic(&error), drop);
     match repair(dir, &options(env.clone())) {
         Ok(_) => {
-            let db =
-                Db::open(dir, options(env).recovery_mode(RecoveryMode::Prefix)).expect("a repaired database opens");
+            let db = Db::open(dir, options(env).recovery_mode(RecoveryMode::Prefix))
+                .expect("a repaired database opens");
             use_it(&db);
         }
         Err(error) => {

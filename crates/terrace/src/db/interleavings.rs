@@ -1,10 +1,10 @@
-//! A whole database under schedules: readers and snapshots beside writes, flushes and merges; walks that leap over gaps
-//! into which others put; callers who wait for the queue of full memtables, with flushes that fail; transactions that
-//! conflict; a close beside all of them.
+//! A whole database under schedules: readers and snapshots beside writes, flushes and merges; walks
+//! that leap over gaps into which others put; callers who wait for the queue of full memtables,
+//! with flushes that fail; transactions that conflict; a close beside all of them.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The database is the real one, over files in
-//! memory and with the real pool of background threads. Others run at every lock, at every use of the live view, and at
-//! every use of the visible sequence number.
+//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The database is the real
+//! one, over files in memory and with the real pool of background threads. Others run at every
+//! lock, at every use of the live view, and at every use of the visible sequence number.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,7 +70,9 @@ fn pair(values: &[Option<Vec<u8>>]) -> (u64, u64) {
 
 /// What is seen never goes back, and a snapshot stays what it was.
 fn read_pairs(db: &Db) {
-    let get = |key: &str, options: &ReadOptions| db.get_with(key, options).expect("reads").as_deref().map_or(0, number);
+    let get = |key: &str, options: &ReadOptions| {
+        db.get_with(key, options).expect("reads").as_deref().map_or(0, number)
+    };
     let both = |options: &ReadOptions| {
         let (left, right) = pair(&db.multi_get(&["left", "right"], options).expect("reads"));
         assert_eq!(left, right, "half a batch");
@@ -89,8 +91,12 @@ fn read_pairs(db: &Db) {
     let then = ReadOptions::new().snapshot(&snapshot);
     let kept = get("right", &then);
     assert!(kept >= next, "a snapshot has {kept}, after {next}");
-    let entries: Vec<_> = db.iter().expect("reads").map(|entry| number(&entry.expect("reads").1)).collect();
-    assert!(entries.iter().all(|&value| value == entries[0] && value >= kept), "{entries:?} after {kept}");
+    let entries: Vec<_> =
+        db.iter().expect("reads").map(|entry| number(&entry.expect("reads").1)).collect();
+    assert!(
+        entries.iter().all(|&value| value == entries[0] && value >= kept),
+        "{entries:?} after {kept}"
+    );
     assert_eq!(both(&then), kept, "a snapshot changed");
 }
 
@@ -115,7 +121,9 @@ fn readers_see_whole_batches_under_every_schedule() {
         assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
         db.close().expect("closes");
     });
-    println!("readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and merges");
+    println!(
+        "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and merges"
+    );
 }
 
 /// Keys side by side, all deleted but for one, which moves.
@@ -196,7 +204,10 @@ fn walks_leap_over_nothing_that_is_there_under_every_schedule() {
         let threads = [start(|db| move_about(db, FIRST)), start(follow), start(follow)];
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         let last = MOVES.len();
-        assert_eq!(only_entry(&db, &ReadOptions::new()), (place(MOVES[last - 1]).into_bytes(), last as u64));
+        assert_eq!(
+            only_entry(&db, &ReadOptions::new()),
+            (place(MOVES[last - 1]).into_bytes(), last as u64)
+        );
         db.close().expect("closes");
     });
     println!("walks_leap_over_nothing_that_is_there: {count} schedules of gaps, moves and flushes");
@@ -225,12 +236,13 @@ fn put_both(db: &Db, key: &'static str) -> (u64, &'static str) {
     (db.core().write(&batch, WriteOptions::new()).expect("writes"), key)
 }
 
-/// Every caller gets an answer, a flush that answered has done its work, and a failure is over once a later flush was
-/// asked for. Tables rank as their memtables did.
+/// Every caller gets an answer, a flush that answered has done its work, and a failure is over once
+/// a later flush was asked for. Tables rank as their memtables did.
 fn flush_in_turn(failing: Range<i32>) {
     let env = ExploredEnv::new();
     let db = open(&env);
-    // Two tables that go below level 0; those that follow have versions of the same key and stay there.
+    // Two tables that go below level 0; those that follow have versions of the same key and stay
+    // there.
     for _ in 0..2 {
         put_both(&db, "before");
         db.flush().expect("flushes");
@@ -253,7 +265,11 @@ fn flush_in_turn(failing: Range<i32>) {
             flushed.is_err()
         })
     });
-    let failed = threads.into_iter().map(|thread| thread.join().expect("no panic")).filter(|&failed| failed).count();
+    let failed = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("no panic"))
+        .filter(|&failed| failed)
+        .count();
     assert!(!must_succeed || failed == 0, "a flush failed that nothing kept from it");
     env.fail_tables(0..0);
     db.flush().expect("flushes once the disk is well");
@@ -263,7 +279,11 @@ fn flush_in_turn(failing: Range<i32>) {
         assert!(db.get(key).expect("reads").is_some(), "{key} is lost");
     }
     let (_, newest) = *last.lock();
-    assert_eq!(db.get("all").expect("reads").as_deref(), Some(newest.as_bytes()), "an older version hides a newer one");
+    assert_eq!(
+        db.get("all").expect("reads").as_deref(),
+        Some(newest.as_bytes()),
+        "an older version hides a newer one"
+    );
     let state = db.core().state.lock();
     assert!(state.is_idle() && state.immutables.is_empty() && state.reservations.is_empty());
     drop(state);
@@ -278,7 +298,9 @@ fn who_waits_for_a_flush_is_woken_under_every_schedule() {
     for failing in failing {
         explore(each, move || flush_in_turn(failing.clone()));
     }
-    println!("who_waits_for_a_flush_is_woken: {count} schedules of full memtables, flushes that fail");
+    println!(
+        "who_waits_for_a_flush_is_woken: {count} schedules of full memtables, flushes that fail"
+    );
 }
 
 /// The error of a call that came too late. No other may happen.
@@ -331,7 +353,9 @@ fn no_transaction_is_overwritten_unseen_under_every_schedule() {
         assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(2 * TIMES));
         db.close().expect("closes");
     });
-    println!("no_transaction_is_overwritten_unseen: {schedules} schedules of transactions, flushes and merges");
+    println!(
+        "no_transaction_is_overwritten_unseen: {schedules} schedules of transactions, flushes and merges"
+    );
 }
 
 #[test]
@@ -364,7 +388,10 @@ fn a_close_loses_nothing_under_every_schedule() {
                 let found = db.iter().and_then(|entries| entries.collect::<Result<Vec<_>>>());
                 match found {
                     Ok(found) => {
-                        assert!(found.len() >= keys.len(), "{keys:?} were acknowledged, a reader finds {found:?}")
+                        assert!(
+                            found.len() >= keys.len(),
+                            "{keys:?} were acknowledged, a reader finds {found:?}"
+                        )
                     }
                     Err(error) => too_late(&error),
                 }
@@ -384,5 +411,7 @@ fn a_close_loses_nothing_under_every_schedule() {
         }
         db.close().expect("closes");
     });
-    println!("a_close_loses_nothing: {count} schedules of a close beside writers, a flush and a reader");
+    println!(
+        "a_close_loses_nothing: {count} schedules of a close beside writers, a flush and a reader"
+    );
 }

@@ -1,13 +1,17 @@
 //! The database: opening, recovery, reads, writes, background work.
 //!
-//! [`Db`] is the thin front; [`DbImpl`](db_impl::DbImpl) is what background jobs, iterators and snapshots
-//! share. The life of a write, a read, a merge and an open is told in `docs/architecture.md`.
+//! [`Db`] is the thin front; [`DbImpl`](db_impl::DbImpl) is what background jobs, iterators and
+//! snapshots share. The life of a write, a read, a merge and an open is told in
+//! `docs/architecture.md`.
 //!
 //! # Locks
 //! In this order, none taken while a later one is held:
-//! 1. the *commit lock* ([`mod@write`]): the log, the memtable being written and the last sequence number;
-//! 2. the *manifest lock* ([`VersionSet`](crate::version::version_set::VersionSet)): held across the I/O of an edit;
-//! 3. the *state lock* ([`state`]): what is queued and running, and the swap of views. Never held across I/O.
+//! 1. the *commit lock* ([`mod@write`]): the log, the memtable being written and the last sequence
+//!    number;
+//! 2. the *manifest lock* ([`VersionSet`](crate::version::version_set::VersionSet)): held across
+//!    the I/O of an edit;
+//! 3. the *state lock* ([`state`]): what is queued and running, and the swap of views. Never held
+//!    across I/O.
 //!
 //! Readers take none of them.
 
@@ -39,7 +43,9 @@ mod workload;
 mod write;
 
 pub use self::background::manual::CompactOptions;
-pub use self::bulk::{BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter};
+pub use self::bulk::{
+    BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter,
+};
 pub use self::check::problem::Problem;
 pub use self::check::{Progress, VerifyReport, verify, verify_with};
 pub use self::checkpoint::CheckpointReport;

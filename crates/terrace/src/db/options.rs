@@ -1,8 +1,9 @@
 //! The settings of a database and of single operations.
 //!
-//! Names, defaults and clipping are LevelDB 1.23's where LevelDB has the option. Numbers that LevelDB clips silently
-//! are clipped silently here too, so that programs that rely on it keep working; options that only Terrace has are
-//! checked, and a bad value is [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
+//! Names, defaults and clipping are LevelDB 1.23's where LevelDB has the option. Numbers that
+//! LevelDB clips silently are clipped silently here too, so that programs that rely on it keep
+//! working; options that only Terrace has are checked, and a bad value is
+//! [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
 
 use std::sync::Arc;
 
@@ -21,16 +22,17 @@ pub const NUM_LEVELS: usize = crate::version::NUM_LEVELS;
 /// How a damaged write-ahead log is treated when a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RecoveryMode {
-    /// Recovers exactly a prefix of the history of writes. Damage to data that is known to have been durable is an
-    /// error; a torn tail of writes that were never synced is cut. The default.
+    /// Recovers exactly a prefix of the history of writes. Damage to data that is known to have
+    /// been durable is an error; a torn tail of writes that were never synced is cut. The default.
     #[default]
     Prefix,
-    /// Fails where `Prefix` would cut something that may have been durable, as LevelDB's `paranoid_checks` does: records with a
-    /// wrong checksum, and writes behind a gap in a log of LevelDB's. What a power cut leaves of writes that were never synced
-    /// (torn records, and what Terrace wrote behind a gap) is cut in this mode, too.
+    /// Fails where `Prefix` would cut something that may have been durable, as LevelDB's
+    /// `paranoid_checks` does: records with a wrong checksum, and writes behind a gap in a log of
+    /// LevelDB's. What a power cut leaves of writes that were never synced (torn records, and what
+    /// Terrace wrote behind a gap) is cut in this mode, too.
     Strict,
-    /// Takes every batch that still decodes, skipping damage. May leave holes in the history: only to save what can
-    /// be saved.
+    /// Takes every batch that still decodes, skipping damage. May leave holes in the history: only
+    /// to save what can be saved.
     Salvage,
 }
 
@@ -128,23 +130,27 @@ impl Options {
         create_if_missing: bool = |v| v;
         /// Fail with `InvalidArgument` if there is a database already. Default: false.
         error_if_exists: bool = |v| v;
-        /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`] does; a
-        /// [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a merge of tables meets has writes fail from then
-        /// on, until the database is opened again; without this they fail once a memtable is full. Default: false.
+        /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`]
+        /// does; a [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a merge of
+        /// tables meets has writes fail from then on, until the database is opened again; without
+        /// this they fail once a memtable is full. Default: false.
         paranoid_checks: bool = |v| v;
         /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
         recovery_mode: RecoveryMode = |v| v;
-        /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are replayed into
-        /// memory, and other readers may open the database at the same time. Default: false.
+        /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are
+        /// replayed into memory, and other readers may open the database at the same time. Default:
+        /// false.
         read_only: bool = |v| v;
-        /// The order of keys. A database opens only under the name it was created with. One that is named
-        /// `leveldb.BytewiseComparator` is taken for the bytewise order and never asked. Default: bytewise.
+        /// The order of keys. A database opens only under the name it was created with. One that is
+        /// named `leveldb.BytewiseComparator` is taken for the bytewise order and never asked.
+        /// Default: bytewise.
         comparator: Arc<dyn Comparator> = |v| v;
         /// A filter that spares reads of tables that do not hold a key. Default: none.
         filter_policy: Option<Arc<dyn FilterPolicy>> = |v| v;
-        /// Bits for each key in a filter of Terrace's own, one for each table and in memory while it is open, which
-        /// spares searching tables that do not hold a key; LevelDB passes over it. Tables under a custom comparator
-        /// have none. 0 to 32, 0 for none. Default: 10, which is wrong about once in a hundred times.
+        /// Bits for each key in a filter of Terrace's own, one for each table and in memory while
+        /// it is open, which spares searching tables that do not hold a key; LevelDB passes over
+        /// it. Tables under a custom comparator have none. 0 to 32, 0 for none. Default: 10, which
+        /// is wrong about once in a hundred times.
         table_filter_bits: usize = |v| v;
         /// The world outside. Default: the operating system's.
         env: Arc<dyn Env> = |v| v;
@@ -152,45 +158,55 @@ impl Options {
         logger: Option<Arc<dyn Logger>> = |v| v;
         /// Who is told of flushes, compactions, errors and recovery. Default: nobody.
         listener: Option<Arc<dyn EventListener>> = |v| v;
-        /// Bytes of a memtable before it is written to a table; clipped to 64 KiB – 1 GiB. Default: 4 MiB.
+        /// Bytes of a memtable before it is written to a table; clipped to 64 KiB – 1 GiB. Default:
+        /// 4 MiB.
         write_buffer_size: usize = |v| v;
-        /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10 are kept for other
-        /// uses. Default: 1,000.
+        /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10
+        /// are kept for other uses. Default: 1,000.
         max_open_files: usize = |v| v;
-        /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the database's own.
+        /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the
+        /// database's own.
         block_cache: Option<BlockCache> = |v| v;
         /// Bytes of the database's own block cache, where none is shared. Default: 8 MiB.
         block_cache_size: usize = |v| v;
-        /// Bytes of user data in a block before compression; clipped to 1 KiB – 4 MiB. Default: 4 KiB.
+        /// Bytes of user data in a block before compression; clipped to 1 KiB – 4 MiB. Default: 4
+        /// KiB.
         block_size: usize = |v| v;
         /// Keys between two restart points of a block, at least 1. Default: 16.
         block_restart_interval: usize = |v| v;
-        /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. Default: 2 MiB.
+        /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. Default: 2
+        /// MiB.
         max_file_size: usize = |v| v;
         /// How blocks are compressed. Default: snappy.
         compression: Compression = |v| v;
-        /// Compression by level, overriding `compression`; the last entry holds for all deeper levels. Default: empty.
+        /// Compression by level, overriding `compression`; the last entry holds for all deeper
+        /// levels. Default: empty.
         compression_per_level: Vec<Compression> = |v| v;
-        /// Continue with the newest log at open instead of writing what it holds to a table, if everything in it is known
-        /// to be on disk: a close syncs the log for this. Default: false.
+        /// Continue with the newest log at open instead of writing what it holds to a table, if
+        /// everything in it is known to be on disk: a close syncs the log for this. Default: false.
         reuse_logs: bool = |v| v;
-        /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64. Default: 2.
+        /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64.
+        /// Default: 2.
         background_threads: usize = |v| v;
-        /// How tables are read, and what a sector that cannot be read does. Default: [`ReadAccess::Auto`].
+        /// How tables are read, and what a sector that cannot be read does. Default:
+        /// [`ReadAccess::Auto`].
         read_access: ReadAccess = |v| v;
-        /// Append to the write-ahead log through prepared, mapped segments where the file system allows it, instead
-        /// of a system call per write, and go on with the file of an old log that the disk has never seen. Logs are mapped
-        /// on ext4 and tmpfs, on x86-64 and AArch64; elsewhere, and on XFS, where a store after a shutdown of the file
-        /// system would kill the process, they are written, and so is the rest of a log once a record of more than 8 KiB
-        /// does not fit into its block of 32 KiB. Whoever opens the database after the process was killed, LevelDB with
-        /// paranoid checks included, finds every write that was acknowledged, either way. Default: true.
+        /// Append to the write-ahead log through prepared, mapped segments where the file system
+        /// allows it, instead of a system call per write, and go on with the file of an old log
+        /// that the disk has never seen. Logs are mapped on ext4 and tmpfs, on x86-64 and AArch64;
+        /// elsewhere, and on XFS, where a store after a shutdown of the file system would kill the
+        /// process, they are written, and so is the rest of a log once a record of more than 8 KiB
+        /// does not fit into its block of 32 KiB. Whoever opens the database after the process was
+        /// killed, LevelDB with paranoid checks included, finds every write that was acknowledged,
+        /// either way. Default: true.
         mapped_log: bool = |v| v;
-        /// Start writing a growing table out after this many bytes, so that its final sync has less to do; 0 leaves
-        /// it to the system. Default: 0.
+        /// Start writing a growing table out after this many bytes, so that its final sync has less
+        /// to do; 0 leaves it to the system. Default: 0.
         bytes_per_sync: u64 = |v| v;
-        /// Bytes a second that merges may write, so that they leave the disk to others; 0 for no limit. What flushes write
-        /// counts, but flushes never wait: memory waits for them. A rate below what writes need lets level 0 grow, and
-        /// that slows writers down in turn. 0, or 1 MiB – 1 TiB. Default: 0.
+        /// Bytes a second that merges may write, so that they leave the disk to others; 0 for no
+        /// limit. What flushes write counts, but flushes never wait: memory waits for them. A rate
+        /// below what writes need lets level 0 grow, and that slows writers down in turn. 0, or 1
+        /// MiB – 1 TiB. Default: 0.
         compaction_rate_limit: u64 = |v| v;
         /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
         max_manifest_size: u64 = |v| v;
@@ -198,10 +214,10 @@ impl Options {
         file_mode: u32 = |v| v;
         /// Permission bits of a new database directory, before the umask. Default: 0o755.
         dir_mode: u32 = |v| v;
-        /// Merge tables that many reads had to look through in vain, and merge towards one sorted run while there are
-        /// reads and no writes, or eight scans or more for each write: at once where little has to be rewritten for it, all
-        /// of the database when the reads since the last write have been worth it (256 bytes a seek, 32 a look-up).
-        /// Default: true.
+        /// Merge tables that many reads had to look through in vain, and merge towards one sorted
+        /// run while there are reads and no writes, or eight scans or more for each write: at once
+        /// where little has to be rewritten for it, all of the database when the reads since the
+        /// last write have been worth it (256 bytes a seek, 32 a look-up). Default: true.
         seek_compaction: bool = |v| v;
     }
 
@@ -220,7 +236,12 @@ impl Options {
         check("max_manifest_size", self.max_manifest_size, 4 << 10, 1 << 30)?;
         check("file_mode", u64::from(self.file_mode), 0o400, 0o777)?;
         check("dir_mode", u64::from(self.dir_mode), 0o500, 0o7777)?;
-        check("compression_per_level (entries)", self.compression_per_level.len() as u64, 0, NUM_LEVELS as u64)?;
+        check(
+            "compression_per_level (entries)",
+            self.compression_per_level.len() as u64,
+            0,
+            NUM_LEVELS as u64,
+        )?;
         if self.paranoid_checks && self.recovery_mode == RecoveryMode::Prefix {
             self.recovery_mode = RecoveryMode::Strict;
         }
@@ -260,8 +281,8 @@ impl ReadOptions {
         self
     }
 
-    /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that nobody will read
-    /// again soon. Default: true.
+    /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
+    /// nobody will read again soon. Default: true.
     #[must_use]
     pub fn fill_cache(mut self, fill: bool) -> Self {
         self.skip_cache = !fill;
@@ -272,8 +293,8 @@ impl ReadOptions {
 /// How a write is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Wait until the write, and every write before it, would survive the death of the machine. Without it a write
-    /// survives the death of the process. Default: false.
+    /// Wait until the write, and every write before it, would survive the death of the machine.
+    /// Without it a write survives the death of the process. Default: false.
     pub sync: bool,
 }
 

@@ -31,7 +31,8 @@ pub(super) struct Immutable {
 pub(super) struct FlushProgress {
     /// Whether a job has taken it.
     taken: AtomicBool,
-    /// Whether the job has to begin anew, because one ahead of it has failed: that one will get a later file number.
+    /// Whether the job has to begin anew, because one ahead of it has failed: that one will get a
+    /// later file number.
     spoiled: AtomicBool,
 }
 
@@ -65,7 +66,8 @@ pub(super) struct State {
     pub(super) log_number: u64,
     /// The last sequence numbers of the two memtables before the present one, older first.
     pub(super) switched_at: [SequenceNumber; 2],
-    /// Logs in which recovery met damage with something valid behind it: kept under `lost/` when they are replaced.
+    /// Logs in which recovery met damage with something valid behind it: kept under `lost/` when
+    /// they are replaced.
     pub(super) damaged_logs: BTreeSet<u64>,
     /// Flush jobs, running and scheduled.
     pub(super) flushing: usize,
@@ -87,7 +89,8 @@ pub(super) struct State {
     pub(super) has_failed: bool,
     pub(super) error: Option<BackgroundError>,
     pub(super) closing: bool,
-    /// Bytes of memtable a second that flushes get through, and bytes of user data that merges of level 0 do.
+    /// Bytes of memtable a second that flushes get through, and bytes of user data that merges of
+    /// level 0 do.
     pub(super) flush_speed: Speed,
     pub(super) level_0_speed: Speed,
 }
@@ -102,8 +105,8 @@ impl State {
         self.flushing + self.compactions
     }
 
-    /// Takes the first memtable that is due for a flush. None if those ahead of it may have to be flushed once more: the
-    /// numbers of tables ascend with their age.
+    /// Takes the first memtable that is due for a flush. None if those ahead of it may have to be
+    /// flushed once more: the numbers of tables ascend with their age.
     pub(super) fn take_flush(&mut self) -> Option<Arc<Immutable>> {
         for immutable in &self.immutables {
             if immutable.progress.is_spoiled() {
@@ -116,9 +119,11 @@ impl State {
         None
     }
 
-    /// Gives a memtable back that was not flushed. What is being made of those behind it is worth nothing then.
+    /// Gives a memtable back that was not flushed. What is being made of those behind it is worth
+    /// nothing then.
     pub(super) fn give_flush_back(&mut self, immutable: &Arc<Immutable>) {
-        let behind = self.immutables.iter().skip_while(|other| !Arc::ptr_eq(other, immutable)).skip(1);
+        let behind =
+            self.immutables.iter().skip_while(|other| !Arc::ptr_eq(other, immutable)).skip(1);
         for other in behind.filter(|other| other.progress.taken.load(Ordering::Relaxed)) {
             other.progress.spoiled.store(true, Ordering::Relaxed);
         }
@@ -168,7 +173,14 @@ mod tests {
             let (_, memtable) = MemTable::new(InternalOrder::default(), 0);
             let (log_writer, progress) = (Mutex::new(None), FlushProgress::default());
             let (logs, recovered_tables) = (vec![log], Vec::new());
-            Arc::new(Immutable { memtable, logs, last_sequence: log, recovered_tables, log: log_writer, progress })
+            Arc::new(Immutable {
+                memtable,
+                logs,
+                last_sequence: log,
+                recovered_tables,
+                log: log_writer,
+                progress,
+            })
         };
         let mut state = State { immutables: (1..4).map(immutable).collect(), ..State::default() };
         let log = |taken: Option<Arc<Immutable>>| taken.map(|immutable| immutable.first_log());

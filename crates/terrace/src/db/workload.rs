@@ -1,7 +1,7 @@
 //! Settings for kinds of applications.
 //!
-//! Plain values, for any thread. A preset is where to begin: what is set after it counts. The lab's suite
-//! `configurations` measures each of them against the defaults, on Terrace and on LevelDB.
+//! Plain values, for any thread. A preset is where to begin: what is set after it counts. The lab's
+//! suite `configurations` measures each of them against the defaults, on Terrace and on LevelDB.
 
 use crate::db::options::Options;
 
@@ -20,26 +20,32 @@ pub enum Workload {
 impl Options {
     /// The defaults, changed for a kind of application.
     ///
-    /// - [`DataLogging`](Workload::DataLogging): a write buffer of 16 MiB. Tables of level 0 are four times as large, so
-    ///   there are fewer flushes and fewer merges for the same data. More would lengthen the pause of a merge from level
-    ///   0 and the recovery after a crash, which replays up to two buffers.
-    /// - [`Analytics`](Workload::Analytics): a write buffer of 64 MiB, because nobody waits for a single write during a
-    ///   load; 64 MiB of block cache, because look-ups come back to the same regions; 10,000 open files, because scans
-    ///   touch every table and opening one anew reads its index and its filter again: enough for 20 GB in tables of 2
-    ///   MiB. Up to 128 MiB of memtables and 64 MiB of blocks in memory. Load with [`Db::bulk_load`](crate::Db::bulk_load).
-    /// - [`Interactive`](Workload::Interactive): the defaults, which are made for this: small buffers keep every merge
-    ///   short, and filters spare the search for missing keys. With more than 2 GB of data raise
-    ///   [`max_open_files`](Options::max_open_files) to one for every table, that is, one for every 2 MiB.
+    /// - [`DataLogging`](Workload::DataLogging): a write buffer of 16 MiB. Tables of level 0 are
+    ///   four times as large, so there are fewer flushes and fewer merges for the same data. More
+    ///   would lengthen the pause of a merge from level 0 and the recovery after a crash, which
+    ///   replays up to two buffers.
+    /// - [`Analytics`](Workload::Analytics): a write buffer of 64 MiB, because nobody waits for a
+    ///   single write during a load; 64 MiB of block cache, because look-ups come back to the same
+    ///   regions; 10,000 open files, because scans touch every table and opening one anew reads its
+    ///   index and its filter again: enough for 20 GB in tables of 2 MiB. Up to 128 MiB of
+    ///   memtables and 64 MiB of blocks in memory. Load with
+    ///   [`Db::bulk_load`](crate::Db::bulk_load).
+    /// - [`Interactive`](Workload::Interactive): the defaults, which are made for this: small
+    ///   buffers keep every merge short, and filters spare the search for missing keys. With more
+    ///   than 2 GB of data raise [`max_open_files`](Options::max_open_files) to one for every
+    ///   table, that is, one for every 2 MiB.
     ///
     /// Whether a write waits for the disk is not a setting of the database: see
-    /// [`WriteOptions::sync`](crate::WriteOptions::sync). `terrace advise` says what suits a database that is there.
+    /// [`WriteOptions::sync`](crate::WriteOptions::sync). `terrace advise` says what suits a
+    /// database that is there.
     pub fn for_workload(workload: Workload) -> Self {
         let options = Options::new();
         match workload {
             Workload::DataLogging => options.write_buffer_size(16 << 20),
-            Workload::Analytics => {
-                options.write_buffer_size(64 << 20).block_cache_size(64 << 20).max_open_files(10_000)
-            }
+            Workload::Analytics => options
+                .write_buffer_size(64 << 20)
+                .block_cache_size(64 << 20)
+                .max_open_files(10_000),
             Workload::Interactive => options,
         }
     }

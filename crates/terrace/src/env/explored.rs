@@ -1,4 +1,5 @@
-//! The world of one explored schedule: files in memory, background threads of its own, a clock that only its use moves.
+//! The world of one explored schedule: files in memory, background threads of its own, a clock that
+//! only its use moves.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 use super::pool::Pool;
 use super::{
-    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess, WritableFile,
+    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess,
+    WritableFile,
 };
 use crate::base::error::{Error, Result};
 use crate::base::locks::plain::Mutex;

@@ -4,7 +4,8 @@ use std::os::fd::AsFd;
 
 use rustix::fs::fstatfs;
 
-/// File systems whose files another machine or process may shorten under a mapping, which kills the reader.
+/// File systems whose files another machine or process may shorten under a mapping, which kills the
+/// reader.
 const REMOTE: &[u32] = &[
     0x0000_6969, // NFS
     0x0000_517b, // SMB
@@ -22,11 +23,13 @@ const REMOTE: &[u32] = &[
     0x0000_564c, // NCP
 ];
 
-/// File systems on which writing zeros reserves blocks that a later store through a mapping uses. Where a store needs
-/// new blocks, as it does under copy-on-write, a full disk would kill the process (SIGBUS).
+/// File systems on which writing zeros reserves blocks that a later store through a mapping uses.
+/// Where a store needs new blocks, as it does under copy-on-write, a full disk would kill the
+/// process (SIGBUS).
 ///
-/// XFS is not one of them: a store to a page that was written back fails after the file system has shut down, and so
-/// does a store to a file that `cp` has reflinked when the disk is full. Both kill the process.
+/// XFS is not one of them: a store to a page that was written back fails after the file system has
+/// shut down, and so does a store to a file that `cp` has reflinked when the disk is full. Both
+/// kill the process.
 const IN_PLACE: &[u32] = &[
     0x0000_ef53, // ext2, ext3, ext4
     0x0102_1994, // tmpfs
@@ -35,7 +38,8 @@ const IN_PLACE: &[u32] = &[
 /// Whether a store of eight unaligned bytes is one instruction, which a mapped log needs.
 const STORES_ARE_WHOLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// Whether mapping a finished file for reading is safe. Unknown file systems are taken for local ones.
+/// Whether mapping a finished file for reading is safe. Unknown file systems are taken for local
+/// ones.
 pub(super) fn may_map_tables(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|info| !REMOTE.contains(&(info.f_type as u32)))
 }

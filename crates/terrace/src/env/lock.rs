@@ -1,18 +1,20 @@
 //! The lock of a database: between processes and within this one.
 //!
-//! Between processes it is an open-file-description lock on the whole of `LOCK`, which conflicts with the POSIX lock
-//! that LevelDB takes, both ways, but is not lost when the process closes some other descriptor of the file. Within
-//! the process a table of (device, inode) is consulted before the file is opened.
+//! Between processes it is an open-file-description lock on the whole of `LOCK`, which conflicts
+//! with the POSIX lock that LevelDB takes, both ways, but is not lost when the process closes some
+//! other descriptor of the file. Within the process a table of (device, inode) is consulted before
+//! the file is opened.
 //!
-//! A LevelDB in the same process is not in that table, and its POSIX lock is lost when any descriptor of the file is
-//! closed, by whatever code. So a descriptor that met a lock of this process is not closed but kept for the next attempt.
+//! A LevelDB in the same process is not in that table, and its POSIX lock is lost when any
+//! descriptor of the file is closed, by whatever code. So a descriptor that met a lock of this
+//! process is not closed but kept for the next attempt.
 //!
 //! # Invariants
 //! 1. The table has an entry for a file as long as a lock on it is held in this process.
-//! 2. A child of a fork starts with an empty table: the locks are its parent's. Dropping an inherited lock releases
-//!    nothing.
-//! 3. No descriptor of a file is closed while another descriptor of this process may hold a POSIX lock on it. At most one
-//!    descriptor for each file and mode is kept for that.
+//! 2. A child of a fork starts with an empty table: the locks are its parent's. Dropping an
+//!    inherited lock releases nothing.
+//! 3. No descriptor of a file is closed while another descriptor of this process may hold a POSIX
+//!    lock on it. At most one descriptor for each file and mode is kept for that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -66,7 +68,10 @@ pub(super) fn busy_here(path: &Path) -> Error {
 }
 
 fn busy_elsewhere(path: &Path) -> Error {
-    Error::busy(format!("lock {}: Resource temporarily unavailable (another process holds it)", path.display()))
+    Error::busy(format!(
+        "lock {}: Resource temporarily unavailable (another process holds it)",
+        path.display()
+    ))
 }
 
 /// A file's identity, whatever its name.
@@ -80,8 +85,8 @@ struct Table {
 #[derive(Default)]
 struct Locks {
     holders: HashMap<FileId, Holders>,
-    /// Descriptors that may not be closed, see the module's third invariant. An open one keeps its file's identity from
-    /// being given to another file.
+    /// Descriptors that may not be closed, see the module's third invariant. An open one keeps its
+    /// file's identity from being given to another file.
     kept: Vec<(FileId, LockMode, File)>,
 }
 
@@ -110,7 +115,9 @@ fn table() -> Arc<Table> {
     if table.generation == generation() {
         return table;
     }
-    TABLE.rcu(|current| if current.generation == generation() { current.clone() } else { Table::new() });
+    TABLE.rcu(
+        |current| if current.generation == generation() { current.clone() } else { Table::new() },
+    );
     TABLE.load_full()
 }
 
@@ -126,13 +133,15 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // In a child the descriptor shares its lock with the parent's: closing keeps the lock, releasing would not.
+        // In a child the descriptor shares its lock with the parent's: closing keeps the lock,
+        // releasing would not.
         if self.table.generation != generation() {
             return;
         }
         let mut locks = self.table.locks.lock();
-        // Released rather than left to closing: a child that inherited the descriptor would keep the lock alive.
-        // Several shared holders have a descriptor each, so this ends only this one's.
+        // Released rather than left to closing: a child that inherited the descriptor would keep
+        // the lock alive. Several shared holders have a descriptor each, so this ends only this
+        // one's.
         let _ = set_lock(self.file.as_fd(), LockRequest::Release);
         if let Entry::Occupied(mut entry) = locks.holders.entry(self.id) {
             entry.get_mut().remove(self.mode);
@@ -151,7 +160,8 @@ impl FileLock for NoLock {}
 /// Takes the lock on `path`. See [`Env::lock`](super::Env::lock).
 pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
     let table = table();
-    // Held throughout: nothing in here waits, and two opens must not race between looking and locking.
+    // Held throughout: nothing in here waits, and two opens must not race between looking and
+    // locking.
     let mut locks = table.locks.lock();
     loop {
         let known = identify(path)?;
@@ -161,7 +171,9 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
         let file = match known.and_then(|id| locks.take_kept(id, mode)) {
             Some(file) => file,
             None => match open(path, mode) {
-                Err(error) if mode == LockMode::Shared && error.raw_os_error() == Some(libc::ENOENT) => {
+                Err(error)
+                    if mode == LockMode::Shared && error.raw_os_error() == Some(libc::ENOENT) =>
+                {
                     return Ok(Box::new(NoLock));
                 }
                 opened => opened?,
@@ -178,9 +190,11 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
         };
         let locked = set_lock(file.as_fd(), request);
         if !matches!(locked, Ok(true)) && !mutated("lock") {
-            // A lock that vanished meanwhile may be back, and of this process, before the descriptor is closed.
+            // A lock that vanished meanwhile may be back, and of this process, before the
+            // descriptor is closed.
             let holder = lock_holder(file.as_fd(), request);
-            let is_elsewhere = holder.is_some_and(|process| process.cast_unsigned() != std::process::id());
+            let is_elsewhere =
+                holder.is_some_and(|process| process.cast_unsigned() != std::process::id());
             if !is_elsewhere && !mutated("refused-descriptors") {
                 locks.kept.push((id, mode, file));
             }
@@ -190,8 +204,8 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
                 Ok(_) => busy_here(path),
             });
         }
-        // Whoever destroys a database removes the file while holding its lock: a lock on a removed file excludes
-        // nobody.
+        // Whoever destroys a database removes the file while holding its lock: a lock on a removed
+        // file excludes nobody.
         if identify(path)? != Some(id) {
             continue;
         }
@@ -227,8 +241,8 @@ mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
 
-    /// Runs `child` in another process, which is what LevelDB's POSIX locks look at; true if `child` says so.
-    /// It must be async-signal-safe: no allocation, no locks.
+    /// Runs `child` in another process, which is what LevelDB's POSIX locks look at; true if
+    /// `child` says so. It must be async-signal-safe: no allocation, no locks.
     fn in_another_process(child: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child calls only `child`, which is async-signal-safe, and `_exit`.
         let process = unsafe { libc::fork() };
@@ -256,7 +270,9 @@ mod tests {
 
     fn leveldb_gets_the_lock(path: &Path, write: bool) -> bool {
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-        in_another_process(|| set_posix_lock(&file, if write { libc::F_WRLCK } else { libc::F_RDLCK }))
+        in_another_process(|| {
+            set_posix_lock(&file, if write { libc::F_WRLCK } else { libc::F_RDLCK })
+        })
     }
 
     fn kind(result: Result<Box<dyn FileLock>>) -> Option<ErrorKind> {
@@ -288,7 +304,8 @@ mod tests {
         drop(lock(&path, LockMode::Shared).unwrap());
         assert!(!path.exists());
         drop(lock(&path, LockMode::Exclusive).unwrap());
-        let readers = [lock(&path, LockMode::Shared).unwrap(), lock(&path, LockMode::Shared).unwrap()];
+        let readers =
+            [lock(&path, LockMode::Shared).unwrap(), lock(&path, LockMode::Shared).unwrap()];
         let [first, second] = readers;
         drop(first);
         assert_eq!(kind(lock(&path, LockMode::Exclusive)), Some(ErrorKind::Busy));
@@ -311,7 +328,8 @@ mod tests {
                 in_another_process(|| {
                     let held = set_posix_lock(file, libc::F_WRLCK);
                     let mut byte = [0];
-                    // SAFETY: closes the child's copy of the writing end, so that the read below can end.
+                    // SAFETY: closes the child's copy of the writing end, so that the read below
+                    // can end.
                     unsafe { libc::close(inherited_release) };
                     // SAFETY: the buffer outlives the calls; the descriptors are open.
                     unsafe { libc::write(held_end.as_raw_fd(), byte.as_ptr().cast(), 1) };
@@ -324,7 +342,10 @@ mod tests {
             for mode in [LockMode::Exclusive, LockMode::Shared] {
                 let error = lock(&path, mode).err().unwrap();
                 let words = format!("lock {}: Resource temporarily unavailable", path.display());
-                assert!(error.kind() == ErrorKind::Busy && error.message().starts_with(&words), "{error}");
+                assert!(
+                    error.kind() == ErrorKind::Busy && error.message().starts_with(&words),
+                    "{error}"
+                );
             }
             drop(release);
             assert!(child.join().unwrap());
@@ -341,17 +362,26 @@ mod tests {
         // Opened before and closed after: the test must not drop the lock itself.
         let other = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         assert!(set_posix_lock(&leveldb, libc::F_WRLCK));
-        let descriptors =
-            || std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.ok()?.path().read_link().ok());
+        let descriptors = || {
+            std::fs::read_dir("/proc/self/fd")
+                .unwrap()
+                .filter_map(|entry| entry.ok()?.path().read_link().ok())
+        };
         let open_here = || descriptors().filter(|target| *target == path).count();
         for _ in 0..100 {
             for mode in [LockMode::Exclusive, LockMode::Shared] {
                 let error = lock(&path, mode).err().unwrap();
                 let words = format!("lock {}: already held by process", path.display());
-                assert!(error.kind() == ErrorKind::Busy && error.message().starts_with(&words), "{error}");
+                assert!(
+                    error.kind() == ErrorKind::Busy && error.message().starts_with(&words),
+                    "{error}"
+                );
             }
         }
-        assert!(!in_another_process(|| set_posix_lock(&other, libc::F_WRLCK)), "LevelDB's lock is gone");
+        assert!(
+            !in_another_process(|| set_posix_lock(&other, libc::F_WRLCK)),
+            "LevelDB's lock is gone"
+        );
         assert!(open_here() <= 4, "{} descriptors", open_here());
         assert!(set_posix_lock(&leveldb, libc::F_UNLCK));
         for mode in [LockMode::Shared, LockMode::Exclusive] {

@@ -1,20 +1,23 @@
 //! The memory of a mapped log: the only place where bytes are stored through a mapping.
 //!
-//! The whole range a log may grow to is mapped at once, far beyond the end of the file. Touching a page that has no
-//! bytes of the file behind it kills the process (SIGBUS); so the file is lengthened with zeros first, by `write`,
-//! which can fail politely, and stores go below the end of that.
+//! The whole range a log may grow to is mapped at once, far beyond the end of the file. Touching a
+//! page that has no bytes of the file behind it kills the process (SIGBUS); so the file is
+//! lengthened with zeros first, by `write`, which can fail politely, and stores go below the end of
+//! that.
 //!
 //! One thread owns the cursor and stores. Any one other thread may prepare at the same time.
 //!
 //! # Invariants
-//! 1. Below `ready` the file has been written: blocks exist or are reserved. Only [`LogRegion::prepare`]
-//!    raises it; it falls, to nothing, before the file is shortened. (The engine's lock keeps others from shortening it.)
-//! 2. Stores lie below `ready`, and only the cursor makes them, of which a region has one. Behind `ready` there are
-//!    zeros only.
-//! 3. No reference to the mapping is ever formed: the file is shared with the rest of the world. Bytes go in through
-//!    a raw pointer and are not read back.
-//! 4. The first eight bytes of what is appended, which hold a record's whole header, are stored last, by one
-//!    instruction. A process that dies at any point leaves zeros there, or the whole record.
+//! 1. Below `ready` the file has been written: blocks exist or are reserved. Only
+//!    [`LogRegion::prepare`] raises it; it falls, to nothing, before the file is shortened. (The
+//!    engine's lock keeps others from shortening it.)
+//! 2. Stores lie below `ready`, and only the cursor makes them, of which a region has one. Behind
+//!    `ready` there are zeros only.
+//! 3. No reference to the mapping is ever formed: the file is shared with the rest of the world.
+//!    Bytes go in through a raw pointer and are not read back.
+//! 4. The first eight bytes of what is appended, which hold a record's whole header, are stored
+//!    last, by one instruction. A process that dies at any point leaves zeros there, or the whole
+//!    record.
 #![allow(unsafe_code)]
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -38,13 +41,14 @@ use crate::base::mutation::mutated;
 /// What is stored last: a fragment's header and the first byte behind it.
 const COMMIT_SIZE: usize = size_of::<u64>();
 
-/// How a region is prepared. The page cache keeps a file in the pieces it was written in and writes out a whole piece
-/// when one byte of it is synced, so small pieces make small syncs fast; large ones cost a third to prepare.
+/// How a region is prepared. The page cache keeps a file in the pieces it was written in and writes
+/// out a whole piece when one byte of it is synced, so small pieces make small syncs fast; large
+/// ones cost a third to prepare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Syncs are expected: small pieces, made durable, so that a sync allocates no blocks and leaves the file
-    /// system's journal alone. Their pages are not made writable: that would count as a change of them all, and the
-    /// next sync would write them all once more.
+    /// Syncs are expected: small pieces, made durable, so that a sync allocates no blocks and
+    /// leaves the file system's journal alone. Their pages are not made writable: that would count
+    /// as a change of them all, and the next sync would write them all once more.
     Synced,
     /// No syncs are expected: large pieces, their pages made writable, so that stores do not fault.
     Unsynced,
@@ -73,9 +77,9 @@ pub(super) struct LogRegion {
     pub(super) file: Arc<SyncedFile>,
 }
 
-// SAFETY: the memory belongs to this value alone, and nothing about it is bound to a thread. Stores are made by the
-// cursor only, through `&mut`, so never by two threads at once; everything else only advises the kernel, which
-// synchronises by itself, or is atomic.
+// SAFETY: the memory belongs to this value alone, and nothing about it is bound to a thread. Stores
+// are made by the cursor only, through `&mut`, so never by two threads at once; everything else
+// only advises the kernel, which synchronises by itself, or is atomic.
 unsafe impl Send for LogRegion {}
 
 // SAFETY: as for Send.
@@ -100,12 +104,15 @@ impl LogRegion {
         self.base.as_ptr().addr()
     }
 
-    /// Lengthens what may be stored to, to `end` or to nothing more than it is on an error. One thread at a time.
-    /// `end` is a multiple of the log's block size.
+    /// Lengthens what may be stored to, to `end` or to nothing more than it is on an error. One
+    /// thread at a time. `end` is a multiple of the log's block size.
     pub(super) fn prepare(&self, end: usize, expected_use: Use) -> Result<()> {
         let start = self.ready();
         if end > self.length {
-            return Err(Error::io_message(format!("{}: mapping exhausted", self.file.path().display())));
+            return Err(Error::io_message(format!(
+                "{}: mapping exhausted",
+                self.file.path().display()
+            )));
         }
         self.lengthen(end).map_err(|e| self.file.error("prepare", e))?;
         let piece = if expected_use == Use::Unsynced { LARGE_PIECE } else { SMALL_PIECE };
@@ -114,7 +121,10 @@ impl LogRegion {
             // The first piece may begin anywhere; the others are whole.
             let next = (at + 1).next_multiple_of(piece).min(end);
             let zeros = &[0; LARGE_PIECE][..next - at];
-            self.file.file.write_all_at(zeros, at as u64).map_err(|e| self.file.error("prepare", e))?;
+            self.file
+                .file
+                .write_all_at(zeros, at as u64)
+                .map_err(|e| self.file.error("prepare", e))?;
             at = next;
         }
         if expected_use == Use::Synced {
@@ -126,9 +136,9 @@ impl LogRegion {
         Ok(())
     }
 
-    /// Makes the file at least `end` bytes long. This comes before anything is written, and in one step: a LevelDB that
-    /// goes on with the log of a killed process appends at its end, which must be the end of a block then, and not
-    /// wherever the zeros had come to.
+    /// Makes the file at least `end` bytes long. This comes before anything is written, and in one
+    /// step: a LevelDB that goes on with the log of a killed process appends at its end, which must
+    /// be the end of a block then, and not wherever the zeros had come to.
     fn lengthen(&self, end: usize) -> io::Result<()> {
         if end > self.extent.load(Ordering::Relaxed) {
             self.file.file.set_len(end as u64)?;
@@ -137,9 +147,10 @@ impl LogRegion {
         Ok(())
     }
 
-    /// Gives back pages below `end`, which is not beyond `ready` and below which nothing is stored any more, now and then
-    /// some. They stay with the system until they are on the disk or the file is gone, but do not count as the process's
-    /// any longer: a log is as large as its memtable. One thread at a time.
+    /// Gives back pages below `end`, which is not beyond `ready` and below which nothing is stored
+    /// any more, now and then some. They stay with the system until they are on the disk or the
+    /// file is gone, but do not count as the process's any longer: a log is as large as its
+    /// memtable. One thread at a time.
     pub(super) fn give_back(&self, end: usize) {
         let start = self.given_back.load(Ordering::Relaxed);
         let end = end / GIVEN_BACK_STEP * GIVEN_BACK_STEP;
@@ -147,13 +158,17 @@ impl LogRegion {
             return;
         }
         debug_assert!(end <= self.length);
-        // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a shared mapping are the
-        // file's, so doing without them loses no byte of them, and whoever stores there all the same gets them again.
-        let _ = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed) };
+        // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a
+        // shared mapping are the file's, so doing without them loses no byte of them, and whoever
+        // stores there all the same gets them again.
+        let _ = unsafe {
+            madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed)
+        };
         self.given_back.store(end, Ordering::Relaxed);
     }
 
-    /// Whether nothing that the file has ever held is on the disk, and no other name shows what it holds.
+    /// Whether nothing that the file has ever held is on the disk, and no other name shows what it
+    /// holds.
     fn is_private(&self) -> bool {
         let file = &self.file.file;
         let is_unwritten = system_call::is_in_memory_only(file.as_fd()) || mutated("logs-on-disk");
@@ -172,7 +187,8 @@ impl LogRegion {
         Ok(())
     }
 
-    /// Makes pages present and writable. A fault that would kill a storing process is an error here.
+    /// Makes pages present and writable. A fault that would kill a storing process is an error
+    /// here.
     fn populate(&self, start: usize, end: usize) -> io::Result<()> {
         if start >= end {
             return Ok(());
@@ -180,9 +196,11 @@ impl LogRegion {
         debug_assert!(end <= self.length);
         // Pages begin at multiples of their size.
         let start = start - start % LARGEST_PAGE;
-        // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a shared mapping are
-        // the file's, so populating them changes nothing that anybody sees.
-        let done = unsafe { madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxPopulateWrite) };
+        // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a
+        // shared mapping are the file's, so populating them changes nothing that anybody sees.
+        let done = unsafe {
+            madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxPopulateWrite)
+        };
         match done {
             // The kernel does not know how to; stores will fault.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -203,11 +221,19 @@ impl LogCursor {
     pub(super) fn new(file: Arc<SyncedFile>, length: usize) -> io::Result<Self> {
         // SAFETY: a null hint lets the kernel choose the place, so no existing mapping is touched.
         let base = unsafe {
-            mmap(ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file.file, 0)?
+            mmap(
+                ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file.file,
+                0,
+            )?
         };
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let zero = || AtomicUsize::new(0);
-        let region = LogRegion { base, length, ready: zero(), extent: zero(), given_back: zero(), file };
+        let region =
+            LogRegion { base, length, ready: zero(), extent: zero(), given_back: zero(), file };
         Ok(LogCursor { region: Arc::new(region), position: 0 })
     }
 
@@ -225,8 +251,8 @@ impl LogCursor {
         self.position.saturating_add(data.len().max(COMMIT_SIZE))
     }
 
-    /// Stores `data` behind what is there, so that it appears as a whole; `false`, and nothing done, if the region
-    /// is not prepared for it.
+    /// Stores `data` behind what is there, so that it appears as a whole; `false`, and nothing
+    /// done, if the region is not prepared for it.
     #[inline]
     pub(super) fn append(&mut self, data: &[u8]) -> bool {
         if self.end_with(data) > self.region.ready() {
@@ -242,9 +268,9 @@ impl LogCursor {
             }
         };
         let place = self.place();
-        // SAFETY: the range from `position` to `end_with(data)` is inside the mapping and backed by the file
-        // (invariant 1 and the test above; `&mut self` keeps `retire` away). Nobody else stores (invariant 2).
-        // `data` cannot overlap a mapping to which no reference exists.
+        // SAFETY: the range from `position` to `end_with(data)` is inside the mapping and backed by
+        // the file (invariant 1 and the test above; `&mut self` keeps `retire` away). Nobody else
+        // stores (invariant 2). `data` cannot overlap a mapping to which no reference exists.
         unsafe {
             ptr::copy_nonoverlapping(tail.as_ptr(), place.add(COMMIT_SIZE), tail.len());
             commit(place, head);
@@ -253,26 +279,37 @@ impl LogCursor {
         true
     }
 
-    /// As [`append`](Self::append), but for the order: what follows the first `filler` bytes appears before them, each as a
-    /// whole.
+    /// As [`append`](Self::append), but for the order: what follows the first `filler` bytes
+    /// appears before them, each as a whole.
     pub(super) fn append_filled(&mut self, data: &[u8], filler: usize) -> bool {
         let (first, second) = data.split_at(filler.min(data.len()));
         let head = data.first_chunk::<COMMIT_SIZE>();
-        let (Some(&head), Some((second_head, second_tail))) = (head, second.split_first_chunk::<COMMIT_SIZE>()) else {
+        let (Some(&head), Some((second_head, second_tail))) =
+            (head, second.split_first_chunk::<COMMIT_SIZE>())
+        else {
             return self.append(data);
         };
         if self.end_with(data) > self.region.ready() {
             return false;
         }
         let place = self.place();
-        // SAFETY: as in `append`; all offsets are below `data.len()`. Where the first part is shorter than what is stored at
-        // once, its store stores the beginning of the second part again, as it is.
+        // SAFETY: as in `append`; all offsets are below `data.len()`. Where the first part is
+        // shorter than what is stored at once, its store stores the beginning of the second part
+        // again, as it is.
         unsafe {
             let second_place = place.add(first.len());
-            ptr::copy_nonoverlapping(second_tail.as_ptr(), second_place.add(COMMIT_SIZE), second_tail.len());
+            ptr::copy_nonoverlapping(
+                second_tail.as_ptr(),
+                second_place.add(COMMIT_SIZE),
+                second_tail.len(),
+            );
             commit(second_place, *second_head);
             if let Some(first_tail) = first.get(COMMIT_SIZE..) {
-                ptr::copy_nonoverlapping(first_tail.as_ptr(), place.add(COMMIT_SIZE), first_tail.len());
+                ptr::copy_nonoverlapping(
+                    first_tail.as_ptr(),
+                    place.add(COMMIT_SIZE),
+                    first_tail.len(),
+                );
             }
             commit(place, head);
         }
@@ -280,14 +317,17 @@ impl LogCursor {
         true
     }
 
-    /// Begins anew in a file of zeros, of which nothing that was appended before is on the disk or will ever be: as long as
-    /// the system had not chosen a place there for any of it when all was zeros, only zeros and what comes behind them
-    /// can be written to it. `false` where that is not so; then what the file holds is arbitrary.
+    /// Begins anew in a file of zeros, of which nothing that was appended before is on the disk or
+    /// will ever be: as long as the system had not chosen a place there for any of it when all was
+    /// zeros, only zeros and what comes behind them can be written to it. `false` where that is not
+    /// so; then what the file holds is arbitrary.
     ///
     /// Nobody may be preparing.
     pub(super) fn zero_out(&mut self) -> bool {
         let region = &self.region;
-        let done = region.is_private() && region.fill_with_zeros(self.position).is_ok() && region.is_private();
+        let done = region.is_private()
+            && region.fill_with_zeros(self.position).is_ok()
+            && region.is_private();
         if done {
             self.position = 0;
         }
@@ -316,11 +356,12 @@ impl LogCursor {
 #[inline]
 unsafe fn commit(place: *mut u8, head: [u8; COMMIT_SIZE]) {
     let head = u64::from_ne_bytes(head);
-    // A process dies between two of its instructions: their order is what counts, not the processor's. A compiler may
-    // split an unaligned store, so the instruction is written out.
+    // A process dies between two of its instructions: their order is what counts, not the
+    // processor's. A compiler may split an unaligned store, so the instruction is written out.
     compiler_fence(Ordering::SeqCst);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller's word; the instruction stores eight bytes at `place` and changes nothing else.
+    // SAFETY: the caller's word; the instruction stores eight bytes at `place` and changes nothing
+    // else.
     unsafe {
         asm!("mov qword ptr [{}], {}", in(reg) place, in(reg) head, options(nostack, preserves_flags));
     }

@@ -1,40 +1,45 @@
 //! A write-ahead log that is appended to by copying memory.
 //!
-//! A `write` per record costs more than everything else a put does. Here a record is copied into a shared mapping of
-//! the file. That is the kernel's memory just as well: it survives the process. The file is prepared ahead, in
-//! windows of zeros, by the pool.
+//! A `write` per record costs more than everything else a put does. Here a record is copied into a
+//! shared mapping of the file. That is the kernel's memory just as well: it survives the process.
+//! The file is prepared ahead, in windows of zeros, by the pool.
 //!
 //! # Records that cross a block
-//! A LevelDB with paranoid checks refuses a log in which a record lacks its first fragment and has others, or has zeros
-//! behind its first; only the end of the file may cut a record off. So a record in several blocks cannot be stored into
-//! prepared space: whatever is stored last, a process can be killed before it. Where such a record comes (in parts,
-//! [`WritableFile::append_parts`]), the file is cut to its records, and it and everything behind it is written, in order, at
-//! the end of the file. Then a copy and a page of zeros would cost more than the call. Small records do not cross a block
-//! here: the log's writer puts filler before them ([`WritableFile::append_filled`]).
+//! A LevelDB with paranoid checks refuses a log in which a record lacks its first fragment and has
+//! others, or has zeros behind its first; only the end of the file may cut a record off. So a
+//! record in several blocks cannot be stored into prepared space: whatever is stored last, a
+//! process can be killed before it. Where such a record comes (in parts,
+//! [`WritableFile::append_parts`]), the file is cut to its records, and it and everything behind it
+//! is written, in order, at the end of the file. Then a copy and a page of zeros would cost more
+//! than the call. Small records do not cross a block here: the log's writer puts filler before them
+//! ([`WritableFile::append_filled`]).
 //!
 //! One thread appends; syncers work beside it on any thread.
 //!
 //! # Invariants
-//! 1. Behind the last record the file holds zeros only, until [`WritableFile::close`] cuts them off.
-//! 2. Whoever prepares holds `preparation`; nobody prepares a closed log, which would lengthen the file again.
+//! 1. Behind the last record the file holds zeros only, until [`WritableFile::close`] cuts them
+//!    off.
+//! 2. Whoever prepares holds `preparation`; nobody prepares a closed log, which would lengthen the
+//!    file again.
 //! 3. A child of a fork changes nothing: the file is its parent's.
-//! 4. Where preparing fails, the file is cut to its records and the rest is appended by `write`, whose errors are
-//!    the caller's.
+//! 4. Where preparing fails, the file is cut to its records and the rest is appended by `write`,
+//!    whose errors are the caller's.
 //!
 //! # Further lives
-//! A page of a fresh file costs more than anything else that is done for the records on it: the system has to find it, fill
-//! it, and do away with it when the log is removed. A log that no sync and no clock has brought to the disk is
-//! [zeroed out](WritableFile::zero_out) instead and goes on under another name, with its pages and its mapping. Had it been on
-//! the disk, its old records could come back there after a power cut, behind what is left of the new ones: LevelDB's
-//! records do not say which log they belong to. So the system is asked, when all is zeros, whether it has chosen a place
-//! on the disk for any page. It chooses one before it writes a page, so if it has not, the disk never sees anything
-//! else than these zeros and what is appended from then on.
+//! A page of a fresh file costs more than anything else that is done for the records on it: the
+//! system has to find it, fill it, and do away with it when the log is removed. A log that no sync
+//! and no clock has brought to the disk is [zeroed out](WritableFile::zero_out) instead and goes on
+//! under another name, with its pages and its mapping. Had it been on the disk, its old records
+//! could come back there after a power cut, behind what is left of the new ones: LevelDB's records
+//! do not say which log they belong to. So the system is asked, when all is zeros, whether it has
+//! chosen a place on the disk for any page. It chooses one before it writes a page, so if it has
+//! not, the disk never sees anything else than these zeros and what is appended from then on.
 //!
 //! # Syncs
-//! Zeros that nobody syncs are best left alone: such a log is often removed before they reach the disk. If the log is
-//! synced, the zeros are made durable before they are used: then a sync writes the touched pages in place, without
-//! allocating blocks or committing the file system's journal. So preparing looks whether a sync came since the last
-//! window.
+//! Zeros that nobody syncs are best left alone: such a log is often removed before they reach the
+//! disk. If the log is synced, the zeros are made durable before they are used: then a sync writes
+//! the touched pages in place, without allocating blocks or committing the file system's journal.
+//! So preparing looks whether a sync came since the last window.
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -49,17 +54,17 @@ use crate::base::error::Result;
 use crate::base::fork::generation;
 use crate::base::locks::plain::Mutex;
 
-/// How much is prepared at once: as much again as the log has, within these bounds. The writer has to wake a thread for
-/// each window, and that is its slowest record but for those that wait.
+/// How much is prepared at once: as much again as the log has, within these bounds. The writer has
+/// to wake a thread for each window, and that is its slowest record but for those that wait.
 const LEAST_WINDOW: usize = 256 << 10;
 const LARGEST_WINDOW: usize = 1 << 20;
 
-/// So much of the prepared space is left when the next window is asked for: 1,800 records of 140 bytes, half a millisecond at
-/// full speed.
+/// So much of the prepared space is left when the next window is asked for: 1,800 records of 140
+/// bytes, half a millisecond at full speed.
 const RESERVE: usize = LEAST_WINDOW;
 
-/// The first window, which the creator waits for, and what sizes are rounded to: a multiple of every page size and of
-/// the log's block size.
+/// The first window, which the creator waits for, and what sizes are rounded to: a multiple of
+/// every page size and of the log's block size.
 const FIRST_WINDOW: usize = 64 << 10;
 
 /// A larger log is not zeroed out: all its pages count as the process's memory.
@@ -92,7 +97,8 @@ impl Shared {
     /// Where a window ends that begins at `ready`.
     fn window_end(&self, ready: usize) -> usize {
         let ready = ready.next_multiple_of(FIRST_WINDOW);
-        (ready + ready.clamp(LEAST_WINDOW, LARGEST_WINDOW)).min(self.expected.max(ready + FIRST_WINDOW))
+        (ready + ready.clamp(LEAST_WINDOW, LARGEST_WINDOW))
+            .min(self.expected.max(ready + FIRST_WINDOW))
     }
 
     /// Prepares up to `end`. The caller holds `preparation`.
@@ -118,15 +124,18 @@ impl Shared {
 impl FileSyncer for Shared {
     fn sync(&self) -> Result<()> {
         self.synced.store(true, Ordering::Relaxed);
-        // Dirty pages of a shared mapping are the file's dirty pages, so this writes what was stored.
+        // Dirty pages of a shared mapping are the file's dirty pages, so this writes what was
+        // stored.
         self.region.file.sync()
     }
 }
 
 impl MappedLog {
-    /// Maps and prepares `file`, which is empty. `None` if that cannot be done; the file is empty then, too.
+    /// Maps and prepares `file`, which is empty. `None` if that cannot be done; the file is empty
+    /// then, too.
     pub(super) fn new(file: &Arc<SyncedFile>, expected_size: u64) -> Option<MappedLog> {
-        let expected = usize::try_from(expected_size).ok()?.max(1).checked_next_multiple_of(FIRST_WINDOW)?;
+        let expected =
+            usize::try_from(expected_size).ok()?.max(1).checked_next_multiple_of(FIRST_WINDOW)?;
         // Somewhat more than expected still finds room; beyond that the log is written.
         let length = expected.checked_add(expected / 4)?.checked_add(LEAST_WINDOW)?;
         let cursor = LogCursor::new(file.clone(), length).ok()?;
@@ -148,7 +157,8 @@ impl MappedLog {
     }
 
     fn set_low_water(&mut self, ready: usize) {
-        self.low_water = if ready < self.shared.expected { ready - RESERVE.min(ready / 2) } else { usize::MAX };
+        self.low_water =
+            if ready < self.shared.expected { ready - RESERVE.min(ready / 2) } else { usize::MAX };
     }
 
     /// Asks the pool for the next window, unless it has come by now.
@@ -159,7 +169,8 @@ impl MappedLog {
         if self.cursor.position() < self.low_water {
             return;
         }
-        // Asked once. Whether it came shows when its space is needed; if so, the one behind it is asked for.
+        // Asked once. Whether it came shows when its space is needed; if so, the one behind it is
+        // asked for.
         self.low_water = ready;
         let shared = Arc::downgrade(&self.shared);
         let job = move || {
@@ -194,7 +205,8 @@ impl MappedLog {
     fn append_plainly(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> Result<()> {
         let file = &self.shared.region.file;
         let offset = self.plain.get_or_insert(0);
-        posix_file::write_parts_at(&file.file, parts, *offset).map_err(|e| file.error("write", e))?;
+        posix_file::write_parts_at(&file.file, parts, *offset)
+            .map_err(|e| file.error("write", e))?;
         *offset += length as u64;
         Ok(())
     }
@@ -254,7 +266,9 @@ impl WritableFile for MappedLog {
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         if self.plain.is_none() {
             let is_ready = self.cursor.end_with(data) <= self.shared.region.ready();
-            if (is_ready || self.make_ready(self.cursor.end_with(data))) && self.cursor.append_filled(data, filler) {
+            if (is_ready || self.make_ready(self.cursor.end_with(data)))
+                && self.cursor.append_filled(data, filler)
+            {
                 if self.cursor.position() >= self.low_water {
                     self.look_ahead();
                 }
@@ -286,7 +300,10 @@ impl WritableFile for MappedLog {
 
     fn zero_out(&mut self) -> bool {
         let is_worth_it = self.plain.is_none() && self.cursor.position() <= LARGEST_RECYCLED;
-        if !is_worth_it || self.shared.generation != generation() || self.shared.region.file.has_failed() {
+        if !is_worth_it
+            || self.shared.generation != generation()
+            || self.shared.region.file.has_failed()
+        {
             return false;
         }
         let closed = self.shared.preparation.lock();
@@ -310,7 +327,8 @@ impl WritableFile for MappedLog {
             // Cut when the mapping was given up, or not this process's to cut.
             _ => Ok(()),
         }
-        // Dropping closes the descriptor. The file systems that logs are mapped on report nothing there.
+        // Dropping closes the descriptor. The file systems that logs are mapped on report nothing
+        // there.
     }
 }
 

@@ -1,12 +1,13 @@
 //! A finished file as memory.
 //!
-//! Any number of threads may read. The engine never modifies or shortens a finished table while it is open, and the
-//! directory is locked against other engines: that is what makes handing out `&[u8]` sound. A load of bytes that the device
-//! cannot read is SIGBUS; [`populate`](RandomAccessFile::populate) makes an error of it.
+//! Any number of threads may read. The engine never modifies or shortens a finished table while it
+//! is open, and the directory is locked against other engines: that is what makes handing out
+//! `&[u8]` sound. A load of bytes that the device cannot read is SIGBUS;
+//! [`populate`](RandomAccessFile::populate) makes an error of it.
 //!
 //! # Invariants
-//! 1. At most [`MAX_MAPPINGS`] files of the process are mapped: the system limits mappings (65,530 by default on
-//!    Linux), and the allocator needs some too.
+//! 1. At most [`MAX_MAPPINGS`] files of the process are mapped: the system limits mappings (65,530
+//!    by default on Linux), and the allocator needs some too.
 //! 2. The descriptor is closed once the mapping stands, so mapped tables cost no descriptors.
 #![allow(unsafe_code)]
 
@@ -52,8 +53,8 @@ impl Drop for Place {
 }
 
 impl MappedTable {
-    /// Maps `file`, whose size is `size`. `None` if it cannot or should not be mapped: empty, too many mappings, no
-    /// address space.
+    /// Maps `file`, whose size is `size`. `None` if it cannot or should not be mapped: empty, too
+    /// many mappings, no address space.
     pub(super) fn new(file: &File, path: &Path, size: u64) -> Option<MappedTable> {
         let length = usize::try_from(size).ok().filter(|&length| length > 0)?;
         let place = Place::take()?;
@@ -71,7 +72,10 @@ impl MappedTable {
 
 impl RandomAccessFile for MappedTable {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let rest = usize::try_from(offset).ok().and_then(|start| self.memory.get(start..)).unwrap_or_default();
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.memory.get(start..))
+            .unwrap_or_default();
         let length = rest.len().min(buffer.len());
         buffer[..length].copy_from_slice(&rest[..length]);
         Ok(length)
@@ -103,7 +107,8 @@ impl RandomAccessFile for MappedTable {
                 let error = Error::io("read", &self.path, io::Error::from_raw_os_error(libc::EIO));
                 Err(error.context(format_args!("{length} bytes at offset {offset} of a mapping")))
             }
-            // Linux before 5.14 cannot tell (EINVAL), and lack of memory says nothing about the device.
+            // Linux before 5.14 cannot tell (EINVAL), and lack of memory says nothing about the
+            // device.
             _ => Ok(()),
         }
     }
@@ -111,9 +116,11 @@ impl RandomAccessFile for MappedTable {
     fn not_needed(&self, offset: u64, length: u64) {
         let (start, end) = self.clipped(offset, length);
         if start < end {
-            // SAFETY: the mapping is shared and for reading only, so that its pages have nothing that the file has not:
-            // whoever reads them again, or is at it, finds the same bytes.
-            let _ = unsafe { self.memory.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
+            // SAFETY: the mapping is shared and for reading only, so that its pages have nothing
+            // that the file has not: whoever reads them again, or is at it, finds the same bytes.
+            let _ = unsafe {
+                self.memory.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start)
+            };
         }
     }
 }

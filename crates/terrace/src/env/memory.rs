@@ -1,7 +1,8 @@
 //! A file system in memory, for tests and for databases that need not outlive their process.
 //!
-//! Names behave as under POSIX: a rename replaces, a removed file lives on for those who hold it open, a lock belongs
-//! to the file and not to its name, of which it may have several. Symbolic links and permissions do not exist.
+//! Names behave as under POSIX: a rename replaces, a removed file lives on for those who hold it
+//! open, a lock belongs to the file and not to its name, of which it may have several. Symbolic
+//! links and permissions do not exist.
 //!
 //! # Invariants
 //! 1. Every entry's parent is a directory of the tree; the root and the empty path always are.
@@ -17,14 +18,15 @@ use std::time::Duration;
 
 use super::lock::{Holders, NoLock, busy_here};
 use super::{
-    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Priority, RandomAccessFile, ReadAccess, WritableFile,
-    clock, pool,
+    CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Priority, RandomAccessFile,
+    ReadAccess, WritableFile, clock, pool,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
 use crate::base::locks::plain::Mutex;
 
-/// A file system in memory. Clones share it; it vanishes with the last of them and of the files opened in it.
+/// A file system in memory. Clones share it; it vanishes with the last of them and of the files
+/// opened in it.
 ///
 /// Threads and clocks are the real ones. Syncs do nothing, so it says nothing about crashes.
 ///
@@ -61,7 +63,8 @@ enum Node {
 /// A file, whatever its name.
 #[derive(Default)]
 struct MemFile {
-    /// Shared with readers that asked for a mapping: they keep the bytes as they were when they opened the file.
+    /// Shared with readers that asked for a mapping: they keep the bytes as they were when they
+    /// opened the file.
     data: Mutex<Arc<Vec<u8>>>,
     holders: Mutex<Holders>,
 }
@@ -80,8 +83,8 @@ impl MemEnv {
         }
     }
 
-    /// Gives a file new contents, creating it and its directories if they are missing. Whoever has the file mapped
-    /// keeps seeing the old ones.
+    /// Gives a file new contents, creating it and its directories if they are missing. Whoever has
+    /// the file mapped keeps seeing the old ones.
     ///
     /// # Panics
     /// If the path or the name of one of its directories belongs to something else.
@@ -122,11 +125,13 @@ impl Tree {
     }
 
     fn create_dir(&mut self, path: &Path) -> std::result::Result<(), i32> {
-        let missing: Vec<&Path> = path.ancestors().take_while(|ancestor| !self.is_dir(ancestor)).collect();
+        let missing: Vec<&Path> =
+            path.ancestors().take_while(|ancestor| !self.is_dir(ancestor)).collect();
         if missing.iter().any(|ancestor| self.entries.contains_key(*ancestor)) {
             return Err(libc::ENOTDIR);
         }
-        self.entries.extend(missing.into_iter().map(|ancestor| (ancestor.to_path_buf(), Node::Directory)));
+        self.entries
+            .extend(missing.into_iter().map(|ancestor| (ancestor.to_path_buf(), Node::Directory)));
         Ok(())
     }
 
@@ -294,11 +299,17 @@ impl Env for MemEnv {
         if tree.is_dir(&name) {
             return Err(system_error("remove", path, libc::EISDIR));
         }
-        tree.entries.remove(&name).map(drop).ok_or_else(|| system_error("remove", path, libc::ENOENT))
+        tree.entries
+            .remove(&name)
+            .map(drop)
+            .ok_or_else(|| system_error("remove", path, libc::ENOENT))
     }
 
     fn create_dir(&self, path: &Path, _mode: u32) -> Result<()> {
-        self.tree.lock().create_dir(&normal(path)).map_err(|code| system_error("create directory", path, code))
+        self.tree
+            .lock()
+            .create_dir(&normal(path))
+            .map_err(|code| system_error("create directory", path, code))
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
@@ -324,18 +335,24 @@ impl Env for MemEnv {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let (old, new) = (normal(from), normal(to));
         let mut tree = self.tree.lock();
-        let fault = |code| Err(system_error("rename", from, code).context(format_args!("to {}", to.display())));
+        let fault = |code| {
+            Err(system_error("rename", from, code).context(format_args!("to {}", to.display())))
+        };
         let Some(node) = tree.entries.get(&old).cloned() else { return fault(libc::ENOENT) };
         if let Some(code) = tree.parent_fault(&new) {
             return fault(code);
         }
         match (&node, tree.entries.get(&new)) {
             _ if old == new => return Ok(()),
-            (Node::File(file), Some(Node::File(there))) if Arc::ptr_eq(file, there) => return Ok(()),
+            (Node::File(file), Some(Node::File(there))) if Arc::ptr_eq(file, there) => {
+                return Ok(());
+            }
             (Node::File(_), Some(Node::Directory)) => return fault(libc::EISDIR),
             (Node::Directory, Some(Node::File(_))) => return fault(libc::ENOTDIR),
             (Node::Directory, _) if new.starts_with(&old) => return fault(libc::EINVAL),
-            (Node::Directory, Some(_)) if tree.below(&new).next().is_some() => return fault(libc::ENOTEMPTY),
+            (Node::Directory, Some(_)) if tree.below(&new).next().is_some() => {
+                return fault(libc::ENOTEMPTY);
+            }
             _ => {}
         }
         let moved: Vec<PathBuf> = tree.below(&old).cloned().collect();
@@ -383,7 +400,9 @@ impl Env for MemEnv {
             (LockMode::Exclusive, Err(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
                 // If somebody else creates it in between, that one is locked.
                 let created = self.create(path, CreateOptions::default());
-                created.map(drop).or_else(|e| if e.raw_os_error() == Some(libc::EEXIST) { Ok(()) } else { Err(e) })?;
+                created.map(drop).or_else(|e| {
+                    if e.raw_os_error() == Some(libc::EEXIST) { Ok(()) } else { Err(e) }
+                })?;
                 self.file("lock", path)?
             }
             (_, Err(error)) => return Err(error),
@@ -471,7 +490,10 @@ mod tests {
         env.create_dir(Path::new("/db/sub/deep"), 0o755).unwrap();
         file(&env, "/db/file", b"x");
         assert_eq!(code(env.create(path, CreateOptions::default())), Some(libc::EEXIST));
-        assert_eq!(code(env.create(&path.join("x"), CreateOptions::default())), Some(libc::ENOTDIR));
+        assert_eq!(
+            code(env.create(&path.join("x"), CreateOptions::default())),
+            Some(libc::ENOTDIR)
+        );
         assert_eq!(code(env.create_dir(&path.join("x"), 0o755)), Some(libc::ENOTDIR));
         assert_eq!(code(env.open_random(Path::new("/db"), ReadAccess::Pread)), Some(libc::EISDIR));
         assert_eq!(code(env.remove(Path::new("/db/sub"))), Some(libc::EISDIR));
@@ -485,7 +507,10 @@ mod tests {
         env.create(path, reuse).unwrap();
         assert_eq!(env.file_size(path).unwrap(), 0);
         env.remove_dir(Path::new("/db/sub/deep")).unwrap();
-        assert!(!env.exists(Path::new("/db/sub/deep")).unwrap() && env.exists(Path::new("/db/sub/.")).unwrap());
+        assert!(
+            !env.exists(Path::new("/db/sub/deep")).unwrap()
+                && env.exists(Path::new("/db/sub/.")).unwrap()
+        );
     }
 
     #[test]
@@ -517,7 +542,8 @@ mod tests {
         env.remove(path).unwrap();
         assert!(env.lock(path, LockMode::Exclusive).is_ok());
         drop(writer);
-        let readers = [env.lock(path, LockMode::Shared).unwrap(), env.lock(path, LockMode::Shared).unwrap()];
+        let readers =
+            [env.lock(path, LockMode::Shared).unwrap(), env.lock(path, LockMode::Shared).unwrap()];
         assert!(env.lock(path, LockMode::Exclusive).is_err());
         drop(readers);
         assert!(env.lock(path, LockMode::Exclusive).is_ok());

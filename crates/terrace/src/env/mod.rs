@@ -1,8 +1,8 @@
 //! The one seam to the world: files, directories, locks, time and threads.
 //!
-//! Everything that can fail or differ between systems comes through [`Env`], so that the same engine runs on the
-//! real system, in memory, on somebody else's file layer and inside a crash simulator.
-//! The contract stands at [`Env`].
+//! Everything that can fail or differ between systems comes through [`Env`], so that the same
+//! engine runs on the real system, in memory, on somebody else's file layer and inside a crash
+//! simulator. The contract stands at [`Env`].
 
 mod available_memory;
 mod clock;
@@ -47,17 +47,20 @@ pub enum Priority {
 /// How the reader of a table gets at its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReadAccess {
-    /// Maps tables and checks that a block can be read before it is loaded for the first time. Reads tables with `pread` after
-    /// the first read error, and once they take more than half of the available memory ([`Env::available_memory`]).
-    /// A block of a mapped table that was loaded before, has left memory since, and cannot be read any more still kills the
-    /// process with SIGBUS. An [`Env`] takes it for `Mapped`.
+    /// Maps tables and checks that a block can be read before it is loaded for the first time.
+    /// Reads tables with `pread` after the first read error, and once they take more than half of
+    /// the available memory ([`Env::available_memory`]). A block of a mapped table that was loaded
+    /// before, has left memory since, and cannot be read any more still kills the process with
+    /// SIGBUS. An [`Env`] takes it for `Mapped`.
     #[default]
     Auto,
-    /// Maps the file into memory where the Env can, and falls back to reads. Checks nothing: every sector that cannot be
-    /// read kills the process with SIGBUS, as in LevelDB, and a block that is not in memory costs a read of 64 to 128 KiB.
+    /// Maps the file into memory where the Env can, and falls back to reads. Checks nothing: every
+    /// sector that cannot be read kills the process with SIGBUS, as in LevelDB, and a block that is
+    /// not in memory costs a read of 64 to 128 KiB.
     Mapped,
-    /// `pread` for every block: what cannot be read is an error, never a signal. A load of a block that is in memory costs
-    /// about three times as much as from a mapping, and each open table a descriptor.
+    /// `pread` for every block: what cannot be read is an error, never a signal. A load of a block
+    /// that is in memory costs about three times as much as from a mapping, and each open table a
+    /// descriptor.
     Pread,
 }
 
@@ -93,14 +96,15 @@ pub trait RandomAccessFile: Send + Sync {
     /// The file's size in bytes when it was opened.
     fn size(&self) -> u64;
 
-    /// The whole file as memory, if it is mapped. The same bytes for the life of this object, provided that nobody
-    /// modifies the file, which the engine never does with a finished table.
+    /// The whole file as memory, if it is mapped. The same bytes for the life of this object,
+    /// provided that nobody modifies the file, which the engine never does with a finished table.
     fn mapped(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Brings `length` bytes from `offset` of a mapped file into memory, or what there is of them. Fails where touching them
-    /// would kill the process. A file that is not [`mapped`](Self::mapped) has nothing to do.
+    /// Brings `length` bytes from `offset` of a mapped file into memory, or what there is of them.
+    /// Fails where touching them would kill the process. A file that is not
+    /// [`mapped`](Self::mapped) has nothing to do.
     fn populate(&self, offset: u64, length: u64) -> Result<()> {
         let _ = (offset, length);
         Ok(())
@@ -111,8 +115,8 @@ pub trait RandomAccessFile: Send + Sync {
         let _ = (offset, length);
     }
 
-    /// Says that `length` bytes from `offset` will not be read soon, so that memory which the process has for them only for
-    /// speed can go. A hint.
+    /// Says that `length` bytes from `offset` will not be read soon, so that memory which the
+    /// process has for them only for speed can go. A hint.
     fn not_needed(&self, offset: u64, length: u64) {
         let _ = (offset, length);
     }
@@ -129,30 +133,33 @@ pub trait WritableFile: Send {
     /// Appends `data`. On an error an unknown prefix of it may have been written.
     fn append(&mut self, data: &[u8]) -> Result<()>;
 
-    /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all would. Called with
-    /// much data, which an implementation can spare a copy, and with what must appear from its first byte to its last, as
-    /// [`is_prepared`](Self::is_prepared) says. What becomes of the slices themselves is left open.
+    /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all
+    /// would. Called with much data, which an implementation can spare a copy, and with what must
+    /// appear from its first byte to its last, as [`is_prepared`](Self::is_prepared) says. What
+    /// becomes of the slices themselves is left open.
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
         let mut data = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| data.extend_from_slice(part));
         self.append(&data)
     }
 
-    /// Whether zeros may stand behind what was appended, as in a log that is prepared ahead; otherwise the file ends there.
-    /// After [`append_parts`](Self::append_parts) it ends there.
+    /// Whether zeros may stand behind what was appended, as in a log that is prepared ahead;
+    /// otherwise the file ends there. After [`append_parts`](Self::append_parts) it ends there.
     fn is_prepared(&self) -> bool {
         false
     }
 
     /// Appends `data`, whose first `filler` bytes mean nothing without the others: in a file that
-    /// [is prepared](Self::is_prepared) a process that is killed leaves zeros in their place, or nothing but zeros.
+    /// [is prepared](Self::is_prepared) a process that is killed leaves zeros in their place, or
+    /// nothing but zeros.
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         let _ = filler;
         self.append(data)
     }
 
-    /// Cuts the file back to its first `length` bytes, after an append that failed and is not followed by another. A hint:
-    /// readers pass over what is left of the append, which only takes space.
+    /// Cuts the file back to its first `length` bytes, after an append that failed and is not
+    /// followed by another. A hint: readers pass over what is left of the append, which only takes
+    /// space.
     fn cut_back(&mut self, length: u64) {
         let _ = length;
     }
@@ -160,7 +167,8 @@ pub trait WritableFile: Send {
     /// Makes every appended byte durable.
     fn sync(&mut self) -> Result<()>;
 
-    /// A handle that syncs concurrently with further appends; `None` if this file cannot, and `sync` must be used.
+    /// A handle that syncs concurrently with further appends; `None` if this file cannot, and
+    /// `sync` must be used.
     fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
         None
     }
@@ -170,10 +178,11 @@ pub trait WritableFile: Send {
         let _ = (offset, length);
     }
 
-    /// Empties a log whose records nobody needs any more, so that the file, renamed, goes on as another log: a reader finds
-    /// zeros in it from then on, and the next append begins at its front. To be done only where nothing of the old
-    /// records is on the disk or ever comes there, because after a power cut a reader would take them for the new log's.
-    /// `false` if that is not certain, and where it costs more than a new file: then this one is to be removed, and what
+    /// Empties a log whose records nobody needs any more, so that the file, renamed, goes on as
+    /// another log: a reader finds zeros in it from then on, and the next append begins at its
+    /// front. To be done only where nothing of the old records is on the disk or ever comes there,
+    /// because after a power cut a reader would take them for the new log's. `false` if that is not
+    /// certain, and where it costs more than a new file: then this one is to be removed, and what
     /// it holds until then is arbitrary.
     fn zero_out(&mut self) -> bool {
         false
@@ -184,7 +193,8 @@ pub trait WritableFile: Send {
         let _ = path;
     }
 
-    /// Closes a file that is not needed any more, before it is removed. A sync of it that is still to come does nothing.
+    /// Closes a file that is not needed any more, before it is removed. A sync of it that is still
+    /// to come does nothing.
     fn retire(self: Box<Self>) {}
 
     /// Closes the file and reports what `close` reports. A prepared tail is trimmed. Does not sync.
@@ -206,14 +216,16 @@ pub trait Logger: Send + Sync {
 ///
 /// # Contract
 /// 1. Every method may be called from any thread at any time.
-/// 2. An error names the operation and the path ([`Error::io`](crate::Error::io)); a missing file is `NotFound`.
-/// 3. Data that [`WritableFile::append`] accepted survives the death of the process. Data survives the death of the
-///    machine once a `sync` that began after the append has returned `Ok`, *and* the file's directory entry has been
-///    made durable by [`Env::sync_dir`].
-/// 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on the same file.
+/// 2. An error names the operation and the path ([`Error::io`](crate::Error::io)); a missing file
+///    is `NotFound`.
+/// 3. Data that [`WritableFile::append`] accepted survives the death of the process. Data survives
+///    the death of the machine once a `sync` that began after the append has returned `Ok`, *and*
+///    the file's directory entry has been made durable by [`Env::sync_dir`].
+/// 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on
+///    the same file.
 pub trait Env: Send + Sync + 'static {
-    /// Opens an existing file for reading at any offset. A symbolic link as the last component is refused by
-    /// [`PosixEnv`].
+    /// Opens an existing file for reading at any offset. A symbolic link as the last component is
+    /// refused by [`PosixEnv`].
     fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>>;
 
     /// Creates a file for writing.
@@ -221,10 +233,15 @@ pub trait Env: Send + Sync + 'static {
 
     /// Creates a write-ahead log that is expected to grow to about `expected_size` bytes.
     ///
-    /// The engine appends whole records, each call beginning at a record's header. An Env may prepare space ahead;
-    /// then a reader finds zeros behind the last record until [`WritableFile::close`] trims them, and a record
-    /// becomes readable only as a whole.
-    fn create_log(&self, path: &Path, options: CreateOptions, expected_size: u64) -> Result<Box<dyn WritableFile>> {
+    /// The engine appends whole records, each call beginning at a record's header. An Env may
+    /// prepare space ahead; then a reader finds zeros behind the last record until
+    /// [`WritableFile::close`] trims them, and a record becomes readable only as a whole.
+    fn create_log(
+        &self,
+        path: &Path,
+        options: CreateOptions,
+        expected_size: u64,
+    ) -> Result<Box<dyn WritableFile>> {
         let _ = expected_size;
         self.create(path, options)
     }
@@ -235,21 +252,22 @@ pub trait Env: Send + Sync + 'static {
     /// Whether a file or directory of that name exists (a dangling symbolic link does).
     fn exists(&self, path: &Path) -> Result<bool>;
 
-    /// The names in a directory, without `.` and `..`, in no order. Names that are not UTF-8 are left out: no file
-    /// of a database has one.
+    /// The names in a directory, without `.` and `..`, in no order. Names that are not UTF-8 are
+    /// left out: no file of a database has one.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
 
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// Creates a directory and its missing parents; fine if it exists already, an error if a file has the name.
+    /// Creates a directory and its missing parents; fine if it exists already, an error if a file
+    /// has the name.
     fn create_dir(&self, path: &Path, mode: u32) -> Result<()>;
 
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
 
-    /// The one path of a directory that may have several, relative ones and such with symbolic links. What is not there has
-    /// any.
+    /// The one path of a directory that may have several, relative ones and such with symbolic
+    /// links. What is not there has any.
     fn true_path(&self, dir: &Path) -> PathBuf {
         std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())
     }
@@ -260,50 +278,58 @@ pub trait Env: Send + Sync + 'static {
     /// Renames a file, replacing `to` if it exists, as one step.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Gives a file a second name, `to`, which must not exist. The file is there until both are removed. `NotSupported`
-    /// where there is no such thing, and by default: the engine copies then, as after any other error.
+    /// Gives a file a second name, `to`, which must not exist. The file is there until both are
+    /// removed. `NotSupported` where there is no such thing, and by default: the engine copies
+    /// then, as after any other error.
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         let _ = to;
-        Err(Error::not_supported(format!("link {}: the environment gives no second names", from.display())))
+        Err(Error::not_supported(format!(
+            "link {}: the environment gives no second names",
+            from.display()
+        )))
     }
 
-    /// Makes creations, links, renames and removals in a directory durable. An Env without the notion returns `Ok`.
+    /// Makes creations, links, renames and removals in a directory durable. An Env without the
+    /// notion returns `Ok`.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Takes the lock that LevelDB takes on `path`, without waiting. `Busy` if another database handle, in this
-    /// process or another, holds it. An exclusive lock creates the file where it is missing.
+    /// Takes the lock that LevelDB takes on `path`, without waiting. `Busy` if another database
+    /// handle, in this process or another, holds it. An exclusive lock creates the file where it is
+    /// missing.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
 
-    /// Runs `job` on a background thread, flushes before anything else. Threads start when first needed and never
-    /// keep a process alive.
+    /// Runs `job` on a background thread, flushes before anything else. Threads start when first
+    /// needed and never keep a process alive.
     fn schedule(&self, priority: Priority, job: Job);
 
-    /// Called by long background jobs now and then, while they hold no lock. An Env that has only one background thread
-    /// runs a flush that waits here, on this thread: writers wait for flushes, and merges take long.
+    /// Called by long background jobs now and then, while they hold no lock. An Env that has only
+    /// one background thread runs a flush that waits here, on this thread: writers wait for
+    /// flushes, and merges take long.
     fn yield_to_flushes(&self) {}
 
-    /// Lets at least `count` background threads run at once. The pool is shared by all databases of the Env. An error if there
-    /// is none yet, and none can be started: jobs would wait for ever.
+    /// Lets at least `count` background threads run at once. The pool is shared by all databases of
+    /// the Env. An error if there is none yet, and none can be started: jobs would wait for ever.
     fn set_background_threads(&self, count: usize) -> Result<()>;
 
     /// Microseconds on a clock that never goes back.
     fn now_micros(&self) -> u64;
 
-    /// Seconds and microseconds of the wall clock since 1970, UTC. Only for people: no decision depends on it.
+    /// Seconds and microseconds of the wall clock since 1970, UTC. Only for people: no decision
+    /// depends on it.
     fn wall_clock(&self) -> Duration;
 
     /// Suspends the calling thread.
     fn sleep(&self, duration: Duration);
 
-    /// Bytes of memory that are free or hold clean pages of files, as far as this process may use them. `None` where the
-    /// system does not tell. Called on each change of the set of tables.
+    /// Bytes of memory that are free or hold clean pages of files, as far as this process may use
+    /// them. `None` where the system does not tell. Called on each change of the set of tables.
     fn available_memory(&self) -> Option<u64> {
         None
     }
 
-    /// A number that stays the same in one process and differs in every fork of it. Background threads and locks do
-    /// not come along into a fork, so what was opened under another number must neither write nor clean up. Called on
-    /// every write: cheap.
+    /// A number that stays the same in one process and differs in every fork of it. Background
+    /// threads and locks do not come along into a fork, so what was opened under another number
+    /// must neither write nor clean up. Called on every write: cheap.
     fn process_generation(&self) -> u64 {
         0
     }

@@ -1,9 +1,9 @@
 //! Background work that comes early or late, to see that no test depends on which.
 //!
-//! A build with `--cfg pace` does what the environment variable `TERRACE_PACE` says. With `early`, a call that follows
-//! on newly scheduled work naps first, so that the work is done when it looks; with `late`, all work naps before it
-//! begins; with `mixed`, some calls and some work do. In every other build nothing of this remains. `make pace` runs
-//! the tests in all three ways.
+//! A build with `--cfg pace` does what the environment variable `TERRACE_PACE` says. With `early`,
+//! a call that follows on newly scheduled work naps first, so that the work is done when it looks;
+//! with `late`, all work naps before it begins; with `mixed`, some calls and some work do. In every
+//! other build nothing of this remains. `make pace` runs the tests in all three ways.
 
 #[cfg(pace)]
 mod napping {
@@ -24,7 +24,8 @@ mod napping {
 
     /// One time of `count`, without an order that one would notice.
     fn once_in(count: u32) -> bool {
-        DICE.fetch_add(0x9e37_79b9, Ordering::Relaxed).wrapping_mul(0x85eb_ca6b) >> 8 < (1 << 24) / count
+        DICE.fetch_add(0x9e37_79b9, Ordering::Relaxed).wrapping_mul(0x85eb_ca6b) >> 8
+            < (1 << 24) / count
     }
 
     pub(crate) fn work_is_scheduled() {

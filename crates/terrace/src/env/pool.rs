@@ -4,13 +4,14 @@
 //!
 //! # Invariants
 //! 1. A flush is taken before any other job that waits.
-//! 2. At most `limit` jobs of the compaction priority run at once. If all threads are busy when a flush arrives, one thread
-//!    beyond `limit` is started for it, so no flush waits for a long compaction.
-//! 3. A first thread starts with the first database, the others when they are needed. They are detached: they never keep a process alive, and they are reused for
-//!    ever.
+//! 2. At most `limit` jobs of the compaction priority run at once. If all threads are busy when a
+//!    flush arrives, one thread beyond `limit` is started for it, so no flush waits for a long
+//!    compaction.
+//! 3. A first thread starts with the first database, the others when they are needed. They are
+//!    detached: they never keep a process alive, and they are reused for ever.
 //! 4. A panic in a job ends that job only.
-//! 5. Threads do not cross a fork. A child gets a fresh, empty pool; jobs that were queued in its parent are the
-//!    parent's.
+//! 5. Threads do not cross a fork. A child gets a fresh, empty pool; jobs that were queued in its
+//!    parent are the parent's.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,14 +35,17 @@ pub(super) fn shared() -> Arc<Pool> {
     if pool.generation == generation() {
         return pool;
     }
-    SHARED.rcu(|current| if current.generation == generation() { current.clone() } else { Pool::new(1) });
-    // The inherited pool is not dropped: its jobs hold parts of databases that belong to the parent.
+    SHARED.rcu(
+        |current| if current.generation == generation() { current.clone() } else { Pool::new(1) },
+    );
+    // The inherited pool is not dropped: its jobs hold parts of databases that belong to the
+    // parent.
     std::mem::forget(pool);
     SHARED.load_full()
 }
 
-/// The least stack of a background thread, which is what LevelDB's have by default. Comparators, filter policies and jobs of
-/// the program's own run there.
+/// The least stack of a background thread, which is what LevelDB's have by default. Comparators,
+/// filter policies and jobs of the program's own run there.
 const LEAST_STACK: usize = 8 << 20;
 
 /// No limit asks for more.
@@ -104,7 +108,8 @@ impl Pool {
         })
     }
 
-    /// Queues `job`. Without a thread, which [`grow`](Self::grow) starts, it waits until a later call can start one.
+    /// Queues `job`. Without a thread, which [`grow`](Self::grow) starts, it waits until a later
+    /// call can start one.
     pub(super) fn schedule(self: &Arc<Self>, priority: Priority, job: Job) {
         pace::work_is_scheduled();
         let mut state = self.state.lock();
@@ -115,15 +120,16 @@ impl Pool {
         self.staff(&mut state);
     }
 
-    /// Raises the number of threads to `count`; never lowers it. An error if there is no thread and none can be started.
+    /// Raises the number of threads to `count`; never lowers it. An error if there is no thread and
+    /// none can be started.
     pub(super) fn grow(self: &Arc<Self>, count: usize) -> Result<()> {
         let mut state = self.state.lock();
         state.limit = state.limit.max(count);
         self.staff(&mut state);
         match state.threads {
-            0 => self
-                .start(&mut state)
-                .map_err(|error| Error::io_message(format!("cannot start a background thread: {error}"))),
+            0 => self.start(&mut state).map_err(|error| {
+                Error::io_message(format!("cannot start a background thread: {error}"))
+            }),
             _ => Ok(()),
         }
     }
@@ -216,7 +222,10 @@ mod tests {
     fn a_panic_ends_only_its_job() {
         let pool = Pool::new(1);
         let (done, finished) = channel();
-        pool.schedule(Priority::Compaction, Box::new(|| std::panic::resume_unwind(Box::new("expected"))));
+        pool.schedule(
+            Priority::Compaction,
+            Box::new(|| std::panic::resume_unwind(Box::new("expected"))),
+        );
         pool.schedule(
             Priority::Compaction,
             Box::new(move || done.send(thread::current().name().map(String::from)).unwrap()),

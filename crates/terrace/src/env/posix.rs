@@ -12,8 +12,8 @@ use super::mapped_log::MappedLog;
 use super::mapped_table::MappedTable;
 use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
 use super::{
-    CreateOptions, Env, FileLock, Job, LockMode, Priority, RandomAccessFile, ReadAccess, WritableFile, clock,
-    filesystem, lock, pool,
+    CreateOptions, Env, FileLock, Job, LockMode, Priority, RandomAccessFile, ReadAccess,
+    WritableFile, clock, filesystem, lock, pool,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -50,9 +50,18 @@ impl Env for PosixEnv {
         Ok(Box::new(PosixWritableFile::new(SyncedFile::new(file, path))))
     }
 
-    fn create_log(&self, path: &Path, options: CreateOptions, expected_size: u64) -> Result<Box<dyn WritableFile>> {
+    fn create_log(
+        &self,
+        path: &Path,
+        options: CreateOptions,
+        expected_size: u64,
+    ) -> Result<Box<dyn WritableFile>> {
         let file = SyncedFile::new(posix_file::create(path, options)?, path);
-        let mapped = if filesystem::may_map_logs(&file.file) { MappedLog::new(&file, expected_size) } else { None };
+        let mapped = if filesystem::may_map_logs(&file.file) {
+            MappedLog::new(&file, expected_size)
+        } else {
+            None
+        };
         Ok(match mapped {
             Some(log) => Box::new(log),
             None => Box::new(PosixWritableFile::new(file)),
@@ -60,7 +69,8 @@ impl Env for PosixEnv {
     }
 
     fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
-        let file = posix_file::open_regular(OpenOptions::new().append(true), "open for appending", path)?;
+        let file =
+            posix_file::open_regular(OpenOptions::new().append(true), "open for appending", path)?;
         Ok(Box::new(PosixWritableFile::new(SyncedFile::new(file, path))))
     }
 
@@ -87,8 +97,8 @@ impl Env for PosixEnv {
     }
 
     fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
-        // From the first missing ancestor down. Each new name is made durable in its parent, which the caller, who
-        // knows only the last directory, could not do.
+        // From the first missing ancestor down. Each new name is made durable in its parent, which
+        // the caller, who knows only the last directory, could not do.
         let mut missing: Vec<PathBuf> = Vec::new();
         for ancestor in path.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
             match fs::metadata(ancestor) {
@@ -121,7 +131,8 @@ impl Env for PosixEnv {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::rename(from, to).map_err(|e| Error::io("rename", from, e).context(format_args!("to {}", to.display())))
+        fs::rename(from, to)
+            .map_err(|e| Error::io("rename", from, e).context(format_args!("to {}", to.display())))
     }
 
     fn true_path(&self, dir: &Path) -> PathBuf {
@@ -129,11 +140,13 @@ impl Env for PosixEnv {
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::hard_link(from, to).map_err(|e| Error::io("link", from, e).context(format_args!("to {}", to.display())))
+        fs::hard_link(from, to)
+            .map_err(|e| Error::io("link", from, e).context(format_args!("to {}", to.display())))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let handle = File::open(here_if_empty(dir)).map_err(|e| Error::io("open directory", dir, e))?;
+        let handle =
+            File::open(here_if_empty(dir)).map_err(|e| Error::io("open directory", dir, e))?;
         match handle.sync_all() {
             // A file system that has no notion of it.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -174,7 +187,8 @@ impl Env for PosixEnv {
     }
 }
 
-/// The parent of a bare name is the empty path, which the system does not take for the current directory.
+/// The parent of a bare name is the empty path, which the system does not take for the current
+/// directory.
 fn here_if_empty(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
@@ -209,10 +223,15 @@ mod tests {
         syncer.sync().unwrap();
         for access in [ReadAccess::Mapped, ReadAccess::Pread] {
             let file = env.open_random(&path, access).unwrap();
-            assert_eq!(file.mapped(), (access == ReadAccess::Mapped).then_some(&b"0123456789ab"[..]));
+            assert_eq!(
+                file.mapped(),
+                (access == ReadAccess::Mapped).then_some(&b"0123456789ab"[..])
+            );
             assert_eq!(file.size(), 12);
             let mut buffer = [0; 5];
-            for (offset, expected) in [(0, &b"01234"[..]), (9, b"9ab"), (12, b""), (u64::MAX, b""), (1 << 40, b"")] {
+            for (offset, expected) in
+                [(0, &b"01234"[..]), (9, b"9ab"), (12, b""), (u64::MAX, b""), (1 << 40, b"")]
+            {
                 if access == ReadAccess::Pread && offset == u64::MAX {
                     continue;
                 }
@@ -234,7 +253,8 @@ mod tests {
         let bytes: Vec<u8> = (0..30_000_u32).map(|at| (at / 7) as u8).collect();
         file.append_parts(&mut bytes.chunks(7).map(IoSlice::new).collect::<Vec<_>>()).unwrap();
         file.append_parts(&mut []).unwrap();
-        file.append_parts(&mut [IoSlice::new(&[]), IoSlice::new(b"end"), IoSlice::new(&[])]).unwrap();
+        file.append_parts(&mut [IoSlice::new(&[]), IoSlice::new(b"end"), IoSlice::new(&[])])
+            .unwrap();
         file.close().unwrap();
         assert!(fs::read(&path).unwrap() == [&bytes[..], b"end"].concat());
     }
@@ -254,10 +274,12 @@ mod tests {
     fn names_are_refused_with_reasons() {
         let dir = tempfile::tempdir().unwrap();
         let env = PosixEnv::shared();
-        let (file, link, pipe) = (dir.path().join("file"), dir.path().join("link"), dir.path().join("pipe"));
+        let (file, link, pipe) =
+            (dir.path().join("file"), dir.path().join("link"), dir.path().join("pipe"));
         write(&*env, &file, b"x");
         symlink(&file, &link).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
         let refused = |result: Result<()>, word: &str| {
             let error = result.unwrap_err();
             assert!(error.message().contains(word) && error.kind() == Kind::Io, "{error}");
@@ -269,8 +291,14 @@ mod tests {
         refused(env.lock(&link, LockMode::Exclusive).map(drop), "symbolic link");
         refused(env.open_random(&pipe, ReadAccess::Pread).map(drop), "regular");
         refused(env.open_random(dir.path(), ReadAccess::Pread).map(drop), "regular");
-        assert_eq!(env.create(&file, CreateOptions::default()).err().unwrap().raw_os_error(), Some(libc::EEXIST));
-        assert_eq!(env.open_random(&dir.path().join("no"), ReadAccess::Pread).err().unwrap().kind(), Kind::NotFound);
+        assert_eq!(
+            env.create(&file, CreateOptions::default()).err().unwrap().raw_os_error(),
+            Some(libc::EEXIST)
+        );
+        assert_eq!(
+            env.open_random(&dir.path().join("no"), ReadAccess::Pread).err().unwrap().kind(),
+            Kind::NotFound
+        );
         assert!(env.exists(&link).unwrap() && !env.exists(&dir.path().join("no")).unwrap());
         env.create(&file, reuse).unwrap().close().unwrap();
         assert_eq!(env.file_size(&file).unwrap(), 0);

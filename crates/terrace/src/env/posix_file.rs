@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //! 1. No descriptor survives `exec`. (std opens with O_CLOEXEC.)
-//! 2. A database file is a regular file under its own name: a symbolic link as the last component, a device, pipe or
-//!    directory is refused, and opening one never blocks.
-//! 3. Once a sync failed, every later sync of the same file fails too: the kernel reports a lost page once and then
-//!    calls it clean.
+//! 2. A database file is a regular file under its own name: a symbolic link as the last component,
+//!    a device, pipe or directory is refused, and opening one never blocks.
+//! 3. Once a sync failed, every later sync of the same file fails too: the kernel reports a lost
+//!    page once and then calls it clean.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Write};
@@ -20,16 +20,25 @@ use crate::base::locks::plain::Mutex;
 use crate::base::mutation::mutated;
 
 /// Opens `path` under the rules above. `operation` is for messages.
-pub(super) fn open_regular(options: &mut OpenOptions, operation: &str, path: &Path) -> Result<File> {
+pub(super) fn open_regular(
+    options: &mut OpenOptions,
+    operation: &str,
+    path: &Path,
+) -> Result<File> {
     let file = options
-        .custom_flags(if mutated("symbolic-links") { 0 } else { libc::O_NOFOLLOW } | libc::O_NONBLOCK)
+        .custom_flags(
+            if mutated("symbolic-links") { 0 } else { libc::O_NOFOLLOW } | libc::O_NONBLOCK,
+        )
         .open(path)
         .map_err(|e| refused(operation, path, e))?;
     let info = file.metadata().map_err(|e| Error::io("stat", path, e))?;
     if info.is_file() {
         return Ok(file);
     }
-    Err(Error::io_message(format!("{operation} {}: refused, a database file must be a regular file", path.display())))
+    Err(Error::io_message(format!(
+        "{operation} {}: refused, a database file must be a regular file",
+        path.display()
+    )))
 }
 
 fn refused(operation: &str, path: &Path, error: io::Error) -> Error {
@@ -61,7 +70,8 @@ pub(super) fn create(path: &Path, options: CreateOptions) -> Result<File> {
 /// What the system takes in one call.
 const MOST_PARTS: usize = 1024;
 
-/// Writes all of `parts` with as many calls of `write` as it takes; each answers how much it has written.
+/// Writes all of `parts` with as many calls of `write` as it takes; each answers how much it has
+/// written.
 pub(super) fn write_all_parts(
     mut parts: &mut [IoSlice<'_>],
     mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
@@ -80,7 +90,11 @@ pub(super) fn write_all_parts(
 }
 
 /// Writes all of `parts`, one behind the other, from `offset` on.
-pub(super) fn write_parts_at(file: &File, parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+pub(super) fn write_parts_at(
+    file: &File,
+    parts: &mut [IoSlice<'_>],
+    mut offset: u64,
+) -> io::Result<()> {
     write_all_parts(parts, |parts| {
         let written = rustix::io::pwritev(file, parts, offset)?;
         offset += written as u64;
@@ -111,7 +125,8 @@ impl RandomAccessFile for PosixRandomFile {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let at = offset.saturating_add(done as u64);
-                    return Err(Error::io("read", &self.path, error).context(format_args!("at offset {at}")));
+                    return Err(Error::io("read", &self.path, error)
+                        .context(format_args!("at offset {at}")));
                 }
             }
         }
@@ -193,7 +208,8 @@ impl WritableFile for PosixWritableFile {
 
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
         let mut file = &self.shared.file;
-        write_all_parts(parts, |parts| file.write_vectored(parts)).map_err(|e| self.shared.error("write", e))
+        write_all_parts(parts, |parts| file.write_vectored(parts))
+            .map_err(|e| self.shared.error("write", e))
     }
 
     fn cut_back(&mut self, length: u64) {

@@ -9,7 +9,9 @@ use crate::base::locks::plain::Mutex;
 use super::{FileSyncer, WritableFile};
 
 /// `file`, and the handle that syncs it while it is appended to.
-pub(crate) fn with_syncer(file: Box<dyn WritableFile>) -> (Box<dyn WritableFile>, Arc<dyn FileSyncer>) {
+pub(crate) fn with_syncer(
+    file: Box<dyn WritableFile>,
+) -> (Box<dyn WritableFile>, Arc<dyn FileSyncer>) {
     if let Some(syncer) = file.syncer() {
         return (file, syncer);
     }

@@ -19,24 +19,27 @@ fn whole_file(request: LockRequest) -> libc::flock {
         LockRequest::Shared => libc::F_RDLCK,
         LockRequest::Release => libc::F_UNLCK,
     };
-    // SAFETY: flock is plain data; zeros are a valid value of every field (and l_pid must be zero here).
+    // SAFETY: flock is plain data; zeros are a valid value of every field (and l_pid must be zero
+    // here).
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock
 }
 
-/// The process that holds a POSIX lock in the way of `request`; -1 if it is a lock of an open file description. `None` if
-/// there is no such lock or the system does not tell.
+/// The process that holds a POSIX lock in the way of `request`; -1 if it is a lock of an open file
+/// description. `None` if there is no such lock or the system does not tell.
 pub(super) fn lock_holder(file: BorrowedFd<'_>, request: LockRequest) -> Option<libc::pid_t> {
     let mut lock = whole_file(request);
-    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `lock`, which outlives the call.
+    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `lock`, which
+    // outlives the call.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) } == 0;
     (done && i32::from(lock.l_type) != libc::F_UNLCK).then_some(lock.l_pid)
 }
 
-/// Sets or releases a lock on the whole file that belongs to the open file description (F_OFD_SETLK), without
-/// waiting. `false` if somebody else's lock, of that kind or of POSIX's, is in the way.
+/// Sets or releases a lock on the whole file that belongs to the open file description
+/// (F_OFD_SETLK), without waiting. `false` if somebody else's lock, of that kind or of POSIX's, is
+/// in the way.
 pub(super) fn set_lock(file: BorrowedFd<'_>, request: LockRequest) -> io::Result<bool> {
     let lock = whole_file(request);
     loop {
@@ -73,10 +76,12 @@ pub(super) fn start_writeback(file: BorrowedFd<'_>, offset: u64, length: u64) {
     unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// The pieces of a file that the system tells of at once: what was prepared and written from front to back is in one.
+/// The pieces of a file that the system tells of at once: what was prepared and written from front
+/// to back is in one.
 const MOST_EXTENTS: usize = 16;
 
-/// `FS_IOC_FIEMAP`, `FIEMAP_EXTENT_DELALLOC` and the two structures are those of `linux/fs.h` and `linux/fiemap.h`.
+/// `FS_IOC_FIEMAP`, `FIEMAP_EXTENT_DELALLOC` and the two structures are those of `linux/fs.h` and
+/// `linux/fiemap.h`.
 const FIEMAP: libc::c_ulong = 0xc020_660b;
 const EXTENT_IN_MEMORY: u32 = 0x4;
 
@@ -103,12 +108,12 @@ struct ExtentMap {
     extents: [Extent; MOST_EXTENTS],
 }
 
-/// Whether the file system has not even chosen yet where on the disk the file's bytes will go: then nothing that the file has
-/// ever held is there. What can't be said so is not so.
+/// Whether the file system has not even chosen yet where on the disk the file's bytes will go: then
+/// nothing that the file has ever held is there. What can't be said so is not so.
 pub(super) fn is_in_memory_only(file: BorrowedFd<'_>) -> bool {
     let mut map = ExtentMap { length: u64::MAX, room: MOST_EXTENTS as u32, ..ExtentMap::default() };
-    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `map`, which has room for as many
-    // extents as it says, and outlives the call.
+    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `map`, which
+    // has room for as many extents as it says, and outlives the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) };
     let extents = map.extents.get(..map.mapped as usize).unwrap_or_default();
     // As many as there is room for may not be all.

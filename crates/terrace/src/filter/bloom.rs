@@ -1,7 +1,7 @@
 //! The bloom filter that LevelDB builds in, byte for byte.
 //!
-//! A filter is an array of bits followed by one byte, the number of probes. One 32-bit hash of the key is the first
-//! probe; the others follow at a distance which is that hash rotated.
+//! A filter is an array of bits followed by one byte, the number of probes. One 32-bit hash of the
+//! key is the first probe; the others follow at a distance which is that hash rotated.
 
 use super::FilterPolicy;
 
@@ -22,10 +22,12 @@ pub struct BloomFilterPolicy {
 }
 
 impl BloomFilterPolicy {
-    /// A filter of about `bits_per_key` bits for each key; 10 is a good value. Clipped to at most 4,096.
+    /// A filter of about `bits_per_key` bits for each key; 10 is a good value. Clipped to at most
+    /// 4,096.
     pub fn new(bits_per_key: usize) -> Self {
         let bits_per_key = bits_per_key.min(MAX_BITS_PER_KEY);
-        // The best number of probes is the density times ln 2. LevelDB rounds down, and so must its equal.
+        // The best number of probes is the density times ln 2. LevelDB rounds down, and so must its
+        // equal.
         let probes = ((bits_per_key as f64 * 0.69) as u8).clamp(1, MAX_PROBES);
         BloomFilterPolicy { bits_per_key, probes }
     }
@@ -59,7 +61,8 @@ impl FilterPolicy for BloomFilterPolicy {
         if probes > MAX_PROBES {
             return true;
         }
-        probe_positions(key, array.len() as u64 * 8, probes).all(|bit| array[bit / 8] & (1 << (bit % 8)) != 0)
+        probe_positions(key, array.len() as u64 * 8, probes)
+            .all(|bit| array[bit / 8] & (1 << (bit % 8)) != 0)
     }
 }
 
@@ -116,7 +119,10 @@ mod tests {
         assert_eq!(hex(&filter_of(policy, &keys)), "19508445661059d006");
         let long: Vec<Vec<u8>> = (0..20u32).map(|n| format!("key{n:05}").into_bytes()).collect();
         let long: Vec<&[u8]> = long.iter().map(Vec::as_slice).collect();
-        assert_eq!(hex(&filter_of(policy, &long)), "c1108cc94014511740c31551c1411087480ac944411151405006");
+        assert_eq!(
+            hex(&filter_of(policy, &long)),
+            "c1108cc94014511740c31551c1411087480ac944411151405006"
+        );
         assert_eq!(hex(&filter_of(BloomFilterPolicy::new(0), &keys[..1])), "004000000000000001");
     }
 
@@ -131,7 +137,9 @@ mod tests {
         let refs: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let filter = filter_of(policy, &refs);
         assert!(refs.iter().all(|key| policy.key_may_match(key, &filter)));
-        let admitted = (1_000_000..1_010_000u32).filter(|n| policy.key_may_match(&n.to_le_bytes(), &filter)).count();
+        let admitted = (1_000_000..1_010_000u32)
+            .filter(|n| policy.key_may_match(&n.to_le_bytes(), &filter))
+            .count();
         assert!(admitted < 200, "{admitted} of 10,000 strangers admitted");
     }
 

@@ -1,22 +1,27 @@
-//! What a user sees of internal entries: of each user key the newest version that a read at a sequence number may
-//! see, and nothing of deleted keys.
+//! What a user sees of internal entries: of each user key the newest version that a read at a
+//! sequence number may see, and nothing of deleted keys.
 //!
-//! In the bytewise order sources are walked without copies where that can be: where an entry and its neighbour are seen to
-//! have different user keys, and no other source comes in between, a step is all there is to do, in either direction.
+//! In the bytewise order sources are walked without copies where that can be: where an entry and
+//! its neighbour are seen to have different user keys, and no other source comes in between, a step
+//! is all there is to do, in either direction.
 //!
-//! What walks find deleted, many keys side by side, others leap over: see [`gaps`](super::deleted_ranges).
+//! What walks find deleted, many keys side by side, others leap over: see
+//! [`gaps`](super::deleted_ranges).
 //!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
-//! 2. Backward, the inner iterator stands just before all entries of the user key that is shown, which is therefore
-//!    kept here, key and value. What can be shown where it stands is shown as if on the way forward.
+//! 2. Backward, the inner iterator stands just before all entries of the user key that is shown,
+//!    which is therefore kept here, key and value. What can be shown where it stands is shown as if
+//!    on the way forward.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{self, EntryKind, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key};
+use crate::base::internal_key::{
+    self, EntryKind, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
+};
 use crate::base::mutation::mutated;
 use crate::table::TableIter;
 
@@ -26,8 +31,8 @@ use super::merged::Merged;
 /// Entries that are walked over, forward or back, rather than passed by with another seek.
 const MOST_STEPS: usize = 8;
 
-/// Deleted keys in a row of which every so many a walk looks for a gap that leads on, and after how many it has it known what
-/// it has gone over.
+/// Deleted keys in a row of which every so many a walk looks for a gap that leads on, and after how
+/// many it has it known what it has gone over.
 const DELETED_FOR_A_LOOK: usize = 8;
 const DELETED_FOR_A_NOTE: usize = 64;
 
@@ -65,7 +70,8 @@ pub(crate) struct DbIter<K> {
     /// Backward: what is shown. Forward: room for the key being skipped.
     saved_key: Vec<u8>,
     saved_value: Vec<u8>,
-    /// What is sought. Never what is shown: C and C++ programs seek to the key that they were shown.
+    /// What is sought. Never what is shown: C and C++ programs seek to the key that they were
+    /// shown.
     target: Vec<u8>,
     error: Option<Error>,
     beginning: Beginning,
@@ -182,8 +188,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             return;
         }
         self.start(Direction::Backward);
-        // Nothing between the key and where this stands is there for this read, which goes for the way back, too. Where that
-        // is far, seeking is shorter.
+        // Nothing between the key and where this stands is there for this read, which goes for the
+        // way back, too. Where that is far, seeking is shorter.
         if passed > MOST_STEPS {
             put(&mut self.saved_key, user_key(&self.target));
             self.seek_before_versions();
@@ -193,7 +199,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.find_backward();
     }
 
-    /// Takes a copy of the key that is sought, before anything moves: it may be the one that is shown.
+    /// Takes a copy of the key that is sought, before anything moves: it may be the one that is
+    /// shown.
     fn set_target(&mut self, key: &[u8]) {
         self.target.clear();
         self.target.reserve(key.len() + internal_key::TAG_SIZE);
@@ -219,8 +226,9 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
     }
 
-    /// [`next`](Self::next), and shows key and value of the entry that is there then. False if there is none. Most steps
-    /// are within a block, whose iterator is at hand; asking for the entry from here again would cost as much as the step.
+    /// [`next`](Self::next), and shows key and value of the entry that is there then. False if
+    /// there is none. Most steps are within a block, whose iterator is at hand; asking for the
+    /// entry from here again would cost as much as the step.
     #[inline]
     pub(crate) fn next_with(&mut self, mut show: impl FnMut(&[u8], &[u8])) -> bool {
         if !self.valid {
@@ -236,9 +244,9 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.entry().map(|(key, value)| show(key, value)).is_some()
     }
 
-    /// A step on from an entry that is shown, if that is known to be the only one of its user key. Nothing happens
-    /// otherwise. Answers the tag of the entry there and what `look` makes of the table's iterator if that entry is the
-    /// first of its user key.
+    /// A step on from an entry that is shown, if that is known to be the only one of its user key.
+    /// Nothing happens otherwise. Answers the tag of the entry there and what `look` makes of the
+    /// table's iterator if that entry is the first of its user key.
     #[inline]
     fn short_step<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
         if self.direction == Direction::Backward || !self.keys.is_bytewise() {
@@ -250,7 +258,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// Every other step on from an entry that is shown.
     fn long_step(&mut self) {
         if self.direction == Direction::Backward {
-            // The inner iterator stands before the entries of the key that is shown: step onto the first of them.
+            // The inner iterator stands before the entries of the key that is shown: step onto the
+            // first of them.
             self.direction = Direction::Forward;
             if self.inner.valid() {
                 self.inner.next();
@@ -265,7 +274,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.find_forward(true);
     }
 
-    /// Whether the entry with this tag is what a read sees of its user key, if it is the first that it may see.
+    /// Whether the entry with this tag is what a read sees of its user key, if it is the first that
+    /// it may see.
     #[inline]
     fn shows(&self, tag: u64) -> bool {
         internal_key::tag_sequence(tag) <= self.sequence && tag as u8 == EntryKind::Value as u8
@@ -275,8 +285,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         put(&mut self.saved_key, user_key(self.inner.key()));
     }
 
-    /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over `saved_key` first. Answers
-    /// how many entries were passed.
+    /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over
+    /// `saved_key` first. Answers how many entries were passed.
     fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
         let (mut passed, mut unseen, mut deleted) = (0, 0, Deleted::default());
@@ -285,7 +295,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
                 self.fail();
                 break;
             };
-            let hidden = skip && self.keys.compare(entry.user_key, &self.saved_key) != Ordering::Greater;
+            let hidden =
+                skip && self.keys.compare(entry.user_key, &self.saved_key) != Ordering::Greater;
             unseen += 1;
             if entry.sequence <= self.sequence && !hidden {
                 unseen = 0;
@@ -319,9 +330,10 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         passed
     }
 
-    /// Forward, after many entries that were not seen: goes to the next entry, or to the one of this key that may be seen,
-    /// over other versions of it in the same source, if they were many. `skip` passes over `saved_key`, if that is the key
-    /// here. Answers whether that is to be passed over still.
+    /// Forward, after many entries that were not seen: goes to the next entry, or to the one of
+    /// this key that may be seen, over other versions of it in the same source, if they were many.
+    /// `skip` passes over `saved_key`, if that is the key here. Answers whether that is to be
+    /// passed over still.
     #[cold]
     fn pass_versions(&mut self, skip: bool) -> bool {
         let ordering = self.keys.compare(user_key(self.inner.key()), &self.saved_key);
@@ -336,7 +348,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             return before;
         }
         let all = skip || mutated("versions-passed");
-        let (sequence, kind) = if all { (0, EntryKind::Deletion) } else { (self.sequence, KIND_FOR_SEEK) };
+        let (sequence, kind) =
+            if all { (0, EntryKind::Deletion) } else { (self.sequence, KIND_FOR_SEEK) };
         let length = self.saved_key.len();
         internal_key::append(&mut self.saved_key, &[], sequence, kind);
         self.inner.pass(&self.saved_key);
@@ -369,11 +382,15 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.entry().map(|(key, value)| show(key, value)).is_some()
     }
 
-    /// A step back from an entry that is shown where it stands, if the one before is of another user key. Nothing happens
-    /// otherwise. Answers the tag there and what `look` makes of the table's iterator if that entry, too, is the only one
-    /// of its user key, and so can be shown where it stands.
+    /// A step back from an entry that is shown where it stands, if the one before is of another
+    /// user key. Nothing happens otherwise. Answers the tag there and what `look` makes of the
+    /// table's iterator if that entry, too, is the only one of its user key, and so can be shown
+    /// where it stands.
     #[inline]
-    fn short_step_back<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+    fn short_step_back<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<Option<(u64, R)>> {
         if self.direction == Direction::Backward || !self.keys.is_bytewise() {
             return None;
         }
@@ -383,12 +400,14 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// Every other step back from an entry that is shown.
     fn long_step_back(&mut self) {
         if self.direction == Direction::Forward {
-            // Step before every entry of the key that is shown, newer ones that this read does not see included.
+            // Step before every entry of the key that is shown, newer ones that this read does not
+            // see included.
             self.save_current_key();
             loop {
                 self.inner.prev();
                 if !self.inner.valid()
-                    || self.keys.compare(user_key(self.inner.key()), &self.saved_key) == Ordering::Less
+                    || self.keys.compare(user_key(self.inner.key()), &self.saved_key)
+                        == Ordering::Less
                 {
                     break;
                 }
@@ -397,8 +416,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.find_backward();
     }
 
-    /// Finds the previous key to show. Backward, the versions of a key come oldest first, so the last one that may be
-    /// seen counts, and only the first entry of another key ends the search.
+    /// Finds the previous key to show. Backward, the versions of a key come oldest first, so the
+    /// last one that may be seen counts, and only the first entry of another key ends the search.
     fn find_backward(&mut self) {
         // The only version of its key can be shown where it stands.
         if self.keys.is_bytewise()
@@ -428,7 +447,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
                     self.seek_before_versions();
                     continue;
                 }
-                // Nothing is found yet. If as many again are to come of this key, they are known by that.
+                // Nothing is found yet. If as many again are to come of this key, they are known by
+                // that.
                 put(&mut self.saved_key, entry.user_key);
             }
             if entry.sequence <= self.sequence {
@@ -464,7 +484,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             if is_forward { (from, to) } else { (to, from) }
         };
         let sequence = self.sequence.min(self.beginning.visible);
-        let Some((begin, end)) = self.keeper.gaps().around(&self.saved_key, sequence, bounds) else {
+        let Some((begin, end)) = self.keeper.gaps().around(&self.saved_key, sequence, bounds)
+        else {
             deleted.begin.get_or_insert_with(|| {
                 let key = self.saved_key.clone();
                 if is_forward { Bound::Included(key) } else { Bound::Excluded(key) }
@@ -511,14 +532,15 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
     }
 
-    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Answers whether it is a value, which is
-    /// saved then.
+    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Answers whether
+    /// it is a value, which is saved then.
     #[cold]
     fn find_newest_version(&mut self) -> bool {
         self.seek_version(self.sequence);
         let newest = ParsedKey::parse(self.inner.key()).filter(|_| self.inner.valid());
         let found = newest.is_some_and(|newest| {
-            newest.kind == EntryKind::Value && self.keys.compare(newest.user_key, &self.saved_key) == Ordering::Equal
+            newest.kind == EntryKind::Value
+                && self.keys.compare(newest.user_key, &self.saved_key) == Ordering::Equal
         });
         if found {
             put(&mut self.saved_key, user_key(self.inner.key()));
@@ -537,7 +559,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
     }
 
-    /// Goes to the first version of `saved_key` that is not newer than `sequence`, or behind all of them.
+    /// Goes to the first version of `saved_key` that is not newer than `sequence`, or behind all of
+    /// them.
     fn seek_version(&mut self, sequence: SequenceNumber) {
         let length = self.saved_key.len();
         internal_key::append(&mut self.saved_key, &[], sequence, KIND_FOR_SEEK);
@@ -557,7 +580,9 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     #[cold]
     fn fail(&mut self) {
         self.valid = false;
-        self.error = Some(Error::corruption("an entry whose internal key is too short or of an unknown kind"));
+        self.error = Some(Error::corruption(
+            "an entry whose internal key is too short or of an unknown kind",
+        ));
     }
 }
 

@@ -1,19 +1,21 @@
 //! Ranges of keys in which reads find nothing, so that they need not find that out again.
 //!
-//! A deletion hides what is older until merging removes both. Where many were deleted side by side, as at the head of a queue,
-//! every walk goes over all of it before it comes to something. A walk that has gone far in vain says so here; others leap
-//! over it.
+//! A deletion hides what is older until merging removes both. Where many were deleted side by side,
+//! as at the head of a queue, every walk goes over all of it before it comes to something. A walk
+//! that has gone far in vain says so here; others leap over it.
 //!
-//! What walks say is true at the moment of their read alone: a put may be on its way. So a range is *watched* first, from
-//! a moment on at which nothing is being written, and every put cuts its key out of all that are watched. If a walk that
-//! began later goes over what is left of the range and finds nothing either, it is a *gap*: nothing was there at that
-//! read's sequence number, and nothing has come since.
+//! What walks say is true at the moment of their read alone: a put may be on its way. So a range is
+//! *watched* first, from a moment on at which nothing is being written, and every put cuts its key
+//! out of all that are watched. If a walk that began later goes over what is left of the range and
+//! finds nothing either, it is a *gap*: nothing was there at that read's sequence number, and
+//! nothing has come since.
 //!
 //! # Invariants
-//! 1. Puts with a sequence number greater than `watched_since` have cut their keys out before a read sees them.
+//! 1. Puts with a sequence number greater than `watched_since` have cut their keys out before a
+//!    read sees them.
 //! 2. In a gap no read that has everything up to `empty_at` finds anything.
-//! 3. Nothing waits here: a reader that does not get the lock goes on as if there were nothing. (After a fork its owner may
-//!    be in the other process.)
+//! 3. Nothing waits here: a reader that does not get the lock goes on as if there were nothing.
+//!    (After a fork its owner may be in the other process.)
 //!
 //! In the bytewise order only.
 
@@ -33,7 +35,8 @@ const LONGEST_KEY: usize = 1024;
 #[derive(Default)]
 pub(crate) struct DeletedRanges {
     ranges: Mutex<Vec<DeletedRange>>,
-    /// How many there are; changes under the lock of whoever writes, but for those that a gap takes the place of.
+    /// How many there are; changes under the lock of whoever writes, but for those that a gap takes
+    /// the place of.
     count: AtomicUsize,
     /// How many ranges were ever watched.
     moment: AtomicU64,
@@ -83,8 +86,9 @@ impl DeletedRange {
 pub(crate) struct Beginning {
     /// Of the gaps: see [`DeletedRanges::moment`].
     pub(crate) moment: u64,
-    /// The last write that could be seen. The reader's own number may be later than what it has got hold of: a write into a
-    /// memtable that was begun meanwhile is not there for it. This one and those before it are.
+    /// The last write that could be seen. The reader's own number may be later than what it has got
+    /// hold of: a write into a memtable that was begun meanwhile is not there for it. This one and
+    /// those before it are.
     pub(crate) visible: SequenceNumber,
 }
 
@@ -112,7 +116,8 @@ impl DeletedRanges {
         self.moment.load(Ordering::Acquire)
     }
 
-    /// The gap around `key` for a reader that sees everything up to `sequence`, if there is one: its bounds are shown.
+    /// The gap around `key` for a reader that sees everything up to `sequence`, if there is one:
+    /// its bounds are shown.
     pub(crate) fn around<R>(
         &self,
         key: &[u8],
@@ -123,14 +128,24 @@ impl DeletedRanges {
             return None;
         }
         let ranges = self.ranges.try_lock()?;
-        let is_gap = |range: &&DeletedRange| range.empty_at.is_some_and(|at| at <= sequence) && range.holds(key);
+        let is_gap = |range: &&DeletedRange| {
+            range.empty_at.is_some_and(|at| at <= sequence) && range.holds(key)
+        };
         ranges.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
     }
 
-    /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds. Answers whether they are
-    /// worth [watching](Self::watch).
-    pub(crate) fn note(&self, from: &[u8], to: Option<&[u8]>, sequence: SequenceNumber, moment: u64) -> bool {
-        if from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY || to.is_some_and(|to| to <= from) {
+    /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds.
+    /// Answers whether they are worth [watching](Self::watch).
+    pub(crate) fn note(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        sequence: SequenceNumber,
+        moment: u64,
+    ) -> bool {
+        if from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY
+            || to.is_some_and(|to| to <= from)
+        {
             return false;
         }
         let Some(mut ranges) = self.ranges.try_lock() else { return false };
@@ -153,7 +168,8 @@ impl DeletedRanges {
         false
     }
 
-    /// Watches a range from now on. The caller keeps everybody from writing; `last` is the last write.
+    /// Watches a range from now on. The caller keeps everybody from writing; `last` is the last
+    /// write.
     pub(crate) fn watch(&self, from: &[u8], to: Option<&[u8]>, last: SequenceNumber) {
         let Some(mut ranges) = self.ranges.try_lock() else { return };
         if ranges.len() == MOST {

@@ -82,7 +82,10 @@ impl Merged {
 
     /// See [`MergingIter::next_of_other_key`]. In the bytewise order only.
     #[inline]
-    pub(super) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+    pub(super) fn next_of_other_key<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<Option<(u64, R)>> {
         match self {
             Merged::Single(source) => source.next_of_other_key(look).map(Some),
             Merged::Many(merging) => merging.next_of_other_key(look),
@@ -91,10 +94,14 @@ impl Merged {
 
     /// See [`MergingIter::prev_of_other_key`]. In the bytewise order only.
     #[inline]
-    pub(super) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+    pub(super) fn prev_of_other_key<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<Option<(u64, R)>> {
         match self {
             Merged::Single(source) => {
-                let seen = |table: &TableIter| Some((internal_key::split(table.key())?.1, look(table)));
+                let seen =
+                    |table: &TableIter| Some((internal_key::split(table.key())?.1, look(table)));
                 source.prev_of_other_key(seen).map(Option::flatten)
             }
             Merged::Many(merging) => merging.prev_of_other_key(look),

@@ -1,18 +1,23 @@
 //! Merges sources into one order.
 //!
-//! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so that after the
-//! winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art of Computer Programming* 3,
-//! 5.4.1). The first 16 bytes of every source's user key are kept as one number, its *abbreviated*, and only ties look at keys.
-//! Where keys that differ tie again and again, as those of one tenant or table do, abbreviated keys leave out what they have in common.
-//! Sources are seldom of one size: where the same one wins again, the best of the others, its *runner-up*, is remembered, and
-//! until that one is reached nothing is compared but two numbers.
+//! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so
+//! that after the winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art
+//! of Computer Programming* 3, 5.4.1). The first 16 bytes of every source's user key are kept as
+//! one number, its *abbreviated*, and only ties look at keys. Where keys that differ tie again and
+//! again, as those of one tenant or table do, abbreviated keys leave out what they have in common.
+//! Sources are seldom of one size: where the same one wins again, the best of the others, its
+//! *runner-up*, is remembered, and until that one is reached nothing is compared but two numbers.
 //!
 //! # Invariants
-//! 1. The current source is the one with the least key (forward) or the greatest (backward) among the valid ones.
-//! 2. Forward, every other source stands at its first key after the current one; backward, at its last before it.
-//! 3. While there is a runner-up, the key of every other source begins with it or with what is beyond it, and the current
-//!    key with what is not: no other source has an entry of the current user key at or beyond where it stands.
-//! 4. An error of any source makes the whole invalid: an answer that misses a source could be wrong.
+//! 1. The current source is the one with the least key (forward) or the greatest (backward) among
+//!    the valid ones.
+//! 2. Forward, every other source stands at its first key after the current one; backward, at its
+//!    last before it.
+//! 3. While there is a runner-up, the key of every other source begins with it or with what is
+//!    beyond it, and the current key with what is not: no other source has an entry of the current
+//!    user key at or beyond where it stands.
+//! 4. An error of any source makes the whole invalid: an answer that misses a source could be
+//!    wrong.
 
 use std::cmp::Ordering;
 
@@ -38,7 +43,8 @@ struct Standing {
     abbreviated: u128,
     /// Of its key.
     tag: u64,
-    /// The bytes of the user key that `abbreviated` holds, if it holds all but the common ones; otherwise `MORE`.
+    /// The bytes of the user key that `abbreviated` holds, if it holds all but the common ones;
+    /// otherwise `MORE`.
     length: u32,
     /// Whether it has an entry. The exhausted come last.
     valid: bool,
@@ -52,11 +58,12 @@ const EXHAUSTED: Standing = Standing { abbreviated: 0, tag: 0, length: MORE, val
 /// Ties of different keys after which abbreviated keys leave out other bytes than before.
 const MOST_TIES: u32 = 4;
 
-/// How many bytes before the first one that tells two keys apart abbreviated keys begin then: other keys may differ earlier.
+/// How many bytes before the first one that tells two keys apart abbreviated keys begin then: other
+/// keys may differ earlier.
 const KEPT_BYTES: usize = 8;
 
-/// Steps after which another source is sought for rather than walked when the direction changes. Mostly there is one to
-/// go; in a memtable there is also what came in between since it was sought.
+/// Steps after which another source is sought for rather than walked when the direction changes.
+/// Mostly there is one to go; in a memtable there is also what came in between since it was sought.
 const MOST_STEPS_BACK: usize = 8;
 
 /// An iterator over the union of its sources. Equal internal keys come in the order of the sources.
@@ -66,11 +73,13 @@ pub(crate) struct MergingIter {
     direction: Direction,
     /// That of the current source may be of an earlier entry, as long as there is a runner-up.
     standings: Vec<Standing>,
-    /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n + i`.
+    /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n +
+    /// i`.
     tree: Vec<u32>,
     /// In bytewise order only.
     runner_up: Option<u128>,
-    /// What abbreviated keys leave out. Any bytes will do: abbreviated keys order as keys do, whatever these begin with.
+    /// What abbreviated keys leave out. Any bytes will do: abbreviated keys order as keys do,
+    /// whatever these begin with.
     common: Vec<u8>,
     /// Of different keys, since abbreviated keys were last looked at.
     ties: u32,
@@ -139,8 +148,8 @@ impl MergingIter {
         self.reposition(Direction::Backward, Source::seek_to_last);
     }
 
-    /// Moves to the first entry at or after `target`, an internal key. What the sources have to wait for is asked for
-    /// in all of them before the first one waits.
+    /// Moves to the first entry at or after `target`, an internal key. What the sources have to
+    /// wait for is asked for in all of them before the first one waits.
     pub(crate) fn seek(&mut self, target: &[u8]) {
         self.sources.iter_mut().for_each(|source| source.aim(target));
         {
@@ -152,8 +161,8 @@ impl MergingIter {
         self.reposition(Direction::Forward, |source| source.land(target));
     }
 
-    /// Takes the current source to its first entry at or after `target`, an internal key. Entries of other sources before
-    /// that come first. Forward only.
+    /// Takes the current source to its first entry at or after `target`, an internal key. Entries
+    /// of other sources before that come first. Forward only.
     pub(super) fn pass(&mut self, target: &[u8]) {
         self.step(|source| source.seek(target));
     }
@@ -187,18 +196,25 @@ impl MergingIter {
         }
     }
 
-    /// Goes to the next entry if it is in the same table block, of another user key, and the entry here is the only one
-    /// of its own from here on. Answers its tag and what `look` makes of the table's iterator if all this can be said of
-    /// the next entry as well; nothing, if it takes a closer look. `None`: nothing happened.
+    /// Goes to the next entry if it is in the same table block, of another user key, and the entry
+    /// here is the only one of its own from here on. Answers its tag and what `look` makes of the
+    /// table's iterator if all this can be said of the next entry as well; nothing, if it takes a
+    /// closer look. `None`: nothing happened.
     #[inline]
-    pub(super) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
+    pub(super) fn next_of_other_key<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<Option<(u64, R)>> {
         if self.direction != Direction::Forward || self.runner_up.is_none() {
             return None;
         }
         let winner = self.tree[0] as usize;
         let table = self.sources[winner].table_mut()?;
         let tag = table.next_of_other_key()?;
-        if self.runner_up.is_some_and(|runner_up| abbreviated(&self.common, user_key(table.key())).0 < runner_up) {
+        if self
+            .runner_up
+            .is_some_and(|runner_up| abbreviated(&self.common, user_key(table.key())).0 < runner_up)
+        {
             return Some(Some((tag, look(table))));
         }
         self.refresh(winner);
@@ -206,11 +222,15 @@ impl MergingIter {
         Some(None)
     }
 
-    /// Goes to the entry before, where the entry here [is the only one of its user key](Self::is_only_version). Answers as
-    /// [`next_of_other_key`](Self::next_of_other_key) does.
+    /// Goes to the entry before, where the entry here [is the only one of its user
+    /// key](Self::is_only_version). Answers as [`next_of_other_key`](Self::next_of_other_key) does.
     #[inline]
-    pub(super) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if self.direction != Direction::Backward || self.runner_up.is_none() || self.error.is_some() {
+    pub(super) fn prev_of_other_key<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<Option<(u64, R)>> {
+        if self.direction != Direction::Backward || self.runner_up.is_none() || self.error.is_some()
+        {
             return None;
         }
         let winner = self.tree[0] as usize;
@@ -231,7 +251,8 @@ impl MergingIter {
         Some(None)
     }
 
-    /// Whether the entry here, reached backwards as the first of its user key, is known to be the only one.
+    /// Whether the entry here, reached backwards as the first of its user key, is known to be the
+    /// only one.
     #[inline]
     pub(super) fn is_only_version(&self) -> bool {
         self.direction == Direction::Backward
@@ -250,7 +271,8 @@ impl MergingIter {
         self.rebuild();
     }
 
-    /// Puts every other source behind the current key, so that all of them stand as going forward requires.
+    /// Puts every other source behind the current key, so that all of them stand as going forward
+    /// requires.
     #[cold]
     fn switch_forward(&mut self) {
         self.switch_direction(Direction::Forward, |source, order, key| {
@@ -260,8 +282,11 @@ impl MergingIter {
             } else {
                 source.seek_to_first();
             }
-            // Going backward the current source holds the greatest key; an equal one elsewhere comes after it.
-            let is_behind = |source: &Source| source.valid() && order.compare(source.key(), key) != Ordering::Greater;
+            // Going backward the current source holds the greatest key; an equal one elsewhere
+            // comes after it.
+            let is_behind = |source: &Source| {
+                source.valid() && order.compare(source.key(), key) != Ordering::Greater
+            };
             for _ in 0..MOST_STEPS_BACK {
                 if !is_behind(source) || mutated("switch-beside-writes") {
                     return;
@@ -284,7 +309,9 @@ impl MergingIter {
             } else {
                 source.seek_to_last();
             }
-            let is_ahead = |source: &Source| source.valid() && order.compare(source.key(), key) != Ordering::Less;
+            let is_ahead = |source: &Source| {
+                source.valid() && order.compare(source.key(), key) != Ordering::Less
+            };
             for _ in 0..MOST_STEPS_BACK {
                 if !is_ahead(source) || mutated("switch-beside-writes") {
                     return;
@@ -304,7 +331,11 @@ impl MergingIter {
         });
     }
 
-    fn switch_direction(&mut self, direction: Direction, place: impl Fn(&mut Source, &InternalOrder, &[u8])) {
+    fn switch_direction(
+        &mut self,
+        direction: Direction,
+        place: impl Fn(&mut Source, &InternalOrder, &[u8]),
+    ) {
         if !self.valid() {
             return;
         }
@@ -341,7 +372,8 @@ impl MergingIter {
         }
     }
 
-    /// Whether source `a` comes before source `b` in the present direction. Exhausted sources come last.
+    /// Whether source `a` comes before source `b` in the present direction. Exhausted sources come
+    /// last.
     #[inline]
     fn before(&self, a: u32, b: u32) -> bool {
         let (first, second) = (&self.standings[a as usize], &self.standings[b as usize]);
@@ -349,10 +381,12 @@ impl MergingIter {
             return first.valid && !second.valid;
         }
         if first.abbreviated != second.abbreviated {
-            return (first.abbreviated < second.abbreviated) == (self.direction == Direction::Forward);
+            return (first.abbreviated < second.abbreviated)
+                == (self.direction == Direction::Forward);
         }
         let ordering = if first.length != MORE && second.length != MORE {
-            // Of two that are the same with zeros behind them the shorter one is less. The greatest tag comes first.
+            // Of two that are the same with zeros behind them the shorter one is less. The greatest
+            // tag comes first.
             first.length.cmp(&second.length).then(second.tag.cmp(&first.tag))
         } else {
             let (first, second) = (&self.sources[a as usize], &self.sources[b as usize]);
@@ -375,7 +409,8 @@ impl MergingIter {
         })
     }
 
-    /// Finds the next winner after source `index`, the last one, and its runner-up if it is the same.
+    /// Finds the next winner after source `index`, the last one, and its runner-up if it is the
+    /// same.
     #[inline]
     fn sift(&mut self, index: usize) {
         self.replay(index);
@@ -392,14 +427,17 @@ impl MergingIter {
         }
     }
 
-    /// The abbreviated key of source `winner` does not tell it from the others. Unless that is for a key that another source has as
-    /// well, abbreviated keys begin elsewhere from now on, if it happens again and again: little before the first byte that tells.
+    /// The abbreviated key of source `winner` does not tell it from the others. Unless that is for
+    /// a key that another source has as well, abbreviated keys begin elsewhere from now on, if it
+    /// happens again and again: little before the first byte that tells.
     #[cold]
     fn note_tie(&mut self, winner: usize) {
         let tied = self.standings[winner].abbreviated;
         let key = user_key(self.sources[winner].key());
         let others = (0..self.sources.len()).filter(|&other| other != winner);
-        let tied = others.filter(|&other| self.standings[other].valid && self.standings[other].abbreviated == tied);
+        let tied = others.filter(|&other| {
+            self.standings[other].valid && self.standings[other].abbreviated == tied
+        });
         let tied = tied.map(|other| user_key(self.sources[other].key()));
         if tied.clone().any(|other| other == key) {
             return;
@@ -417,7 +455,8 @@ impl MergingIter {
         (0..self.sources.len()).for_each(|index| self.refresh(index));
     }
 
-    /// What the key of the best source but the winner, `index`, begins with: that one has lost to nobody else.
+    /// What the key of the best source but the winner, `index`, begins with: that one has lost to
+    /// nobody else.
     #[inline]
     fn nearest_abbreviated(&self, index: usize) -> u128 {
         let mut node = (self.sources.len() + index) / 2;
@@ -426,7 +465,11 @@ impl MergingIter {
         while node > 0 {
             let other = self.standings[self.tree[node] as usize];
             if other.valid {
-                nearest = if forward { nearest.min(other.abbreviated) } else { nearest.max(other.abbreviated) };
+                nearest = if forward {
+                    nearest.min(other.abbreviated)
+                } else {
+                    nearest.max(other.abbreviated)
+                };
             }
             node /= 2;
         }
@@ -465,9 +508,9 @@ impl MergingIter {
     }
 }
 
-/// 16 bytes of a key, those behind `common`, as a number that orders as keys do, and how many bytes there were, or `MORE`.
-/// Keys that end before are padded with zeros. Those that do not begin with `common` are less or greater than those that do,
-/// and so is the number.
+/// 16 bytes of a key, those behind `common`, as a number that orders as keys do, and how many bytes
+/// there were, or `MORE`. Keys that end before are padded with zeros. Those that do not begin with
+/// `common` are less or greater than those that do, and so is the number.
 #[inline]
 fn abbreviated(common: &[u8], key: &[u8]) -> (u128, u32) {
     let rest = if common.is_empty() { Some(key) } else { key.strip_prefix(common) };
@@ -500,12 +543,16 @@ mod tests {
 
     impl Random {
         fn below(&mut self, bound: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (self.0 >> 33) as usize % bound
         }
     }
 
-    /// Each step leads on, and past nothing that was there when the walk began, whatever comes in beside it.
+    /// Each step leads on, and past nothing that was there when the walk began, whatever comes in
+    /// beside it.
     #[test]
     fn steps_and_turns_beside_writes() {
         let order = InternalOrder::new(KeyOrder::default());
@@ -513,7 +560,8 @@ mod tests {
         for seed in 1..=300 {
             let mut random = Random(seed);
             let beginning = ["", "tenant-0001/user/"][random.below(2)];
-            let key = |random: &mut Random| format!("{beginning}{:03}", random.below(300)).into_bytes();
+            let key =
+                |random: &mut Random| format!("{beginning}{:03}", random.below(300)).into_bytes();
             let mut memtables: Vec<_> = (0..4).map(|_| MemTable::new(order.clone(), 0).0).collect();
             let mut old = BTreeSet::new();
             let mut sequence = 0;
@@ -528,7 +576,10 @@ mod tests {
                 let (key, tag) = internal_key::split(entry).expect("an internal key");
                 (key.to_vec(), u64::MAX - internal_key::tag_sequence(tag))
             };
-            let sources = memtables.iter().map(|table| Source::Memtable(Arc::clone(table.table()).iter())).collect();
+            let sources = memtables
+                .iter()
+                .map(|table| Source::Memtable(Arc::clone(table.table()).iter()))
+                .collect();
             let mut iter = MergingIter::new(sources, order.clone());
             let mut forward = true;
             for _ in 0..300 {
@@ -564,7 +615,9 @@ mod tests {
                         assert!(*after < before, "seed {seed}");
                         old.range::<Place, _>(after..&before).find(|entry| *entry != after)
                     }
-                    (None, true) => old.range::<Place, _>(&before..).find(|entry| **entry != before),
+                    (None, true) => {
+                        old.range::<Place, _>(&before..).find(|entry| **entry != before)
+                    }
                     (None, false) => old.range::<Place, _>(..&before).next_back(),
                 };
                 assert_eq!(passed, None, "seed {seed}");

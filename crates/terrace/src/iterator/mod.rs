@@ -1,9 +1,10 @@
 //! Walking over entries: one source, several merged, and what a user sees of them.
 //!
 //! # The contract of internal iterators
-//! Every source has the same inherent methods: `valid`, `seek_to_first`, `seek_to_last`, `seek`, `next`, `prev`,
-//! `key`, `value`, `status`. Keys are internal keys.
-//! 1. An iterator is invalid until it is positioned, off both ends, and after an error; `status` tells which.
+//! Every source has the same inherent methods: `valid`, `seek_to_first`, `seek_to_last`, `seek`,
+//! `next`, `prev`, `key`, `value`, `status`. Keys are internal keys.
+//! 1. An iterator is invalid until it is positioned, off both ends, and after an error; `status`
+//!    tells which.
 //! 2. `next` and `prev` on an invalid iterator do nothing; `key` and `value` are empty.
 //! 3. `key` and `value` stay as they are until the iterator is moved.
 //! 4. An iterator keeps alive what it reads.

@@ -41,8 +41,8 @@ impl Source {
         each!(self, iter => iter.seek(target));
     }
 
-    /// The first part of a [`seek`](Self::seek), which waits for nothing that is prefetched: where to go. What
-    /// [`prefetch_block`](Self::prefetch_block) takes is asked for.
+    /// The first part of a [`seek`](Self::seek), which waits for nothing that is prefetched: where
+    /// to go. What [`prefetch_block`](Self::prefetch_block) takes is asked for.
     pub(crate) fn aim(&mut self, target: &[u8]) {
         match self {
             Source::Memtable(_) => {}
@@ -58,7 +58,8 @@ impl Source {
         }
     }
 
-    /// Between [`prefetch_block`](Self::prefetch_block) and [`land`](Self::land): asks for what `land` takes.
+    /// Between [`prefetch_block`](Self::prefetch_block) and [`land`](Self::land): asks for what
+    /// `land` takes.
     pub(crate) fn prefetch_entries(&self) {
         if let Some(table) = self.table() {
             table.prefetch_entries();
@@ -81,16 +82,23 @@ impl Source {
 
     /// [`TableIter::next_of_other_key`], and what `look` makes of the table's iterator then.
     #[inline]
-    pub(crate) fn next_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<(u64, R)> {
+    pub(crate) fn next_of_other_key<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<(u64, R)> {
         let table = self.table_mut()?;
         let tag = table.next_of_other_key()?;
         Some((tag, look(table)))
     }
 
-    /// Goes to the entry before, and answers what [`TableIter::follows_other_key`] and `look` make of the table's iterator
-    /// there, if the entry here follows another key. Otherwise nothing happens.
+    /// Goes to the entry before, and answers what [`TableIter::follows_other_key`] and `look` make
+    /// of the table's iterator there, if the entry here follows another key. Otherwise nothing
+    /// happens.
     #[inline]
-    pub(crate) fn prev_of_other_key<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<R>> {
+    pub(crate) fn prev_of_other_key<R>(
+        &mut self,
+        look: impl FnOnce(&TableIter) -> R,
+    ) -> Option<Option<R>> {
         let table = self.table_mut()?;
         if !table.follows_other_key() {
             return None;

@@ -1,13 +1,14 @@
 //! Record framing of the write-ahead log and the MANIFEST: LevelDB's.
 //!
-//! A file is a sequence of blocks of [`BLOCK_SIZE`] bytes. A record is one fragment, or several if it does not fit
-//! in its block; a fragment never crosses a block's end and is
+//! A file is a sequence of blocks of [`BLOCK_SIZE`] bytes. A record is one fragment, or several if
+//! it does not fit in its block; a fragment never crosses a block's end and is
 //!
 //! ```text
 //! masked crc32c of type and payload: u32 | payload's length: u16 | type: u8 | payload
 //! ```
 //!
-//! Fewer than [`HEADER_SIZE`] bytes at a block's end are zeros that belong to nobody. All numbers are little-endian.
+//! Fewer than [`HEADER_SIZE`] bytes at a block's end are zeros that belong to nobody. All numbers
+//! are little-endian.
 
 mod reader;
 mod writer;
@@ -53,9 +54,14 @@ mod tests {
         let mut writer = LogWriter::new(file, 0);
         let record = |number: usize| vec![number as u8; number * 737 % 40_000];
         let check = |end: u64| {
-            let mut reader = LogReader::new(env.open_random(&path, ReadAccess::Pread).unwrap(), "000007.log".into());
+            let mut reader = LogReader::new(
+                env.open_random(&path, ReadAccess::Pread).unwrap(),
+                "000007.log".into(),
+            );
             for number in 0..60 {
-                let LogItem::Record { data, .. } = reader.next().unwrap() else { panic!("record {number} missing") };
+                let LogItem::Record { data, .. } = reader.next().unwrap() else {
+                    panic!("record {number} missing")
+                };
                 assert!(data == record(number), "record {number}");
             }
             assert_eq!(reader.next().unwrap(), LogItem::End { offset: end, torn: false });

@@ -1,26 +1,31 @@
 //! Reads the records of a log, sound or damaged.
 //!
-//! One thread. The reader reports what it finds and decides nothing: whether damage is an error, the end of history
-//! or something to skip is known only to who knows the log's marks and its recovery mode.
+//! One thread. The reader reports what it finds and decides nothing: whether damage is an error,
+//! the end of history or something to skip is known only to who knows the log's marks and its
+//! recovery mode.
 //!
 //! # Invariants
 //! 1. Any bytes at all are read to their end: every call moves on, and nothing panics.
-//! 2. Memory is one block and the record that is being put together, which grows by bytes really read.
+//! 2. Memory is one block and the record that is being put together, which grows by bytes really
+//!    read.
 //! 3. A record is handed out only if all its fragments follow each other with good checksums.
-//! 4. Zeros up to the end of the file are no damage: space was prepared there. Neither is a record that the end of
-//!    the file cuts off: its writer died. Of such a record the checksum does not match what there is, and its length
-//!    fits into its block: otherwise the length is what is damaged.
+//! 4. Zeros up to the end of the file are no damage: space was prepared there. Neither is a record
+//!    that the end of the file cuts off: its writer died. Of such a record the checksum does not
+//!    match what there is, and its length fits into its block: otherwise the length is what is
+//!    damaged.
 //!
-//! After damage the reader looks for records behind it. Where LevelDB goes on with the next block, this one first
-//! looks in the rest of the block: a log of a few kilobytes is one block, and without the records behind the damage
-//! nobody can tell a rotten bit in synced data from the torn end of unsynced data.
+//! After damage the reader looks for records behind it. Where LevelDB goes on with the next block,
+//! this one first looks in the rest of the block: a log of a few kilobytes is one block, and
+//! without the records behind the damage nobody can tell a rotten bit in synced data from the torn
+//! end of unsynced data.
 //!
 //! # Gaps
-//! LevelDB passes over a header of zeros and the rest of its block without a word, and so goes on, at the next block,
-//! behind the prepared space of a log whose writer was killed. To read such a log a reader can be told to do the
-//! same, and to take a record that follows zeros within a block. It then also passes over a record without its last
-//! fragment before another, which a writer leaves that was killed between fragments when the next goes on in the same
-//! log. It is for callers who see from the records themselves whether any are missing: a power cut, too, may leave
+//! LevelDB passes over a header of zeros and the rest of its block without a word, and so goes on,
+//! at the next block, behind the prepared space of a log whose writer was killed. To read such a
+//! log a reader can be told to do the same, and to take a record that follows zeros within a block.
+//! It then also passes over a record without its last fragment before another, which a writer
+//! leaves that was killed between fragments when the next goes on in the same log. It is for
+//! callers who see from the records themselves whether any are missing: a power cut, too, may leave
 //! zeros where records were.
 
 use std::ops::Range;
@@ -38,21 +43,22 @@ const SECTOR: usize = 512;
 /// A memory copy stores at least this much at once, where it is aligned.
 const STORE: usize = 8;
 
-/// Bytes checksummed at most in the search for a record in one block. Ordinary data take a tenth of it; hostile data
-/// could demand half a gigabyte.
+/// Bytes checksummed at most in the search for a record in one block. Ordinary data take a tenth of
+/// it; hostile data could demand half a gigabyte.
 const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
 
 /// What a log holds next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogItem<'a> {
-    /// A whole record, from its first header at `offset` to `end`; the filler before it begins at `begin`. `split`: in fragments although it fits its block, as only
+    /// A whole record, from its first header at `offset` to `end`; the filler before it begins at
+    /// `begin`. `split`: in fragments although it fits its block, as only
     /// [`LogWriter::add_split_record`](super::LogWriter::add_split_record) writes it.
     Record { data: &'a [u8], begin: u64, offset: u64, end: u64, split: bool },
-    /// Bytes that are no record and were skipped. The reason names file and offset. `torn`: whole sectors of it are zeros, as
-    /// a power cut leaves a record that was not synced.
+    /// Bytes that are no record and were skipped. The reason names file and offset. `torn`: whole
+    /// sectors of it are zeros, as a power cut leaves a record that was not synced.
     Damage { offset: u64, length: u64, reason: String, torn: bool },
-    /// Nothing more: again and again. `offset` is the end of the last record, `torn` whether the end of the file (or
-    /// prepared zeros) cut one off behind it.
+    /// Nothing more: again and again. `offset` is the end of the last record, `torn` whether the
+    /// end of the file (or prepared zeros) cut one off behind it.
     End { offset: u64, torn: bool },
 }
 
@@ -66,7 +72,8 @@ pub(crate) struct LogReader {
     next_block: u64,
     /// Where the next header is expected in the block.
     cursor: usize,
-    /// The fragments so far of the record that began at `record_start`, which is where the filler before it began.
+    /// The fragments so far of the record that began at `record_start`, which is where the filler
+    /// before it began.
     record: Vec<u8>,
     record_start: Option<u64>,
     /// Where its first fragment begins, behind filler.
@@ -154,7 +161,13 @@ impl LogReader {
         Ok(match self.step()? {
             Step::InBlock(payload, begin) => {
                 let offset = self.block_start + (payload.start - HEADER_SIZE) as u64;
-                LogItem::Record { data: &self.block[payload], begin, offset, end: self.good_end, split: false }
+                LogItem::Record {
+                    data: &self.block[payload],
+                    begin,
+                    offset,
+                    end: self.good_end,
+                    split: false,
+                }
             }
             Step::Assembled(begin) => {
                 let offset = self.first_header;
@@ -185,7 +198,8 @@ impl LogReader {
                 Fragment::Good { kind, header, payload } => (kind, header, payload),
                 Fragment::Damage { offset, what, torn } => {
                     // The fragments before it are lost with it.
-                    let start = if mutated("fragments-in-a-row") { None } else { self.record_start.take() };
+                    let start =
+                        if mutated("fragments-in-a-row") { None } else { self.record_start.take() };
                     let offset = start.unwrap_or(offset);
                     self.in_torn_record = torn;
                     return Ok(Step::Damage { offset, end: self.position(), what, torn });
@@ -213,7 +227,8 @@ impl LogReader {
                     let what = "a record without its last fragment";
                     return Ok(Step::Damage { offset: start, end: offset, what, torn: false });
                 }
-                // Empty first fragments before it are filler, or what a writer leaves that died, or an old LevelDB.
+                // Empty first fragments before it are filler, or what a writer leaves that died, or
+                // an old LevelDB.
                 (FULL, filler) => {
                     self.finish_record();
                     return Ok(Step::InBlock(payload, filler.unwrap_or(offset)));
@@ -229,7 +244,12 @@ impl LogReader {
                 (_, None) if self.in_gap => self.unfinished = true,
                 (_, None) => {
                     let what = "a fragment without its record's first";
-                    return Ok(Step::Damage { offset, end: self.position(), what, torn: self.in_torn_record });
+                    return Ok(Step::Damage {
+                        offset,
+                        end: self.position(),
+                        what,
+                        torn: self.in_torn_record,
+                    });
                 }
                 (kind, Some(start)) => {
                     self.assemble(payload)?;
@@ -253,7 +273,10 @@ impl LogReader {
     fn assemble(&mut self, payload: Range<usize>) -> Result<()> {
         self.record.try_reserve(payload.len()).map_err(|_| {
             let length = self.record.len();
-            Error::io_message(format!("{}: out of memory for a record of over {length} bytes", self.name))
+            Error::io_message(format!(
+                "{}: out of memory for a record of over {length} bytes",
+                self.name
+            ))
         })?;
         self.record.extend_from_slice(&self.block[payload]);
         Ok(())
@@ -334,36 +357,48 @@ impl LogReader {
                 }
                 found => {
                     let torn = self.misses_sectors(header..self.block.len());
-                    ("a record that is longer than its block", found.unwrap_or(self.block.len()), torn)
+                    (
+                        "a record that is longer than its block",
+                        found.unwrap_or(self.block.len()),
+                        torn,
+                    )
                 }
             },
             Look::BadChecksum { end } => {
-                let resume = if self.begins_record(end) { Some(end) } else { self.find_record(header + 1) };
-                ("a checksum mismatch", resume.unwrap_or(self.block.len()), self.misses_sectors(header..end))
+                let resume =
+                    if self.begins_record(end) { Some(end) } else { self.find_record(header + 1) };
+                (
+                    "a checksum mismatch",
+                    resume.unwrap_or(self.block.len()),
+                    self.misses_sectors(header..end),
+                )
             }
         };
         self.cursor = resume;
         Fragment::Damage { offset, what, torn }
     }
 
-    /// Whether the end of the file cuts off the record that begins at `header` and is too long for what there is of its
-    /// block. Otherwise its length is damaged: no block has room for it, or what there is has the right checksum.
+    /// Whether the end of the file cuts off the record that begins at `header` and is too long for
+    /// what there is of its block. Otherwise its length is damaged: no block has room for it, or
+    /// what there is has the right checksum.
     fn is_cut_off(&self, header: usize) -> bool {
         let bytes = &self.block[header..];
         let &[c0, c1, c2, c3, l0, l1, _, ..] = bytes else { return true };
         let length = usize::from(u16::from_le_bytes([l0, l1]));
-        let is_whole = checksum::masked(&bytes[HEADER_SIZE - 1..]) == u32::from_le_bytes([c0, c1, c2, c3]);
+        let is_whole =
+            checksum::masked(&bytes[HEADER_SIZE - 1..]) == u32::from_le_bytes([c0, c1, c2, c3]);
         self.at_last_block() && header + HEADER_SIZE + length <= BLOCK_SIZE && !is_whole
     }
 
-    /// Whether a record whose checksum is wrong begins or ends, or has in it, zeros where a sector does, as the sectors leave
-    /// it that a power cut kept from the disk.
+    /// Whether a record whose checksum is wrong begins or ends, or has in it, zeros where a sector
+    /// does, as the sectors leave it that a power cut kept from the disk.
     ///
-    /// Fewer zeros than a header's may be the record's own: the end of an internal key is. So the last few bytes of a record
-    /// say that their sector is lost only if all of the sector is zeros. In a MANIFEST even that says nothing if the file
-    /// ends there: LevelDB's edits end in internal keys. On the other hand zeros at the end of a sector are torn there, from
-    /// one store of a memory copy on: the disk took the sector while the record was being copied to it. In a log values may
-    /// be all zeros.
+    /// Fewer zeros than a header's may be the record's own: the end of an internal key is. So the
+    /// last few bytes of a record say that their sector is lost only if all of the sector is zeros.
+    /// In a MANIFEST even that says nothing if the file ends there: LevelDB's edits end in internal
+    /// keys. On the other hand zeros at the end of a sector are torn there, from one store of a
+    /// memory copy on: the disk took the sector while the record was being copied to it. In a log
+    /// values may be all zeros.
     fn misses_sectors(&self, record: Range<usize>) -> bool {
         let is_zeros = |part: Range<usize>| self.block[part].iter().all(|&byte| byte == 0);
         let is_lost = |part: Range<usize>| part.len() >= HEADER_SIZE && is_zeros(part);
@@ -385,14 +420,16 @@ impl LogReader {
             })
     }
 
-    /// Passes zeros at the cursor: to the end of the file, which is a clean end, or to something else, which makes
-    /// them damage; or, `None`, over a gap.
+    /// Passes zeros at the cursor: to the end of the file, which is a clean end, or to something
+    /// else, which makes them damage; or, `None`, over a gap.
     fn pass_zeros(&mut self) -> Result<Option<Fragment>> {
         let offset = self.position();
         loop {
             let rest = &self.block[self.cursor..];
             let count = rest.iter().position(|&byte| byte != 0);
-            let Some(count) = count.filter(|_| !is_unfinished_filler(rest) || self.block.len() < BLOCK_SIZE) else {
+            let Some(count) =
+                count.filter(|_| !is_unfinished_filler(rest) || self.block.len() < BLOCK_SIZE)
+            else {
                 match self.load()? {
                     false => return Ok(Some(Fragment::End { torn: false })),
                     true if self.tolerates_gaps && !self.zeros_at(0) => break,
@@ -404,7 +441,8 @@ impl LogReader {
             let found = self.find_record(other.saturating_sub(HEADER_SIZE - 1).max(self.cursor));
             self.cursor = found.unwrap_or(self.block.len());
             if !self.tolerates_gaps || found.is_some_and(|at| at > other) {
-                let torn = (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
+                let torn =
+                    (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
                 return Ok(Some(Fragment::Damage { offset, what: "zeros inside the log", torn }));
             }
             self.unfinished |= found.is_none();
@@ -426,20 +464,23 @@ impl LogReader {
         let &[c0, c1, c2, c3, l0, l1, kind, ..] = bytes else { return Look::TooLong };
         let end = HEADER_SIZE + usize::from(u16::from_le_bytes([l0, l1]));
         let Some(covered) = bytes.get(HEADER_SIZE - 1..end) else { return Look::TooLong };
-        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3]) && !mutated("log-checksum") {
+        if checksum::masked(covered) != u32::from_le_bytes([c0, c1, c2, c3])
+            && !mutated("log-checksum")
+        {
             return Look::BadChecksum { end: at + end };
         }
         Look::Good { kind, payload: at + HEADER_SIZE..at + end }
     }
 
-    /// Whether a damaged record really ended at `at`, because one begins there: then its payload is damaged and its
-    /// length is not, and what looks like a record inside the payload is none. Neither the end of the file nor zeros
-    /// say that: a wrong length leads there as easily.
+    /// Whether a damaged record really ended at `at`, because one begins there: then its payload is
+    /// damaged and its length is not, and what looks like a record inside the payload is none.
+    /// Neither the end of the file nor zeros say that: a wrong length leads there as easily.
     fn begins_record(&self, at: usize) -> bool {
         matches!(self.look(at), Look::Good { .. })
     }
 
-    /// The first place from `from` on in this block where a known kind of fragment with a good checksum begins.
+    /// The first place from `from` on in this block where a known kind of fragment with a good
+    /// checksum begins.
     fn find_record(&self, from: usize) -> Option<usize> {
         let mut budget = SEARCH_BUDGET;
         let last = self.block.len().checked_sub(HEADER_SIZE)?;
@@ -458,7 +499,8 @@ impl LogReader {
     }
 }
 
-/// Whether filler that was being stored, its first bytes last, may have become `rest`, up to the end of a block.
+/// Whether filler that was being stored, its first bytes last, may have become `rest`, up to the
+/// end of a block.
 fn is_unfinished_filler(rest: &[u8]) -> bool {
     rest.iter().zip(EMPTY_FIRST.iter().cycle()).all(|(&byte, &filler)| byte == 0 || byte == filler)
 }

@@ -1,18 +1,20 @@
 //! Appends records to a log.
 //!
-//! One thread at a time; a [`FileSyncer`](crate::env::FileSyncer) of the file works beside it, and its failures are
-//! for its user to act on.
+//! One thread at a time; a [`FileSyncer`](crate::env::FileSyncer) of the file works beside it, and
+//! its failures are for its user to act on.
 //!
 //! # Invariants
-//! 1. A record reaches the file in one append that begins with the record's first header: fewer bytes at the end of a block
-//!    than a header's are written with the record before them. So a file never ends in a block's filler that a later append
-//!    would have to begin with. (A file that LevelDB ended that way gets its filler with the first append.)
-//! 2. In a file that [is prepared](WritableFile::is_prepared) no record has bytes in two blocks, so that it becomes visible as
-//!    a whole. The rest of a block in which a small record has no room is *filler*: empty first fragments. Readers pass
-//!    over them, LevelDB's because old versions of its writer left one there; a reader that stops at zeros, as
-//!    rusty-leveldb's does, goes on, too. For a larger record the file gives its preparation up.
-//! 3. After an append or sync failed, every later append fails with the same error: what the file holds behind the
-//!    last good record is unknown, and a record behind it might never be read.
+//! 1. A record reaches the file in one append that begins with the record's first header: fewer
+//!    bytes at the end of a block than a header's are written with the record before them. So a
+//!    file never ends in a block's filler that a later append would have to begin with. (A file
+//!    that LevelDB ended that way gets its filler with the first append.)
+//! 2. In a file that [is prepared](WritableFile::is_prepared) no record has bytes in two blocks, so
+//!    that it becomes visible as a whole. The rest of a block in which a small record has no room
+//!    is *filler*: empty first fragments. Readers pass over them, LevelDB's because old versions of
+//!    its writer left one there; a reader that stops at zeros, as rusty-leveldb's does, goes on,
+//!    too. For a larger record the file gives its preparation up.
+//! 3. After an append or sync failed, every later append fails with the same error: what the file
+//!    holds behind the last good record is unknown, and a record behind it might never be read.
 
 use std::io::IoSlice;
 
@@ -22,15 +24,15 @@ use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
 use crate::env::WritableFile;
 
-/// A record of at most as many bytes does not cross a block of a prepared file, but leaves the rest of it to filler. A larger
-/// one would waste too much of it.
+/// A record of at most as many bytes does not cross a block of a prepared file, but leaves the rest
+/// of it to filler. A larger one would waste too much of it.
 const FILLED: usize = 8 << 10;
 
 /// What the scratch buffer may keep after a huge record.
 const SCRATCH_KEPT: usize = 1 << 20;
 
-/// A record of as many bytes is not collected in the buffer, but handed to the file piece by piece: what makes the
-/// system's work for it costs less than another copy.
+/// A record of as many bytes is not collected in the buffer, but handed to the file piece by piece:
+/// what makes the system's work for it costs less than another copy.
 const UNCOPIED: usize = 32 << 10;
 
 /// Writes one log file.
@@ -60,7 +62,9 @@ impl LogWriter {
         let position = (self.offset % BLOCK_SIZE as u64) as usize;
         let length = parts.iter().map(|part| part.len()).sum();
         let room = BLOCK_SIZE - position;
-        let splits_visibly = HEADER_SIZE + length > room && self.file.is_prepared() && !mutated("records-in-one-block");
+        let splits_visibly = HEADER_SIZE + length > room
+            && self.file.is_prepared()
+            && !mutated("records-in-one-block");
         if room >= HEADER_SIZE && (length >= UNCOPIED || splits_visibly && length > FILLED) {
             return self.add_uncopied(position, length, parts);
         }
@@ -83,8 +87,9 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Appends a small record in two fragments, the first of them empty, within one block. Readers see the record like any
-    /// other; LevelDB's writer, which divides records at the end of a block alone, never makes one.
+    /// Appends a small record in two fragments, the first of them empty, within one block. Readers
+    /// see the record like any other; LevelDB's writer, which divides records at the end of a block
+    /// alone, never makes one.
     pub(crate) fn add_split_record(&mut self, payload: &[u8]) -> Result<()> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -95,7 +100,11 @@ impl LogWriter {
         let mut bytes = Vec::with_capacity(filler + needed);
         fill(&mut bytes, filler);
         bytes.extend_from_slice(&EMPTY_FIRST);
-        bytes.extend_from_slice(&header(Checksum::of(&[&[LAST], payload].concat()), LAST, payload.len()));
+        bytes.extend_from_slice(&header(
+            Checksum::of(&[&[LAST], payload].concat()),
+            LAST,
+            payload.len(),
+        ));
         bytes.extend_from_slice(payload);
         if let Err(error) = self.file.append_filled(&bytes, filler) {
             return Err(self.fail(error));
@@ -104,7 +113,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Appends one record from where its parts are. It begins `position` bytes into a block, where a header finds room.
+    /// Appends one record from where its parts are. It begins `position` bytes into a block, where
+    /// a header finds room.
     fn add_uncopied(&mut self, position: usize, length: usize, parts: &[&[u8]]) -> Result<()> {
         let mut headers = Vec::with_capacity(length / (BLOCK_SIZE - HEADER_SIZE) + 2);
         let mut payload = Parts::new(parts);
@@ -174,8 +184,8 @@ impl LogWriter {
     }
 }
 
-/// Appends to `dst` the fragments of the record that consists of `parts`, `length` bytes together, and begins
-/// `position` bytes into a block.
+/// Appends to `dst` the fragments of the record that consists of `parts`, `length` bytes together,
+/// and begins `position` bytes into a block.
 fn encode(dst: &mut Vec<u8>, mut position: usize, length: usize, parts: &[&[u8]]) {
     if BLOCK_SIZE - position < HEADER_SIZE {
         dst.resize(dst.len() + BLOCK_SIZE - position, 0);
@@ -193,7 +203,8 @@ fn encode(dst: &mut Vec<u8>, mut position: usize, length: usize, parts: &[&[u8]]
     dst.resize(dst.len() + fragments.filler(), 0);
 }
 
-/// Appends the filler of `room` bytes to `dst`: empty first fragments, and zeros where none finds room.
+/// Appends the filler of `room` bytes to `dst`: empty first fragments, and zeros where none finds
+/// room.
 fn fill(dst: &mut Vec<u8>, room: usize) {
     (0..room / HEADER_SIZE).for_each(|_| dst.extend_from_slice(&EMPTY_FIRST));
     dst.resize(dst.len() + room % HEADER_SIZE, 0);
@@ -214,12 +225,14 @@ struct Fragments {
 }
 
 impl Fragments {
-    /// Of a record of `length` bytes that begins `position` bytes into a block, where a header finds room.
+    /// Of a record of `length` bytes that begins `position` bytes into a block, where a header
+    /// finds room.
     fn new(position: usize, length: usize) -> Self {
         Fragments { position, left: length, is_first: true, is_done: false }
     }
 
-    /// The zeros behind the last fragment, once that has come: where no header finds room in a block.
+    /// The zeros behind the last fragment, once that has come: where no header finds room in a
+    /// block.
     fn filler(&self) -> usize {
         let unused = BLOCK_SIZE - self.position;
         if unused < HEADER_SIZE { unused } else { 0 }
@@ -305,7 +318,8 @@ mod tests {
 
     #[test]
     fn golden_bytes() {
-        // crc32c("\x01foo") = 0x3a82ec18; rotated right by 15 and increased by 0xa282ead8: 0x7ab35fdd.
+        // crc32c("\x01foo") = 0x3a82ec18; rotated right by 15 and increased by 0xa282ead8:
+        // 0x7ab35fdd.
         assert_eq!(written(0, &[b"foo"]), b"\xdd\x5f\xb3\x7a\x03\x00\x01foo");
         assert_eq!(written(5, &[b""])[4..], [0, 0, 1]);
         assert_eq!(EMPTY_FIRST, header(Checksum::of(&[FIRST]), FIRST, 0));
@@ -326,7 +340,10 @@ mod tests {
             assert_eq!(bytes.len(), BLOCK_SIZE, "{left} bytes left");
             assert!(bytes[BLOCK_SIZE - left..].iter().all(|&byte| byte == 0));
             // LevelDB leaves the filler to the next append.
-            assert_eq!(written(BLOCK_SIZE - left, &[b"x"]).len(), left % BLOCK_SIZE + HEADER_SIZE + 1);
+            assert_eq!(
+                written(BLOCK_SIZE - left, &[b"x"]).len(),
+                left % BLOCK_SIZE + HEADER_SIZE + 1
+            );
         }
         // Room for a header alone takes an empty first fragment.
         let bytes = written(BLOCK_SIZE - HEADER_SIZE, &[b"abc"]);
@@ -345,10 +362,14 @@ mod tests {
                 encode(&mut collected, offset % BLOCK_SIZE, length, &parts);
                 let env = MemEnv::new();
                 env.write("log", vec![0; offset]);
-                let mut writer = LogWriter::new(env.open_append(Path::new("log")).unwrap(), offset as u64);
+                let mut writer =
+                    LogWriter::new(env.open_append(Path::new("log")).unwrap(), offset as u64);
                 writer.add_record_parts(&parts).unwrap();
                 assert_eq!(writer.offset(), env.file_size(Path::new("log")).unwrap());
-                assert!(env.read("log").unwrap()[offset..] == collected, "{length} bytes, {left} before a block's end");
+                assert!(
+                    env.read("log").unwrap()[offset..] == collected,
+                    "{length} bytes, {left} before a block's end"
+                );
             }
         }
     }
@@ -387,7 +408,13 @@ mod tests {
     #[test]
     fn no_record_has_bytes_in_two_blocks_of_a_prepared_file() {
         let small = vec![7; 100];
-        for length in (1..200).chain([FILLED, FILLED + 1, BLOCK_SIZE - HEADER_SIZE, BLOCK_SIZE, 3 * BLOCK_SIZE]) {
+        for length in (1..200).chain([
+            FILLED,
+            FILLED + 1,
+            BLOCK_SIZE - HEADER_SIZE,
+            BLOCK_SIZE,
+            3 * BLOCK_SIZE,
+        ]) {
             let env = MemEnv::new();
             env.write("log", Vec::new());
             let fillers = Arc::new(Mutex::new(Vec::new()));
@@ -407,7 +434,11 @@ mod tests {
                 assert_eq!(found, [room], "{length}");
                 assert!(bytes[BLOCK_SIZE + HEADER_SIZE..].starts_with(&record), "{length}");
             } else {
-                assert_eq!((found.len(), bytes), (0, written(0, &[&first, &record, &small])), "{length}");
+                assert_eq!(
+                    (found.len(), bytes),
+                    (0, written(0, &[&first, &record, &small])),
+                    "{length}"
+                );
             }
         }
     }
@@ -434,7 +465,10 @@ mod tests {
 
     impl WritableFile for Full {
         fn append(&mut self, data: &[u8]) -> Result<()> {
-            self.room = self.room.checked_sub(data.len()).ok_or_else(|| Error::io_message("full, the first time"))?;
+            self.room = self
+                .room
+                .checked_sub(data.len())
+                .ok_or_else(|| Error::io_message("full, the first time"))?;
             Ok(())
         }
 

@@ -1,12 +1,13 @@
 //! Memory that is handed out piece by piece and given back all at once.
 //!
-//! An [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena. What an arena leaves behind
-//! goes to a [`ChunkPool`], from which the next arena takes it: the system's first touch of a page costs more than
-//! all that is done with it here.
+//! An [`Allocator`] hands out pieces of an [`Arena`]; any thread may hold on to the arena. What an
+//! arena leaves behind goes to a [`ChunkPool`], from which the next arena takes it: the system's
+//! first touch of a page costs more than all that is done with it here.
 //!
 //! 1. A piece is never moved, reused or freed before the arena is dropped.
 //! 2. Pieces do not overlap: an allocator hands out its own chunks only, and each piece once.
-//! 3. A piece starts out uninitialised. Whoever asked for it writes it before showing it to another thread.
+//! 3. A piece starts out uninitialised. Whoever asked for it writes it before showing it to another
+//!    thread.
 //! 4. A chunk belongs to one arena or to the pool, never to both.
 
 #![allow(unsafe_code)]
@@ -27,8 +28,9 @@ const CHUNK_ALIGNMENT: usize = 64;
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
 
-/// Chunks from this size on are the system's own, and populated. An allocator, which has other pieces beside them, would
-/// keep their memory when they go: tens of megabytes after a queue of memtables.
+/// Chunks from this size on are the system's own, and populated. An allocator, which has other
+/// pieces beside them, would keep their memory when they go: tens of megabytes after a queue of
+/// memtables.
 const MAPPED_FROM: usize = 64 << 10;
 /// Chunks of this size on are worth a job of a background thread.
 const PREPARED_FROM: usize = 1 << 20;
@@ -37,7 +39,8 @@ const PAGE: usize = 4 << 10;
 
 /// No pool keeps more than this.
 const MAX_POOL: usize = 64 << 20;
-/// Arenas up to this capacity leave enough for two more, since mostly more than one memtable is on its way to a table.
+/// Arenas up to this capacity leave enough for two more, since mostly more than one memtable is on
+/// its way to a table.
 const SMALL: usize = 8 << 20;
 
 /// One allocation of the system.
@@ -51,8 +54,8 @@ unsafe impl Send for Chunk {}
 
 impl Chunk {
     fn new(size: usize) -> Self {
-        let layout =
-            Layout::from_size_align(size, CHUNK_ALIGNMENT).expect("an entry of less than half the address space");
+        let layout = Layout::from_size_align(size, CHUNK_ALIGNMENT)
+            .expect("an entry of less than half the address space");
         let start = match size {
             ..MAPPED_FROM => {
                 // SAFETY: the size is not zero: it is at least a chunk's or a rounded-up piece's.
@@ -75,14 +78,17 @@ fn map(size: usize) -> Option<*mut u8> {
     unsafe { mmap_anonymous(ptr::null_mut(), size, rights, flags) }.ok().map(|start| start.cast())
 }
 
-/// Has the system provide the pages of fresh memory at once, which costs less than one by one at the first touch.
+/// Has the system provide the pages of fresh memory at once, which costs less than one by one at
+/// the first touch.
 fn populate(start: NonNull<u8>, size: usize) {
     let first = start.as_ptr().align_offset(PAGE);
     let length = size.saturating_sub(first) / PAGE * PAGE;
     if length > 0 {
-        // SAFETY: whole pages of an allocation that nobody else knows of. Whether it works makes no difference to what
-        // they hold.
-        let _ = unsafe { madvise(start.as_ptr().add(first).cast(), length, Advice::LinuxPopulateWrite) };
+        // SAFETY: whole pages of an allocation that nobody else knows of. Whether it works makes no
+        // difference to what they hold.
+        let _ = unsafe {
+            madvise(start.as_ptr().add(first).cast(), length, Advice::LinuxPopulateWrite)
+        };
     }
 }
 
@@ -90,17 +96,19 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         let (start, size) = (self.start.as_ptr(), self.layout.size());
         if size < MAPPED_FROM {
-            // SAFETY: allocated in `new` with this layout; by invariant 1 nobody uses it any longer.
+            // SAFETY: allocated in `new` with this layout; by invariant 1 nobody uses it any
+            // longer.
             unsafe { alloc::dealloc(start, self.layout) }
         } else {
-            // SAFETY: mapped in `new` with this size; likewise. It cannot fail for a whole mapping, but for want of memory
-            // for the system's own records; then it stays.
+            // SAFETY: mapped in `new` with this size; likewise. It cannot fail for a whole mapping,
+            // but for want of memory for the system's own records; then it stays.
             let _ = unsafe { munmap(start.cast(), size) };
         }
     }
 }
 
-/// Chunks of dropped arenas, as many bytes as one full arena has, or two small ones. They go when the last arena and allocator have gone.
+/// Chunks of dropped arenas, as many bytes as one full arena has, or two small ones. They go when
+/// the last arena and allocator have gone.
 pub(super) struct ChunkPool {
     chunk_size: usize,
     /// The bytes that are kept at most.
@@ -114,9 +122,16 @@ pub(super) struct ChunkPool {
 impl ChunkPool {
     /// A pool for arenas that grow to about `capacity` bytes.
     pub(super) fn new(capacity: usize) -> Self {
-        let chunk_size = (capacity / 16).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
-        let limit = capacity.max(2 * capacity.min(SMALL)).min(MAX_POOL).next_multiple_of(chunk_size);
-        ChunkPool { chunk_size, limit, chunks: Mutex::new(Vec::new()), is_wanting: AtomicBool::new(false) }
+        let chunk_size =
+            (capacity / 16).clamp(MIN_CHUNK, MAX_CHUNK).next_multiple_of(CHUNK_ALIGNMENT);
+        let limit =
+            capacity.max(2 * capacity.min(SMALL)).min(MAX_POOL).next_multiple_of(chunk_size);
+        ChunkPool {
+            chunk_size,
+            limit,
+            chunks: Mutex::new(Vec::new()),
+            is_wanting: AtomicBool::new(false),
+        }
     }
 
     /// Whether somebody should call [`prepare`](Self::prepare). Says so once for each chunk.
@@ -125,7 +140,8 @@ impl ChunkPool {
         self.is_wanting.load(Ordering::Relaxed) && self.is_wanting.swap(false, Ordering::Relaxed)
     }
 
-    /// Gets the next chunk from the system, unless there is one. On any thread: the system takes its time.
+    /// Gets the next chunk from the system, unless there is one. On any thread: the system takes
+    /// its time.
     pub(super) fn prepare(&self) {
         let is_one = |chunk: &Chunk| chunk.layout.size() == self.chunk_size;
         if !self.chunks.lock().iter().any(is_one) {
@@ -146,8 +162,8 @@ impl ChunkPool {
         recycled.unwrap_or_else(|| Chunk::new(size))
     }
 
-    /// Keeps `chunks`, first those for many pieces, and of those kept before what still fits. The rest is freed after the
-    /// lock.
+    /// Keeps `chunks`, first those for many pieces, and of those kept before what still fits. The
+    /// rest is freed after the lock.
     fn give(&self, mut chunks: Vec<Chunk>) {
         chunks.sort_by_key(|chunk| chunk.layout.size() == self.chunk_size);
         let mut kept = self.chunks.lock();
@@ -215,8 +231,8 @@ impl Allocator {
         Allocator { arena, alignment, next: NonNull::dangling(), remaining: 0 }
     }
 
-    /// A piece of `size` bytes, uninitialised and aligned. It is the caller's alone, and valid until the arena is
-    /// dropped.
+    /// A piece of `size` bytes, uninitialised and aligned. It is the caller's alone, and valid
+    /// until the arena is dropped.
     #[inline]
     pub(super) fn allocate(&mut self, size: usize) -> NonNull<u8> {
         let size = size.next_multiple_of(self.alignment);
@@ -324,12 +340,17 @@ mod tests {
         };
         let kept = || pool.chunks.lock().iter().map(|chunk| chunk.layout.size()).sum::<usize>();
         let (first, second) = (pieces_of(100_000), pieces_of(90_000));
-        assert!(first.iter().filter(|piece| second.contains(piece)).count() >= 10, "those that the pool kept");
+        assert!(
+            first.iter().filter(|piece| second.contains(piece)).count() >= 10,
+            "those that the pool kept"
+        );
         assert_eq!(kept(), 1_000_000);
         // What is used now is kept in place of what was used earlier.
         pieces_of(30_000);
         assert!(
-            kept() <= 1 << 20 && pool.chunks.lock().iter().filter(|chunk| chunk.layout.size() == 30_000).count() == 20
+            kept() <= 1 << 20
+                && pool.chunks.lock().iter().filter(|chunk| chunk.layout.size() == 30_000).count()
+                    == 20
         );
     }
 }

@@ -6,11 +6,12 @@ pub(super) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 #[cfg(all(test, loom))]
 pub(super) use self::explored::{AtomicPtr, AtomicU64, Ordering, fence, in_model, is_writer};
 
-/// Loom's atomics within [`in_model`], the standard library's elsewhere: where shuttle explores a whole database, its
-/// memtables are as they are.
+/// Loom's atomics within [`in_model`], the standard library's elsewhere: where shuttle explores a
+/// whole database, its memtables are as they are.
 ///
-/// The writer's loads of what it alone stores are not loom's either. Loom remembers one access of each atomic: a
-/// load by the writer would hide the reader's from its next store, and their other order would never be tried.
+/// The writer's loads of what it alone stores are not loom's either. Loom remembers one access of
+/// each atomic: a load by the writer would hide the reader's from its next store, and their other
+/// order would never be tried.
 #[cfg(all(test, loom))]
 #[allow(unsafe_code)]
 mod explored {
@@ -49,7 +50,11 @@ mod explored {
 
     impl AtomicU64 {
         pub(in crate::memtable) fn new(value: u64) -> Self {
-            if IN_MODEL.get() { Self::Explored(LoomU64::new(value)) } else { Self::Plain(PlainU64::new(value)) }
+            if IN_MODEL.get() {
+                Self::Explored(LoomU64::new(value))
+            } else {
+                Self::Plain(PlainU64::new(value))
+            }
         }
 
         pub(in crate::memtable) fn load(&self, ordering: Ordering) -> u64 {
@@ -76,13 +81,19 @@ mod explored {
 
     impl<T> AtomicPtr<T> {
         pub(in crate::memtable) fn new(value: *mut T) -> Self {
-            if IN_MODEL.get() { Self::Explored(LoomPtr::new(value)) } else { Self::Plain(PlainPtr::new(value)) }
+            if IN_MODEL.get() {
+                Self::Explored(LoomPtr::new(value))
+            } else {
+                Self::Plain(PlainPtr::new(value))
+            }
         }
 
         pub(in crate::memtable) fn load(&self, ordering: Ordering) -> *mut T {
             match self {
                 // SAFETY: nobody else stores.
-                Self::Explored(pointer) if WRITER.with(Cell::get) => unsafe { pointer.unsync_load() },
+                Self::Explored(pointer) if WRITER.with(Cell::get) => unsafe {
+                    pointer.unsync_load()
+                },
                 Self::Explored(pointer) => pointer.load(ordering),
                 Self::Plain(pointer) => pointer.load(ordering),
             }

@@ -1,5 +1,5 @@
-//! What must hold in a tree that nobody is writing to, entry by entry: an error there may cost time only, or an entry
-//! only where a reader and the writer meet, and no look-up would show it.
+//! What must hold in a tree that nobody is writing to, entry by entry: an error there may cost time
+//! only, or an entry only where a reader and the writer meet, and no look-up would show it.
 
 use crate::base::abbreviated_keys::common_prefix;
 
@@ -46,9 +46,15 @@ fn check_node(tree: &Tree, node: &Node) -> usize {
     for (_, slot) in slots(node).enumerate().filter(|&(at, _)| is_bound(at)) {
         let bound = node.bound(slot);
         assert_eq!(node.abbreviated(slot), abbreviate(order, bound.user_key, skip));
-        assert!(common_prefix(bound.user_key, low.user_key) >= skip, "all share what abbreviated_keys leave out");
+        assert!(
+            common_prefix(bound.user_key, low.user_key) >= skip,
+            "all share what abbreviated_keys leave out"
+        );
         assert!(node.shape.leftmost || in_order(&low, &bound), "nothing before the lower bound");
-        assert!(end.is_none_or(|end| in_order(&bound, &end)), "nothing from the next lower bound on");
+        assert!(
+            end.is_none_or(|end| in_order(&bound, &end)),
+            "nothing from the next lower bound on"
+        );
         assert!(previous.is_none_or(|previous| in_order(&previous, &bound)), "entries in order");
         previous = Some(bound);
     }

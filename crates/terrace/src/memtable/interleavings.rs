@@ -1,8 +1,8 @@
-//! A reader of a node and its writer in every interleaving, and with every value that a weakly ordered machine may
-//! show.
+//! A reader of a node and its writer in every interleaving, and with every value that a weakly
+//! ordered machine may show.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. Nodes are four wide here. Of a whole tree there
-//! are too many interleavings: `tests` tries that with threads.
+//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. Nodes are four wide here. Of
+//! a whole tree there are too many interleavings: `tests` tries that with threads.
 
 #![allow(unsafe_code)]
 
@@ -34,12 +34,20 @@ fn leaf(keys: &[&'static str], prefix: Prefix, next: Option<&'static Node>) -> &
     leaf_at(false, keys, prefix, next)
 }
 
-fn leaf_at(leftmost: bool, keys: &[&'static str], prefix: Prefix, next: Option<&'static Node>) -> &'static Node {
+fn leaf_at(
+    leftmost: bool,
+    keys: &[&'static str],
+    prefix: Prefix,
+    next: Option<&'static Node>,
+) -> &'static Node {
     let shape = Shape { level: 0, leftmost, low: record(keys[0]), low_tag: BEFORE_ALL };
     let entries: Vec<_> = keys.iter().map(|key| entry(key, prefix.skip)).collect();
     let room = Box::leak(Box::new(std::mem::MaybeUninit::<Node>::uninit()));
     // SAFETY: enough room for ever; the entries are records that are never freed.
-    unsafe { Node::create(NonNull::from(room).cast(), shape, prefix, &entries, next.map(NonNull::from)).as_ref() }
+    unsafe {
+        Node::create(NonNull::from(room).cast(), shape, prefix, &entries, next.map(NonNull::from))
+            .as_ref()
+    }
 }
 
 /// What a reader finds for `key` in `node` and what is right of it: the first key not before it.
@@ -54,7 +62,8 @@ fn find(mut node: &'static Node, key: &str) -> Option<&'static str> {
             continue;
         }
         // SAFETY: records here are never freed.
-        let found = found.map(|record| std::str::from_utf8(unsafe { record.user_key() }).expect("a test's key"));
+        let found = found
+            .map(|record| std::str::from_utf8(unsafe { record.user_key() }).expect("a test's key"));
         if found.is_some_and(|found| found >= key) {
             return found;
         }
@@ -63,7 +72,11 @@ fn find(mut node: &'static Node, key: &str) -> Option<&'static str> {
 }
 
 /// Tries `write` against a reader of each of these keys, who is to find one of the answers.
-fn explore(write: fn(&'static Node), full: &'static [&'static str], reads: &[(&'static str, &'static [&'static str])]) {
+fn explore(
+    write: fn(&'static Node),
+    full: &'static [&'static str],
+    reads: &[(&'static str, &'static [&'static str])],
+) {
     explore_at(false, write, full, reads);
 }
 
@@ -107,7 +120,11 @@ fn an_entry_comes_whole() {
         put(node, 1, "2");
         put(node, 0, "0");
     }
-    explore(write, &["1", "3"], &[("0", &["0", "1"]), ("1", &["1"]), ("2", &["2", "3"]), ("3", &["3"])]);
+    explore(
+        write,
+        &["1", "3"],
+        &[("0", &["0", "1"]), ("1", &["1"]), ("2", &["2", "3"]), ("3", &["3"])],
+    );
 }
 
 #[test]
@@ -120,7 +137,8 @@ fn a_split_hides_nothing() {
     explore(write, &["1", "3", "5", "7"], &reads);
 }
 
-/// All abbreviated keys are equal at first; then they are computed from later bytes, in slots that others leave.
+/// All abbreviated keys are equal at first; then they are computed from later bytes, in slots that
+/// others leave.
 #[test]
 fn other_abbreviated_keys_hide_nothing() {
     const PREFIX: Prefix = Prefix { skip: 9, confined: true };
@@ -133,7 +151,8 @@ fn other_abbreviated_keys_hide_nothing() {
     explore(write, full, &[("long key 1", &["long key 1"]), ("long key 6", &["long key 7"])]);
 }
 
-/// In the first node of a level a prefix may be longer than what all keys that are sought there begin with.
+/// In the first node of a level a prefix may be longer than what all keys that are sought there
+/// begin with.
 #[test]
 fn a_prefix_that_others_need_not_have_misleads_nobody() {
     const PREFIX: Prefix = Prefix { skip: 9, confined: false };

@@ -1,13 +1,13 @@
 //! The memtable: the newest writes, in memory and in order.
 //!
-//! A [`MemTableWriter`] adds entries; it is one of a kind for its table, and may move between threads. Any number of
-//! threads read the [`MemTable`] meanwhile, without locks.
+//! A [`MemTableWriter`] adds entries; it is one of a kind for its table, and may move between
+//! threads. Any number of threads read the [`MemTable`] meanwhile, without locks.
 //!
 //! 1. An entry, once added, stays where it is, unchanged, until the table is dropped.
-//! 2. A reader who has learnt of an insertion (from the writer, or from whoever learnt it there) sees the entry.
-//!    Others see it in full or not at all.
-//! 3. Entries are in the order of internal keys. Entries of equal internal key, which only damaged logs lead to, are
-//!    all kept, the latest first.
+//! 2. A reader who has learnt of an insertion (from the writer, or from whoever learnt it there)
+//!    sees the entry. Others see it in full or not at all.
+//! 3. Entries are in the order of internal keys. Entries of equal internal key, which only damaged
+//!    logs lead to, are all kept, the latest first.
 
 mod arena;
 mod atomics;
@@ -34,9 +34,12 @@ pub(crate) struct MemTable {
 }
 
 impl MemTable {
-    /// An empty table, and the one who adds to it. `capacity_hint` is the number of bytes it may grow to; it decides
-    /// how memory is allocated only.
-    pub(crate) fn new(order: InternalOrder, capacity_hint: usize) -> (MemTableWriter, Arc<MemTable>) {
+    /// An empty table, and the one who adds to it. `capacity_hint` is the number of bytes it may
+    /// grow to; it decides how memory is allocated only.
+    pub(crate) fn new(
+        order: InternalOrder,
+        capacity_hint: usize,
+    ) -> (MemTableWriter, Arc<MemTable>) {
         Self::with_pool(order, Arc::new(ChunkPool::new(capacity_hint)))
     }
 
@@ -50,17 +53,20 @@ impl MemTable {
         (MemTableWriter { writer, table: Arc::clone(&table) }, table)
     }
 
-    /// The tag and value of the newest entry of `user_key` whose sequence number is not above `sequence`.
+    /// The tag and value of the newest entry of `user_key` whose sequence number is not above
+    /// `sequence`.
     pub(crate) fn get(&self, user_key: &[u8], sequence: SequenceNumber) -> Option<(u64, &[u8])> {
         self.tree.get(user_key, sequence)
     }
 
-    /// An iterator over all entries, those added later included; it keeps them alive. It starts out invalid.
+    /// An iterator over all entries, those added later included; it keeps them alive. It starts out
+    /// invalid.
     pub(crate) fn iter(self: &Arc<Self>) -> MemTableIter {
         MemTableIter { position: TreeIter::new(Arc::clone(&self.tree)) }
     }
 
-    /// The bytes that entries and bookkeeping take. Memory reserved for further entries is not counted.
+    /// The bytes that entries and bookkeeping take. Memory reserved for further entries is not
+    /// counted.
     pub(crate) fn memory_usage(&self) -> usize {
         self.tree.arena().memory_usage()
     }
@@ -82,7 +88,10 @@ impl MemTable {
 
 impl fmt::Debug for MemTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemTable").field("len", &self.len()).field("memory_usage", &self.memory_usage()).finish()
+        f.debug_struct("MemTable")
+            .field("len", &self.len())
+            .field("memory_usage", &self.memory_usage())
+            .finish()
     }
 }
 
@@ -98,13 +107,15 @@ impl MemTableWriter {
         &self.table
     }
 
-    /// An empty table that grows as large as this one, in memory that this one's predecessors have left.
+    /// An empty table that grows as large as this one, in memory that this one's predecessors have
+    /// left.
     pub(crate) fn successor(&self) -> (MemTableWriter, Arc<MemTable>) {
         let tree = &self.table.tree;
         MemTable::with_pool(tree.order.clone(), Arc::clone(tree.arena().pool()))
     }
 
-    /// What should be done soon, on any other thread, so that the table finds the memory it will need next.
+    /// What should be done soon, on any other thread, so that the table finds the memory it will
+    /// need next.
     #[inline]
     pub(crate) fn preparation(&self) -> Option<impl FnOnce() + Send + use<>> {
         let pool = self.table.tree.arena().pool();
@@ -114,8 +125,15 @@ impl MemTableWriter {
         })
     }
 
-    /// Adds an entry. Key and value are each shorter than 4 GiB: a batch that holds them has been checked for that.
-    pub(crate) fn insert(&mut self, sequence: SequenceNumber, kind: EntryKind, user_key: &[u8], value: &[u8]) {
+    /// Adds an entry. Key and value are each shorter than 4 GiB: a batch that holds them has been
+    /// checked for that.
+    pub(crate) fn insert(
+        &mut self,
+        sequence: SequenceNumber,
+        kind: EntryKind,
+        user_key: &[u8],
+        value: &[u8],
+    ) {
         self.writer.insert(user_key, pack_tag(sequence, kind), value);
         // The writer alone changes these: no read-modify-write is needed.
         self.table.len.store(self.table.len() + 1, Ordering::Relaxed);
@@ -133,7 +151,8 @@ impl fmt::Debug for MemTableWriter {
 
 /// A position in a table, which it keeps alive.
 ///
-/// Off either end, and before the first seek, it is invalid: keys and values are then empty, and moving does nothing.
+/// Off either end, and before the first seek, it is invalid: keys and values are then empty, and
+/// moving does nothing.
 pub(crate) struct MemTableIter {
     position: TreeIter,
 }

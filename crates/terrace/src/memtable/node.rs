@@ -1,22 +1,26 @@
 //! A node of the tree, and how one writer changes it under readers who never wait.
 //!
-//! A node has slots, each with the abbreviated key and a pointer: to a record in a leaf, to a child elsewhere. Which
-//! slots are in use, and in what order, is its [`State`], one word.
+//! A node has slots, each with the abbreviated key and a pointer: to a record in a leaf, to a child
+//! elsewhere. Which slots are in use, and in what order, is its [`State`], one word.
 //!
-//! 1. A node covers the keys from its lower bound on, up to the lower bound of the next node on its level. The lower
-//!    bound never changes; a split moves upper entries into a new next node, so that whoever comes to a node too late
-//!    finds them to the right.
-//! 2. A slot is written while it is not in use, and then taken into use by storing the state with Release. What a
-//!    pointer leads to is complete before that.
-//! 3. A slot that was in use is written again only after [`Node::retire`] has raised the version. A reader loads
-//!    version and state, reads slots, and then finds the version the same: what it has read belongs to that state.
-//!    Else it tries again; the writer then has made progress, so that a writer who stands still stops nobody.
-//! 4. Every pointer ever stored in a slot stays good, so that even a reader who is about to try again may follow it.
-//! 5. The keys of a node share their first `skip` bytes with its lower bound's key. Abbreviated keys are what follows.
-//! 6. A node is *confined* if `skip` is no more than its two bounds have in common: then every key between the bounds
-//!    shares these bytes too and need not be asked for them. Otherwise a key has to be compared with the lower bound.
-//! 7. A node has at least one entry. The first child of an inner node covers all keys before the second's lower bound,
-//!    whatever its own says.
+//! 1. A node covers the keys from its lower bound on, up to the lower bound of the next node on its
+//!    level. The lower bound never changes; a split moves upper entries into a new next node, so
+//!    that whoever comes to a node too late finds them to the right.
+//! 2. A slot is written while it is not in use, and then taken into use by storing the state with
+//!    Release. What a pointer leads to is complete before that.
+//! 3. A slot that was in use is written again only after [`Node::retire`] has raised the version. A
+//!    reader loads version and state, reads slots, and then finds the version the same: what it has
+//!    read belongs to that state. Else it tries again; the writer then has made progress, so that a
+//!    writer who stands still stops nobody.
+//! 4. Every pointer ever stored in a slot stays good, so that even a reader who is about to try
+//!    again may follow it.
+//! 5. The keys of a node share their first `skip` bytes with its lower bound's key. Abbreviated
+//!    keys are what follows.
+//! 6. A node is *confined* if `skip` is no more than its two bounds have in common: then every key
+//!    between the bounds shares these bytes too and need not be asked for them. Otherwise a key has
+//!    to be compared with the lower bound.
+//! 7. A node has at least one entry. The first child of an inner node covers all keys before the
+//!    second's lower bound, whatever its own says.
 
 #![allow(unsafe_code)]
 
@@ -85,9 +89,9 @@ pub(super) struct Prefix {
     pub(super) confined: bool,
 }
 
-/// The eight bytes of a user key that follow the first `skip`, as a number, padded with zeros. Among keys that share
-/// these first bytes, unequal abbreviated keys are in the bytewise order of the keys. Other orders have no use for abbreviated keys: there
-/// all are zero.
+/// The eight bytes of a user key that follow the first `skip`, as a number, padded with zeros.
+/// Among keys that share these first bytes, unequal abbreviated keys are in the bytewise order of
+/// the keys. Other orders have no use for abbreviated keys: there all are zero.
 #[inline]
 pub(super) fn abbreviate(order: &InternalOrder, user_key: &[u8], skip: usize) -> u64 {
     if !order.keys.is_bytewise() {
@@ -100,7 +104,9 @@ pub(super) fn abbreviate(order: &InternalOrder, user_key: &[u8], skip: usize) ->
     match user_key.last_chunk::<8>() {
         _ if rest.is_empty() => 0,
         Some(last) => u64::from_be_bytes(*last) << (64 - 8 * rest.len()),
-        None => rest.iter().rev().fold(0, |abbreviated, &byte| abbreviated >> 8 | u64::from(byte) << 56),
+        None => {
+            rest.iter().rev().fold(0, |abbreviated, &byte| abbreviated >> 8 | u64::from(byte) << 56)
+        }
     }
 }
 
@@ -109,7 +115,8 @@ pub(super) fn abbreviate(order: &InternalOrder, user_key: &[u8], skip: usize) ->
 pub(super) struct Shape {
     /// Zero for leaves.
     pub(super) level: u32,
-    /// Whether this is the first node of its level: its lower bound is none, only a key to share a prefix with.
+    /// Whether this is the first node of its level: its lower bound is none, only a key to share a
+    /// prefix with.
     pub(super) leftmost: bool,
     /// The lower bound: a key, by a record that has it, and a tag.
     pub(super) low: Record,
@@ -117,11 +124,13 @@ pub(super) struct Shape {
 }
 
 impl Node {
-    /// Writes a node at `place`. What `shape` and the entries point at is complete, and lives as long as the node.
+    /// Writes a node at `place`. What `shape` and the entries point at is complete, and lives as
+    /// long as the node.
     ///
     /// # Safety
-    /// `place` has room for a node, is aligned for one, and belongs to the caller; it outlives all use of the node.
-    /// The entries' pointers are as the level demands, to records or nodes that live as long as the node.
+    /// `place` has room for a node, is aligned for one, and belongs to the caller; it outlives all
+    /// use of the node. The entries' pointers are as the level demands, to records or nodes that
+    /// live as long as the node.
     pub(super) unsafe fn create(
         place: NonNull<u8>,
         shape: Shape,
@@ -168,7 +177,8 @@ impl Node {
 
     #[inline]
     pub(super) fn next(&self) -> Option<&Node> {
-        // SAFETY: a node is complete before it is linked, with Release, and lives as long as this one.
+        // SAFETY: a node is complete before it is linked, with Release, and lives as long as this
+        // one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -177,7 +187,8 @@ impl Node {
     fn pointer(&self, slot: usize) -> NonNull<u8> {
         let pointer = self.slots[slot].load(Ordering::Acquire);
         debug_assert!(!pointer.is_null());
-        // SAFETY: a slot has a pointer before a state that names it is stored with Release (2), and for ever after (4).
+        // SAFETY: a slot has a pointer before a state that names it is stored with Release (2), and
+        // for ever after (4).
         unsafe { NonNull::new_unchecked(pointer) }
     }
 
@@ -206,13 +217,19 @@ impl Node {
         unsafe { self.record(slot).bound() }
     }
 
-    /// The number of entries before `target`, which does not come before the node's own lower bound.
+    /// The number of entries before `target`, which does not come before the node's own lower
+    /// bound.
     ///
-    /// For an inner node at least one, so that the last of them is the child to go to. To be believed only if the
-    /// snapshot is current afterwards. If `target` belongs to the right of the node, because of a split that the way
-    /// here did not know of, the answer may be any.
+    /// For an inner node at least one, so that the last of them is the child to go to. To be
+    /// believed only if the snapshot is current afterwards. If `target` belongs to the right of the
+    /// node, because of a split that the way here did not know of, the answer may be any.
     #[inline]
-    pub(super) fn locate(&self, order: &InternalOrder, snapshot: Snapshot, target: &Bound<'_>) -> usize {
+    pub(super) fn locate(
+        &self,
+        order: &InternalOrder,
+        snapshot: Snapshot,
+        target: &Bound<'_>,
+    ) -> usize {
         let state = snapshot.state;
         let (count, skip) = (state.count(), state.skip());
         let first = usize::from(self.shape.level > 0);
@@ -224,9 +241,10 @@ impl Node {
             }
         }
         let abbreviated = abbreviate(order, target.user_key, skip);
-        let abbreviated_at = |at: usize| self.abbreviated_keys[state.slot(at)].load(Ordering::Relaxed);
-        // Counting needs no order and no branches. Slots not in use mostly hold the greatest abbreviated key and do not count; as
-        // that is no promise, the result is checked.
+        let abbreviated_at =
+            |at: usize| self.abbreviated_keys[state.slot(at)].load(Ordering::Relaxed);
+        // Counting needs no order and no branches. Slots not in use mostly hold the greatest
+        // abbreviated key and do not count; as that is no promise, the result is checked.
         let mut before = 0;
         for slot in &self.abbreviated_keys {
             before = one_by_one(before + usize::from(slot.load(Ordering::Relaxed) < abbreviated));
@@ -294,7 +312,8 @@ impl Node {
     /// Puts an entry at position `at`; there is an unused slot.
     ///
     /// # Safety
-    /// The pointer is as the level demands, to a complete record or node that lives as long as this node.
+    /// The pointer is as the level demands, to a complete record or node that lives as long as this
+    /// node.
     #[inline]
     pub(super) unsafe fn put(&self, at: usize, entry: Entry) {
         let state = self.state();
@@ -304,7 +323,8 @@ impl Node {
         self.state.store(state.insert(at).word(), Ordering::Release);
     }
 
-    /// Puts an entry behind the last, if its key shares enough with the last's and there is an unused slot.
+    /// Puts an entry behind the last, if its key shares enough with the last's and there is an
+    /// unused slot.
     ///
     /// # Safety
     /// As for [`Node::put`].
@@ -321,13 +341,15 @@ impl Node {
             return false;
         }
         let slot = state.slot(state.count());
-        self.abbreviated_keys[slot].store(abbreviate(order, user_key, state.skip()), Ordering::Relaxed);
+        self.abbreviated_keys[slot]
+            .store(abbreviate(order, user_key, state.skip()), Ordering::Relaxed);
         self.slots[slot].store(pointer, Ordering::Release);
         self.state.store(state.append().word(), Ordering::Release);
         true
     }
 
-    /// Gives the entries from position `count` on to `next`, which has them already and is the new next node.
+    /// Gives the entries from position `count` on to `next`, which has them already and is the new
+    /// next node.
     ///
     /// # Safety
     /// `next` is complete and lives as long as this node.
@@ -351,8 +373,8 @@ impl Node {
             self.slots[new.slot(at)].store(entry.pointer, Ordering::Release);
         }
         if self.is_confined() && !prefix.confined {
-            // First: the old skip without the promise is right, the new one with it is not, and whoever sees the new one
-            // will notice that this has changed.
+            // First: the old skip without the promise is right, the new one with it is not, and
+            // whoever sees the new one will notice that this has changed.
             let version = self.version.load(Ordering::Relaxed);
             self.version.store((version + VERSION_STEP) & !CONFINED, Ordering::Release);
         }
@@ -366,12 +388,14 @@ impl Node {
         self.version.store((version + VERSION_STEP) | CONFINED, Ordering::Release);
     }
 
-    /// Makes slots that went out of use fit for use again: whoever reads them by an older state will notice.
+    /// Makes slots that went out of use fit for use again: whoever reads them by an older state
+    /// will notice.
     fn retire(&self, confined: bool) {
         let version = (self.version.load(Ordering::Relaxed) | CONFINED) + VERSION_STEP;
         let version = if confined { version } else { version & !CONFINED };
         self.version.store(version, Ordering::Release);
-        // With the reader's fence: one who reads what is written to a slot from here on reads the new version too.
+        // With the reader's fence: one who reads what is written to a slot from here on reads the
+        // new version too.
         fence(Ordering::Release);
         let state = self.state();
         for at in state.count()..WIDTH {
@@ -380,8 +404,9 @@ impl Node {
     }
 }
 
-/// Its argument, of which the compiler knows nothing. Without this it makes vectors out of a sum of comparisons, one
-/// element at a time, where a compare and an add with carry each are twice as fast.
+/// Its argument, of which the compiler knows nothing. Without this it makes vectors out of a sum of
+/// comparisons, one element at a time, where a compare and an add with carry each are twice as
+/// fast.
 #[inline(always)]
 fn one_by_one(mut sum: usize) -> usize {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -396,7 +421,8 @@ fn one_by_one(mut sum: usize) -> usize {
 #[inline]
 pub(super) fn prefetch(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect that a program could see, whatever the address. SSE is part of x86-64.
+    // SAFETY: a prefetch has no effect that a program could see, whatever the address. SSE is part
+    // of x86-64.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(place.cast());

@@ -1,7 +1,8 @@
 //! One entry as it lies in the arena, and what it is compared with.
 //!
-//! A record is two lengths (`u32`, of the user key and of the value), the user key, its tag and the value, without
-//! gaps: user key and tag together are the internal key. It is written once, before other threads learn of it.
+//! A record is two lengths (`u32`, of the user key and of the value), the user key, its tag and the
+//! value, without gaps: user key and tag together are the internal key. It is written once, before
+//! other threads learn of it.
 
 #![allow(unsafe_code)]
 
@@ -37,8 +38,8 @@ impl Record {
     /// Writes a record.
     ///
     /// # Safety
-    /// The record's place has [`Record::size`] bytes, is aligned to 4, and nobody else reads or writes it meanwhile.
-    /// Both lengths fit in 32 bits.
+    /// The record's place has [`Record::size`] bytes, is aligned to 4, and nobody else reads or
+    /// writes it meanwhile. Both lengths fit in 32 bits.
     #[inline]
     pub(super) unsafe fn write(self, user_key: &[u8], tag: u64, value: &[u8]) {
         let place = self.0.as_ptr();
@@ -66,7 +67,8 @@ impl Record {
     /// The user key.
     ///
     /// # Safety
-    /// The record has been written, the write happened before this call, and the arena outlives `'a`.
+    /// The record has been written, the write happened before this call, and the arena outlives
+    /// `'a`.
     #[inline]
     pub(super) unsafe fn user_key<'a>(self) -> &'a [u8] {
         // SAFETY: by the caller's word, initialised, no longer written and alive.
@@ -80,7 +82,9 @@ impl Record {
     #[inline]
     pub(super) unsafe fn internal_key<'a>(self) -> &'a [u8] {
         // SAFETY: as in `user_key`; the tag follows it.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(KEY), self.key_length() + TAG_SIZE) }
+        unsafe {
+            std::slice::from_raw_parts(self.0.as_ptr().add(KEY), self.key_length() + TAG_SIZE)
+        }
     }
 
     /// The tag.
@@ -89,8 +93,11 @@ impl Record {
     /// As for [`Record::user_key`].
     #[inline]
     pub(super) unsafe fn tag(self) -> u64 {
-        // SAFETY: as in `user_key`; the tag follows it, unaligned, and an array of bytes needs no alignment.
-        u64::from_le_bytes(unsafe { self.0.as_ptr().add(KEY + self.key_length()).cast::<[u8; TAG_SIZE]>().read() })
+        // SAFETY: as in `user_key`; the tag follows it, unaligned, and an array of bytes needs no
+        // alignment.
+        u64::from_le_bytes(unsafe {
+            self.0.as_ptr().add(KEY + self.key_length()).cast::<[u8; TAG_SIZE]>().read()
+        })
     }
 
     /// The record's place in the order.
@@ -112,7 +119,10 @@ impl Record {
         // SAFETY: as in `user_key`; the value follows the tag.
         unsafe {
             let length = self.0.as_ptr().add(4).cast::<u32>().read() as usize;
-            std::slice::from_raw_parts(self.0.as_ptr().add(KEY + self.key_length() + TAG_SIZE), length)
+            std::slice::from_raw_parts(
+                self.0.as_ptr().add(KEY + self.key_length() + TAG_SIZE),
+                length,
+            )
         }
     }
 }
@@ -137,7 +147,8 @@ impl Bound<'_> {
     }
 }
 
-/// The order of user keys. In the bytewise order by words: keys are short, and a call of `memcmp` costs more.
+/// The order of user keys. In the bytewise order by words: keys are short, and a call of `memcmp`
+/// costs more.
 #[inline]
 pub(super) fn compare_keys(order: &InternalOrder, a: &[u8], b: &[u8]) -> Ordering {
     if !order.keys.is_bytewise() {
@@ -152,7 +163,11 @@ pub(super) fn compare_keys(order: &InternalOrder, a: &[u8], b: &[u8]) -> Orderin
         }
         (rest_a, rest_b) = (next_a, next_b);
     }
-    if rest_a.is_empty() || rest_b.is_empty() { rest_a.len().cmp(&rest_b.len()) } else { rest_a.cmp(rest_b) }
+    if rest_a.is_empty() || rest_b.is_empty() {
+        rest_a.len().cmp(&rest_b.len())
+    } else {
+        rest_a.cmp(rest_b)
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +179,11 @@ mod tests {
         let order = InternalOrder::default();
         let keys: Vec<Vec<u8>> = (0..40usize)
             .flat_map(|length| {
-                [vec![7; length], [vec![7; length], vec![200]].concat(), [vec![7; length], vec![0, 1]].concat()]
+                [
+                    vec![7; length],
+                    [vec![7; length], vec![200]].concat(),
+                    [vec![7; length], vec![0, 1]].concat(),
+                ]
             })
             .collect();
         for a in &keys {

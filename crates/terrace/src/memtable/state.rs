@@ -1,7 +1,7 @@
 //! What a node of the tree contains, in one word.
 
-/// The slots of a node. Thirteen slot numbers of four bits leave room for a count and a skip, and make a node four
-/// cache lines.
+/// The slots of a node. Thirteen slot numbers of four bits leave room for a count and a skip, and
+/// make a node four cache lines.
 #[cfg(not(all(test, loom)))]
 pub(super) const WIDTH: usize = 13;
 #[cfg(all(test, loom))]
@@ -15,10 +15,12 @@ const COUNT_SHIFT: usize = 52;
 const SKIP_SHIFT: usize = 56;
 const EVERY_SLOT: u64 = (1 << COUNT_SHIFT) - 1;
 
-/// The slots in use, in the order of their entries, and how many bytes of the keys their abbreviated keys leave out.
+/// The slots in use, in the order of their entries, and how many bytes of the keys their
+/// abbreviated keys leave out.
 ///
-/// The lowest 52 bits hold all slot numbers: the used slots in order, then the unused. Above them are the number of
-/// used slots and the skip. As it is one word, a reader sees all of a change or nothing.
+/// The lowest 52 bits hold all slot numbers: the used slots in order, then the unused. Above them
+/// are the number of used slots and the skip. As it is one word, a reader sees all of a change or
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State(u64);
 
@@ -107,7 +109,13 @@ impl State {
         let used = slots & mask(count);
         let fresh = slots >> (SLOT_BITS * count) & mask(count);
         let rest = slots & !mask(2 * count);
-        State(fresh | used << (SLOT_BITS * count) | rest | (count as u64) << COUNT_SHIFT | (skip as u64) << SKIP_SHIFT)
+        State(
+            fresh
+                | used << (SLOT_BITS * count)
+                | rest
+                | (count as u64) << COUNT_SHIFT
+                | (skip as u64) << SKIP_SHIFT,
+        )
     }
 }
 
@@ -136,7 +144,8 @@ mod tests {
             }
             let at = n * 7 % (state.count() + 1);
             let skip = state.skip();
-            state = if at == state.count() && n % 2 == 0 { state.append() } else { state.insert(at) };
+            state =
+                if at == state.count() && n % 2 == 0 { state.append() } else { state.insert(at) };
             expected.insert(at, state.slot(at));
             assert_eq!((slots(state), state.skip()), (expected.clone(), skip));
             let mut every: Vec<_> = (0..WIDTH).map(|at| state.slot(at)).collect();

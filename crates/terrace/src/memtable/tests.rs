@@ -14,7 +14,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
@@ -51,7 +52,8 @@ fn random_key(random: &mut Random, shape: u64) -> Vec<u8> {
         6 => {
             let mut key = Vec::new();
             for _ in 0..random.below(5) {
-                let part = [&b"a"[..], b"tenant/", b"user:0000000", &[b'x'; 130]][random.below(4) as usize];
+                let part = [&b"a"[..], b"tenant/", b"user:0000000", &[b'x'; 130]]
+                    [random.below(4) as usize];
                 key.extend_from_slice(part);
             }
             key.extend_from_slice(&(random.below(3000) as u16).to_be_bytes());
@@ -92,7 +94,8 @@ fn entry(iter: &MemTableIter) -> Entry {
 fn matches_model(table: &Arc<MemTable>, model: &Model, random: &mut Random, shape: u64, last: u64) {
     assert_eq!(table.len(), model.len());
     assert_eq!(check(&table.tree), model.len());
-    let expected: Vec<_> = model.iter().map(|((key, tag), value)| (key.clone(), tag.0, value.clone())).collect();
+    let expected: Vec<_> =
+        model.iter().map(|((key, tag), value)| (key.clone(), tag.0, value.clone())).collect();
     let mut iter = table.iter();
     assert!(!iter.valid());
     let mut forward = Vec::new();
@@ -114,7 +117,10 @@ fn matches_model(table: &Arc<MemTable>, model: &Model, random: &mut Random, shap
         let key = random_key(random, shape);
         let sequence = random.below(last + 2);
         let at = (key.clone(), std::cmp::Reverse(pack_tag(sequence, EntryKind::Value)));
-        let found = model.range(at.clone()..).next().map(|((key, tag), value)| (key.clone(), tag.0, value.clone()));
+        let found = model
+            .range(at.clone()..)
+            .next()
+            .map(|((key, tag), value)| (key.clone(), tag.0, value.clone()));
         let got = table.get(&key, sequence).map(|(tag, value)| (key.clone(), tag, value.to_vec()));
         assert_eq!(got, found.clone().filter(|(found, ..)| *found == key));
         iter.seek(&encode(&key, sequence, EntryKind::Value));
@@ -151,7 +157,8 @@ fn equals_a_map() {
             let key = random_key(&mut random, shape);
             let deletes = random.below(4) == 0;
             let kind = if deletes { EntryKind::Deletion } else { EntryKind::Value };
-            let value = if deletes { Vec::new() } else { vec![sequence as u8; random.below(40) as usize] };
+            let value =
+                if deletes { Vec::new() } else { vec![sequence as u8; random.below(40) as usize] };
             deletions += usize::from(deletes);
             writer.insert(sequence, kind, &key, &value);
             model.insert((key, std::cmp::Reverse(pack_tag(sequence, kind))), value);
@@ -185,7 +192,10 @@ fn a_successor_uses_memory_again_and_starts_empty() {
         for n in 0..700 {
             let key = ((n * 7919 + round) % 701).to_be_bytes().to_vec();
             writer.insert(n, EntryKind::Value, &key, &[round as u8; 30]);
-            model.insert((key, std::cmp::Reverse(pack_tag(n, EntryKind::Value))), vec![round as u8; 30]);
+            model.insert(
+                (key, std::cmp::Reverse(pack_tag(n, EntryKind::Value))),
+                vec![round as u8; 30],
+            );
         }
         let (next_writer, next_table) = writer.successor();
         matches_model(&table, &model, &mut Random(round), 3, 700);
@@ -195,7 +205,8 @@ fn a_successor_uses_memory_again_and_starts_empty() {
 
 #[test]
 fn a_custom_order_is_kept() {
-    let (mut writer, table) = MemTable::new(InternalOrder::new(KeyOrder::new(Arc::new(Reverse))), 1 << 20);
+    let (mut writer, table) =
+        MemTable::new(InternalOrder::new(KeyOrder::new(Arc::new(Reverse))), 1 << 20);
     let mut random = Random(7);
     let mut keys: Vec<u64> = (0..2000).collect();
     for at in (1..keys.len()).rev() {
@@ -235,7 +246,10 @@ fn equal_internal_keys_are_kept_latest_first() {
         writer.insert(1, EntryKind::Value, b"key", &n.to_le_bytes());
     }
     assert_eq!(check(&table.tree), 300);
-    assert_eq!(table.get(b"key", 1).map(|(_, value)| value.to_vec()), Some(299u32.to_le_bytes().to_vec()));
+    assert_eq!(
+        table.get(b"key", 1).map(|(_, value)| value.to_vec()),
+        Some(299u32.to_le_bytes().to_vec())
+    );
     let mut iter = table.iter();
     iter.seek(&encode(b"key", 1, EntryKind::Value));
     for n in (0..300u32).rev() {
@@ -271,7 +285,8 @@ fn iterators_outlive_writer_and_table() {
     assert!(!iter.valid() && iter.key().is_empty());
 }
 
-/// Readers check all they may rely on while a writer goes on: what was published is there, in order, and whole.
+/// Readers check all they may rely on while a writer goes on: what was published is there, in
+/// order, and whole.
 #[test]
 fn readers_see_whole_entries_while_a_writer_adds() {
     const KEYS: u64 = 1000;
@@ -279,10 +294,12 @@ fn readers_see_whole_entries_while_a_writer_adds() {
     let (mut writer, table) = MemTable::new(InternalOrder::default(), 1 << 20);
     let published = AtomicU64::new(0);
     let done = AtomicBool::new(false);
-    // The key that write `n` goes to: a permutation for each round, so that each key's versions are known.
+    // The key that write `n` goes to: a permutation for each round, so that each key's versions are
+    // known.
     let key_of = |n: u64| {
         let k = (n * 7919) % KEYS;
-        format!("{}{k:016}", ["", "group/one/", "group/two/of/longer/name/"][k as usize % 3]).into_bytes()
+        format!("{}{k:016}", ["", "group/one/", "group/two/of/longer/name/"][k as usize % 3])
+            .into_bytes()
     };
     let value_of = |n: u64| n.to_le_bytes().repeat(1 + n as usize % 5);
     std::thread::scope(|scope| {
@@ -331,8 +348,8 @@ fn readers_see_whole_entries_while_a_writer_adds() {
     assert_eq!(check(&table.tree) as u64, WRITES);
 }
 
-/// Keys of one table that share long prefixes with some and nothing with others: a node may have to be split more than
-/// once before an entry fits.
+/// Keys of one table that share long prefixes with some and nothing with others: a node may have to
+/// be split more than once before an entry fits.
 #[test]
 fn keys_of_many_shapes_meet_in_one_table() {
     use terrace_testkit::workload::{Operation, Workload};
@@ -341,7 +358,8 @@ fn keys_of_many_shapes_meet_in_one_table() {
         let (mut writer, table) = MemTable::new(InternalOrder::default(), 1 << 20);
         let mut model = Model::new();
         for sequence in 1..=4_000 {
-            let (Operation::Put { key, .. } | Operation::Delete { key }) = workload.operation(from + sequence - 1);
+            let (Operation::Put { key, .. } | Operation::Delete { key }) =
+                workload.operation(from + sequence - 1);
             writer.insert(sequence, EntryKind::Value, &key, b"value");
             let tag = pack_tag(sequence, EntryKind::Value);
             model.insert((key, std::cmp::Reverse(tag)), b"value".to_vec());
@@ -354,10 +372,14 @@ fn keys_of_many_shapes_meet_in_one_table() {
             found.push((key.to_vec(), tag, iter.value().to_vec()));
             iter.next();
         }
-        let expected: Vec<Entry> = model.into_iter().map(|((key, tag), value)| (key, tag.0, value)).collect();
+        let expected: Vec<Entry> =
+            model.into_iter().map(|((key, tag), value)| (key, tag.0, value)).collect();
         assert_same(&found, &expected);
         for (key, tag, _) in expected {
-            assert!(table.get(&key, tag >> 8).is_some_and(|(found, _)| found == tag), "seed {seed}: {key:?}");
+            assert!(
+                table.get(&key, tag >> 8).is_some_and(|(found, _)| found == tag),
+                "seed {seed}: {key:?}"
+            );
         }
     }
 }

@@ -1,11 +1,13 @@
-//! The entries in order: a B+tree for one writer and any number of readers, who take no lock and wait for nobody.
+//! The entries in order: a B+tree for one writer and any number of readers, who take no lock and
+//! wait for nobody.
 //!
-//! Readers come from above, node by node, each read by a snapshot; see `node` for what holds there. Between two nodes
-//! nothing is held: a child may have been split since its parent was read. Then the reader comes out too far left,
-//! never too far right, notices in the leaf, and goes on to the right.
+//! Readers come from above, node by node, each read by a snapshot; see `node` for what holds there.
+//! Between two nodes nothing is held: a child may have been split since its parent was read. Then
+//! the reader comes out too far left, never too far right, notices in the leaf, and goes on to the
+//! right.
 //!
-//! 1. Nodes and records are added by the one [`TreeWriter`](super::writer::TreeWriter); none is moved or freed before
-//!    the tree is dropped.
+//! 1. Nodes and records are added by the one [`TreeWriter`](super::writer::TreeWriter); none is
+//!    moved or freed before the tree is dropped.
 //! 2. An entry is in the tree as soon as its leaf names it. Parents only shorten the way.
 
 #![allow(unsafe_code)]
@@ -28,8 +30,8 @@ pub(super) struct Tree {
     arena: Arc<Arena>,
 }
 
-// SAFETY: nodes are made of atomics, and of what is written before they are published; records are written before
-// they are published. Both live as long as the arena, which the tree keeps.
+// SAFETY: nodes are made of atomics, and of what is written before they are published; records are
+// written before they are published. Both live as long as the arena, which the tree keeps.
 unsafe impl Send for Tree {}
 // SAFETY: as above.
 unsafe impl Sync for Tree {}
@@ -79,8 +81,8 @@ impl Tree {
         is_same_key.then(|| unsafe { (place.record.tag(), place.record.value()) })
     }
 
-    /// The first entry not before `target`, and whether it has the same user key. `from` is a node that does not
-    /// begin after `target`.
+    /// The first entry not before `target`, and whether it has the same user key. `from` is a node
+    /// that does not begin after `target`.
     #[inline]
     fn find(&self, from: &Node, target: &Bound<'_>) -> Option<(Place, bool)> {
         let mut node = from;
@@ -102,7 +104,10 @@ impl Tree {
                         let place = self.first_of(next);
                         // SAFETY: found in the tree.
                         let key = unsafe { place.record.user_key() };
-                        return Some((place, compare_keys(&self.order, key, target.user_key).is_eq()));
+                        return Some((
+                            place,
+                            compare_keys(&self.order, key, target.user_key).is_eq(),
+                        ));
                     }
                     node = next;
                 }
@@ -150,7 +155,8 @@ impl Tree {
                 if node.shape.leftmost {
                     return None;
                 }
-                // The target is the first entry of its user key, and the node begins just before it.
+                // The target is the first entry of its user key, and the node begins just before
+                // it.
                 target = node.low_bound();
                 node = self.root()?;
             }
@@ -170,7 +176,8 @@ impl Tree {
     fn first(&self) -> Option<Place> {
         let mut node = self.root()?;
         while node.shape.level > 0 {
-            // The first child of the first nodes never changes: whatever slot it is in, it is this one.
+            // The first child of the first nodes never changes: whatever slot it is in, it is this
+            // one.
             let snapshot = node.snapshot();
             let child = node.child(snapshot.state.slot(0));
             if node.is_current(snapshot) {
@@ -240,8 +247,8 @@ impl TreeIter {
         self.place = tree.root().and_then(|root| tree.find(root, &target)).map(|(place, _)| place);
     }
 
-    /// The node of a place as it is now, and where the place's entry is in it: nowhere if it went to other nodes or
-    /// slots.
+    /// The node of a place as it is now, and where the place's entry is in it: nowhere if it went
+    /// to other nodes or slots.
     #[inline]
     fn revisit(&self, place: &Place) -> (&Node, Snapshot, Option<usize>) {
         // SAFETY: found in the tree, which the iterator keeps.
@@ -251,7 +258,11 @@ impl TreeIter {
             return (node, snapshot, Some(place.at));
         }
         let slot = place.snapshot.state.slot(place.at);
-        let at = if snapshot.is_same_version(place.snapshot) { snapshot.state.position(slot) } else { None };
+        let at = if snapshot.is_same_version(place.snapshot) {
+            snapshot.state.position(slot)
+        } else {
+            None
+        };
         (node, snapshot, at)
     }
 

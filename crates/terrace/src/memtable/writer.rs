@@ -1,6 +1,7 @@
 //! The one who adds to a tree.
 //!
-//! The writer alone changes nodes, so it reads them as they are: no snapshot of its own can grow old.
+//! The writer alone changes nodes, so it reads them as they are: no snapshot of its own can grow
+//! old.
 
 #![allow(unsafe_code)]
 
@@ -16,14 +17,17 @@ use super::tree::Tree;
 use crate::base::abbreviated_keys::common_prefix;
 use crate::base::internal_key::InternalOrder;
 
-/// Two abbreviated keys that agree in this many of their upper bits have too little left to tell keys apart by.
+/// Two abbreviated keys that agree in this many of their upper bits have too little left to tell
+/// keys apart by.
 const POOR_ABBREVIATION_BITS: u32 = 32;
 
-/// Abbreviated keys are worth computing anew if less than this many of their bytes are still the same in all keys.
+/// Abbreviated keys are worth computing anew if less than this many of their bytes are still the
+/// same in all keys.
 const GOOD_ABBREVIATION: usize = 5;
 
-/// A node on the way from the root to a leaf, and the position at which a new next sibling of the child goes; in the
-/// leaf, at which the new entry goes. Splits on the way keep it so: one entry may split a node more than once.
+/// A node on the way from the root to a leaf, and the position at which a new next sibling of the
+/// child goes; in the leaf, at which the new entry goes. Splits on the way keep it so: one entry
+/// may split a node more than once.
 #[derive(Clone, Copy)]
 struct Step {
     node: NonNull<Node>,
@@ -37,7 +41,8 @@ pub(super) struct TreeWriter {
     tree: Arc<Tree>,
     records: Allocator,
     nodes: Allocator,
-    /// The way to the entry being added, by level, the leaf first. Empty if it goes behind the last.
+    /// The way to the entry being added, by level, the leaf first. Empty if it goes behind the
+    /// last.
     path: Vec<Step>,
     /// The last node of each level. Entries that come in order are added there without a search.
     spine: Vec<NonNull<Node>>,
@@ -80,7 +85,9 @@ impl TreeWriter {
             self.last = Some(record);
             let shared = common_prefix(last.user_key, user_key);
             // SAFETY: the last leaf, and a record, of the same arena.
-            if unsafe { self.spine[0].as_ref().append(&self.tree.order, user_key, shared, record.pointer()) } {
+            if unsafe {
+                self.spine[0].as_ref().append(&self.tree.order, user_key, shared, record.pointer())
+            } {
                 return;
             }
         } else {
@@ -94,7 +101,10 @@ impl TreeWriter {
         let order = &self.tree.order;
         let shape = Shape { level: 0, leftmost: true, low: record, low_tag: BEFORE_ALL };
         let prefix = prefix_of_edge(order, user_key, user_key);
-        let entry = Entry { abbreviated: abbreviate(order, user_key, prefix.skip), pointer: record.pointer() };
+        let entry = Entry {
+            abbreviated: abbreviate(order, user_key, prefix.skip),
+            pointer: record.pointer(),
+        };
         self.grow(shape, prefix, &[entry]);
     }
 
@@ -162,7 +172,8 @@ impl TreeWriter {
             }
             if fits && count < WIDTH {
                 let entry = Entry { abbreviated: abbreviate(order, key.user_key, skip), pointer };
-                // SAFETY: the caller gives a complete record or node of this arena, as the level demands.
+                // SAFETY: the caller gives a complete record or node of this arena, as the level
+                // demands.
                 unsafe { node.put(at, entry) };
                 return;
             }
@@ -177,13 +188,15 @@ impl TreeWriter {
             }
             // SAFETY: just created.
             let low = unsafe { right.as_ref() }.low_bound();
-            // A newer entry of the user key that the right node begins with belongs there, though it comes before.
+            // A newer entry of the user key that the right node begins with belongs there, though
+            // it comes before.
             let goes_right = at > kept || (at == kept && low.is_before(&self.tree.order, &key));
             if goes_right {
                 self.path[level] = Step { node: right, at: at - kept };
             }
             self.add(level + 1, low, right.as_ptr().cast());
-            // Should the right node be split once more, for the sake of prefixes, its next sibling goes behind it.
+            // Should the right node be split once more, for the sake of prefixes, its next sibling
+            // goes behind it.
             if goes_right {
                 self.path[level + 1].at += 1;
             }
@@ -201,8 +214,8 @@ impl TreeWriter {
         Some(self.grow(shape, prefix, &[old, new]))
     }
 
-    /// Adds an entry behind the last of a node, in a next node of its own: at the end of a level, so that entries in
-    /// order fill nodes, and elsewhere if it shares too little with the others.
+    /// Adds an entry behind the last of a node, in a next node of its own: at the end of a level,
+    /// so that entries in order fill nodes, and elsewhere if it shares too little with the others.
     fn extend(&mut self, level: usize, node: &Node, key: Bound<'_>, pointer: *mut u8) {
         let order = &self.tree.order;
         let state = node.state();
@@ -257,7 +270,8 @@ impl TreeWriter {
             Shape { level: node.shape.level, ..node.child(first).shape }
         } else {
             let is_new_key = node.abbreviated(before) != node.abbreviated(first)
-                || compare_keys(order, node.bound(before).user_key, node.bound(first).user_key).is_ne();
+                || compare_keys(order, node.bound(before).user_key, node.bound(first).user_key)
+                    .is_ne();
             let low = node.record(first);
             let low_tag = if is_new_key { BEFORE_ALL } else { node.bound(first).tag };
             Shape { level: 0, leftmost: false, low, low_tag }
@@ -281,7 +295,11 @@ impl TreeWriter {
 
         let start = state.slot(usize::from(node.shape.level > 0));
         if !is_good(old, node.abbreviated(start), node.abbreviated(before)) {
-            let keys = [node.low_bound().user_key, node.bound(start).user_key, node.bound(before).user_key];
+            let keys = [
+                node.low_bound().user_key,
+                node.bound(start).user_key,
+                node.bound(before).user_key,
+            ];
             // SAFETY: just created.
             let end = unsafe { right.as_ref() }.low_bound().user_key;
             let new = choose_prefix(order, old, keys, !node.shape.leftmost, Some(end));
@@ -303,18 +321,19 @@ fn create(
     next: Option<NonNull<Node>>,
 ) -> NonNull<Node> {
     let place = nodes.allocate(size_of::<Node>());
-    // SAFETY: the piece has the size and, by the allocator, the alignment of a node. Entries are records or nodes of
-    // the same arena.
+    // SAFETY: the piece has the size and, by the allocator, the alignment of a node. Entries are
+    // records or nodes of the same arena.
     unsafe { Node::create(place, shape, prefix, entries, next) }
 }
 
-/// Whether abbreviated keys tell the keys between these two apart, and no key needs to be asked for its prefix.
+/// Whether abbreviated keys tell the keys between these two apart, and no key needs to be asked for
+/// its prefix.
 fn is_good(prefix: Prefix, first: u64, last: u64) -> bool {
     prefix.confined && (first ^ last).leading_zeros() < POOR_ABBREVIATION_BITS
 }
 
-/// The prefix of a node at the end of its level that is to hold keys like these two. Abbreviated keys reach at least to the end
-/// of the key.
+/// The prefix of a node at the end of its level that is to hold keys like these two. Abbreviated
+/// keys reach at least to the end of the key.
 fn prefix_of_edge(order: &InternalOrder, a: &[u8], b: &[u8]) -> Prefix {
     if !order.keys.is_bytewise() {
         return Prefix { skip: 0, confined: true };
@@ -323,9 +342,9 @@ fn prefix_of_edge(order: &InternalOrder, a: &[u8], b: &[u8]) -> Prefix {
     Prefix { skip, confined: skip == 0 }
 }
 
-/// A longer prefix for a node, if there is one: better what its bounds share, unless what its keys share is so much
-/// longer that abbreviated keys would be of no use. `keys` are
-/// the lower bound (`low_is_bound`: a true one), the first and the last; `end` is the next node's lower bound.
+/// A longer prefix for a node, if there is one: better what its bounds share, unless what its keys
+/// share is so much longer that abbreviated keys would be of no use. `keys` are the lower bound
+/// (`low_is_bound`: a true one), the first and the last; `end` is the next node's lower bound.
 fn choose_prefix(
     order: &InternalOrder,
     old: Prefix,

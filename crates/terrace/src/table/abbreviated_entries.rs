@@ -1,13 +1,14 @@
 //! Abbreviated keys of entries, for searches in a block that is in the cache.
 //!
-//! A search in a block reads entries one by one, and each lies on other lines of memory than the one before: a search for one
-//! of many blocks waits for memory, not for the processor. So a block that is searched again and again learns the abbreviated keys
-//! (see [`Index`](super::index::Index)) of its entries, as numbers side by side. They say where a search ends, but for a
-//! step or two, and only the entry there has to be read.
+//! A search in a block reads entries one by one, and each lies on other lines of memory than the
+//! one before: a search for one of many blocks waits for memory, not for the processor. So a block
+//! that is searched again and again learns the abbreviated keys (see
+//! [`Index`](super::index::Index)) of its entries, as numbers side by side. They say where a search
+//! ends, but for a step or two, and only the entry there has to be read.
 //!
-//! Abbreviated keys are kept as four bytes, the greatest of those that differ within the block. What is before the first entry whose
-//! number is not less than that of the key sought for is less than the key; whether that one is the key's is for the entry
-//! itself to say.
+//! Abbreviated keys are kept as four bytes, the greatest of those that differ within the block.
+//! What is before the first entry whose number is not less than that of the key sought for is less
+//! than the key; whether that one is the key's is for the entry itself to say.
 
 use crate::base::abbreviated_keys::abbreviated;
 
@@ -35,13 +36,15 @@ pub(super) struct AbbreviatedEntries {
 pub(super) struct Start {
     /// Of the first entry that may not be less than the key sought for.
     pub(super) offset: usize,
-    /// What that entry shares with the one before it the key sought for has, too, if it is no more than this.
+    /// What that entry shares with the one before it the key sought for has, too, if it is no more
+    /// than this.
     pub(super) told: usize,
 }
 
 impl AbbreviatedEntries {
-    /// The abbreviated keys of `entries`, in which groups begin at `restarts`. `None` if there are too many or too large ones, if their
-    /// user keys do not all begin with `prefix`, if their abbreviated keys are too far apart, and if anything looks damaged.
+    /// The abbreviated keys of `entries`, in which groups begin at `restarts`. `None` if there are
+    /// too many or too large ones, if their user keys do not all begin with `prefix`, if their
+    /// abbreviated keys are too far apart, and if anything looks damaged.
     pub(super) fn new(
         entries: &[u8],
         restarts: impl Iterator<Item = Option<usize>>,
@@ -73,7 +76,8 @@ impl AbbreviatedEntries {
             *abbreviated_keys.get_mut(count)? = abbreviated(user_key.strip_prefix(prefix)?);
             offsets[count] = offset as u16;
             let head_before = count.checked_sub(1).map_or(0, |before| abbreviated_keys[before]);
-            // A user key between the two need not begin with what this one shares of the other's tag.
+            // A user key between the two need not begin with what this one shares of the other's
+            // tag.
             if abbreviated_keys[count] < head_before
                 || abbreviated_keys[count] > head_before && entry.shared > user_before
             {
@@ -88,16 +92,26 @@ impl AbbreviatedEntries {
             return None;
         }
         // Whole bytes, so that one can say how many are told.
-        let shift = (0..=32).step_by(8).find(|shift| (last >> shift) - (first >> shift) < u64::from(u32::MAX))?;
+        let shift = (0..=32)
+            .step_by(8)
+            .find(|shift| (last >> shift) - (first >> shift) < u64::from(u32::MAX))?;
         let base = first >> shift;
         let mut numbers = [u32::MAX; MOST];
         for (number, abbreviated) in numbers.iter_mut().zip(abbreviated_keys) {
             *number = ((abbreviated >> shift) - base) as u32;
         }
-        Some(AbbreviatedEntries { base, shift, told: prefix.len() + 8 - shift as usize / 8, count, numbers, offsets })
+        Some(AbbreviatedEntries {
+            base,
+            shift,
+            told: prefix.len() + 8 - shift as usize / 8,
+            count,
+            numbers,
+            offsets,
+        })
     }
 
-    /// Where to search for a key with this abbreviated key: everything before is less. `None` if everything is.
+    /// Where to search for a key with this abbreviated key: everything before is less. `None` if
+    /// everything is.
     #[inline]
     pub(super) fn start(&self, abbreviated: u64) -> Option<Start> {
         // The first entry shares nothing, so it does not matter what is told where all are greater.

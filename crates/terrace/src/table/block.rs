@@ -1,8 +1,8 @@
 //! A block in memory, and the search for a key in it.
 //!
-//! Any number of threads read a block at once. Its bytes have passed their checksum but are not trusted otherwise:
-//! every offset and length is checked where it is used. A block that contradicts itself is *damaged*; whoever knows
-//! file and offset makes an error of that.
+//! Any number of threads read a block at once. Its bytes have passed their checksum but are not
+//! trusted otherwise: every offset and length is checked where it is used. A block that contradicts
+//! itself is *damaged*; whoever knows file and offset makes an error of that.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;
@@ -27,27 +27,30 @@ const BAD_SHARING: Damage = "an entry shares more of a key than there is";
 const SHORT_KEY: Damage = "a key is too short for its tag";
 const BAD_RESTART: Damage = "a restart point is no entry";
 
-/// What a block costs besides its bytes: itself, its count of references, its place in the cache's queues, and the
-/// allocator's share of all that.
+/// What a block costs besides its bytes: itself, its count of references, its place in the cache's
+/// queues, and the allocator's share of all that.
 const OVERHEAD: usize = size_of::<Block>() + 64;
 
 /// Restart points that a block keeps the abbreviated keys of.
 const MAX_ABBREVIATED: usize = 6;
 
-/// Searches after which a block learns the abbreviated keys of its entries: that costs as much as five of them save, and some blocks are
-/// soon merged away.
+/// Searches after which a block learns the abbreviated keys of its entries: that costs as much as
+/// five of them save, and some blocks are soon merged away.
 const WORTH_ABBREVIATING: u8 = 12;
 
 /// What is asked for of an entry before it is looked at.
 const ENTRY_BYTES: usize = 192;
 
-/// About what a search goes through behind a restart point where entries are small: asked for at once.
+/// About what a search goes through behind a restart point where entries are small: asked for at
+/// once.
 const SCANNED_BYTES: usize = 1536;
 
-/// Bytes at its beginning that are asked for before a block is walked through: the processor itself foresees the others.
+/// Bytes at its beginning that are asked for before a block is walked through: the processor itself
+/// foresees the others.
 const FIRST_BYTES: usize = 256;
 
-/// The same at its end: restart points and a group of small entries, because it does not foresee steps backwards.
+/// The same at its end: restart points and a group of small entries, because it does not foresee
+/// steps backwards.
 const LAST_BYTES: usize = 2 << 10;
 
 /// The bytes of a block: entries, then the offsets of restart points, then their number.
@@ -65,8 +68,9 @@ pub(crate) struct Block {
     abbreviated_entries: OnceLock<Option<Box<AbbreviatedEntries>>>,
 }
 
-/// Offsets and abbreviated keys (see [`Index`]) of the restart points of a small block, but for the first, which is at 0. They
-/// spare a search the way through the block's far ends, each of which is likely to be missing in the processor's cache.
+/// Offsets and abbreviated keys (see [`Index`]) of the restart points of a small block, but for the
+/// first, which is at 0. They spare a search the way through the block's far ends, each of which is
+/// likely to be missing in the processor's cache.
 struct AbbreviatedRestarts {
     abbreviated_keys: [u64; MAX_ABBREVIATED],
     offsets: [u32; MAX_ABBREVIATED],
@@ -95,15 +99,21 @@ impl Entry {
     /// Decodes the entry at `offset`. Everything in it lies within `entries`.
     #[inline(always)]
     pub(super) fn decode(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
-        let (shared, rest, value, header) = match entries.get(offset..).and_then(<[u8]>::first_chunk) {
-            Some(&[shared, rest, value]) if (shared | rest | value) < 0x80 => {
-                (u32::from(shared), u32::from(rest), u32::from(value), 3)
-            }
-            _ => {
-                let lengths = Entry::decode_long(entries, offset);
-                (lengths as u32, (lengths >> 32) as u32, (lengths >> 64) as u32, (lengths >> 96) as u32)
-            }
-        };
+        let (shared, rest, value, header) =
+            match entries.get(offset..).and_then(<[u8]>::first_chunk) {
+                Some(&[shared, rest, value]) if (shared | rest | value) < 0x80 => {
+                    (u32::from(shared), u32::from(rest), u32::from(value), 3)
+                }
+                _ => {
+                    let lengths = Entry::decode_long(entries, offset);
+                    (
+                        lengths as u32,
+                        (lengths >> 32) as u32,
+                        (lengths >> 64) as u32,
+                        (lengths >> 96) as u32,
+                    )
+                }
+            };
         let size = u64::from(header) + u64::from(rest) + u64::from(value);
         if header == 0 || size > entries.len().saturating_sub(offset) as u64 {
             return Err(BAD_ENTRY);
@@ -113,9 +123,9 @@ impl Entry {
         Ok(Entry { offset, shared: shared as usize, rest: start, value: value_start, end })
     }
 
-    /// The three lengths of the entry at `offset`, from the lowest bits up, and the bytes that they take; 0 if they do
-    /// not decode. All in one number, which stays in registers: entries that pass through memory in pieces cost more
-    /// than everything else about them.
+    /// The three lengths of the entry at `offset`, from the lowest bits up, and the bytes that they
+    /// take; 0 if they do not decode. All in one number, which stays in registers: entries that
+    /// pass through memory in pieces cost more than everything else about them.
     #[cold]
     #[inline(never)]
     fn decode_long(entries: &[u8], offset: usize) -> u128 {
@@ -145,8 +155,8 @@ pub(super) struct Found {
     pub(super) entry: Entry,
     /// Whether its user key is the one sought for.
     pub(super) same_user_key: bool,
-    /// Its key, if it had to be put together. Otherwise what it shares with the key before it, it also shares with
-    /// the key sought for.
+    /// Its key, if it had to be put together. Otherwise what it shares with the key before it, it
+    /// also shares with the key sought for.
     pub(super) key: Option<Vec<u8>>,
     /// Its tag; 0 in a table of plain keys.
     pub(super) tag: u64,
@@ -163,8 +173,15 @@ impl Block {
         }
         let entries_end = rest.len() - 4 * restarts;
         let (searches, abbreviated_entries) = (AtomicU8::new(0), OnceLock::new());
-        let block =
-            Block { data, entries_end, restarts, abbreviated_keys: None, prefix: 0, searches, abbreviated_entries };
+        let block = Block {
+            data,
+            entries_end,
+            restarts,
+            abbreviated_keys: None,
+            prefix: 0,
+            searches,
+            abbreviated_entries,
+        };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
         }
@@ -195,7 +212,11 @@ impl Block {
         let (mut low, mut high) = (0, self.restarts);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.restart(middle).ok_or(BAD_RESTART)? < offset { low = middle } else { high = middle }
+            if self.restart(middle).ok_or(BAD_RESTART)? < offset {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         self.restart(low).filter(|&restart| restart < offset).ok_or(BAD_RESTART)
     }
@@ -228,27 +249,37 @@ impl Block {
         self
     }
 
-    fn abbreviated_restarts(&self, order: &TableOrder, index: &Index) -> Option<AbbreviatedRestarts> {
+    fn abbreviated_restarts(
+        &self,
+        order: &TableOrder,
+        index: &Index,
+    ) -> Option<AbbreviatedRestarts> {
         if self.restarts == 0 || self.restarts > MAX_ABBREVIATED + 1 {
             return None;
         }
-        let mut abbreviated_keys =
-            AbbreviatedRestarts { abbreviated_keys: [u64::MAX; MAX_ABBREVIATED], offsets: [0; MAX_ABBREVIATED] };
+        let mut abbreviated_keys = AbbreviatedRestarts {
+            abbreviated_keys: [u64::MAX; MAX_ABBREVIATED],
+            offsets: [0; MAX_ABBREVIATED],
+        };
         for at in 1..self.restarts {
             let offset = self.restart(at)?;
             let entry = Entry::decode(self.entries(), offset).ok()?;
             entry.check(0, order.tag_size()).ok()?;
-            abbreviated_keys.abbreviated_keys[at - 1] =
-                index.abbreviate(order.user_key(self.entries().get(entry.rest..entry.value)?)).ok()?;
+            abbreviated_keys.abbreviated_keys[at - 1] = index
+                .abbreviate(order.user_key(self.entries().get(entry.rest..entry.value)?))
+                .ok()?;
             abbreviated_keys.offsets[at - 1] = offset as u32;
         }
         Some(abbreviated_keys)
     }
 
-    /// The restart points between which a key with this abbreviated key is sought: the first is not behind it, the second is.
+    /// The restart points between which a key with this abbreviated key is sought: the first is not
+    /// behind it, the second is.
     #[inline]
     fn restarts_around(&self, abbreviated: Option<u64>) -> (usize, usize) {
-        let (Some(known), Some(abbreviated)) = (&self.abbreviated_keys, abbreviated) else { return (0, self.restarts) };
+        let (Some(known), Some(abbreviated)) = (&self.abbreviated_keys, abbreviated) else {
+            return (0, self.restarts);
+        };
         let abbreviated_keys = &known.abbreviated_keys[..MAX_ABBREVIATED.min(self.restarts - 1)];
         let (before, up_to) = abbreviated_keys.iter().fold((0, 0), |(before, up_to), &other| {
             (before + usize::from(other < abbreviated), up_to + usize::from(other <= abbreviated))
@@ -258,19 +289,30 @@ impl Block {
 
     /// Asks for what a search for a key with this abbreviated key goes through, if that is known.
     pub(super) fn prefetch_near(&self, abbreviated: Option<u64>) {
-        if let (Some(Some(known)), Some(abbreviated)) = (self.abbreviated_entries.get(), abbreviated) {
+        if let (Some(Some(known)), Some(abbreviated)) =
+            (self.abbreviated_entries.get(), abbreviated)
+        {
             if let Some(start) = known.start(abbreviated) {
                 let entries = self.entries();
-                prefetch(entries.get(start.offset..entries.len().min(start.offset + ENTRY_BYTES)).unwrap_or_default());
+                prefetch(
+                    entries
+                        .get(start.offset..entries.len().min(start.offset + ENTRY_BYTES))
+                        .unwrap_or_default(),
+                );
             }
             return;
         }
         let Some(known) = &self.abbreviated_keys else { return };
-        let start = self.restarts_around(abbreviated).0.checked_sub(1).map_or(0, |at| known.offsets[at] as usize);
+        let start = self
+            .restarts_around(abbreviated)
+            .0
+            .checked_sub(1)
+            .map_or(0, |at| known.offsets[at] as usize);
         self.prefetch_from(start);
     }
 
-    /// [`find`](Self::find) by the abbreviated keys of entries, if the block has been searched often enough. `None` if these cannot say.
+    /// [`find`](Self::find) by the abbreviated keys of entries, if the block has been searched
+    /// often enough. `None` if these cannot say.
     #[inline]
     fn find_by_abbreviated(
         &self,
@@ -285,7 +327,11 @@ impl Block {
         let Some(known) = known.as_deref() else { return Ok(None) };
         let entries = self.entries();
         let Some(start) = known.start(abbreviated) else { return Ok(Some(None)) };
-        prefetch(entries.get(start.offset..entries.len().min(start.offset + ENTRY_BYTES)).unwrap_or_default());
+        prefetch(
+            entries
+                .get(start.offset..entries.len().min(start.offset + ENTRY_BYTES))
+                .unwrap_or_default(),
+        );
         let first = Entry::decode(entries, start.offset)?;
         if first.shared > start.told.min(order.user_key(target).len()) {
             return Ok(None);
@@ -307,10 +353,11 @@ impl Block {
     #[inline(never)]
     fn read_abbreviated(&self, order: &TableOrder, target: &[u8]) {
         let restarts = (0..self.restarts).map(|index| self.restart(index));
-        // A block in a mapped file weighs little else, and its memory is what the cache has room for.
+        // A block in a mapped file weighs little else, and its memory is what the cache has room
+        // for.
         let prefix = target.get(..self.prefix).filter(|_| self.owns_its_bytes());
-        let abbreviated_keys =
-            prefix.and_then(|prefix| AbbreviatedEntries::new(self.entries(), restarts, order, prefix));
+        let abbreviated_keys = prefix
+            .and_then(|prefix| AbbreviatedEntries::new(self.entries(), restarts, order, prefix));
         let _ = self.abbreviated_entries.set(abbreviated_keys.map(Box::new));
     }
 
@@ -321,8 +368,8 @@ impl Block {
         prefetch(entries.get(start..entries.len().min(start + SCANNED_BYTES)).unwrap_or_default());
     }
 
-    /// The first entry whose key is at least `target`, a key of the table's order whose abbreviated key is `abbreviated`, if it has one;
-    /// `None` if all are less.
+    /// The first entry whose key is at least `target`, a key of the table's order whose abbreviated
+    /// key is `abbreviated`, if it has one; `None` if all are less.
     pub(super) fn find(
         &self,
         order: &TableOrder,
@@ -382,19 +429,21 @@ impl Block {
 
 impl Weighted for Block {
     fn weight(&self) -> usize {
-        let abbreviated_keys = if self.owns_its_bytes() { size_of::<AbbreviatedEntries>() } else { 0 };
+        let abbreviated_keys =
+            if self.owns_its_bytes() { size_of::<AbbreviatedEntries>() } else { 0 };
         self.data.owned_bytes() + OVERHEAD + abbreviated_keys
     }
 }
 
-/// Looks for the first entry that is at least `target`, from `start` on, without putting keys together. `start` is a
-/// restart point, or an entry that shares `shared` bytes of its user key with `target`, and no more than those with the one
-/// before.
+/// Looks for the first entry that is at least `target`, from `start` on, without putting keys
+/// together. `start` is a restart point, or an entry that shares `shared` bytes of its user key
+/// with `target`, and no more than those with the one before.
 ///
-/// `matched` is how much of the sought user key the key before has in common with it. An entry that shares more than
-/// that with the key before is as small as that one, whatever else it holds; of one that shares less, the shared part
-/// is the sought key's too, and only the rest needs a look. Where tags come into it (versions of one user key, or a
-/// user key that is the beginning of another) this does not hold: `None`, and [`scan`] takes over.
+/// `matched` is how much of the sought user key the key before has in common with it. An entry that
+/// shares more than that with the key before is as small as that one, whatever else it holds; of
+/// one that shares less, the shared part is the sought key's too, and only the rest needs a look.
+/// Where tags come into it (versions of one user key, or a user key that is the beginning of
+/// another) this does not hold: `None`, and [`scan`] takes over.
 fn scan_bytewise(
     entries: &[u8],
     start: usize,
@@ -428,7 +477,9 @@ fn scan_bytewise(
             (Some(_), None) => Ordering::Greater,
             (None, None) => Ordering::Equal,
         };
-        if ordering == Ordering::Less || (ordering == Ordering::Equal && read_tag(entry_tag) > read_tag(tag)) {
+        if ordering == Ordering::Less
+            || (ordering == Ordering::Equal && read_tag(entry_tag) > read_tag(tag))
+        {
             matched = entry.shared + common;
             previous_user = length;
             continue;
@@ -439,8 +490,14 @@ fn scan_bytewise(
     Ok(Some(None))
 }
 
-/// Looks for the first entry that is at least `target`, from the restart point `start` on, in any order.
-fn scan(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]) -> Result<Option<Found>, Damage> {
+/// Looks for the first entry that is at least `target`, from the restart point `start` on, in any
+/// order.
+fn scan(
+    entries: &[u8],
+    start: usize,
+    order: &TableOrder,
+    target: &[u8],
+) -> Result<Option<Found>, Damage> {
     let mut key = Vec::with_capacity(target.len() + 64);
     let mut offset = start;
     while offset < entries.len() {
@@ -452,8 +509,13 @@ fn scan(entries: &[u8], start: usize, order: &TableOrder, target: &[u8]) -> Resu
         if order.compare(&key, target) == Ordering::Less {
             continue;
         }
-        let same_user_key = order.compare_user(order.user_key(&key), order.user_key(target)) == Ordering::Equal;
-        let tag = if order.is_internal() { internal_key::split(&key).map_or(0, |(_, tag)| tag) } else { 0 };
+        let same_user_key =
+            order.compare_user(order.user_key(&key), order.user_key(target)) == Ordering::Equal;
+        let tag = if order.is_internal() {
+            internal_key::split(&key).map_or(0, |(_, tag)| tag)
+        } else {
+            0
+        };
         return Ok(Some(Found { entry, same_user_key, key: Some(key), tag }));
     }
     Ok(None)
@@ -502,9 +564,11 @@ mod tests {
 
     #[test]
     fn keys_that_share_into_a_tag_are_put_together() {
-        // The second key is the first one's eight letters and one byte more: a user key of one letter, and a tag. It
-        // is out of order, and the search goes on behind it.
-        let block = block(&[(0, &key("abcdefgh"), b"1"), (8, b"x", b"2"), (0, &key("b"), b"3")], &[0]).expect("frames");
+        // The second key is the first one's eight letters and one byte more: a user key of one
+        // letter, and a tag. It is out of order, and the search goes on behind it.
+        let block =
+            block(&[(0, &key("abcdefgh"), b"1"), (8, b"x", b"2"), (0, &key("b"), b"3")], &[0])
+                .expect("frames");
         assert_eq!(find(&block, "abcdefgh"), Ok(Some((b"1".to_vec(), true))));
         assert_eq!(find(&block, "abcdefghi"), Ok(Some((b"3".to_vec(), false))));
         assert_eq!(find(&block, "b"), Ok(Some((b"3".to_vec(), true))));
@@ -535,7 +599,8 @@ mod tests {
                 let value = random.bytes(size, 256);
                 builder.add(key, &value);
             }
-            let mut block = Block::parse(BlockData::Owned(builder.finish().to_vec().into())).expect("frames");
+            let mut block =
+                Block::parse(BlockData::Owned(builder.finish().to_vec().into())).expect("frames");
             block.prefix = prefix.len();
             for search in 0..200 {
                 let target = any_key(&mut random);
@@ -543,16 +608,25 @@ mod tests {
                 let answer = |abbreviated| {
                     let found = block.find(&order, &target, abbreviated).expect("sound");
                     found.map(|found| {
-                        let (shared, rest) = (found.entry.shared, found.entry.rest..found.entry.value);
-                        let key = found.key.unwrap_or_else(|| [&target[..shared], &block.entries()[rest]].concat());
+                        let (shared, rest) =
+                            (found.entry.shared, found.entry.rest..found.entry.value);
+                        let key = found.key.unwrap_or_else(|| {
+                            [&target[..shared], &block.entries()[rest]].concat()
+                        });
                         (found.entry.offset, found.same_user_key, found.tag, key)
                     })
                 };
                 let expected = keys.iter().find(|key| order.compare(key, &target).is_ge());
-                assert_eq!(answer(None).map(|(_, _, _, key)| key), expected.cloned(), "seed {seed}, search {search}");
+                assert_eq!(
+                    answer(None).map(|(_, _, _, key)| key),
+                    expected.cloned(),
+                    "seed {seed}, search {search}"
+                );
                 assert_eq!(answer(Some(abbreviated)), answer(None), "seed {seed}, search {search}");
                 by_abbreviated += usize::from(
-                    block.find_by_abbreviated(&order, &target, abbreviated).is_ok_and(|found| found.is_some()),
+                    block
+                        .find_by_abbreviated(&order, &target, abbreviated)
+                        .is_ok_and(|found| found.is_some()),
                 );
             }
             learned += usize::from(matches!(block.abbreviated_entries.get(), Some(Some(_))));
@@ -566,10 +640,22 @@ mod tests {
     #[test]
     fn contradictions_are_damage() {
         assert_eq!(block(&[], &[]).and_then(|block| find(&block, "a")), Ok(None));
-        assert_eq!(block(&[(0, b"abc", b"")], &[]).err(), Some("the first entry is no restart point"));
-        assert_eq!(block(&[(0, b"abc", b"")], &[1]).err(), Some("the first entry is no restart point"));
-        assert_eq!(Block::parse(BlockData::Owned(vec![0; 3].into())).err(), Some("too short for a block"));
-        assert_eq!(Block::parse(BlockData::Owned(vec![9; 8].into())).err(), Some("more restart points than bytes"));
+        assert_eq!(
+            block(&[(0, b"abc", b"")], &[]).err(),
+            Some("the first entry is no restart point")
+        );
+        assert_eq!(
+            block(&[(0, b"abc", b"")], &[1]).err(),
+            Some("the first entry is no restart point")
+        );
+        assert_eq!(
+            Block::parse(BlockData::Owned(vec![0; 3].into())).err(),
+            Some("too short for a block")
+        );
+        assert_eq!(
+            Block::parse(BlockData::Owned(vec![9; 8].into())).err(),
+            Some("more restart points than bytes")
+        );
         let damage = |entries: &[(u32, &[u8], &[u8])], restarts: &[u32]| {
             find(&block(entries, restarts).expect("frames"), "k").expect_err("damage")
         };

@@ -1,8 +1,9 @@
 //! Writes the entries of one block.
 //!
-//! Each entry leaves out the prefix that its key shares with the key before it, except at *restart points*, every so
-//! many entries, whose offsets follow the entries so that a reader can search them. An entry is
-//! `shared length, rest length, value length` (varints), the rest of the key, the value.
+//! Each entry leaves out the prefix that its key shares with the key before it, except at *restart
+//! points*, every so many entries, whose offsets follow the entries so that a reader can search
+//! them. An entry is `shared length, rest length, value length` (varints), the rest of the key, the
+//! value.
 
 use crate::base::abbreviated_keys::common_prefix;
 use crate::base::coding::{MAX_VARINT32, put_u32};
@@ -51,7 +52,8 @@ impl BlockBuilder {
         self.add_sharing(common_prefix(&self.last_key, key), key, value);
     }
 
-    /// Adds an entry whose key has its first `common` bytes, and no more, in common with the last key.
+    /// Adds an entry whose key has its first `common` bytes, and no more, in common with the last
+    /// key.
     pub(super) fn add_sharing(&mut self, common: usize, key: &[u8], value: &[u8]) {
         let mut shared = 0;
         if self.since_restart >= self.restart_interval {
@@ -74,7 +76,8 @@ impl BlockBuilder {
         self.since_restart += 1;
     }
 
-    /// Takes note of a key that is in a block by itself, between the one before and the one that begins here.
+    /// Takes note of a key that is in a block by itself, between the one before and the one that
+    /// begins here.
     pub(super) fn pass(&mut self, key: &[u8]) {
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
@@ -128,7 +131,8 @@ mod tests {
         builder.add(b"apple", b"1");
         builder.add(b"apply", b"22");
         builder.add(b"apt", b"");
-        let expected = b"\x00\x05\x01apple1\x04\x01\x02y22\x00\x03\x00apt\0\0\0\0\x0f\0\0\0\x02\0\0\0";
+        let expected =
+            b"\x00\x05\x01apple1\x04\x01\x02y22\x00\x03\x00apt\0\0\0\0\x0f\0\0\0\x02\0\0\0";
         assert_eq!(builder.size(), expected.len());
         assert_eq!(builder.finish(), expected);
         builder.reset();

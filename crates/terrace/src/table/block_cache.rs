@@ -13,9 +13,10 @@ const BESIDE_EXTERNAL: usize = 8 << 20;
 
 /// A cache for blocks of tables. Clones share it, and so can any number of databases.
 ///
-/// The capacity is exact: the blocks that the cache holds never take more. Blocks that readers still use when they
-/// are evicted stay in memory until they are released. An uncompressed block of a mapped file counts for what it
-/// costs in memory, which is little: its bytes stay in the system's page cache.
+/// The capacity is exact: the blocks that the cache holds never take more. Blocks that readers
+/// still use when they are evicted stay in memory until they are released. An uncompressed block of
+/// a mapped file counts for what it costs in memory, which is little: its bytes stay in the
+/// system's page cache.
 #[derive(Clone)]
 pub struct BlockCache {
     slots: SlotCache<Block>,
@@ -28,8 +29,9 @@ impl BlockCache {
         BlockCache { slots: SlotCache::new(capacity), external: None }
     }
 
-    /// The program's own cache, for the blocks that have bytes of their own: those of compressed tables, and of files
-    /// that are not mapped. For the others, which weigh little, there is an engine's cache beside it.
+    /// The program's own cache, for the blocks that have bytes of their own: those of compressed
+    /// tables, and of files that are not mapped. For the others, which weigh little, there is an
+    /// engine's cache beside it.
     pub fn external(cache: Arc<dyn ExternalBlockCache>) -> Self {
         BlockCache { slots: SlotCache::new(BESIDE_EXTERNAL), external: Some(cache) }
     }
@@ -60,6 +62,9 @@ impl BlockCache {
 
 impl fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlockCache").field("capacity", &self.capacity()).field("used", &self.used()).finish()
+        f.debug_struct("BlockCache")
+            .field("capacity", &self.capacity())
+            .field("used", &self.used())
+            .finish()
     }
 }

@@ -1,7 +1,7 @@
 //! Steps through the entries of a block in either direction.
 //!
-//! Forward, the key is changed in place: what an entry shares with its predecessor is in the buffer already. Backward,
-//! a whole restart group is decoded once and then gone through.
+//! Forward, the key is changed in place: what an entry shares with its predecessor is in the buffer
+//! already. Backward, a whole restart group is decoded once and then gone through.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ pub(super) struct BlockIter {
     group: Group,
     /// Which of its entries this one is, or follows; `NO_GROUP` after a step forward.
     in_group: usize,
-    /// After a step back: whether the user key of the entry before is known to have other bytes than this one.
+    /// After a step back: whether the user key of the entry before is known to have other bytes
+    /// than this one.
     follows_other_key: bool,
     damage: Option<Damage>,
 }
@@ -78,7 +79,9 @@ impl BlockIter {
     #[inline]
     pub(super) fn value(&self) -> &[u8] {
         match &self.block {
-            Some(block) if self.valid => block.entries().get(self.entry.value..self.entry.end).unwrap_or_default(),
+            Some(block) if self.valid => {
+                block.entries().get(self.entry.value..self.entry.end).unwrap_or_default()
+            }
             _ => &[],
         }
     }
@@ -102,7 +105,8 @@ impl BlockIter {
         self.step_back();
     }
 
-    /// Goes to the first entry whose key is at least `target`, whose abbreviated key is `abbreviated`, if it has one.
+    /// Goes to the first entry whose key is at least `target`, whose abbreviated key is
+    /// `abbreviated`, if it has one.
     pub(super) fn seek(&mut self, order: &TableOrder, target: &[u8], abbreviated: Option<u64>) {
         self.invalidate();
         self.damage = None;
@@ -114,7 +118,12 @@ impl BlockIter {
                     Some(key) => self.key.set(0, &key, 0, key.len()),
                     None => {
                         self.key.set(0, target, 0, found.entry.shared);
-                        self.key.set(found.entry.shared, entries, found.entry.rest, found.entry.value);
+                        self.key.set(
+                            found.entry.shared,
+                            entries,
+                            found.entry.rest,
+                            found.entry.value,
+                        );
                     }
                 }
                 self.entry = found.entry;
@@ -133,8 +142,9 @@ impl BlockIter {
         }
     }
 
-    /// Goes to the next entry, and answers its tag, if it is in this block and its user key has other bytes than this
-    /// one. Otherwise, and where it takes a closer look, nothing happens. Only for internal keys.
+    /// Goes to the next entry, and answers its tag, if it is in this block and its user key has
+    /// other bytes than this one. Otherwise, and where it takes a closer look, nothing happens.
+    /// Only for internal keys.
     #[inline]
     pub(super) fn next_of_other_key(&mut self) -> Option<u64> {
         debug_assert_eq!(self.tag_size, TAG_SIZE);
@@ -160,8 +170,8 @@ impl BlockIter {
         self.key.as_slice().last_chunk().map(|tag| u64::from_le_bytes(*tag))
     }
 
-    /// Whether the entry before is in this block, and its user key is known to have other bytes than this one. Only for
-    /// internal keys.
+    /// Whether the entry before is in this block, and its user key is known to have other bytes
+    /// than this one. Only for internal keys.
     #[inline]
     pub(super) fn follows_other_key(&self) -> bool {
         debug_assert_eq!(self.tag_size, TAG_SIZE);
@@ -226,18 +236,20 @@ impl BlockIter {
         self.entry = entry;
         self.in_group = index;
         self.valid = true;
-        // The group before is wanted next, and says already now which key comes before. Its damage is found again, and
-        // reported, when that is gone to.
+        // The group before is wanted next, and says already now which key comes before. Its damage
+        // is found again, and reported, when that is gone to.
         if index == 0 && entry.offset > 0 {
             let start = block.restart_before(entry.offset);
-            let decoded = start.and_then(|start| self.group.decode(entries, start, entry.offset, self.tag_size));
+            let decoded = start
+                .and_then(|start| self.group.decode(entries, start, entry.offset, self.tag_size));
             self.in_group = if decoded.is_ok() { self.group.len() } else { NO_GROUP };
         }
         self.follows_other_key = self.tag_size == TAG_SIZE && self.differs_from_before(entries);
         Ok(())
     }
 
-    /// Whether what the entry before, in the group, has of its own user key is not what the key here has there.
+    /// Whether what the entry before, in the group, has of its own user key is not what the key
+    /// here has there.
     #[inline]
     fn differs_from_before(&self, entries: &[u8]) -> bool {
         let before = self.in_group.checked_sub(1).and_then(|before| self.group.get(before));
@@ -245,13 +257,18 @@ impl BlockIter {
         if before.key_length() != self.key.len() {
             return true;
         }
-        // What this entry shares is the same; where the one before shares more, its first bytes are not at hand.
+        // What this entry shares is the same; where the one before shares more, its first bytes are
+        // not at hand.
         let from = self.entry.shared.max(before.shared);
-        let Some(mine) = self.key.as_slice().get(from..self.key.len() - TAG_SIZE) else { return false };
+        let Some(mine) = self.key.as_slice().get(from..self.key.len() - TAG_SIZE) else {
+            return false;
+        };
         let theirs = before.rest + (from - before.shared);
         match entries.get(theirs..theirs + mine.len()) {
             // The first byte is as far as this gets but at restart points.
-            Some(theirs) => mine.first() != theirs.first() || mine != theirs || mutated("before-is-other"),
+            Some(theirs) => {
+                mine.first() != theirs.first() || mine != theirs || mutated("before-is-other")
+            }
             None => false,
         }
     }
@@ -327,19 +344,29 @@ mod tests {
                 match short.next_of_other_key() {
                     Some(tag) => {
                         taken += 1;
-                        assert_eq!(&tag.to_le_bytes()[..], &long.key()[long.key().len() - 8..], "seed {seed}");
+                        assert_eq!(
+                            &tag.to_le_bytes()[..],
+                            &long.key()[long.key().len() - 8..],
+                            "seed {seed}"
+                        );
                         assert_ne!(user_key(&before), user_key(long.key()), "seed {seed}");
                     }
                     None => short.next(),
                 }
-                assert_eq!((short.valid(), short.key(), short.value()), (long.valid(), long.key(), long.value()));
+                assert_eq!(
+                    (short.valid(), short.key(), short.value()),
+                    (long.valid(), long.key(), long.value())
+                );
             }
             assert_eq!(short.damage(), None, "seed {seed}");
             short.seek_to_last();
             while short.valid() {
                 let (other, behind) = (short.follows_other_key(), short.key().to_vec());
                 short.prev();
-                assert!(!other || short.valid() && user_key(&behind) != user_key(short.key()), "seed {seed}");
+                assert!(
+                    !other || short.valid() && user_key(&behind) != user_key(short.key()),
+                    "seed {seed}"
+                );
                 taken += usize::from(other);
             }
         }

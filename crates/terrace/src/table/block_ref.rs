@@ -8,8 +8,8 @@ use crate::cache::Cached;
 use super::block::Block;
 use super::external_cache::HeldBlock;
 
-/// A block, held by what was at hand: a look-up's short hold on a cache slot, a reference of its own, or an entry of
-/// a cache of the program's.
+/// A block, held by what was at hand: a look-up's short hold on a cache slot, a reference of its
+/// own, or an entry of a cache of the program's.
 pub(super) enum BlockRef {
     Cached(Cached<Block>),
     Owned(Arc<Block>),
@@ -62,7 +62,8 @@ impl BlockSlice {
         entries.get(self.range.start..self.range.end).unwrap_or_default()
     }
 
-    /// The same bytes, held in a way that may last: a short hold keeps what caches evict from being freed.
+    /// The same bytes, held in a way that may last: a short hold keeps what caches evict from being
+    /// freed.
     pub(crate) fn detach(self) -> BlockSlice {
         BlockSlice { block: self.block.into_lasting(), range: self.range }
     }

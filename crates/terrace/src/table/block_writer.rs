@@ -12,8 +12,8 @@ const BUFFER_SIZE: usize = 128 << 10;
 /// The end of a table file under construction.
 pub(super) struct BlockWriter {
     file: Box<dyn WritableFile>,
-    /// What the file does not have yet is in the first `filled` bytes. The rest is kept initialised, so that the
-    /// compressor can write into it without its being cleared first.
+    /// What the file does not have yet is in the first `filled` bytes. The rest is kept
+    /// initialised, so that the compressor can write into it without its being cleared first.
     buffer: Vec<u8>,
     filled: usize,
     /// Where the next block begins.
@@ -27,7 +27,11 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    pub(super) fn new(file: Box<dyn WritableFile>, compression: Compression, bytes_per_sync: u64) -> Self {
+    pub(super) fn new(
+        file: Box<dyn WritableFile>,
+        compression: Compression,
+        bytes_per_sync: u64,
+    ) -> Self {
         BlockWriter {
             file,
             buffer: Vec::new(),
@@ -94,7 +98,8 @@ impl BlockWriter {
         Ok(self.end_block(contents.len(), trailer))
     }
 
-    /// Puts bytes behind the others, large ones straight into the file, and leaves room for a trailer.
+    /// Puts bytes behind the others, large ones straight into the file, and leaves room for a
+    /// trailer.
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() < BUFFER_SIZE / 2 {
             self.reserve(bytes.len() + TRAILER_SIZE)?;

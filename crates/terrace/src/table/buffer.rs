@@ -1,12 +1,13 @@
 //! Memory for blocks, handed on from one block to the next.
 //!
-//! A read that misses the cache needs a few kilobytes for a moment, and another block is freed for it: as general
-//! allocations, these two cost a tenth of a random read. So each thread keeps a few buffers of the blocks that it
-//! dropped last.
+//! A read that misses the cache needs a few kilobytes for a moment, and another block is freed for
+//! it: as general allocations, these two cost a tenth of a random read. So each thread keeps a few
+//! buffers of the blocks that it dropped last.
 
 use std::cell::RefCell;
 
-/// Buffers of this many bytes are kept; smaller ones are cheap to get, and larger ones are too much to hold back.
+/// Buffers of this many bytes are kept; smaller ones are cheap to get, and larger ones are too much
+/// to hold back.
 const KEPT_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=256 << 10;
 /// Sizes are rounded up to a multiple of this, so that a buffer suits the next block too.
 const GRANULE: usize = 128;
@@ -23,7 +24,8 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `length` arbitrary bytes. `length` may come from a file: lack of memory is an answer, not an abort.
+    /// A buffer of `length` arbitrary bytes. `length` may come from a file: lack of memory is an
+    /// answer, not an abort.
     pub(super) fn with_length(length: usize) -> Result<Self, &'static str> {
         let kept = KEPT_SIZES.contains(&length);
         if kept && let Some(bytes) = take(length) {
@@ -125,7 +127,10 @@ mod tests {
             let other = Buffer::with_length(8000).expect("memory");
             assert_ne!(address(&other), at);
             let second = Buffer::with_length(4100).expect("memory");
-            assert_eq!((address(&second), second.as_slice().len(), second.size()), (at, 4100, 4224));
+            assert_eq!(
+                (address(&second), second.as_slice().len(), second.size()),
+                (at, 4100, 4224)
+            );
         })
         .join()
         .expect("holds");
@@ -135,11 +140,15 @@ mod tests {
     fn no_more_is_kept_than_said() {
         std::thread::spawn(|| {
             let kept_after = |count: usize, length: usize| {
-                let buffers: Vec<_> = (0..count).map(|_| Buffer::with_length(length).expect("memory")).collect();
+                let buffers: Vec<_> =
+                    (0..count).map(|_| Buffer::with_length(length).expect("memory")).collect();
                 drop(buffers);
                 KEPT.with(|kept| {
                     let kept = kept.borrow();
-                    assert_eq!(kept.bytes, kept.buffers.iter().map(|buffer| buffer.len()).sum::<usize>());
+                    assert_eq!(
+                        kept.bytes,
+                        kept.buffers.iter().map(|buffer| buffer.len()).sum::<usize>()
+                    );
                     kept.buffers.len()
                 })
             };

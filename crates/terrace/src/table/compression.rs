@@ -1,18 +1,19 @@
 //! How blocks are compressed.
 //!
-//! Terrace writes raw and snappy blocks only, as LevelDB does. It also reads what forks write: zstd and zlib, which
-//! share an identifier and are told apart by their first bytes, and raw deflate.
+//! Terrace writes raw and snappy blocks only, as LevelDB does. It also reads what forks write: zstd
+//! and zlib, which share an identifier and are told apart by their first bytes, and raw deflate.
 //!
-//! No output is allocated before its size was bounded. For snappy the bound is exact: no element of the format
-//! makes more than 64 bytes out of 3, so a header that claims more lies. Deflate cannot expand beyond 1,032 to 1.
-//! Zstd can, without a useful limit; such blocks may grow to that same ratio or to [`FOREIGN_FLOOR`], whichever is more.
+//! No output is allocated before its size was bounded. For snappy the bound is exact: no element of
+//! the format makes more than 64 bytes out of 3, so a header that claims more lies. Deflate cannot
+//! expand beyond 1,032 to 1. Zstd can, without a useful limit; such blocks may grow to that same
+//! ratio or to [`FOREIGN_FLOOR`], whichever is more.
 
 use std::io::Read;
 
 use super::buffer::Buffer;
 
-/// How the blocks of a table are compressed when it is written. A block that compression would shrink by less than
-/// an eighth is stored raw.
+/// How the blocks of a table are compressed when it is written. A block that compression would
+/// shrink by less than an eighth is stored raw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
     /// Not at all.
@@ -56,12 +57,18 @@ pub(super) fn decompress(kind: u8, compressed: &[u8]) -> Result<Buffer, &'static
     match kind {
         SNAPPY => snappy(compressed),
         ZSTD_OR_ZLIB if compressed.starts_with(&ZSTD_MAGIC) => zstd(compressed),
-        ZSTD_OR_ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(compressed, foreign_limit(compressed))
-            .map(Buffer::from)
-            .map_err(|_| "its zlib stream is damaged or too large"),
-        DEFLATE => miniz_oxide::inflate::decompress_to_vec_with_limit(compressed, foreign_limit(compressed))
-            .map(Buffer::from)
-            .map_err(|_| "its deflate stream is damaged or too large"),
+        ZSTD_OR_ZLIB => miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(
+            compressed,
+            foreign_limit(compressed),
+        )
+        .map(Buffer::from)
+        .map_err(|_| "its zlib stream is damaged or too large"),
+        DEFLATE => miniz_oxide::inflate::decompress_to_vec_with_limit(
+            compressed,
+            foreign_limit(compressed),
+        )
+        .map(Buffer::from)
+        .map_err(|_| "its deflate stream is damaged or too large"),
         _ => Err("unknown compression"),
     }
 }
@@ -73,7 +80,9 @@ fn snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
         return Err("its snappy header claims more than can be");
     }
     let mut output = Buffer::with_length(length)?;
-    let written = snap::raw::Decoder::new().decompress(compressed, output.as_mut_slice()).map_err(|_| DAMAGED)?;
+    let written = snap::raw::Decoder::new()
+        .decompress(compressed, output.as_mut_slice())
+        .map_err(|_| DAMAGED)?;
     output.truncate(written);
     Ok(output)
 }
@@ -81,8 +90,9 @@ fn snappy(compressed: &[u8]) -> Result<Buffer, &'static str> {
 fn zstd(compressed: &[u8]) -> Result<Buffer, &'static str> {
     let limit = foreign_limit(compressed) as u64;
     let mut source = compressed;
-    let mut decoder = ruzstd::decoding::StreamingDecoder::new_with_max_window_size(&mut source, limit)
-        .map_err(|_| "its zstd header is damaged")?;
+    let mut decoder =
+        ruzstd::decoding::StreamingDecoder::new_with_max_window_size(&mut source, limit)
+            .map_err(|_| "its zstd header is damaged")?;
     let mut output = Vec::new();
     let taken = Read::by_ref(&mut decoder).take(limit + 1).read_to_end(&mut output);
     match taken {
@@ -127,7 +137,10 @@ mod tests {
         assert_eq!(plain(ZSTD_OR_ZLIB, &zlib).as_deref(), Ok(&text[..]));
         let deflate = miniz_oxide::deflate::compress_to_vec(&text, 6);
         assert_eq!(plain(DEFLATE, &deflate).as_deref(), Ok(&text[..]));
-        let zstd = ruzstd::encoding::compress_to_vec(&text[..], ruzstd::encoding::CompressionLevel::Fastest);
+        let zstd = ruzstd::encoding::compress_to_vec(
+            &text[..],
+            ruzstd::encoding::CompressionLevel::Fastest,
+        );
         assert_eq!(plain(ZSTD_OR_ZLIB, &zstd).as_deref(), Ok(&text[..]));
         assert!(decompress(3, &zstd).is_err());
         for cut in 0..zstd.len() {

@@ -1,7 +1,7 @@
 //! How reads of tables went, counted without the threads getting into each other's way.
 //!
-//! Each thread counts in one of several stripes, each on cache lines of its own, and one look-up counts once: what it
-//! did is one of a few outcomes, from which the totals follow.
+//! Each thread counts in one of several stripes, each on cache lines of its own, and one look-up
+//! counts once: what it did is one of a few outcomes, from which the totals follow.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -52,7 +52,10 @@ impl ReadCounters {
     /// The sums over all threads. Counts made meanwhile may or may not be in them.
     pub(crate) fn totals(&self) -> ReadTotals {
         let sum = |outcome: Outcome| -> u64 {
-            self.stripes.iter().map(|stripe| stripe.0[outcome as usize].load(Ordering::Relaxed)).sum()
+            self.stripes
+                .iter()
+                .map(|stripe| stripe.0[outcome as usize].load(Ordering::Relaxed))
+                .sum()
         };
         let spared = sum(Outcome::Spared);
         let (hit, filtered_hit) = (sum(Outcome::Hit), sum(Outcome::FilteredHit));

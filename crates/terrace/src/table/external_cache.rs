@@ -1,15 +1,16 @@
 //! Block caches that are not the engine's own.
 //!
-//! A program that wants to account for blocks itself, or to share memory with caches of another kind, gives the engine
-//! a map from keys to blocks. The engine's own cache finds a block with one load; this one asks the map for every
-//! block, so it is for programs that need it.
+//! A program that wants to account for blocks itself, or to share memory with caches of another
+//! kind, gives the engine a map from keys to blocks. The engine's own cache finds a block with one
+//! load; this one asks the map for every block, so it is for programs that need it.
 //!
-//! Any thread calls a cache at any time, while it holds no lock of the engine but perhaps that of a table being
-//! opened.
+//! Any thread calls a cache at any time, while it holds no lock of the engine but perhaps that of a
+//! table being opened.
 //!
 //! # Invariants
 //! 1. A block that a reader uses is held: the cache hears of its release when the reader moves on.
-//! 2. A block in such a cache owns its bytes. Blocks that are parts of mapped files stay with the engine.
+//! 2. A block in such a cache owns its bytes. Blocks that are parts of mapped files stay with the
+//!    engine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use super::block::Block;
 use super::block_ref::BlockRef;
 use super::format::BlockHandle;
 
-/// The key of a block: the number of its table, from [`ExternalBlockCache::new_id`], and its offset in the file, both
-/// little-endian.
+/// The key of a block: the number of its table, from [`ExternalBlockCache::new_id`], and its offset
+/// in the file, both little-endian.
 pub type BlockKey = [u8; 16];
 
 /// A block, as a cache keeps it. Clones share its bytes.
@@ -64,7 +65,8 @@ impl HeldBlock {
     }
 }
 
-/// A cache of blocks of the program's own: see [`BlockCache::external`](crate::BlockCache::external).
+/// A cache of blocks of the program's own: see
+/// [`BlockCache::external`](crate::BlockCache::external).
 pub trait ExternalBlockCache: Send + Sync {
     /// A number that this cache has not answered before. Every table that is opened takes one.
     fn new_id(&self) -> u64;
@@ -72,7 +74,8 @@ pub trait ExternalBlockCache: Send + Sync {
     /// The block of `key`, if the cache has it.
     fn lookup(&self, key: &BlockKey) -> Option<HeldBlock>;
 
-    /// Keeps `block`, which counts for `charge` bytes, in place of what `key` had, and holds it for the caller.
+    /// Keeps `block`, which counts for `charge` bytes, in place of what `key` had, and holds it for
+    /// the caller.
     fn insert(&self, key: &BlockKey, block: ExternalBlock, charge: usize) -> HeldBlock;
 
     /// Bytes that the cache holds.

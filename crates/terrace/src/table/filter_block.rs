@@ -1,8 +1,9 @@
 //! The filter block: one filter for every 2 KiB of the file's data blocks.
 //!
-//! The block is the filters one after another, an array of their offsets, the offset of that array, and the base-two
-//! logarithm of the 2 KiB. Which filter speaks for a data block follows from the block's offset alone; ranges in
-//! which no block begins have empty filters, about which nobody asks.
+//! The block is the filters one after another, an array of their offsets, the offset of that array,
+//! and the base-two logarithm of the 2 KiB. Which filter speaks for a data block follows from the
+//! block's offset alone; ranges in which no block begins have empty filters, about which nobody
+//! asks.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::filter::FilterPolicy;
 
 use super::format::BlockData;
 
-/// The prefix of the name under which the metaindex knows the filter block; the policy's name follows.
+/// The prefix of the name under which the metaindex knows the filter block; the policy's name
+/// follows.
 pub(super) const FILTER_PREFIX: &str = "filter.";
 
 /// A filter is made for every 2^11 bytes of data blocks.
@@ -34,7 +36,13 @@ pub(super) fn block_name(policy: &dyn FilterPolicy) -> Vec<u8> {
 
 impl FilterBlockBuilder {
     pub(super) fn new(policy: Arc<dyn FilterPolicy>) -> Self {
-        FilterBlockBuilder { policy, keys: Vec::new(), ends: Vec::new(), filters: Vec::new(), offsets: Vec::new() }
+        FilterBlockBuilder {
+            policy,
+            keys: Vec::new(),
+            ends: Vec::new(),
+            filters: Vec::new(),
+            offsets: Vec::new(),
+        }
     }
 
     /// The name of the filter's block in the metaindex.
@@ -122,12 +130,15 @@ impl FilterBlockReader {
     }
 
     fn filter(&self, block_offset: u64) -> Option<&[u8]> {
-        let index = usize::try_from(block_offset >> self.base_log).ok().filter(|&index| index < self.count)?;
+        let index = usize::try_from(block_offset >> self.base_log)
+            .ok()
+            .filter(|&index| index < self.count)?;
         let data = self.data.as_slice();
         // The offset after the last filter's is the array's own, which follows the array.
         let (bounds, _) = data.get(self.array + 4 * index..)?.split_first_chunk::<8>()?;
         let [a, b, c, d, e, f, g, h] = *bounds;
-        let (start, end) = (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize);
+        let (start, end) =
+            (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize);
         if end > self.array {
             return None;
         }
@@ -156,7 +167,9 @@ mod tests {
         builder.start_block(9000);
         builder.add_key(b"hello");
         let reader = reader(builder.finish()).expect("a filter block");
-        for (offset, member) in [(0, b"foo" as &[u8]), (2000, b"bar"), (3100, b"box"), (9000, b"hello")] {
+        for (offset, member) in
+            [(0, b"foo" as &[u8]), (2000, b"bar"), (3100, b"box"), (9000, b"hello")]
+        {
             assert!(reader.key_may_match(offset, member));
         }
         assert!(!reader.key_may_match(0, b"box"));

@@ -1,7 +1,8 @@
 //! The fixed points of a table file: handles, footer, block trailer.
 //!
-//! A table is a sequence of blocks and a footer of fixed size that says where the index and the metaindex are. Every
-//! block is followed by a trailer: one byte that tells how it is compressed, and the checksum of block and byte.
+//! A table is a sequence of blocks and a footer of fixed size that says where the index and the
+//! metaindex are. Every block is followed by a trailer: one byte that tells how it is compressed,
+//! and the checksum of block and byte.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -85,7 +86,8 @@ impl Footer {
         if get_u64(&mut magic) != Some(MAGIC) {
             return Err(bad("not a table: the last eight bytes are not a table's"));
         }
-        let mut handle = || BlockHandle::decode(&mut handles).filter(|handle| handle.fits_before(at));
+        let mut handle =
+            || BlockHandle::decode(&mut handles).filter(|handle| handle.fits_before(at));
         match (handle(), handle()) {
             (Some(metaindex), Some(index)) => Ok(Footer { metaindex, index }),
             _ => Err(bad("the footer points outside the file")),
@@ -125,21 +127,30 @@ fn mapped_range<'a>(file: &'a dyn RandomAccessFile, range: &Range<usize>) -> &'a
 
 /// Reads, verifies and decompresses the block at `handle`.
 ///
-/// Nothing is allocated before the handle was checked against the file's size. A raw block of a mapped file stays
-/// where it is.
-pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, name: &str) -> Result<BlockData> {
-    let bad = |what: &str| Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset));
+/// Nothing is allocated before the handle was checked against the file's size. A raw block of a
+/// mapped file stays where it is.
+pub(super) fn read_block(
+    file: &Arc<dyn RandomAccessFile>,
+    handle: BlockHandle,
+    name: &str,
+) -> Result<BlockData> {
+    let bad = |what: &str| {
+        Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset))
+    };
     if !handle.fits_before(file.size()) {
         return Err(bad(&format!("its {} bytes do not lie within the file", handle.size)));
     }
-    let to_usize = |number: u64| usize::try_from(number).map_err(|_| bad("too large for this machine"));
+    let to_usize =
+        |number: u64| usize::try_from(number).map_err(|_| bad("too large for this machine"));
     let (start, size) = (to_usize(handle.offset)?, to_usize(handle.size)?);
     if let Some(mapped) = file.mapped() {
         let stored = StoredBlock::new(mapped, handle).map_err(bad)?;
         if stored.kind == compression::RAW {
             return Ok(BlockData::Mapped { file: Arc::clone(file), range: start..start + size });
         }
-        return compression::decompress(stored.kind, stored.contents).map(BlockData::Owned).map_err(bad);
+        return compression::decompress(stored.kind, stored.contents)
+            .map(BlockData::Owned)
+            .map_err(bad);
     }
     let mut buffer = Buffer::with_length(size + TRAILER_SIZE).map_err(bad)?;
     read_exact(file.as_ref(), handle.offset, buffer.as_mut_slice(), name)?;
@@ -151,7 +162,8 @@ pub(super) fn read_block(file: &Arc<dyn RandomAccessFile>, handle: BlockHandle, 
     compression::decompress(kind, contents).map(BlockData::Owned).map_err(bad)
 }
 
-/// A block as it stands in a mapped file, compressed and with its trailer, whose checksum was verified.
+/// A block as it stands in a mapped file, compressed and with its trailer, whose checksum was
+/// verified.
 pub(crate) struct StoredBlock<'a> {
     /// Block and trailer.
     bytes: &'a [u8],
@@ -161,11 +173,19 @@ pub(crate) struct StoredBlock<'a> {
 
 impl<'a> StoredBlock<'a> {
     /// The block at `handle` in the bytes of a file.
-    pub(super) fn new(mapped: &'a [u8], handle: BlockHandle) -> std::result::Result<Self, &'static str> {
+    pub(super) fn new(
+        mapped: &'a [u8],
+        handle: BlockHandle,
+    ) -> std::result::Result<Self, &'static str> {
         let within = |number: u64| usize::try_from(number).ok();
         let (start, size) = (within(handle.offset), within(handle.size));
-        let end = start.zip(size).and_then(|(start, size)| start.checked_add(size)?.checked_add(TRAILER_SIZE));
-        let bytes = start.zip(end).and_then(|(start, end)| mapped.get(start..end)).ok_or("outside of the mapping")?;
+        let end = start
+            .zip(size)
+            .and_then(|(start, size)| start.checked_add(size)?.checked_add(TRAILER_SIZE));
+        let bytes = start
+            .zip(end)
+            .and_then(|(start, end)| mapped.get(start..end))
+            .ok_or("outside of the mapping")?;
         let (contents, kind) = verify(bytes)?;
         Ok(StoredBlock { bytes, contents, kind })
     }
@@ -183,7 +203,8 @@ impl<'a> StoredBlock<'a> {
 
 /// Checks block and trailer; gives the block and how it is compressed.
 fn verify(bytes: &[u8]) -> std::result::Result<(&[u8], u8), &'static str> {
-    let (contents, &[kind, a, b, c, d]) = bytes.split_last_chunk::<TRAILER_SIZE>().ok_or("no trailer")?;
+    let (contents, &[kind, a, b, c, d]) =
+        bytes.split_last_chunk::<TRAILER_SIZE>().ok_or("no trailer")?;
     let checked = &bytes[..=contents.len()];
     if checksum::masked(checked) != u32::from_le_bytes([a, b, c, d]) && !mutated("block-checksum") {
         return Err("checksum mismatch");
@@ -197,11 +218,18 @@ pub(super) fn trailer(contents: &[u8], kind: u8) -> [u8; TRAILER_SIZE] {
     [kind, a, b, c, d]
 }
 
-fn read_exact(file: &dyn RandomAccessFile, offset: u64, buffer: &mut [u8], name: &str) -> Result<()> {
+fn read_exact(
+    file: &dyn RandomAccessFile,
+    offset: u64,
+    buffer: &mut [u8],
+    name: &str,
+) -> Result<()> {
     let read = file.read_at(offset, buffer)?;
     if read < buffer.len() {
         let wanted = buffer.len();
-        return Err(Error::corruption(format!("{name}: {read} bytes at offset {offset} instead of {wanted}")));
+        return Err(Error::corruption(format!(
+            "{name}: {read} bytes at offset {offset} instead of {wanted}"
+        )));
     }
     Ok(())
 }
@@ -246,14 +274,17 @@ mod tests {
         let read = |bytes: &[u8], size| {
             let file: Arc<dyn RandomAccessFile> = Arc::new(Shrunk(bytes.to_vec()));
             let handle = BlockHandle { offset: 0, size };
-            read_block(&file, handle, "t.ldb").map(|data| data.as_slice().to_vec()).map_err(|error| error.to_string())
+            read_block(&file, handle, "t.ldb")
+                .map(|data| data.as_slice().to_vec())
+                .map_err(|error| error.to_string())
         };
         assert_eq!(read(&sound, 16), Ok(contents.to_vec()));
         let error = read(&sound[..20], 16).expect_err("too short");
         assert!(error.contains("t.ldb: 20 bytes at offset 0 instead of 21"), "{error}");
         let error = read(&sound, 996).expect_err("too long");
         assert!(error.contains("do not lie within the file"), "{error}");
-        let footer = Footer::read(&Shrunk(vec![0; 990]), "t.ldb").expect_err("too short").to_string();
+        let footer =
+            Footer::read(&Shrunk(vec![0; 990]), "t.ldb").expect_err("too short").to_string();
         assert!(footer.contains("t.ldb: 38 bytes at offset 952 instead of 48"), "{footer}");
     }
 
@@ -263,7 +294,9 @@ mod tests {
         let file = [b"before", &block[..], b"behind"].concat();
         let handle = BlockHandle { offset: 6, size: 8 };
         let read = |bytes: &[u8], handle| {
-            StoredBlock::new(bytes, handle).ok().map(|stored| (stored.bytes().to_vec(), stored.kind()))
+            StoredBlock::new(bytes, handle)
+                .ok()
+                .map(|stored| (stored.bytes().to_vec(), stored.kind()))
         };
         assert_eq!(read(&file, handle), Some((block, compression::SNAPPY)));
         assert_eq!(read(&file, BlockHandle { size: 7, ..handle }), None);

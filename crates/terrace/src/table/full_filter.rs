@@ -1,14 +1,15 @@
 //! One filter for all keys of a table, asked before anything else of it is read.
 //!
-//! LevelDB's filter block knows about each 2 KiB of data and is asked after the index has been searched. This one
-//! stands in a metaindex entry of its own, which LevelDB passes over. It is a blocked Bloom filter (Putze, Sanders,
-//! Singler: *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007): all bits of a key lie in one line of 64 bytes,
-//! so that an answer costs one cache miss.
+//! LevelDB's filter block knows about each 2 KiB of data and is asked after the index has been
+//! searched. This one stands in a metaindex entry of its own, which LevelDB passes over. It is a
+//! blocked Bloom filter (Putze, Sanders, Singler: *Cache-, Hash- and Space-Efficient Bloom
+//! Filters*, 2007): all bits of a key lie in one line of 64 bytes, so that an answer costs one
+//! cache miss.
 //!
 //! The block is the lines, then one byte for the number of probes, then one for the version.
 //!
-//! Keys are hashed as bytes, so that only tables in the bytewise order have such a filter: under another order, equal
-//! keys may differ in their bytes.
+//! Keys are hashed as bytes, so that only tables in the bytewise order have such a filter: under
+//! another order, equal keys may differ in their bytes.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -54,7 +55,8 @@ impl FullFilterBuilder {
     /// The whole block.
     pub(super) fn finish(self) -> Vec<u8> {
         let lines = (self.hashes.len() * self.bits_per_key).div_ceil(8 * LINE).max(1);
-        // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a little less.
+        // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a
+        // little less.
         let probes = (self.bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
         let mut block = vec![0; lines * LINE + TRAILER];
         for &hash in &self.hashes {
@@ -94,7 +96,9 @@ impl FullFilter {
         let start = line_of(hash, self.lines) * LINE;
         let line = self.data.as_slice().get(start..start + LINE);
         // A filter without this line cannot speak for it.
-        line.is_none_or(|line| bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1))
+        line.is_none_or(|line| {
+            bits(hash, self.probes).all(|bit| line[bit / 8] >> (bit % 8) & 1 == 1)
+        })
     }
 
     /// Asks the processor for what an answer about this hash takes.
@@ -145,7 +149,8 @@ mod tests {
         for count in [0u32, 1, 10, 20_000] {
             let filter = filter(10, 0..count);
             assert!((0..count).all(|n| filter.may_match(hash_key(format!("{n:016}").as_bytes()))));
-            let others = (count..count + 20_000).filter(|n| filter.may_match(hash_key(format!("{n:016}").as_bytes())));
+            let others = (count..count + 20_000)
+                .filter(|n| filter.may_match(hash_key(format!("{n:016}").as_bytes())));
             assert!(others.count() < 400, "about one in a hundred");
         }
     }
@@ -158,7 +163,8 @@ mod tests {
         let block = builder.finish();
         assert_eq!(hash_key(b"key"), xxh3_64(b"key"));
         assert_eq!((block.len(), &block[LINE..]), (LINE + TRAILER, &[6u8, VERSION][..]));
-        let set: Vec<_> = (0..8 * LINE).filter(|bit| block[bit / 8] >> (bit % 8) & 1 == 1).collect();
+        let set: Vec<_> =
+            (0..8 * LINE).filter(|bit| block[bit / 8] >> (bit % 8) & 1 == 1).collect();
         let mut expected: Vec<_> = bits(xxh3_64(b"key"), 6).collect();
         expected.sort_unstable();
         expected.dedup();
@@ -167,7 +173,9 @@ mod tests {
 
     #[test]
     fn foreign_blocks_are_no_filters() {
-        for block in [vec![], vec![6, VERSION], vec![0; LINE + TRAILER], vec![VERSION; LINE + TRAILER + 1]] {
+        for block in
+            [vec![], vec![6, VERSION], vec![0; LINE + TRAILER], vec![VERSION; LINE + TRAILER + 1]]
+        {
             assert!(FullFilter::new(owned(block)).is_none());
         }
     }

@@ -47,7 +47,12 @@ pub(crate) fn block(data: &[u8]) {
             iter.prev();
         }
         let others = [vec![0; 9], vec![0xff; 20], data.iter().rev().take(12).copied().collect()];
-        for key in keys.iter().step_by(keys.len() / 8 + 1).chain(&others).filter(|key| key.len() >= order.tag_size()) {
+        for key in keys
+            .iter()
+            .step_by(keys.len() / 8 + 1)
+            .chain(&others)
+            .filter(|key| key.len() >= order.tag_size())
+        {
             iter.seek(&order, key, None);
             for _ in 0..3 {
                 iter.prev();
@@ -82,7 +87,8 @@ pub(crate) fn compression(data: &[u8]) {
         }
     }
     let packed = snap::raw::Encoder::new().compress_vec(data).expect("anything can be compressed");
-    let unpacked = compression::decompress(1, &packed).expect("what was compressed can be decompressed");
+    let unpacked =
+        compression::decompress(1, &packed).expect("what was compressed can be decompressed");
     assert_eq!(unpacked.as_slice(), data);
 }
 
@@ -125,7 +131,8 @@ pub(crate) fn table(data: &[u8]) {
     }
 }
 
-/// The parts of a sound table, as examples: blocks as the file holds them with how they are compressed, and unpacked.
+/// The parts of a sound table, as examples: blocks as the file holds them with how they are
+/// compressed, and unpacked.
 pub(crate) fn parts(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let env = MemEnv::new();
     env.write("table", data.to_vec());
@@ -140,9 +147,8 @@ pub(crate) fn parts(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         let (start, end) = (handle.offset as usize, (handle.offset + handle.size) as usize);
         let Some(stored) = data.get(start..end) else { continue };
         match data.get(end) {
-            Some(&compression::RAW) => {
-                parts.push((if stored.ends_with(&[11]) { "filter" } else { "block" }, stored.to_vec()))
-            }
+            Some(&compression::RAW) => parts
+                .push((if stored.ends_with(&[11]) { "filter" } else { "block" }, stored.to_vec())),
             Some(&kind) => {
                 parts.push(("compression", stored.to_vec()));
                 if let Ok(unpacked) = compression::decompress(kind, stored) {

@@ -1,15 +1,17 @@
 //! A restart group of a block, decoded for steps back.
 //!
-//! A key says how much it shares with the one before, so keys are put together on the way forward, where that one is at hand:
-//! a step back copies what is there. Long keys, and those of large groups, are put together when they are come to, from
-//! the entries that hold their parts. That takes the space of the decoded entries and no more, however long the keys are.
+//! A key says how much it shares with the one before, so keys are put together on the way forward,
+//! where that one is at hand: a step back copies what is there. Long keys, and those of large
+//! groups, are put together when they are come to, from the entries that hold their parts. That
+//! takes the space of the decoded entries and no more, however long the keys are.
 
 use crate::base::prefetch::prefetch;
 
 use super::block::{Damage, Entry};
 use super::key_buffer::KeyBuffer;
 
-/// Bytes that are asked for ahead on the way back: a group of small entries. Large ones gain nothing.
+/// Bytes that are asked for ahead on the way back: a group of small entries. Large ones gain
+/// nothing.
 const MOST_AHEAD: usize = 4 << 10;
 
 /// The room for each of the keys that are put together ahead, and how many those are at most.
@@ -40,12 +42,19 @@ impl Group {
     }
 
     /// Takes the entries from the restart point `start` up to `end`, and checks all of them.
-    pub(super) fn decode(&mut self, entries: &[u8], start: usize, end: usize, tag_size: usize) -> Result<(), Damage> {
+    pub(super) fn decode(
+        &mut self,
+        entries: &[u8],
+        start: usize,
+        end: usize,
+        tag_size: usize,
+    ) -> Result<(), Damage> {
         self.entries.clear();
         self.has_keys = true;
         self.keys.grow(MOST_KEYS * SLOT);
-        // The processor does not foresee steps backwards. Decoding would find one line after another missing, because each
-        // entry says where the next one is; so the group before is on its way while this one is gone through.
+        // The processor does not foresee steps backwards. Decoding would find one line after
+        // another missing, because each entry says where the next one is; so the group before is on
+        // its way while this one is gone through.
         let size = (end - start.min(end)).min(MOST_AHEAD);
         prefetch(entries.get(start.saturating_sub(size)..start).unwrap_or_default());
         let (mut offset, mut key_length) = (start, 0);
@@ -66,7 +75,8 @@ impl Group {
         if offset == end { Ok(()) } else { Err("a restart point is no entry") }
     }
 
-    /// Makes `key`, whose first `known` bytes are right, the key of the entry at `index`, which is as long at least.
+    /// Makes `key`, whose first `known` bytes are right, the key of the entry at `index`, which is
+    /// as long at least.
     #[inline]
     pub(super) fn fetch_key(
         &self,
@@ -83,9 +93,15 @@ impl Group {
         Ok(())
     }
 
-    /// The bytes that are not known are in the rests of the entry and those before it, each of which covers the key from
-    /// where it stops sharing.
-    fn gather_key(&self, entries: &[u8], index: usize, known: usize, key: &mut KeyBuffer) -> Result<(), Damage> {
+    /// The bytes that are not known are in the rests of the entry and those before it, each of
+    /// which covers the key from where it stops sharing.
+    fn gather_key(
+        &self,
+        entries: &[u8],
+        index: usize,
+        known: usize,
+        key: &mut KeyBuffer,
+    ) -> Result<(), Damage> {
         let mut holders = self.entries[..=index].iter().rev();
         let length = self.entries[index].key_length();
         key.truncate(known);
@@ -118,7 +134,8 @@ mod tests {
     use crate::base::coding::put_varint32;
     use crate::table::tests::Random;
 
-    /// Whether keys are put together ahead, gathered, or copied in whole, they are those that were written.
+    /// Whether keys are put together ahead, gathered, or copied in whole, they are those that were
+    /// written.
     #[test]
     fn keys_come_back_whatever_their_number_and_length() {
         let (mut ahead, mut gathered) = (0, 0);
@@ -143,7 +160,12 @@ mod tests {
             let (mut key, mut known) = (KeyBuffer::new(), 0);
             for (index, expected) in keys.iter().enumerate().rev() {
                 group.fetch_key(&bytes, index, known, &mut key).expect("a key");
-                assert_eq!(key.as_slice(), expected, "seed {seed}, entry {index} of {}", keys.len());
+                assert_eq!(
+                    key.as_slice(),
+                    expected,
+                    "seed {seed}, entry {index} of {}",
+                    keys.len()
+                );
                 known = group.get(index).expect("an entry").shared;
             }
             *(if group.has_keys { &mut ahead } else { &mut gathered }) += 1;

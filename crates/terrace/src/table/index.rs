@@ -1,10 +1,11 @@
 //! The index of a table, decoded once when the table is opened.
 //!
-//! For every data block there is a *separator*: a key that is not less than any of the block's and less than all of
-//! the next block's. The search wants the first separator that is not less than a key. In the bytewise order most of
-//! it needs no key at all: what all separators have in common is cut off, the next eight bytes of each are kept as one
-//! number, and only equal numbers lead to a comparison. The last separator stays out of that, because nothing follows
-//! it: it was shortened to a byte or two and has little in common with any other.
+//! For every data block there is a *separator*: a key that is not less than any of the block's and
+//! less than all of the next block's. The search wants the first separator that is not less than a
+//! key. In the bytewise order most of it needs no key at all: what all separators have in common is
+//! cut off, the next eight bytes of each are kept as one number, and only equal numbers lead to a
+//! comparison. The last separator stays out of that, because nothing follows it: it was shortened
+//! to a byte or two and has little in common with any other.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -44,7 +45,11 @@ pub(super) struct Index {
 
 impl Index {
     /// Decodes an index block. Blocks lie before `limit`, an offset in the file.
-    pub(super) fn decode(block: Arc<Block>, order: &TableOrder, limit: u64) -> Result<Index, Damage> {
+    pub(super) fn decode(
+        block: Arc<Block>,
+        order: &TableOrder,
+        limit: u64,
+    ) -> Result<Index, Damage> {
         let mut allowance = KeyAllowance::of(&block);
         let mut index = Index {
             keys: Vec::new(),
@@ -57,7 +62,8 @@ impl Index {
         iter.seek_to_first();
         let mut end = 0;
         while iter.valid() {
-            let handle = BlockHandle::decode(&mut iter.value()).filter(|handle| handle.fits_before(limit));
+            let handle =
+                BlockHandle::decode(&mut iter.value()).filter(|handle| handle.fits_before(limit));
             let handle = handle.ok_or("it points outside the file")?;
             // One block for many entries could make hours of a small file.
             if handle.offset < end {
@@ -84,7 +90,8 @@ impl Index {
 
     fn shorten_abbreviated(&mut self, order: &TableOrder) -> Result<(), Damage> {
         let Some(last) = self.len().checked_sub(1) else { return Ok(()) };
-        let abbreviated_keys = AbbreviatedKeys::new((0..last).map(|at| order.user_key(self.key(at))));
+        let abbreviated_keys =
+            AbbreviatedKeys::new((0..last).map(|at| order.user_key(self.key(at))));
         let ascends = |at: usize| match (abbreviated_keys.get(at - 1), abbreviated_keys.get(at)) {
             (Some(before), Some(abbreviated)) if before != abbreviated => before < abbreviated,
             _ => order.compare(self.key(at - 1), self.key(at)) == Ordering::Less,
@@ -111,10 +118,14 @@ impl Index {
 
     pub(super) fn memory_usage(&self) -> usize {
         let handles = self.handles.capacity() * size_of::<BlockHandle>();
-        self.keys.capacity() + self.ends.capacity() * 8 + self.abbreviated_keys.memory_usage() + handles
+        self.keys.capacity()
+            + self.ends.capacity() * 8
+            + self.abbreviated_keys.memory_usage()
+            + handles
     }
 
-    /// The first block whose separator is not less than `target`; the number of blocks if all are less.
+    /// The first block whose separator is not less than `target`; the number of blocks if all are
+    /// less.
     #[inline]
     pub(super) fn search(&self, order: &TableOrder, target: &[u8]) -> Place {
         let abbreviated = match self.abbreviated_keys.abbreviate(order.user_key(target)) {
@@ -122,18 +133,26 @@ impl Index {
             // Out of line with all separators but perhaps the last.
             Err(Ordering::Less) => return Place { at: 0, abbreviated: None },
             Err(ordering) => {
-                let low = if ordering == Ordering::Greater { self.abbreviated_keys.len() } else { 0 };
-                return Place { at: self.search_between(low, self.len(), order, target), abbreviated: None };
+                let low =
+                    if ordering == Ordering::Greater { self.abbreviated_keys.len() } else { 0 };
+                return Place {
+                    at: self.search_between(low, self.len(), order, target),
+                    abbreviated: None,
+                };
             }
         };
         let mut same = self.abbreviated_keys.with_abbreviated(abbreviated);
         if same.start == self.abbreviated_keys.len() {
             same.end = self.len();
         }
-        Place { at: self.search_between(same.start, same.end, order, target), abbreviated: Some(abbreviated) }
+        Place {
+            at: self.search_between(same.start, same.end, order, target),
+            abbreviated: Some(abbreviated),
+        }
     }
 
-    /// The abbreviated key of a user key that begins as the separators do; otherwise how it compares to them.
+    /// The abbreviated key of a user key that begins as the separators do; otherwise how it
+    /// compares to them.
     #[inline]
     pub(super) fn abbreviate(&self, user_key: &[u8]) -> Result<u64, Ordering> {
         self.abbreviated_keys.abbreviate(user_key)
@@ -144,10 +163,20 @@ impl Index {
         self.abbreviated_keys.prefix_len()
     }
 
-    fn search_between(&self, mut low: usize, mut high: usize, order: &TableOrder, target: &[u8]) -> usize {
+    fn search_between(
+        &self,
+        mut low: usize,
+        mut high: usize,
+        order: &TableOrder,
+        target: &[u8],
+    ) -> usize {
         while low < high {
             let middle = low + (high - low) / 2;
-            if order.compare(self.key(middle), target) == Ordering::Less { low = middle + 1 } else { high = middle }
+            if order.compare(self.key(middle), target) == Ordering::Less {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low
     }
@@ -167,7 +196,8 @@ mod tests {
     use crate::table::block_builder::BlockBuilder;
     use crate::table::format::BlockData;
 
-    /// An index of separators with `length` bytes before the last two, all in one group that shares them.
+    /// An index of separators with `length` bytes before the last two, all in one group that shares
+    /// them.
     fn decode(length: usize, separators: u16) -> Result<Index, Damage> {
         let mut builder = BlockBuilder::new(usize::MAX);
         for number in 0..separators {
@@ -176,20 +206,27 @@ mod tests {
             builder.add(&[&vec![b'x'; length][..], &number.to_be_bytes()].concat(), &handle);
         }
         let block = Block::parse(BlockData::Owned(builder.finish().to_vec().into()))?;
-        Index::decode(Arc::new(block), &TableOrder::user(KeyOrder::default()), 100 * u64::from(separators))
+        Index::decode(
+            Arc::new(block),
+            &TableOrder::user(KeyOrder::default()),
+            100 * u64::from(separators),
+        )
     }
 
     /// Each of them is read for itself: a small file of many would take hours.
     #[test]
     fn no_two_entries_lead_to_the_same_bytes() {
-        for (offsets, agrees) in [([0, 15, 30], true), ([0, 0, 0], false), ([0, 15, 29], false), ([15, 0, 30], false)] {
+        for (offsets, agrees) in
+            [([0, 15, 30], true), ([0, 0, 0], false), ([0, 15, 29], false), ([15, 0, 30], false)]
+        {
             let mut builder = BlockBuilder::new(16);
             for (key, offset) in offsets.into_iter().enumerate() {
                 let mut handle = Vec::new();
                 BlockHandle { offset, size: 10 }.encode(&mut handle);
                 builder.add(&[key as u8], &handle);
             }
-            let block = Block::parse(BlockData::Owned(builder.finish().to_vec().into())).expect("a block");
+            let block =
+                Block::parse(BlockData::Owned(builder.finish().to_vec().into())).expect("a block");
             let index = Index::decode(Arc::new(block), &TableOrder::user(KeyOrder::default()), 100);
             assert_eq!(index.is_ok(), agrees, "{offsets:?}");
         }

@@ -1,7 +1,8 @@
 //! Steps through a table in either direction.
 //!
-//! The outer level is a position in the decoded index, the inner one an iterator over that data block. Damage ends an
-//! iteration: the iterator becomes invalid and says why, and stays so until the next seek.
+//! The outer level is a position in the decoded index, the inner one an iterator over that data
+//! block. Damage ends an iteration: the iterator becomes invalid and says why, and stays so until
+//! the next seek.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ const BEHIND: u64 = 256 << 10;
 pub(crate) struct TableIter {
     table: Arc<Table>,
     fill_cache: bool,
-    /// How much of the file's beginning has been given back, if nobody reads the table after this walk.
+    /// How much of the file's beginning has been given back, if nobody reads the table after this
+    /// walk.
     given_back: Option<u64>,
     /// Which data block `block` is over.
     at: usize,
@@ -41,8 +43,8 @@ impl TableIter {
         TableIter { table, fill_cache, given_back: None, at, block, hold: None, aim, failure: None }
     }
 
-    /// For a walk forward after which the table is gone: the memory that the process has for what lies behind it would
-    /// only be missing elsewhere.
+    /// For a walk forward after which the table is gone: the memory that the process has for what
+    /// lies behind it would only be missing elsewhere.
     pub(crate) fn read_once(self) -> Self {
         TableIter { given_back: Some(0), ..self }
     }
@@ -77,7 +79,8 @@ impl TableIter {
         self.block.value()
     }
 
-    /// The block here as the file has it, if the file is mapped and the entry here is all that is in the block.
+    /// The block here as the file has it, if the file is mapped and the entry here is all that is
+    /// in the block.
     pub(crate) fn lone_block(&self) -> Option<StoredBlock<'_>> {
         if !self.block.is_alone() && !mutated("lone-blocks") {
             return None;
@@ -112,8 +115,8 @@ impl TableIter {
         self.land(target);
     }
 
-    /// Finds out where a seek has to go, without going there, and asks for what [`prefetch_block`](Self::prefetch_block)
-    /// takes.
+    /// Finds out where a seek has to go, without going there, and asks for what
+    /// [`prefetch_block`](Self::prefetch_block) takes.
     pub(crate) fn aim(&mut self, target: &[u8]) {
         self.aim = self.table.index().search(self.table.order(), target);
         self.table.prefetch_slot(self.aim);
@@ -158,14 +161,16 @@ impl TableIter {
         }
     }
 
-    /// Goes to the next entry, and answers its tag, if its user key is known to have other bytes than this one, and
-    /// nothing but a step within the block is to be done. Otherwise nothing happens. Only for internal keys.
+    /// Goes to the next entry, and answers its tag, if its user key is known to have other bytes
+    /// than this one, and nothing but a step within the block is to be done. Otherwise nothing
+    /// happens. Only for internal keys.
     #[inline]
     pub(crate) fn next_of_other_key(&mut self) -> Option<u64> {
         self.block.next_of_other_key()
     }
 
-    /// Whether the user key of the entry before is known to have other bytes than this one. Only for internal keys.
+    /// Whether the user key of the entry before is known to have other bytes than this one. Only
+    /// for internal keys.
     #[inline]
     pub(crate) fn follows_other_key(&self) -> bool {
         self.block.follows_other_key()
@@ -203,7 +208,8 @@ impl TableIter {
         }
     }
 
-    /// Asks for block `at`, which is next: for what a walk through it begins with, or for what it is loaded from.
+    /// Asks for block `at`, which is next: for what a walk through it begins with, or for what it
+    /// is loaded from.
     fn ask_ahead(&self, at: usize, ask_for: impl FnOnce(&Block)) {
         match self.table.cached_block(at) {
             Some(next) => ask_for(&next),
@@ -220,7 +226,8 @@ impl TableIter {
         self.failure.is_some()
     }
 
-    /// Goes over to the data block `at`, at no entry of it. False if there is no such block or it cannot be read.
+    /// Goes over to the data block `at`, at no entry of it. False if there is no such block or it
+    /// cannot be read.
     fn enter(&mut self, at: usize) -> bool {
         self.failure = None;
         if at == self.at && self.block.has_block() {

@@ -60,7 +60,8 @@ impl KeyBuffer {
         }
     }
 
-    /// Writes `source[from..to]` at `at`, where there is room. Bytes behind it, up to the slack, become arbitrary.
+    /// Writes `source[from..to]` at `at`, where there is room. Bytes behind it, up to the slack,
+    /// become arbitrary.
     #[inline]
     pub(super) fn put(&mut self, at: usize, source: &[u8], from: usize, to: usize) {
         let length = to - from;
@@ -83,7 +84,8 @@ impl KeyBuffer {
     #[inline]
     pub(super) fn repeat<const SIZE: usize>(&mut self, at: usize) {
         if let Some((before, here)) = self.bytes.split_at_mut_checked(at)
-            && let (Some(before), Some(here)) = (before.last_chunk::<SIZE>(), here.first_chunk_mut::<SIZE>())
+            && let (Some(before), Some(here)) =
+                (before.last_chunk::<SIZE>(), here.first_chunk_mut::<SIZE>())
         {
             *here = *before;
         }

@@ -1,8 +1,8 @@
 //! Tables: sorted files, written once and then only read, in LevelDB's format.
 //!
-//! [`TableBuilder`] writes one, [`Table`] reads one from any number of threads, [`TableIter`] steps through one. The
-//! same code serves the engine's tables of internal keys and LevelDB's public tables of plain keys; [`TableOrder`] is
-//! the difference.
+//! [`TableBuilder`] writes one, [`Table`] reads one from any number of threads, [`TableIter`] steps
+//! through one. The same code serves the engine's tables of internal keys and LevelDB's public
+//! tables of plain keys; [`TableOrder`] is the difference.
 
 mod abbreviated_entries;
 mod block;

@@ -1,7 +1,7 @@
 //! The order of a table's keys.
 //!
-//! The engine's tables order internal keys. LevelDB's public `Table` and `TableBuilder` order plain user keys; both
-//! are the same file format, and one reader and one builder serve them.
+//! The engine's tables order internal keys. LevelDB's public `Table` and `TableBuilder` order plain
+//! user keys; both are the same file format, and one reader and one builder serve them.
 
 use std::cmp::Ordering;
 
@@ -60,7 +60,8 @@ impl TableOrder {
         if self.internal { internal_key::user_key(key) } else { key }
     }
 
-    /// Whether `a` is less than `b`, which begin with `common` equal bytes and no more. Only in the bytewise order.
+    /// Whether `a` is less than `b`, which begin with `common` equal bytes and no more. Only in the
+    /// bytewise order.
     #[inline]
     pub(crate) fn ascends_bytewise(&self, a: &[u8], b: &[u8], common: usize) -> bool {
         debug_assert!(self.is_bytewise());
@@ -98,7 +99,8 @@ mod tests {
 
     #[test]
     fn a_common_prefix_decides_as_a_comparison_does() {
-        let keys: [&[u8]; 8] = [b"", b"a", b"ab", b"ab\xff", b"b", b"abcdefgh", b"abcdefghi", b"abcdefgh\0"];
+        let keys: [&[u8]; 8] =
+            [b"", b"a", b"ab", b"ab\xff", b"b", b"abcdefgh", b"abcdefghi", b"abcdefgh\0"];
         for tag_size in [0, TAG_SIZE] {
             let order = match tag_size {
                 0 => TableOrder::user(KeyOrder::default()),
@@ -109,7 +111,11 @@ mod tests {
                 for (a_tag, b_tag) in [(0x101, 0x101), (0x101, 0x201), (0x6161, 0x1ff)] {
                     let (a, b) = (tagged(a, a_tag), tagged(b, b_tag));
                     let expected = order.compare(&a, &b) == Ordering::Less;
-                    assert_eq!(order.ascends_bytewise(&a, &b, common_prefix(&a, &b)), expected, "{a:?} {b:?}");
+                    assert_eq!(
+                        order.ascends_bytewise(&a, &b, common_prefix(&a, &b)),
+                        expected,
+                        "{a:?} {b:?}"
+                    );
                 }
             }
         }

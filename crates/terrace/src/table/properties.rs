@@ -1,7 +1,7 @@
 //! What a table's builder knew about the table, in a small block that only Terrace reads.
 //!
-//! LevelDB looks for its filter in the metaindex and passes over everything else, so the block costs it nothing. The
-//! number of tombstones tells compaction where space can be won back.
+//! LevelDB looks for its filter in the metaindex and passes over everything else, so the block
+//! costs it nothing. The number of tombstones tells compaction where space can be won back.
 
 use crate::base::coding::{get_varint64, put_varint64};
 use crate::base::internal_key::{SequenceNumber, TAG_SIZE, split, tag_sequence};

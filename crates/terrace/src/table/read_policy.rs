@@ -1,15 +1,17 @@
 //! Whether the tables of one database are read from mappings.
 //!
-//! A load from a mapping costs a third of a `pread` while its pages are in the page cache. When they are not, the kernel
-//! reads 64 to 128 KiB around the fault, and a sector that cannot be read kills the process. So tables that are mapped
-//! automatically are *populated* before they are loaded, region by region, which returns an error instead of a signal, and
-//! they are mapped no longer once a read has failed or they are too large for the memory that there is.
+//! A load from a mapping costs a third of a `pread` while its pages are in the page cache. When
+//! they are not, the kernel reads 64 to 128 KiB around the fault, and a sector that cannot be read
+//! kills the process. So tables that are mapped automatically are *populated* before they are
+//! loaded, region by region, which returns an error instead of a signal, and they are mapped no
+//! longer once a read has failed or they are too large for the memory that there is.
 //!
 //! Any number of threads may call.
 //!
 //! # Invariants
 //! 1. The first load of each region of an open table is populated.
-//! 2. Mappings are given up once and for all: `TableSet` opens tables for `pread` from then on, those that are open, too.
+//! 2. Mappings are given up once and for all: `TableSet` opens tables for `pread` from then on,
+//!    those that are open, too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,8 +45,8 @@ impl ReadPolicy {
         self.unmapped.load(Ordering::Relaxed)
     }
 
-    /// Gives mappings up if `table_bytes` are more than half of the `available` memory: the rest is for the program and for
-    /// what is written.
+    /// Gives mappings up if `table_bytes` are more than half of the `available` memory: the rest is
+    /// for the program and for what is written.
     pub(crate) fn weigh(&self, table_bytes: u64, available: impl FnOnce() -> Option<u64>) {
         if self.automatic
             && !self.is_unmapped()
@@ -68,7 +70,8 @@ impl ReadPolicy {
     }
 }
 
-/// Which regions of a mapped table were populated, one bit each. Empty if nothing is to be populated.
+/// Which regions of a mapped table were populated, one bit each. Empty if nothing is to be
+/// populated.
 pub(super) struct Populated {
     size: u64,
     regions: Box<[AtomicU64]>,
@@ -78,13 +81,15 @@ impl Populated {
     /// For `file`, if it is mapped and the policy is to populate.
     pub(super) fn new(file: &dyn RandomAccessFile, policy: &ReadPolicy) -> Self {
         let size = file.size();
-        let count = if policy.automatic && file.mapped().is_some() { size.div_ceil(REGION) } else { 0 };
+        let count =
+            if policy.automatic && file.mapped().is_some() { size.div_ceil(REGION) } else { 0 };
         let words = usize::try_from(count.div_ceil(64)).unwrap_or(0);
         Populated { size, regions: (0..words).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Populates the regions of `file` that hold `length` bytes from `offset`, unless they were. If a region cannot be read as
-    /// a whole, and once mappings are given up, only the bytes themselves.
+    /// Populates the regions of `file` that hold `length` bytes from `offset`, unless they were. If
+    /// a region cannot be read as a whole, and once mappings are given up, only the bytes
+    /// themselves.
     #[inline]
     pub(super) fn ensure(
         &self,
@@ -146,14 +151,23 @@ mod tests {
         policy.weigh(50 << 20, || Some(100 << 20));
         policy.weigh(50 << 20, || None);
         policy.weigh(15 << 20, || Some(0));
-        assert!(policy.learn(Err::<(), _>(Error::corruption("damaged"))).is_err() && !policy.is_unmapped());
+        assert!(
+            policy.learn(Err::<(), _>(Error::corruption("damaged"))).is_err()
+                && !policy.is_unmapped()
+        );
         policy.weigh(51 << 20, || Some(100 << 20));
         assert!(policy.is_unmapped());
         let policy = ReadPolicy::automatic();
-        assert!(policy.learn(Err::<(), _>(Error::io_message("a sector"))).is_err() && policy.is_unmapped());
+        assert!(
+            policy.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()
+                && policy.is_unmapped()
+        );
         let chosen = ReadPolicy::default();
         chosen.weigh(51 << 20, || Some(100 << 20));
-        assert!(chosen.learn(Err::<(), _>(Error::io_message("a sector"))).is_err() && !chosen.is_unmapped());
+        assert!(
+            chosen.learn(Err::<(), _>(Error::io_message("a sector"))).is_err()
+                && !chosen.is_unmapped()
+        );
     }
 
     /// A mapped file, what was populated of it, and an offset that cannot be read.
@@ -188,9 +202,15 @@ mod tests {
     #[test]
     fn regions_are_populated_once_and_a_bad_neighbour_does_no_harm() {
         let policy = ReadPolicy::automatic();
-        let mut disk = Disk { bytes: vec![0; 2 * REGION as usize + 10], populated: Mutex::default(), bad: None };
+        let mut disk = Disk {
+            bytes: vec![0; 2 * REGION as usize + 10],
+            populated: Mutex::default(),
+            bad: None,
+        };
         let populated = Populated::new(&disk, &policy);
-        for (offset, length) in [(REGION - 1, 2), (REGION, 100), (2 * REGION, 10), (u64::MAX - 1, 1)] {
+        for (offset, length) in
+            [(REGION - 1, 2), (REGION, 100), (2 * REGION, 10), (u64::MAX - 1, 1)]
+        {
             populated.ensure(&disk, &policy, offset, length).unwrap();
         }
         let calls = std::mem::take(&mut *disk.populated.lock().unwrap());

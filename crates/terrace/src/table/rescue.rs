@@ -1,9 +1,9 @@
 //! Finds the data blocks of a table whose index or footer is lost.
 //!
-//! Blocks follow each other from the beginning of the file, and each is followed by the checksum of itself: it ends
-//! where the checksum of all bytes so far is the one that stands there. Between sound blocks that is one pass over the
-//! file. Behind a damaged one the next is searched for at every byte that could begin one, which is bounded by a
-//! budget.
+//! Blocks follow each other from the beginning of the file, and each is followed by the checksum of
+//! itself: it ends where the checksum of all bytes so far is the one that stands there. Between
+//! sound blocks that is one pass over the file. Behind a damaged one the next is searched for at
+//! every byte that could begin one, which is bounded by a budget.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -40,8 +40,13 @@ const LONGEST_BEGINNING: usize = 16;
 /// Takes the offset of a block, and a key and a value in it.
 pub(crate) type Visit<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<()> + 'a;
 
-/// Shows every entry that can be found in `file`, a table of internal keys, to `visit`. Only blocks in which every key is sound and behind all keys before are taken.
-pub(crate) fn rescue(file: &Arc<dyn RandomAccessFile>, order: &TableOrder, visit: &mut Visit<'_>) -> Result<()> {
+/// Shows every entry that can be found in `file`, a table of internal keys, to `visit`. Only blocks
+/// in which every key is sound and behind all keys before are taken.
+pub(crate) fn rescue(
+    file: &Arc<dyn RandomAccessFile>,
+    order: &TableOrder,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
     let mut window = Window { file, start: 0, bytes: Vec::new(), begin: 0 };
     let mut found: Vec<BlockHandle> = Vec::new();
     let mut last_key: Option<Vec<u8>> = None;
@@ -132,17 +137,21 @@ impl Window<'_> {
             if !self.has(size + TRAILER_SIZE)? {
                 return Ok(None);
             }
-            let Some(&[kind, a, b, c, d]) = self.rest().get(size..size + TRAILER_SIZE) else { return Ok(None) };
+            let Some(&[kind, a, b, c, d]) = self.rest().get(size..size + TRAILER_SIZE) else {
+                return Ok(None);
+            };
             checksum.add(&[kind]);
-            if checksum.masked() == u32::from_le_bytes([a, b, c, d]) && compression::is_known(kind) {
+            if checksum.masked() == u32::from_le_bytes([a, b, c, d]) && compression::is_known(kind)
+            {
                 return Ok(Some(size));
             }
         }
         Ok(None)
     }
 
-    /// Whether the bytes from here on look like a raw or snappy block: its first entry shares nothing with a key
-    /// before it, which is a zero, and has room for a tag. Spares the search most of its checksums.
+    /// Whether the bytes from here on look like a raw or snappy block: its first entry shares
+    /// nothing with a key before it, which is a zero, and has room for a tag. Spares the search
+    /// most of its checksums.
     fn may_begin_block(&mut self) -> Result<bool> {
         self.has(LONGEST_BEGINNING)?;
         let bytes = self.rest();
@@ -171,16 +180,20 @@ impl Window<'_> {
     }
 }
 
-/// Whether a block is the index: its entries point to blocks that follow each other from the beginning of the file, which
-/// has `size` bytes, and none found at such a place has another size. Damaged blocks are among them, so that not each is
-/// one of those found; and sectors may have changed places, so that the index may stand anywhere. The keys of an index are not the user's. No data block is empty, so that an empty one is behind
-/// them, too.
+/// Whether a block is the index: its entries point to blocks that follow each other from the
+/// beginning of the file, which has `size` bytes, and none found at such a place has another size.
+/// Damaged blocks are among them, so that not each is one of those found; and sectors may have
+/// changed places, so that the index may stand anywhere. The keys of an index are not the user's.
+/// No data block is empty, so that an empty one is behind them, too.
 fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHandle]) -> bool {
     let mut is_index = true;
     let mut next = 0;
     let walked = for_each_entry(block, 0, order, &mut |_, _, mut value| {
-        let handle = BlockHandle::decode(&mut value).filter(|handle| value.is_empty() && handle.offset == next);
-        let end = handle.and_then(|handle| handle.size.checked_add(handle.offset)?.checked_add(TRAILER_SIZE as u64));
+        let handle = BlockHandle::decode(&mut value)
+            .filter(|handle| value.is_empty() && handle.offset == next);
+        let end = handle.and_then(|handle| {
+            handle.size.checked_add(handle.offset)?.checked_add(TRAILER_SIZE as u64)
+        });
         let (Some(handle), Some(end)) = (handle, end.filter(|end| *end <= size)) else {
             is_index = false;
             return Ok(());
@@ -209,7 +222,12 @@ fn check(block: &Arc<Block>, order: &TableOrder, last: Option<&[u8]>) -> Option<
 }
 
 /// Shows every entry of the block at `offset`. Answers whether all of the block could be decoded.
-fn for_each_entry(block: &Arc<Block>, offset: u64, order: &TableOrder, visit: &mut Visit<'_>) -> Result<bool> {
+fn for_each_entry(
+    block: &Arc<Block>,
+    offset: u64,
+    order: &TableOrder,
+    visit: &mut Visit<'_>,
+) -> Result<bool> {
     let mut iter = BlockIter::new(order.tag_size());
     iter.set_block(Some(block.clone()));
     iter.seek_to_first();

@@ -1,4 +1,5 @@
-//! Reads a table from front to back, past all caches and on behind damage: to check it, and to save what can be saved.
+//! Reads a table from front to back, past all caches and on behind damage: to check it, and to save
+//! what can be saved.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use super::table::Table;
 pub(crate) enum ScanItem<'a> {
     /// A data block of `size` bytes whose checksum is right. Its entries follow.
     Block { size: u64 },
-    /// An entry of the block at `offset`. `fault` says why a look-up would not find it, if one would not.
+    /// An entry of the block at `offset`. `fault` says why a look-up would not find it, if one
+    /// would not.
     Entry { offset: u64, key: &'a [u8], value: &'a [u8], fault: Option<&'static str> },
-    /// The block at some offset, or the rest of it, cannot be read. Its keys, of the table's order, were after the
-    /// one (from the beginning, if it is empty) and up to the other.
+    /// The block at some offset, or the rest of it, cannot be read. Its keys, of the table's order,
+    /// were after the one (from the beginning, if it is empty) and up to the other.
     Damage { error: Error, after: &'a [u8], up_to: &'a [u8] },
 }
 

@@ -1,15 +1,17 @@
 //! Reads a table file.
 //!
-//! A table is opened once and then read by any number of threads. Opening decodes footer and index; blocks are loaded
-//! when they are needed, each verified against its checksum, and kept in the table's slots of the shared cache.
+//! A table is opened once and then read by any number of threads. Opening decodes footer and index;
+//! blocks are loaded when they are needed, each verified against its checksum, and kept in the
+//! table's slots of the shared cache.
 //!
 //! # Invariants
 //! 1. No block is used before its checksum was verified. What a slot holds has been.
-//! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that does not fit.
-//! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the bytewise order), but one: when
-//!    the block learns the abbreviated keys of its entries.
-//! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is read without it, and
-//!    [`Table::for_each_meta_block`] reports it.
+//! 2. Index entries point into the file, before the footer. Nothing is allocated for a block that
+//!    does not fit.
+//! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the
+//!    bytewise order), but one: when the block learns the abbreviated keys of its entries.
+//! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is
+//!    read without it, and [`Table::for_each_meta_block`] reports it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +31,9 @@ use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
 use super::external_cache::ExternalBlocks;
 use super::filter_block::{self, FilterBlockReader};
-use super::format::{BlockData, BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, read_block};
+use super::format::{
+    BlockData, BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, read_block,
+};
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
 use super::iter::TableIter;
@@ -84,7 +88,11 @@ pub(crate) struct TableHit {
 
 impl Table {
     /// Opens the table in `file`. `name` is how messages call it.
-    pub(crate) fn open(file: Arc<dyn RandomAccessFile>, name: String, settings: TableReadSettings) -> Result<Table> {
+    pub(crate) fn open(
+        file: Arc<dyn RandomAccessFile>,
+        name: String,
+        settings: TableReadSettings,
+    ) -> Result<Table> {
         let policy = settings.policy;
         let opened_unmapped = policy.is_unmapped();
         let populated = Populated::new(file.as_ref(), &policy);
@@ -95,7 +103,8 @@ impl Table {
         let footer = policy.learn(footer)?;
         let limit = file.size() - FOOTER_SIZE as u64;
         let bad_index = |damage: Damage| damaged(&name, footer.index, damage).context("index");
-        let block = Block::parse(load_block(&file, &populated, &policy, footer.index, &name)?).map_err(bad_index)?;
+        let block = Block::parse(load_block(&file, &populated, &policy, footer.index, &name)?)
+            .map_err(bad_index)?;
         let index = Index::decode(Arc::new(block), &settings.order, limit).map_err(bad_index)?;
         let slots = settings.cache.slots().slots(index.len());
         let external = settings.cache.external_cache().map(ExternalBlocks::new);
@@ -125,7 +134,8 @@ impl Table {
             let (_, handle) = entries.iter().find(|(entry, _)| entry == name)?;
             self.read_block(*handle).ok()
         };
-        let properties = read(PROPERTIES_NAME.as_bytes()).and_then(|data| TableProperties::decode(data.as_slice()));
+        let properties = read(PROPERTIES_NAME.as_bytes())
+            .and_then(|data| TableProperties::decode(data.as_slice()));
         let filter = policy.and_then(|policy| {
             let data = read(&filter_block::block_name(policy.as_ref()))?;
             FilterBlockReader::new(policy, data)
@@ -139,7 +149,9 @@ impl Table {
 
     /// Names and places of the blocks that are neither data nor index.
     fn metaindex(&self) -> Result<Vec<(Vec<u8>, BlockHandle)>> {
-        let bad = |damage: Damage| damaged(&self.name, self.footer.metaindex, damage).context("metaindex");
+        let bad = |damage: Damage| {
+            damaged(&self.name, self.footer.metaindex, damage).context("metaindex")
+        };
         let block = Block::parse(self.read_block(self.footer.metaindex)?).map_err(bad)?;
         let mut allowance = KeyAllowance::of(&block);
         let mut iter = BlockIter::new(0);
@@ -148,7 +160,8 @@ impl Table {
         let mut entries = Vec::new();
         while iter.valid() {
             allowance.take(iter.key()).map_err(bad)?;
-            let handle = BlockHandle::decode(&mut iter.value()).ok_or_else(|| bad("a handle does not decode"))?;
+            let handle = BlockHandle::decode(&mut iter.value())
+                .ok_or_else(|| bad("a handle does not decode"))?;
             entries.push((iter.key().to_vec(), handle));
             iter.next();
         }
@@ -164,14 +177,15 @@ impl Table {
         Ok(entries)
     }
 
-    /// The first entry that is not less than `key`, if it has the same user key. `key` is an internal key in a table
-    /// of internal keys, and `hash` what [`hash_key`] makes of its user key. Without `fill_cache` a
-    /// block that had to be loaded is not kept.
+    /// The first entry that is not less than `key`, if it has the same user key. `key` is an
+    /// internal key in a table of internal keys, and `hash` what [`hash_key`] makes of its user
+    /// key. Without `fill_cache` a block that had to be loaded is not kept.
     pub(crate) fn get(&self, key: &[u8], hash: u64, fill_cache: bool) -> Result<Option<TableHit>> {
         self.get_at(key, self.place(key, hash), fill_cache)
     }
 
-    /// Where a look-up of `key`, with the `hash` of its user key, has to go, unless the filter spares it that.
+    /// Where a look-up of `key`, with the `hash` of its user key, has to go, unless the filter
+    /// spares it that.
     #[inline]
     pub(crate) fn place(&self, key: &[u8], hash: u64) -> Option<Place> {
         if self.full_filter.as_ref().is_some_and(|filter| !filter.may_match(hash)) {
@@ -182,7 +196,12 @@ impl Table {
 
     /// [`get`](Table::get), where the [`place`](Table::place) of the key is known.
     #[inline]
-    pub(crate) fn get_at(&self, key: &[u8], place: Option<Place>, fill_cache: bool) -> Result<Option<TableHit>> {
+    pub(crate) fn get_at(
+        &self,
+        key: &[u8],
+        place: Option<Place>,
+        fill_cache: bool,
+    ) -> Result<Option<TableHit>> {
         let Some(Place { at, abbreviated }) = place else {
             self.counters.count(Outcome::Spared);
             return Ok(None);
@@ -196,8 +215,10 @@ impl Table {
         }
         let filtered = self.filter.is_some() || self.full_filter.is_some();
         let block = self.block(at, handle, fill_cache, filtered)?;
-        let found =
-            block.get().find(&self.order, key, abbreviated).map_err(|damage| damaged(&self.name, handle, damage))?;
+        let found = block
+            .get()
+            .find(&self.order, key, abbreviated)
+            .map_err(|damage| damaged(&self.name, handle, damage))?;
         Ok(found.filter(|found| found.same_user_key).map(|found| TableHit {
             tag: found.tag,
             value: BlockSlice::new(block, found.entry.value..found.entry.end),
@@ -217,8 +238,8 @@ impl Table {
         self.slots.prefetch(place.at);
     }
 
-    /// Asks for what tells where in the block at `place` things are; for its bytes in the file, if it is not in the cache
-    /// and they are mapped.
+    /// Asks for what tells where in the block at `place` things are; for its bytes in the file, if
+    /// it is not in the cache and they are mapped.
     pub(crate) fn prefetch_block(&self, place: Place) {
         match self.slots.get(place.at) {
             Some(block) => prefetch_value::<Block>(&block),
@@ -243,15 +264,19 @@ impl Table {
         }
     }
 
-    /// Whether an entry of `user_key` may be here. Reads no block; always true without a filter, except for a key
-    /// past the last.
+    /// Whether an entry of `user_key` may be here. Reads no block; always true without a filter,
+    /// except for a key past the last.
     pub(crate) fn may_contain(&self, user_key: &[u8]) -> bool {
         if self.full_filter.as_ref().is_some_and(|filter| !filter.may_match(hash_key(user_key))) {
             return false;
         }
         // Before all entries of the user key, so that the block is the one where they begin.
         let at = if self.order.is_internal() {
-            let seek = internal_key::encode(user_key, internal_key::MAX_SEQUENCE, internal_key::KIND_FOR_SEEK);
+            let seek = internal_key::encode(
+                user_key,
+                internal_key::MAX_SEQUENCE,
+                internal_key::KIND_FOR_SEEK,
+            );
             self.index.search(&self.order, &seek).at
         } else {
             self.index.search(&self.order, user_key).at
@@ -271,7 +296,8 @@ impl Table {
         self.file.not_needed(range.start, range.end.saturating_sub(range.start));
     }
 
-    /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not kept.
+    /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not
+    /// kept.
     pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool) -> TableIter {
         TableIter::new(Arc::clone(self), fill_cache)
     }
@@ -305,18 +331,26 @@ impl Table {
             + self.populated.memory_usage()
     }
 
-    /// Reads and checks every block that holds no entries, past all caches, and says how each of them is: offset, size,
-    /// result.
+    /// Reads and checks every block that holds no entries, past all caches, and says how each of
+    /// them is: offset, size, result.
     pub(crate) fn for_each_meta_block(&self, visit: &mut dyn FnMut(u64, u64, Result<()>)) {
         if let Ok(entries) = self.metaindex() {
             for (name, handle) in entries {
                 let result = self.read_block(handle).map(drop);
-                visit(handle.offset, handle.size, result.map_err(|error| error.context(name.escape_ascii())));
+                visit(
+                    handle.offset,
+                    handle.size,
+                    result.map_err(|error| error.context(name.escape_ascii())),
+                );
             }
         }
         visit(self.footer.metaindex.offset, self.footer.metaindex.size, self.metaindex().map(drop));
         let index = self.read_block(self.footer.index).map(drop);
-        visit(self.footer.index.offset, self.footer.index.size, index.map_err(|error| error.context("index")));
+        visit(
+            self.footer.index.offset,
+            self.footer.index.size,
+            index.map_err(|error| error.context("index")),
+        );
     }
 
     pub(super) fn order(&self) -> &TableOrder {
@@ -332,7 +366,13 @@ impl Table {
     }
 
     /// The data block `at`, which is at `handle`, from the cache or from the file.
-    pub(super) fn block(&self, at: usize, handle: BlockHandle, fill_cache: bool, filtered: bool) -> Result<BlockRef> {
+    pub(super) fn block(
+        &self,
+        at: usize,
+        handle: BlockHandle,
+        fill_cache: bool,
+        filtered: bool,
+    ) -> Result<BlockRef> {
         if let Some(cached) = self.slots.get(at ^ usize::from(mutated("cache-slot"))) {
             self.slots.set_beside(at, cached.abbreviated_address());
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
@@ -357,7 +397,8 @@ impl Table {
         self.slots.get(at)
     }
 
-    /// Data block `at` as the file has it, if that is mapped; verified now: what is in the cache may have been for long.
+    /// Data block `at` as the file has it, if that is mapped; verified now: what is in the cache
+    /// may have been for long.
     pub(super) fn stored_block(&self, at: usize) -> Option<StoredBlock<'_>> {
         StoredBlock::new(self.file.mapped()?, self.index.handle(at)?).ok()
     }
@@ -369,7 +410,8 @@ impl Table {
             && self.filter.as_ref().is_none_or(|filter| filter.key_may_match(handle.offset, key))
     }
 
-    /// Whether mappings were given up since the table was opened, so that it is to be opened once more.
+    /// Whether mappings were given up since the table was opened, so that it is to be opened once
+    /// more.
     #[inline]
     pub(crate) fn is_outdated(&self) -> bool {
         self.policy.is_unmapped() && !self.opened_unmapped
@@ -395,8 +437,9 @@ fn load_block(
     name: &str,
 ) -> Result<BlockData> {
     let size = handle.size.saturating_add(TRAILER_SIZE as u64);
-    let data =
-        populated.ensure(file.as_ref(), policy, handle.offset, size).and_then(|()| read_block(file, handle, name));
+    let data = populated
+        .ensure(file.as_ref(), policy, handle.offset, size)
+        .and_then(|()| read_block(file, handle, name));
     policy.learn(data)
 }
 

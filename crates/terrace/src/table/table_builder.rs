@@ -1,9 +1,9 @@
 //! Writes a table file from front to back.
 //!
-//! Data blocks come first, then the filter block, Terrace's properties, the metaindex, the index and the footer. The
-//! index has an entry for each data block: a key that is not less than the block's last and less than the next
-//! block's first, and where the block is. One thread uses a builder. Once a call has failed the file is worthless:
-//! every later call fails too.
+//! Data blocks come first, then the filter block, Terrace's properties, the metaindex, the index
+//! and the footer. The index has an entry for each data block: a key that is not less than the
+//! block's last and less than the next block's first, and where the block is. One thread uses a
+//! builder. Once a call has failed the file is worthless: every later call fails too.
 
 use crate::base::abbreviated_keys::common_prefix;
 use std::cmp::Ordering;
@@ -33,17 +33,18 @@ pub(crate) struct TableSettings {
     pub(crate) restart_interval: usize,
     pub(crate) compression: Compression,
     pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
-    /// Bits for each key in the filter of the whole table; 0: no such filter. Only tables of internal keys in the
-    /// bytewise order have one.
+    /// Bits for each key in the filter of the whole table; 0: no such filter. Only tables of
+    /// internal keys in the bytewise order have one.
     pub(crate) full_filter_bits: usize,
     /// Ask the system to begin writing out after this many bytes; 0: never.
     pub(crate) bytes_per_sync: u64,
-    /// The name of the comparator, for a table that is built outside of a database; see [`COMPARATOR_NAME`].
+    /// The name of the comparator, for a table that is built outside of a database; see
+    /// [`COMPARATOR_NAME`].
     pub(crate) comparator: Option<Vec<u8>>,
 }
 
-/// The name of the block, in the metaindex, that says by which comparator a table built outside of a database is
-/// ordered, so that no database with another one takes it in.
+/// The name of the block, in the metaindex, that says by which comparator a table built outside of
+/// a database is ordered, so that no database with another one takes it in.
 pub(super) const COMPARATOR_NAME: &str = "terrace.comparator";
 
 /// A table that was written but not yet made durable.
@@ -68,7 +69,8 @@ pub(crate) struct TableBuilder {
     full_filter: Option<FullFilterBuilder>,
     properties: TableProperties,
     smallest: Vec<u8>,
-    /// The last data block, until the key that follows it is known and its index entry can be short.
+    /// The last data block, until the key that follows it is known and its index entry can be
+    /// short.
     pending: Option<BlockHandle>,
     /// Reused for index entries.
     separator: Vec<u8>,
@@ -83,7 +85,9 @@ impl TableBuilder {
         if let Some(filter) = &mut filter {
             filter.start_block(0);
         }
-        let wants_full = settings.full_filter_bits > 0 && settings.order.is_internal() && settings.order.is_bytewise();
+        let wants_full = settings.full_filter_bits > 0
+            && settings.order.is_internal()
+            && settings.order.is_bytewise();
         TableBuilder {
             writer: BlockWriter::new(file, settings.compression, settings.bytes_per_sync),
             settings: settings.clone(),
@@ -100,7 +104,8 @@ impl TableBuilder {
         }
     }
 
-    /// Goes on with the block size, restart interval and compression of `settings`. Nothing else changes.
+    /// Goes on with the block size, restart interval and compression of `settings`. Nothing else
+    /// changes.
     pub(crate) fn change(&mut self, settings: &TableSettings) {
         self.settings.block_size = settings.block_size;
         self.data.set_restart_interval(settings.restart_interval);
@@ -117,8 +122,9 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// [`add`](Self::add) of an entry of another table. `lone_block` is asked for the block that it is alone in, if it
-    /// is large enough to be alone in a block here as well: then that is copied, and nothing is compressed again.
+    /// [`add`](Self::add) of an entry of another table. `lone_block` is asked for the block that it
+    /// is alone in, if it is large enough to be alone in a block here as well: then that is copied,
+    /// and nothing is compressed again.
     #[inline]
     pub(crate) fn add_stored<'a>(
         &mut self,
@@ -142,7 +148,8 @@ impl TableBuilder {
         self.block_ended(written)
     }
 
-    /// Does everything for an entry but put it into a block. Answers how much of its key the last one begins with.
+    /// Does everything for an entry but put it into a block. Answers how much of its key the last
+    /// one begins with.
     #[inline]
     fn admit(&mut self, key: &[u8], value: &[u8]) -> Result<usize> {
         self.check_alive()?;
@@ -167,7 +174,8 @@ impl TableBuilder {
         Ok(common)
     }
 
-    /// Ends the current block and hands everything to the file, so that the next entry is in a block of its own.
+    /// Ends the current block and hands everything to the file, so that the next entry is in a
+    /// block of its own.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.check_alive()?;
         self.end_block()?;
@@ -199,7 +207,13 @@ impl TableBuilder {
         let index = self.writer.write(self.index.finish())?;
         let largest = self.data.last_key().to_vec();
         let (file, size) = self.writer.finish(&Footer { metaindex, index })?;
-        Ok(FinishedTable { file, size, properties: self.properties, smallest: self.smallest, largest })
+        Ok(FinishedTable {
+            file,
+            size,
+            properties: self.properties,
+            smallest: self.smallest,
+            largest,
+        })
     }
 
     /// Gives the unfinished file back. What it holds is no table.
@@ -268,12 +282,16 @@ impl TableBuilder {
         } else if order.is_bytewise() {
             order.ascends_bytewise(last, key, common)
         } else {
-            // The engine's own merges are in order; a virtual call for each entry would only prove it again. Tables that
-            // name their comparator are a program's.
+            // The engine's own merges are in order; a virtual call for each entry would only prove
+            // it again. Tables that name their comparator are a program's.
             let is_merged = order.is_internal() && self.settings.comparator.is_none();
             (is_merged && !cfg!(debug_assertions)) || order.compare(last, key) == Ordering::Less
         };
-        if ascends { Ok(()) } else { Err(Error::invalid_argument("keys of a table must be added in ascending order")) }
+        if ascends {
+            Ok(())
+        } else {
+            Err(Error::invalid_argument("keys of a table must be added in ascending order"))
+        }
     }
 
     fn check_alive(&self) -> Result<()> {

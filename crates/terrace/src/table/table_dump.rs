@@ -1,7 +1,7 @@
 //! The parts of a table, taken out one by one for people to look at.
 //!
-//! [`Table`](super::Table) refuses a table whose index is damaged; this shows whatever can still be read of it. Keys
-//! are plain bytes here: what tags they carry is for the caller to see.
+//! [`Table`](super::Table) refuses a table whose index is damaged; this shows whatever can still be
+//! read of it. Keys are plain bytes here: what tags they carry is for the caller to see.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub(crate) struct BlockDump {
     pub(crate) compression: &'static str,
 }
 
-/// An entry of index or metaindex: its key, and the block it points to, if that lies within the file.
+/// An entry of index or metaindex: its key, and the block it points to, if that lies within the
+/// file.
 pub(crate) type Listed = (Vec<u8>, Option<BlockHandle>);
 
 impl TableDump {

@@ -110,7 +110,12 @@ fn build(settings: &TableSettings, entries: &[(Vec<u8>, Vec<u8>)]) -> (Vec<u8>, 
     (bytes, finished)
 }
 
-fn open(bytes: Vec<u8>, mapped: bool, settings: &TableSettings, cache: usize) -> Result<Arc<Table>> {
+fn open(
+    bytes: Vec<u8>,
+    mapped: bool,
+    settings: &TableSettings,
+    cache: usize,
+) -> Result<Arc<Table>> {
     open_file(MemoryFile { bytes, mapped, not_needed: Arc::default() }, settings, cache)
 }
 
@@ -159,7 +164,8 @@ impl Comparator for Reverse {
     }
 }
 
-/// Random internal or plain keys in the table's order: several versions of a key, keys that begin others, long ones.
+/// Random internal or plain keys in the table's order: several versions of a key, keys that begin
+/// others, long ones.
 fn random_entries(random: &mut Random, order: &TableOrder) -> Vec<(Vec<u8>, Vec<u8>)> {
     let alphabet = [2, 5, 256][random.below(3)];
     let longest = [4, 12, 40][random.below(3)];
@@ -171,11 +177,13 @@ fn random_entries(random: &mut Random, order: &TableOrder) -> Vec<(Vec<u8>, Vec<
         let length = random.below(longest);
         let mut key = prefix.clone();
         key.extend(random.bytes(length, alphabet));
-        let value_length = if random.below(50) == 0 { random.below(9000) } else { random.below(60) };
+        let value_length =
+            if random.below(50) == 0 { random.below(9000) } else { random.below(60) };
         let value = random.bytes(value_length, 30);
         if order.is_internal() {
             for _ in 0..=random.below(3) {
-                let kind = if random.below(4) == 0 { EntryKind::Deletion } else { EntryKind::Value };
+                let kind =
+                    if random.below(4) == 0 { EntryKind::Deletion } else { EntryKind::Value };
                 entries.push((encode(&key, random.below(1000) as u64, kind), value.clone()));
             }
         } else {
@@ -188,14 +196,17 @@ fn random_entries(random: &mut Random, order: &TableOrder) -> Vec<(Vec<u8>, Vec<
 }
 
 fn random_settings(random: &mut Random) -> TableSettings {
-    let keys = if random.below(4) == 0 { KeyOrder::new(Arc::new(Reverse)) } else { KeyOrder::default() };
-    let order = if random.below(3) == 0 { TableOrder::user(keys) } else { TableOrder::internal(keys) };
+    let keys =
+        if random.below(4) == 0 { KeyOrder::new(Arc::new(Reverse)) } else { KeyOrder::default() };
+    let order =
+        if random.below(3) == 0 { TableOrder::user(keys) } else { TableOrder::internal(keys) };
     TableSettings {
         block_size: [1, 256, 1024, 4096, 65_536][random.below(5)],
         restart_interval: [1, 2, 16, 1000][random.below(4)],
         compression: [Compression::None, Compression::Snappy][random.below(2)],
-        filter_policy: (random.below(2) == 0)
-            .then(|| Arc::new(BloomFilterPolicy::new(1 + random.below(20))) as Arc<dyn FilterPolicy>),
+        filter_policy: (random.below(2) == 0).then(|| {
+            Arc::new(BloomFilterPolicy::new(1 + random.below(20))) as Arc<dyn FilterPolicy>
+        }),
         ..settings(order)
     }
 }
@@ -209,14 +220,19 @@ fn everything_comes_back_under_every_setting() {
         let (bytes, finished) = build(&settings, &entries);
         assert_eq!(finished.properties.entries, entries.len() as u64, "seed {seed}");
         let cache = [0, 3000, 1 << 20][random.below(3)];
-        let table = open(bytes, random.below(2) == 0, &settings, cache).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let table = open(bytes, random.below(2) == 0, &settings, cache)
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         check_scans(&table, &entries, seed);
         check_seeks(&table, &entries, &mut random, seed);
         check_gets(&table, &entries, &mut random, seed);
         for_each_block(&table, &mut |offset, _, result| {
             result.unwrap_or_else(|e| panic!("seed {seed}, {offset}: {e}"));
         });
-        assert_eq!(table.properties(), settings.order.is_internal().then_some(finished.properties), "seed {seed}");
+        assert_eq!(
+            table.properties(),
+            settings.order.is_internal().then_some(finished.properties),
+            "seed {seed}"
+        );
     }
 }
 
@@ -244,7 +260,8 @@ fn a_table_is_the_same_whether_blocks_are_copied_or_written_anew() {
     for seed in 1..=200u64 {
         let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95));
         let source = random_settings(&mut random);
-        let settings = TableSettings { order: source.order.clone(), ..random_settings(&mut random) };
+        let settings =
+            TableSettings { order: source.order.clone(), ..random_settings(&mut random) };
         let mut entries = random_entries(&mut random, &source.order);
         for (_, value) in &mut entries {
             if random.below(3) == 0 {
@@ -267,8 +284,10 @@ fn only_an_entry_without_company_has_a_block_to_itself() {
     let settings = settings(TableOrder::internal(KeyOrder::default()));
     let large = vec![b'v'; 5000];
     let values = [&large[..], b"small", &large, &large, &large[..10]];
-    let entries: Vec<_> =
-        (1..).zip(values).map(|(n, value)| (encode(&[n], 7, EntryKind::Value), value.to_vec())).collect();
+    let entries: Vec<_> = (1..)
+        .zip(values)
+        .map(|(n, value)| (encode(&[n], 7, EntryKind::Value), value.to_vec()))
+        .collect();
     let (bytes, _) = build(&settings, &entries);
     for mapped in [true, false] {
         let table = open(bytes.clone(), mapped, &settings, 0).expect("opens");
@@ -331,11 +350,16 @@ fn check_seeks(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut 
     let mut iter = table.iter(random.below(2) == 0);
     for _ in 0..200 {
         let target = sought(random, entries, table.order());
-        let mut expected = entries.partition_point(|(key, _)| table.order().compare(key, &target) == Ordering::Less);
+        let mut expected = entries
+            .partition_point(|(key, _)| table.order().compare(key, &target) == Ordering::Less);
         iter.seek(&target);
         for _ in 0..12 {
             let here = entries.get(expected).map(|(key, value)| (&key[..], &value[..]));
-            assert_eq!(iter.valid().then(|| (iter.key(), iter.value())), here, "seed {seed}, target {target:?}");
+            assert_eq!(
+                iter.valid().then(|| (iter.key(), iter.value())),
+                here,
+                "seed {seed}, target {target:?}"
+            );
             if here.is_none() {
                 break;
             }
@@ -355,7 +379,9 @@ fn check_gets(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut R
     let order = table.order();
     // Again and again, so that blocks in the cache get their maps.
     for (key, value) in entries.iter().chain(entries).chain(entries) {
-        let hit = get(table, key, random.below(2) == 0).expect("reads").unwrap_or_else(|| panic!("seed {seed}"));
+        let hit = get(table, key, random.below(2) == 0)
+            .expect("reads")
+            .unwrap_or_else(|| panic!("seed {seed}"));
         assert_eq!(hit.value.as_slice(), &value[..], "seed {seed}");
         assert!(table.may_contain(order.user_key(key)), "seed {seed}");
         assert_eq!(hit.value.detach().as_slice(), &value[..], "seed {seed}");
@@ -363,7 +389,8 @@ fn check_gets(table: &Arc<Table>, entries: &[(Vec<u8>, Vec<u8>)], random: &mut R
     for _ in 0..60 {
         let target = sought(random, entries, order);
         let at = entries.partition_point(|(key, _)| order.compare(key, &target) == Ordering::Less);
-        let expected = entries.get(at).filter(|(key, _)| order.user_key(key) == order.user_key(&target));
+        let expected =
+            entries.get(at).filter(|(key, _)| order.user_key(key) == order.user_key(&target));
         let hit = get(table, &target, true).expect("reads");
         assert_eq!(
             hit.as_ref().map(|hit| hit.value.as_slice()),
@@ -384,14 +411,21 @@ fn small_table(compression: Compression) -> (Vec<u8>, TableSettings, BTreeMap<Ve
         filter_policy: Some(Arc::new(BloomFilterPolicy::new(10))),
         ..settings(TableOrder::internal(KeyOrder::default()))
     };
-    let entry = |n: u64| (encode(format!("key{n:03}").as_bytes(), n, EntryKind::Value), vec![b'v'; n as usize % 17]);
+    let entry = |n: u64| {
+        (encode(format!("key{n:03}").as_bytes(), n, EntryKind::Value), vec![b'v'; n as usize % 17])
+    };
     let entries: Vec<_> = (0..40).map(entry).collect();
     let (bytes, _) = build(&settings, &entries);
     (bytes, settings, entries.into_iter().collect())
 }
 
 /// Reads everything there is in `bytes`; whatever comes back is right or a corruption.
-fn read_damaged(bytes: Vec<u8>, mapped: bool, settings: &TableSettings, truth: &BTreeMap<Vec<u8>, Vec<u8>>) -> u32 {
+fn read_damaged(
+    bytes: Vec<u8>,
+    mapped: bool,
+    settings: &TableSettings,
+    truth: &BTreeMap<Vec<u8>, Vec<u8>>,
+) -> u32 {
     let corrupted = |error: Error| assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
     let table = match open(bytes, mapped, settings, 1 << 16) {
         Ok(table) => table,
@@ -451,7 +485,8 @@ fn who_reads_once_gives_back_what_lies_behind_and_nothing_else() {
     let size = bytes.len() as u64;
     let not_needed = Arc::<Mutex<Vec<(u64, u64)>>>::default();
     let table =
-        open_file(MemoryFile { bytes, mapped: true, not_needed: not_needed.clone() }, &settings, 0).expect("opens");
+        open_file(MemoryFile { bytes, mapped: true, not_needed: not_needed.clone() }, &settings, 0)
+            .expect("opens");
     for once in [false, true] {
         let mut iter = table.iter(false);
         if once {
@@ -460,7 +495,8 @@ fn who_reads_once_gives_back_what_lies_behind_and_nothing_else() {
         iter.seek_to_first();
         for (n, (key, value)) in entries.iter().enumerate() {
             assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]), "{n}");
-            let back: u64 = not_needed.lock().expect("not poisoned").iter().map(|(_, length)| length).sum();
+            let back: u64 =
+                not_needed.lock().expect("not poisoned").iter().map(|(_, length)| length).sum();
             // The entry here, and those before it, of a thousand bytes and some each.
             let here = n as u64 * 1000;
             assert!(back <= here + here / 20, "{back} bytes given back at {here}");
@@ -471,7 +507,9 @@ fn who_reads_once_gives_back_what_lies_behind_and_nothing_else() {
         iter.give_back();
         let mut said = not_needed.lock().expect("not poisoned");
         // One piece behind the other, up to the end.
-        let end = said.iter().try_fold(0, |end, &(offset, length)| (offset == end).then_some(end + length));
+        let end = said
+            .iter()
+            .try_fold(0, |end, &(offset, length)| (offset == end).then_some(end + length));
         assert_eq!(end, Some(if once { size } else { 0 }));
         assert!(said.len() == if once { 4 } else { 0 }, "{said:?}");
         said.clear();
@@ -489,7 +527,10 @@ fn every_flipped_byte_is_harmless_or_noticed() {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
                 let noticed = read_damaged(damaged, at.is_multiple_of(2), &settings, &truth);
-                assert!(noticed > 0 || padding.contains(&at), "byte {at} changed and nobody noticed");
+                assert!(
+                    noticed > 0 || padding.contains(&at),
+                    "byte {at} changed and nobody noticed"
+                );
             }
         }
     }
@@ -499,7 +540,9 @@ fn every_flipped_byte_is_harmless_or_noticed() {
 fn every_truncation_is_noticed() {
     let (bytes, settings, truth) = small_table(Compression::Snappy);
     for length in 0..bytes.len() {
-        assert!(read_damaged(bytes[..length].to_vec(), length.is_multiple_of(2), &settings, &truth) > 0);
+        assert!(
+            read_damaged(bytes[..length].to_vec(), length.is_multiple_of(2), &settings, &truth) > 0
+        );
     }
 }
 
@@ -557,7 +600,9 @@ fn random_blocks_do_not_panic() {
         let data = format::BlockData::Owned(bytes.into());
         let Ok(block) = block::Block::parse(data) else { continue };
         let block = Arc::new(block);
-        for order in [TableOrder::user(KeyOrder::default()), TableOrder::internal(KeyOrder::default())] {
+        for order in
+            [TableOrder::user(KeyOrder::default()), TableOrder::internal(KeyOrder::default())]
+        {
             let _ = index::Index::decode(Arc::clone(&block), &order, 1 << 20);
             let mut iter = BlockIter::new(order.tag_size());
             iter.set_block(Some(Arc::clone(&block)));
@@ -587,7 +632,9 @@ fn golden_bytes_of_a_table() {
         ..settings(TableOrder::user(KeyOrder::default()))
     };
     let entries: Vec<(Vec<u8>, Vec<u8>)> =
-        [("apple", "1"), ("apply", "22"), ("banana", ""), ("bandana", "xyz")].map(|(k, v)| (k.into(), v.into())).into();
+        [("apple", "1"), ("apply", "22"), ("banana", ""), ("bandana", "xyz")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into();
     let (bytes, finished) = build(&settings, &entries);
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, GOLDEN);
@@ -602,8 +649,14 @@ fn builders_refuse_disorder_and_stay_failed() {
     let mut builder = TableBuilder::new(Box::new(Sink::default()), &settings(order.clone()));
     let kind = |result: Result<()>| result.map_err(|error| error.kind());
     builder.add(&encode(b"b", 5, EntryKind::Value), b"").expect("adds");
-    assert_eq!(kind(builder.add(&encode(b"b", 5, EntryKind::Value), b"")), Err(ErrorKind::InvalidArgument));
-    assert_eq!(kind(builder.add(&encode(b"b", 6, EntryKind::Value), b"")), Err(ErrorKind::InvalidArgument));
+    assert_eq!(
+        kind(builder.add(&encode(b"b", 5, EntryKind::Value), b"")),
+        Err(ErrorKind::InvalidArgument)
+    );
+    assert_eq!(
+        kind(builder.add(&encode(b"b", 6, EntryKind::Value), b"")),
+        Err(ErrorKind::InvalidArgument)
+    );
     assert_eq!(kind(builder.add(b"c", b"")), Err(ErrorKind::InvalidArgument));
     builder.add(&encode(b"b", 4, EntryKind::Value), b"").expect("adds");
     assert_eq!(builder.entries(), 2);
@@ -643,7 +696,11 @@ fn foreign_and_missing_filters_are_ignored() {
 #[test]
 fn a_metaindex_of_keys_out_of_proportion_costs_the_meta_blocks() {
     let (mut bytes, settings, truth) = small_table(Compression::None);
-    let file = |bytes: &[u8]| MemoryFile { bytes: bytes.to_vec(), mapped: true, not_needed: Arc::default() };
+    let file = |bytes: &[u8]| MemoryFile {
+        bytes: bytes.to_vec(),
+        mapped: true,
+        not_needed: Arc::default(),
+    };
     let sound = TableDump::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
     let (listed, whole) = sound.list(sound.metaindex());
     whole.expect("sound");
@@ -677,11 +734,19 @@ fn a_metaindex_of_keys_out_of_proportion_costs_the_meta_blocks() {
     table.for_each_meta_block(&mut |offset, _, result| visited.push((offset, result)));
     assert_eq!(visited.len(), 2, "metaindex and index");
     let error = visited[0].1.as_ref().expect_err("out of proportion").to_string();
-    assert!(visited[0].0 == handle.offset && error.contains("t.ldb") && error.contains("out of proportion"), "{error}");
+    assert!(
+        visited[0].0 == handle.offset
+            && error.contains("t.ldb")
+            && error.contains("out of proportion"),
+        "{error}"
+    );
 
     let table_dump = TableDump::open(Arc::new(file(&bytes)), "t.ldb".to_owned()).expect("a table");
     let (listed, whole) = table_dump.list(table_dump.metaindex());
-    assert!(listed.len() < 100 && whole.is_err_and(|error| error.message().contains("out of proportion")));
+    assert!(
+        listed.len() < 100
+            && whole.is_err_and(|error| error.message().contains("out of proportion"))
+    );
 }
 
 #[test]

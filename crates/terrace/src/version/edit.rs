@@ -1,7 +1,7 @@
 //! The difference between two versions: one record of the MANIFEST.
 //!
-//! Pure format code: bytes in, edit out. An unknown tag, a level out of range or a key too short to be an internal
-//! key is a corruption; LevelDB refuses such a MANIFEST too.
+//! Pure format code: bytes in, edit out. An unknown tag, a level out of range or a key too short to
+//! be an internal key is a corruption; LevelDB refuses such a MANIFEST too.
 
 use crate::base::coding::{get_length_prefixed, get_varint32, get_varint64};
 use crate::base::coding::{put_length_prefixed, put_varint32, put_varint64};
@@ -83,10 +83,13 @@ impl VersionEdit {
         dst
     }
 
-    /// Whether `encoded`, this edit, ends in the comparator's name, behind other fields, as only Terrace writes it: keys and
-    /// numbers end in zeros, a name does not. So a zero at the end of such an edit is a byte that never came to the disk.
+    /// Whether `encoded`, this edit, ends in the comparator's name, behind other fields, as only
+    /// Terrace writes it: keys and numbers end in zeros, a name does not. So a zero at the end of
+    /// such an edit is a byte that never came to the disk.
     pub(crate) fn ends_in_name(&self, encoded: &[u8]) -> bool {
-        let Some(name) = self.comparator.as_ref().filter(|name| !name.ends_with(&[0])) else { return false };
+        let Some(name) = self.comparator.as_ref().filter(|name| !name.ends_with(&[0])) else {
+            return false;
+        };
         let field = Self { comparator: Some(name.clone()), ..Self::default() }.encode();
         encoded.len() > field.len() && encoded.ends_with(&field)
     }
@@ -97,13 +100,20 @@ impl VersionEdit {
             let tag = get_varint32(&mut src).ok_or_else(|| bad("tag"))?;
             match tag {
                 TAG_COMPARATOR => {
-                    let name = get_length_prefixed(&mut src).ok_or_else(|| bad("comparator name"))?;
+                    let name =
+                        get_length_prefixed(&mut src).ok_or_else(|| bad("comparator name"))?;
                     edit.comparator = Some(name.to_vec());
                 }
                 TAG_LOG_NUMBER => edit.log_number = Some(number(&mut src, "log number")?),
-                TAG_PREVIOUS_LOG => edit.previous_log_number = Some(number(&mut src, "previous log number")?),
-                TAG_NEXT_FILE => edit.next_file_number = Some(number(&mut src, "next file number")?),
-                TAG_LAST_SEQUENCE => edit.last_sequence = Some(number(&mut src, "last sequence number")?),
+                TAG_PREVIOUS_LOG => {
+                    edit.previous_log_number = Some(number(&mut src, "previous log number")?)
+                }
+                TAG_NEXT_FILE => {
+                    edit.next_file_number = Some(number(&mut src, "next file number")?)
+                }
+                TAG_LAST_SEQUENCE => {
+                    edit.last_sequence = Some(number(&mut src, "last sequence number")?)
+                }
                 TAG_COMPACT_POINTER => {
                     let level = level(&mut src, "compaction pointer")?;
                     edit.compact_pointers.push((level, key(&mut src, "compaction pointer")?));
@@ -135,11 +145,17 @@ fn number(src: &mut &[u8], field: &str) -> Result<u64> {
 }
 
 fn level(src: &mut &[u8], field: &str) -> Result<usize> {
-    get_varint32(src).map(|level| level as usize).filter(|&level| level < NUM_LEVELS).ok_or_else(|| bad(field))
+    get_varint32(src)
+        .map(|level| level as usize)
+        .filter(|&level| level < NUM_LEVELS)
+        .ok_or_else(|| bad(field))
 }
 
 fn key(src: &mut &[u8], field: &str) -> Result<Vec<u8>> {
-    get_length_prefixed(src).filter(|key| key.len() >= TAG_SIZE).map(<[u8]>::to_vec).ok_or_else(|| bad(field))
+    get_length_prefixed(src)
+        .filter(|key| key.len() >= TAG_SIZE)
+        .map(<[u8]>::to_vec)
+        .ok_or_else(|| bad(field))
 }
 
 #[cfg(test)]
@@ -192,7 +208,11 @@ mod tests {
 
     #[test]
     fn bytes_are_leveldb_s() {
-        let edit = VersionEdit { log_number: Some(300), deleted_files: vec![(1, 5)], ..VersionEdit::default() };
+        let edit = VersionEdit {
+            log_number: Some(300),
+            deleted_files: vec![(1, 5)],
+            ..VersionEdit::default()
+        };
         assert_eq!(edit.encode(), [2, 0xac, 0x02, 6, 1, 5]);
     }
 }

@@ -1,9 +1,11 @@
-//! One table file of the database: what the MANIFEST says of it, and its open table while there is one.
+//! One table file of the database: what the MANIFEST says of it, and its open table while there is
+//! one.
 //!
 //! # Invariants
 //! 1. What the MANIFEST says never changes after construction.
-//! 2. A file that an installed edit removed is marked obsolete; the last version, iterator or reader to let go of it
-//!    hands its number to the [`ObsoleteFiles`], and only then may it be unlinked.
+//! 2. A file that an installed edit removed is marked obsolete; the last version, iterator or
+//!    reader to let go of it hands its number to the [`ObsoleteFiles`], and only then may it be
+//!    unlinked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -28,7 +30,11 @@ pub(crate) struct ObsoleteFiles {
 
 impl ObsoleteFiles {
     pub(crate) fn take(&self) -> Vec<u64> {
-        if self.origin.is_ancestor() { Vec::new() } else { std::mem::take(&mut self.numbers.lock()) }
+        if self.origin.is_ancestor() {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.numbers.lock())
+        }
     }
 
     /// Puts numbers back whose files could not be removed, to try again later.
@@ -43,7 +49,8 @@ impl ObsoleteFiles {
     }
 }
 
-/// What is known of a table's contents beyond the MANIFEST: learnt when it is written or first opened.
+/// What is known of a table's contents beyond the MANIFEST: learnt when it is written or first
+/// opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) entries: u64,
@@ -152,8 +159,8 @@ impl FileMeta {
     }
 }
 
-/// One seek costs about as much as merging 16 KiB (LevelDB's estimate, `doc/impl.md`), so a file earns a merge after
-/// size / 16 KiB seeks that found nothing in it; at least 100.
+/// One seek costs about as much as merging 16 KiB (LevelDB's estimate, `doc/impl.md`), so a file
+/// earns a merge after size / 16 KiB seeks that found nothing in it; at least 100.
 fn seeks_for(size: u64) -> i64 {
     i64::try_from(size / 16384).unwrap_or(i64::MAX).max(100)
 }

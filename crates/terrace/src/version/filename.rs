@@ -1,5 +1,5 @@
-//! The names of a database's files. They are LevelDB's; every other name in the directory is a stranger's and is
-//! never touched.
+//! The names of a database's files. They are LevelDB's; every other name in the directory is a
+//! stranger's and is never touched.
 
 use crate::base::mutation::mutated;
 
@@ -13,7 +13,8 @@ pub(crate) const OLD_INFO_LOG: &str = "LOG.old";
 /// The directory that keeps damaged files. A foreign name to LevelDB, which leaves it alone.
 pub(crate) const LOST_DIR: &str = "lost";
 
-/// The greatest number that a file may have: numbers are handed out upwards for as long as the database lives.
+/// The greatest number that a file may have: numbers are handed out upwards for as long as the
+/// database lives.
 pub(crate) const MAX_NUMBER: u64 = u64::MAX / 2;
 
 /// What a file of the database is.
@@ -70,13 +71,15 @@ pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
     parse_number(number).map(|number| (kind, number))
 }
 
-/// Digits only, and as many as a name is made with: another one with the same number is no name for that file.
+/// Digits only, and as many as a name is made with: another one with the same number is no name for
+/// that file.
 fn parse_number(digits: &str) -> Option<u64> {
     let number = digits.parse().ok()?;
     (format!("{number:06}") == digits).then_some(number)
 }
 
-/// The MANIFEST's number that the contents of CURRENT name; `None` if they name anything else, a path above all.
+/// The MANIFEST's number that the contents of CURRENT name; `None` if they name anything else, a
+/// path above all.
 pub(crate) fn parse_current(contents: &[u8]) -> Option<u64> {
     let name = std::str::from_utf8(contents).ok()?.strip_suffix('\n')?;
     let name = if mutated("current-names-no-path") { name.rsplit('/').next()? } else { name };
@@ -130,8 +133,14 @@ mod tests {
     #[test]
     fn current_names_a_manifest_in_the_same_directory() {
         assert_eq!(parse_current(b"MANIFEST-000002\n"), Some(2));
-        for contents in [&b"MANIFEST-000002"[..], b"../evil/MANIFEST-000002\n", b"\n", b"", b"000002.log\n", b"\xff\n"]
-        {
+        for contents in [
+            &b"MANIFEST-000002"[..],
+            b"../evil/MANIFEST-000002\n",
+            b"\n",
+            b"",
+            b"000002.log\n",
+            b"\xff\n",
+        ] {
             assert_eq!(parse_current(contents), None);
         }
     }

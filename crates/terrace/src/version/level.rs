@@ -24,8 +24,8 @@ impl Level {
         self.bytes
     }
 
-    /// The first file of a level ordered by key whose largest key is at or after `key`, an internal key; the number of
-    /// files if there is none.
+    /// The first file of a level ordered by key whose largest key is at or after `key`, an internal
+    /// key; the number of files if there is none.
     #[inline]
     pub(crate) fn find(&self, order: &InternalOrder, key: &[u8]) -> usize {
         let undecided = match order.keys.is_bytewise() {
@@ -39,7 +39,8 @@ impl Level {
 
 impl From<Vec<Arc<FileMeta>>> for Level {
     fn from(files: Vec<Arc<FileMeta>>) -> Self {
-        let abbreviated_keys = AbbreviatedKeys::new(files.iter().map(|file| file.largest_user_key()));
+        let abbreviated_keys =
+            AbbreviatedKeys::new(files.iter().map(|file| file.largest_user_key()));
         let bytes = files.iter().map(|file| file.size).sum();
         Level { files, abbreviated_keys, bytes }
     }

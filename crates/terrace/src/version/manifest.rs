@@ -25,7 +25,8 @@ pub(crate) struct ManifestState {
     pub(crate) last_sequence: SequenceNumber,
     /// The last record is torn, and where: it was never durable, and is not part of the state.
     pub(crate) torn: Option<String>,
-    /// Terrace wrote all edits, so the logs are Terrace's, too: LevelDB starts a MANIFEST or adds an edit before it logs.
+    /// Terrace wrote all edits, so the logs are Terrace's, too: LevelDB starts a MANIFEST or adds
+    /// an edit before it logs.
     pub(crate) is_terraces: bool,
     pub(crate) edits: u64,
 }
@@ -44,19 +45,22 @@ pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
     // No legal name is longer than this: a hostile file must not make us read it whole.
     let mut contents = [0u8; 64];
     let length = file.read_at(0, &mut contents)?;
-    filename::parse_current(&contents[..length]).filter(|&number| number <= filename::MAX_NUMBER).ok_or_else(|| {
-        let shown = String::from_utf8_lossy(&contents[..length]);
-        Error::corruption(format!("{}: does not name a MANIFEST: {shown:?}", path.display()))
-    })
+    filename::parse_current(&contents[..length])
+        .filter(|&number| number <= filename::MAX_NUMBER)
+        .ok_or_else(|| {
+            let shown = String::from_utf8_lossy(&contents[..length]);
+            Error::corruption(format!("{}: does not name a MANIFEST: {shown:?}", path.display()))
+        })
 }
 
 /// Reads the MANIFEST `number` and checks it against the comparator in use.
 ///
-/// Only a *torn* last record is taken as never written: one that the end of the file cuts off, of which whole sectors
-/// are zeros, or of which the last byte is zero where Terrace writes none ([`VersionEdit::ends_in_name`]). A power cut leaves
-/// such a record of an edit that was not durable. Nothing relied on it then: files are removed only once the edit that gives
-/// them up is durable, so that the edit before it still finds its own. Everything else is damage to an edit that may have
-/// been durable, and an error.
+/// Only a *torn* last record is taken as never written: one that the end of the file cuts off, of
+/// which whole sectors are zeros, or of which the last byte is zero where Terrace writes none
+/// ([`VersionEdit::ends_in_name`]). A power cut leaves such a record of an edit that was not
+/// durable. Nothing relied on it then: files are removed only once the edit that gives them up is
+/// durable, so that the edit before it still finds its own. Everything else is damage to an edit
+/// that may have been durable, and an error.
 pub(crate) fn read_manifest(
     env: &dyn Env,
     dir: &Path,
@@ -69,25 +73,34 @@ pub(crate) fn read_manifest(
     let file = env.open_random(&path, ReadAccess::Pread).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             let current = dir.join(filename::CURRENT);
-            Error::corruption(format!("{}: names {}, which is missing", current.display(), filename::manifest(number)))
+            Error::corruption(format!(
+                "{}: names {}, which is missing",
+                current.display(),
+                filename::manifest(number)
+            ))
         }
         _ => error,
     })?;
     let mut reader = LogReader::new(file, place.clone());
     let mut state = ManifestState::default();
     let (mut next_file, mut last_sequence, mut log_number) = (None, None, None);
-    // What is wrong with the last record, unless it is torn; and whether all edits before it are Terrace's.
+    // What is wrong with the last record, unless it is torn; and whether all edits before it are
+    // Terrace's.
     let (mut damage, mut all_end_in_name) = (None, true);
-    // Folding all edits into one change of the empty version keeps reading linear in the number of edits.
+    // Folding all edits into one change of the empty version keeps reading linear in the number of
+    // edits.
     let mut folded = FoldedFiles::default();
     loop {
         match reader.next()? {
             LogItem::Record { data, offset, .. } => {
-                if let Some(damage) = damage.or(state.torn.clone()).filter(|_| !mutated("manifest-holes")) {
+                if let Some(damage) =
+                    damage.or(state.torn.clone()).filter(|_| !mutated("manifest-holes"))
+                {
                     return Err(Error::corruption(damage));
                 }
                 damage = None;
-                let edit = VersionEdit::decode(data).map_err(|e| e.context(format!("{place} at offset {offset}")))?;
+                let edit = VersionEdit::decode(data)
+                    .map_err(|e| e.context(format!("{place} at offset {offset}")))?;
                 all_end_in_name &= edit.ends_in_name(data);
                 if let Some(name) = &edit.comparator {
                     check_comparator(name, order, &place)?;
@@ -110,7 +123,9 @@ pub(crate) fn read_manifest(
             }
             LogItem::End { offset, torn } => {
                 let misses_its_end = all_end_in_name && reader.ends_in_zero();
-                if let Some(damage) = damage.filter(|_| !misses_its_end && !mutated("manifest-damage")) {
+                if let Some(damage) =
+                    damage.filter(|_| !misses_its_end && !mutated("manifest-damage"))
+                {
                     return Err(Error::corruption(damage));
                 }
                 if torn {
@@ -125,8 +140,9 @@ pub(crate) fn read_manifest(
     state.next_file_number = next_file.ok_or_else(|| missing("next file number"))?;
     state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;
     state.log_number = log_number.ok_or_else(|| missing("log number"))?;
-    state.version =
-        Version::default().apply(&folded.into_edit(), order, obsolete_files).map_err(|e| e.context(&place))?;
+    state.version = Version::default()
+        .apply(&folded.into_edit(), order, obsolete_files)
+        .map_err(|e| e.context(&place))?;
     let tables = state.version.files().map(|(_, file)| file.number);
     let named = tables.chain([state.next_file_number, state.log_number, state.previous_log_number]);
     if named.max() > Some(filename::MAX_NUMBER) || state.last_sequence > MAX_SEQUENCE {
@@ -140,13 +156,15 @@ fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<(
         return Ok(());
     }
     let (theirs, ours) = (String::from_utf8_lossy(name), order.keys.name());
-    Err(Error::invalid_argument(format!("{place}: the database is ordered by {theirs}, not by the comparator {ours}")))
+    Err(Error::invalid_argument(format!(
+        "{place}: the database is ordered by {theirs}, not by the comparator {ours}"
+    )))
 }
 
 /// The files that are left after a run of edits.
 ///
-/// As in LevelDB, an edit may remove a table that is not there, and add one that is there already: goleveldb records the
-/// tables of a compaction twice.
+/// As in LevelDB, an edit may remove a table that is not there, and add one that is there already:
+/// goleveldb records the tables of a compaction twice.
 #[derive(Default)]
 struct FoldedFiles {
     files: std::collections::BTreeMap<(usize, u64), super::edit::NewFile>,
@@ -161,7 +179,9 @@ impl FoldedFiles {
             let (level, number) = (file.level, file.number);
             let before = self.files.get(&(level, number));
             if before.is_some_and(|before| *before != file) {
-                let message = format!("an edit adds table {number:06} again to level {level}, with other bounds");
+                let message = format!(
+                    "an edit adds table {number:06} again to level {level}, with other bounds"
+                );
                 return Err(Error::corruption(message));
             }
             self.files.insert((level, number), file);
@@ -218,17 +238,30 @@ mod tests {
         let mut bytes = env.read(path).unwrap_or_default();
         change(&mut bytes);
         env.write(path, bytes);
-        read_manifest(&env, Path::new("/"), 1, &InternalOrder::new(KeyOrder::default()), &Arc::default())
+        read_manifest(
+            &env,
+            Path::new("/"),
+            1,
+            &InternalOrder::new(KeyOrder::default()),
+            &Arc::default(),
+        )
     }
 
     #[test]
     fn edits_follow_from_one_another() {
         let moved = VersionEdit { new_files: vec![table(2, 5, "a", "c")], ..removing(1, 5) };
-        let previous = VersionEdit { previous_log_number: Some(2), log_number: Some(4), ..VersionEdit::default() };
-        let state =
-            read(&[first(), adding(vec![table(1, 5, "a", "c"), table(1, 6, "d", "d")]), moved, previous], |_| ());
+        let previous = VersionEdit {
+            previous_log_number: Some(2),
+            log_number: Some(4),
+            ..VersionEdit::default()
+        };
+        let state = read(
+            &[first(), adding(vec![table(1, 5, "a", "c"), table(1, 6, "d", "d")]), moved, previous],
+            |_| (),
+        );
         let state = state.expect("reads");
-        let files: Vec<_> = state.version.files().map(|(level, file)| (level, file.number)).collect();
+        let files: Vec<_> =
+            state.version.files().map(|(level, file)| (level, file.number)).collect();
         assert_eq!((files, state.edits, state.torn.is_none()), (vec![(1, 6), (2, 5)], 4, true));
         assert_eq!((state.next_file_number, state.last_sequence, state.log_number), (10, 7, 4));
         // LevelDB could once write to two logs. The number 0 means none.
@@ -241,23 +274,49 @@ mod tests {
     fn contradictions_are_corruptions_that_name_the_file() {
         let refused = |edits: &[VersionEdit], what: &str| {
             let edits = [&[first()], edits].concat();
-            let error = read(&edits, |_| ()).err().unwrap_or_else(|| panic!("accepted, although {what}"));
+            let error =
+                read(&edits, |_| ()).err().unwrap_or_else(|| panic!("accepted, although {what}"));
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-            assert!(error.message().contains("/MANIFEST-000001") && error.message().contains(what), "{error}");
+            assert!(
+                error.message().contains("/MANIFEST-000001") && error.message().contains(what),
+                "{error}"
+            );
         };
-        refused(&[adding(vec![table(1, 5, "a", "b"), table(1, 5, "c", "d")])], "adds table 000005 again to level 1");
-        refused(&[adding(vec![table(3, 5, "b", "a")])], "table 000005 at level 3 ends before it begins");
-        refused(&[adding(vec![table(3, 5, "a", "c"), table(3, 6, "c", "d")])], "000005 and 000006 at level 3 overlap");
+        refused(
+            &[adding(vec![table(1, 5, "a", "b"), table(1, 5, "c", "d")])],
+            "adds table 000005 again to level 1",
+        );
+        refused(
+            &[adding(vec![table(3, 5, "b", "a")])],
+            "table 000005 at level 3 ends before it begins",
+        );
+        refused(
+            &[adding(vec![table(3, 5, "a", "c"), table(3, 6, "c", "d")])],
+            "000005 and 000006 at level 3 overlap",
+        );
         let exhausted = "file or sequence numbers are exhausted";
-        refused(&[VersionEdit { next_file_number: Some(u64::MAX), ..VersionEdit::default() }], exhausted);
+        refused(
+            &[VersionEdit { next_file_number: Some(u64::MAX), ..VersionEdit::default() }],
+            exhausted,
+        );
         refused(&[adding(vec![table(1, u64::MAX, "a", "b")])], exhausted);
-        refused(&[VersionEdit { log_number: Some(filename::MAX_NUMBER + 1), ..VersionEdit::default() }], exhausted);
-        refused(&[VersionEdit { last_sequence: Some(MAX_SEQUENCE + 1), ..VersionEdit::default() }], exhausted);
+        refused(
+            &[VersionEdit { log_number: Some(filename::MAX_NUMBER + 1), ..VersionEdit::default() }],
+            exhausted,
+        );
+        refused(
+            &[VersionEdit { last_sequence: Some(MAX_SEQUENCE + 1), ..VersionEdit::default() }],
+            exhausted,
+        );
         let unknown = read(&[VersionEdit::default()], |_| ()).err().expect("refused");
         assert!(unknown.message().contains("records no next file number"), "{unknown}");
-        let foreign = VersionEdit { comparator: Some(b"reverse".to_vec()), ..VersionEdit::default() };
+        let foreign =
+            VersionEdit { comparator: Some(b"reverse".to_vec()), ..VersionEdit::default() };
         let foreign = read(&[first(), foreign], |_| ()).err().expect("refused");
-        assert!(foreign.kind() == ErrorKind::InvalidArgument && foreign.message().contains("reverse"), "{foreign}");
+        assert!(
+            foreign.kind() == ErrorKind::InvalidArgument && foreign.message().contains("reverse"),
+            "{foreign}"
+        );
     }
 
     /// What LevelDB accepts, and goleveldb writes.
@@ -266,22 +325,29 @@ mod tests {
         let twice = adding(vec![table(1, 5, "a", "c"), table(1, 5, "a", "c")]);
         let again = VersionEdit { new_files: vec![table(1, 5, "a", "c")], ..removing(2, 5) };
         let state = read(&[first(), twice, again, removing(1, 9)], |_| ()).expect("reads");
-        let files: Vec<_> = state.version.files().map(|(level, file)| (level, file.number)).collect();
+        let files: Vec<_> =
+            state.version.files().map(|(level, file)| (level, file.number)).collect();
         assert_eq!(files, [(1, 5)]);
-        let state = read(&[first(), adding(vec![table(1, 5, "a", "c")]), removing(1, 5), removing(1, 5)], |_| ());
+        let state = read(
+            &[first(), adding(vec![table(1, 5, "a", "c")]), removing(1, 5), removing(1, 5)],
+            |_| (),
+        );
         assert_eq!(state.expect("reads").version.files().count(), 0);
     }
 
     #[test]
     fn only_a_torn_record_counts_as_never_written() {
         let long = "d".repeat(1200);
-        let edits = [first(), adding(vec![table(1, 5, "a", "c")]), adding(vec![table(1, 6, "d", &long)])];
-        let length = |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
+        let edits =
+            [first(), adding(vec![table(1, 5, "a", "c")]), adding(vec![table(1, 6, "d", &long)])];
+        let length =
+            |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
         let (first_end, second_end, end) = (length(1), length(2), length(3));
-        // The end of the file, at every byte; every sector that may not have come to the disk; and every one that did while
-        // the record was being copied there.
+        // The end of the file, at every byte; every sector that may not have come to the disk; and
+        // every one that did while the record was being copied there.
         let sectors = [second_end..512, 512..1024, 1024..end];
-        let halfway = (second_end..1024).filter(|at| at % 8 == 0).map(|at| at..(at / 512 + 1) * 512);
+        let halfway =
+            (second_end..1024).filter(|at| at % 8 == 0).map(|at| at..(at / 512 + 1) * 512);
         let torn = (second_end + 1..end).map(|cut| (Some(cut), 0..0));
         let torn = torn.chain(sectors.into_iter().chain(halfway).map(|sector| (None, sector)));
         for (cut, zeros) in torn {
@@ -289,7 +355,8 @@ mod tests {
                 bytes.truncate(cut.unwrap_or(end));
                 bytes[zeros.clone()].fill(0);
             };
-            let state = read(&edits, tear).unwrap_or_else(|error| panic!("{cut:?} {zeros:?}: {error}"));
+            let state =
+                read(&edits, tear).unwrap_or_else(|error| panic!("{cut:?} {zeros:?}: {error}"));
             let torn = state.torn.unwrap_or_else(|| panic!("{cut:?} {zeros:?} is torn"));
             assert!(torn.contains("/MANIFEST-000001") && state.edits == 2, "{torn}");
         }
@@ -298,7 +365,8 @@ mod tests {
                 let error = read(edits, |bytes| bytes[bit / 8] ^= 1 << (bit % 8)).err();
                 let error = error.unwrap_or_else(|| panic!("bit {bit} is taken for never written"));
                 assert!(
-                    error.kind() == ErrorKind::Corruption && error.message().contains("/MANIFEST-000001"),
+                    error.kind() == ErrorKind::Corruption
+                        && error.message().contains("/MANIFEST-000001"),
                     "{error}"
                 );
             }
@@ -306,13 +374,19 @@ mod tests {
         flips(&edits, 8 * first_end..8 * end);
         // Terrace's edits end in a byte that is not zero.
         let edits = edits.map(|edit| VersionEdit { comparator: first().comparator, ..edit });
-        let length = |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
+        let length =
+            |count: usize| edits[..count].iter().map(|edit| edit.encode().len() + 7).sum::<usize>();
         let (first_end, second_end, end) = (length(1), length(2), length(3));
         flips(&edits, 8 * first_end..8 * end);
         for zeros in second_end..end {
             let state = read(&edits, |bytes| bytes[zeros..].fill(0));
-            let state = state.unwrap_or_else(|error| panic!("zeros from {zeros} of {end}: {error}"));
-            assert_eq!((state.edits, state.torn.is_some()), (2, zeros > second_end), "zeros from {zeros} of {end}");
+            let state =
+                state.unwrap_or_else(|error| panic!("zeros from {zeros} of {end}: {error}"));
+            assert_eq!(
+                (state.edits, state.torn.is_some()),
+                (2, zeros > second_end),
+                "zeros from {zeros} of {end}"
+            );
         }
     }
 
@@ -320,10 +394,14 @@ mod tests {
     fn an_edit_that_breaks_the_version_is_refused() {
         let order = InternalOrder::new(KeyOrder::default());
         let refused = |edit: &VersionEdit, what: &str| {
-            let error = Version::default().apply(edit, &order, &Arc::default()).expect_err("refused");
+            let error =
+                Version::default().apply(edit, &order, &Arc::default()).expect_err("refused");
             assert!(error.message().contains(what), "{error}");
         };
         refused(&removing(4, 9), "removes table 000009, which is not at level 4");
-        refused(&adding(vec![table(0, 5, "a", "c"), table(0, 5, "d", "e")]), "000005 and 000005 at level 0 overlap");
+        refused(
+            &adding(vec![table(0, 5, "a", "c"), table(0, 5, "d", "e")]),
+            "000005 and 000005 at level 0 overlap",
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Which files make up the database, level by level, and how that is recorded.
 //!
-//! A [`Version`](version::Version) is an immutable set of table files. A [`VersionEdit`](edit::VersionEdit) is the
-//! difference between two versions and one record of the MANIFEST; [`VersionSet`](version_set::VersionSet) writes
-//! edits and applies them. [`TableSet`](table_set::TableSet) keeps a bounded number of tables open.
+//! A [`Version`](version::Version) is an immutable set of table files. A
+//! [`VersionEdit`](edit::VersionEdit) is the difference between two versions and one record of the
+//! MANIFEST; [`VersionSet`](version_set::VersionSet) writes edits and applies them.
+//! [`TableSet`](table_set::TableSet) keeps a bounded number of tables open.
 
 pub(crate) mod edit;
 pub(crate) mod file_meta;

@@ -9,13 +9,18 @@ use super::file_meta::FileMeta;
 use super::version::Version;
 
 impl Version {
-    /// The files of `level`, 1 or deeper but not the last, those first whose compaction into the next level rewrites least for
-    /// each of their bytes. Computed when it is first asked for.
-    pub(crate) fn by_overlap(&self, keys: &KeyOrder, level: usize) -> impl Iterator<Item = &Arc<FileMeta>> {
+    /// The files of `level`, 1 or deeper but not the last, those first whose compaction into the
+    /// next level rewrites least for each of their bytes. Computed when it is first asked for.
+    pub(crate) fn by_overlap(
+        &self,
+        keys: &KeyOrder,
+        level: usize,
+    ) -> impl Iterator<Item = &Arc<FileMeta>> {
         let files = &self.levels[level];
         let order = self.by_overlap[level].get_or_init(|| {
             let overlaps = self.overlaps_below(keys, level);
-            let ratios: Vec<_> = overlaps.map(|(file, below)| below as f64 / file.size.max(1) as f64).collect();
+            let ratios: Vec<_> =
+                overlaps.map(|(file, below)| below as f64 / file.size.max(1) as f64).collect();
             let mut order: Vec<usize> = (0..files.len()).collect();
             order.sort_by(|&a, &b| ratios[a].total_cmp(&ratios[b]));
             order
@@ -23,17 +28,24 @@ impl Version {
         order.iter().map(|&index| &files[index])
     }
 
-    /// The files of `level`, 1 or deeper but not the last, in order, each with the bytes of the next level that it overlaps.
-    pub(crate) fn overlaps_below(&self, keys: &KeyOrder, level: usize) -> impl Iterator<Item = (&Arc<FileMeta>, u64)> {
+    /// The files of `level`, 1 or deeper but not the last, in order, each with the bytes of the
+    /// next level that it overlaps.
+    pub(crate) fn overlaps_below(
+        &self,
+        keys: &KeyOrder,
+        level: usize,
+    ) -> impl Iterator<Item = (&Arc<FileMeta>, u64)> {
         let below = &self.levels[level + 1][..];
         let mut first = 0;
         self.levels[level].iter().map(move |file| {
             let (from, to) = (file.smallest_user_key(), file.largest_user_key());
             // Most files overlap what stands close behind that of the file before.
-            first += gallop(&below[first..], |other| keys.compare(other.largest_user_key(), from) == Ordering::Less);
-            let overlapped = below[first..]
-                .iter()
-                .take_while(|other| keys.compare(other.smallest_user_key(), to) != Ordering::Greater);
+            first += gallop(&below[first..], |other| {
+                keys.compare(other.largest_user_key(), from) == Ordering::Less
+            });
+            let overlapped = below[first..].iter().take_while(|other| {
+                keys.compare(other.smallest_user_key(), to) != Ordering::Greater
+            });
             (file, overlapped.map(|other| other.size).sum())
         })
     }

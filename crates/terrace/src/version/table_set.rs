@@ -1,7 +1,8 @@
-//! The open tables of a database, bounded by `max_open_files`, and by the process's descriptors if those are fewer.
+//! The open tables of a database, bounded by `max_open_files`, and by the process's descriptors if
+//! those are fewer.
 //!
-//! A table hangs on its [`FileMeta`], so that a reader who has the version finds it by one pointer load; the set
-//! only decides which tables stay open, by a clock over those that are.
+//! A table hangs on its [`FileMeta`], so that a reader who has the version finds it by one pointer
+//! load; the set only decides which tables stay open, by a clock over those that are.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -37,8 +38,8 @@ impl std::ops::Deref for TableRef {
     }
 }
 
-/// Descriptors that are left to everything else once the process has run out: a log, a MANIFEST, CURRENT, a directory
-/// and a few tables that are being written.
+/// Descriptors that are left to everything else once the process has run out: a log, a MANIFEST,
+/// CURRENT, a directory and a few tables that are being written.
 const SPARE_DESCRIPTORS: usize = 6;
 
 /// Opens tables and keeps at most `capacity` of them.
@@ -66,7 +67,17 @@ impl TableSet {
     ) -> Self {
         let (capacity, open) = (AtomicUsize::new(capacity), AtomicUsize::new(0));
         let names = |number| vec![filename::table(number), filename::old_table(number)];
-        TableSet { env, dir, access, settings, names, capacity, open, ring: Mutex::default(), origin: Origin::here() }
+        TableSet {
+            env,
+            dir,
+            access,
+            settings,
+            names,
+            capacity,
+            open,
+            ring: Mutex::default(),
+            origin: Origin::here(),
+        }
     }
 
     /// A set of tables in the same directory that are not part of the database yet.
@@ -106,7 +117,8 @@ impl TableSet {
         Some(file.table.load()).filter(|table| table.is_some()).map(TableRef)
     }
 
-    /// Reads tables with `pread` from now on if those of `version` are too large for the memory that there is.
+    /// Reads tables with `pread` from now on if those of `version` are too large for the memory
+    /// that there is.
     pub(crate) fn weigh(&self, version: &Version) {
         self.settings.policy.weigh(version.bytes(), || self.env.available_memory());
     }
@@ -149,7 +161,9 @@ impl TableSet {
             return Ok(TableRef(previous));
         }
         file.recently_used.store(true, Ordering::Relaxed);
-        let Some(mut ring) = self.lock_ring() else { return Ok(TableRef(Guard::from_inner(Some(table)))) };
+        let Some(mut ring) = self.lock_ring() else {
+            return Ok(TableRef(Guard::from_inner(Some(table))));
+        };
         ring.push_back(Arc::downgrade(file));
         drop(ring);
         if self.open.fetch_add(1, Ordering::Relaxed) + 1 > self.capacity.load(Ordering::Relaxed) {
@@ -158,7 +172,8 @@ impl TableSet {
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
 
-    /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened stay open.
+    /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened
+    /// stay open.
     fn lock_ring(&self) -> Option<MutexGuard<'_, VecDeque<Weak<FileMeta>>>> {
         if self.origin.is_ancestor() { self.ring.try_lock() } else { Some(self.ring.lock()) }
     }
@@ -182,12 +197,14 @@ impl TableSet {
 
     /// Opens the file of table `number` under its present or its old name.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
-        let access = if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access };
+        let access =
+            if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access };
         let mut last = None;
         for name in (self.names)(number) {
             let path = self.dir.join(&name);
             let mut result = self.env.open_random(&path, access);
-            if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.spare_descriptors() {
+            if result.as_ref().is_err_and(Error::is_out_of_descriptors) && self.spare_descriptors()
+            {
                 result = self.env.open_random(&path, access);
             }
             match result {
@@ -202,8 +219,8 @@ impl TableSet {
         Err(Error::corruption(format!("a table that the MANIFEST names is missing: {missing}")))
     }
 
-    /// Closes tables, and keeps fewer from now on, because the process has run out of descriptors. Whether there was
-    /// one to close. A table that an iterator holds stays open until it lets go.
+    /// Closes tables, and keeps fewer from now on, because the process has run out of descriptors.
+    /// Whether there was one to close. A table that an iterator holds stays open until it lets go.
     pub(crate) fn spare_descriptors(&self) -> bool {
         let keep = self.open.load(Ordering::Relaxed).saturating_sub(SPARE_DESCRIPTORS).max(1);
         self.capacity.fetch_min(keep, Ordering::Relaxed);

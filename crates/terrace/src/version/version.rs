@@ -2,9 +2,11 @@
 //!
 //! # Invariants
 //! 1. Level 0 is ordered newest first, by file number; its files may overlap.
-//! 2. Files of every deeper level are ordered by key, disjoint, and never share a user key with a neighbour.
-//! 3. For one user key, everything in a level is newer than everything in the levels below it, and everything in a
-//!    level-0 file is newer than everything in the level-0 files with smaller numbers.
+//! 2. Files of every deeper level are ordered by key, disjoint, and never share a user key with a
+//!    neighbour.
+//! 3. For one user key, everything in a level is newer than everything in the levels below it, and
+//!    everything in a level-0 file is newer than everything in the level-0 files with smaller
+//!    numbers.
 
 use std::cmp::Ordering as KeyOrdering;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +30,8 @@ const LOOKED_INTO: usize = 64;
 /// What a look-up found, and the file that was searched in vain on the way, if there was one.
 pub(crate) struct Lookup<'a> {
     pub(crate) hit: Option<TableHit>,
-    /// The first file that was searched without success before another one had to be: a candidate for merging.
+    /// The first file that was searched without success before another one had to be: a candidate
+    /// for merging.
     pub(crate) wasted: Option<(usize, &'a Arc<FileMeta>)>,
 }
 
@@ -42,7 +45,12 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     /// Takes note of what the next file answered; if that is an entry, the look-up is over.
     #[inline]
-    fn take(&mut self, level: usize, file: &'a Arc<FileMeta>, hit: Option<TableHit>) -> Option<Lookup<'a>> {
+    fn take(
+        &mut self,
+        level: usize,
+        file: &'a Arc<FileMeta>,
+        hit: Option<TableHit>,
+    ) -> Option<Lookup<'a>> {
         self.wasted = self.wasted.or(self.first);
         if hit.is_some() {
             return Some(Lookup { hit, wasted: self.wasted });
@@ -92,7 +100,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// Finds the newest entry of the user key of `key` (an internal key made for seeking) that is not newer than it.
+    /// Finds the newest entry of the user key of `key` (an internal key made for seeking) that is
+    /// not newer than it.
     pub(crate) fn get(
         &self,
         tables: &TableSet,
@@ -106,15 +115,18 @@ impl Version {
             self.prefetch_filters(order, key, hash);
         }
         for (level, file) in self.candidates(order, key) {
-            if let Some(lookup) = search.take(level, file, tables.table(file)?.get(key, hash, fill_cache)?) {
+            if let Some(lookup) =
+                search.take(level, file, tables.table(file)?.get(key, hash, fill_cache)?)
+            {
                 return Ok(lookup);
             }
         }
         Ok(search.in_vain())
     }
 
-    /// [`get`](Version::get) for several keys; `found` is told what was found for each, in their order. One look-up
-    /// waits for filter, slot, block and entries one after the other; here all of them wait for each of these at once.
+    /// [`get`](Version::get) for several keys; `found` is told what was found for each, in their
+    /// order. One look-up waits for filter, slot, block and entries one after the other; here all
+    /// of them wait for each of these at once.
     pub(crate) fn get_many<'a, 'k>(
         &'a self,
         tables: &TableSet,
@@ -129,7 +141,8 @@ impl Version {
         for (number, key) in keys.clone().enumerate() {
             let hash = hash_key(user_key(key));
             for (level, file) in self.candidates(order, key) {
-                // A table that cannot be opened is an error only if the look-up comes as far as there.
+                // A table that cannot be opened is an error only if the look-up comes as far as
+                // there.
                 let table = tables.table(file).map(TableRef::into_arc);
                 if let Ok(table) = &table {
                     table.prefetch_filter(hash);
@@ -144,7 +157,8 @@ impl Version {
                 table.prefetch_slot(place);
             }
         }
-        let places = || steps.iter().filter_map(|step| Some((step.table.as_ref().ok()?, step.place?)));
+        let places =
+            || steps.iter().filter_map(|step| Some((step.table.as_ref().ok()?, step.place?)));
         places().for_each(|(table, place)| table.prefetch_block(place));
         places().for_each(|(table, place)| table.prefetch_entries(place));
         let mut steps = steps.into_iter().peekable();
@@ -161,11 +175,15 @@ impl Version {
         Ok(())
     }
 
-    /// Asks for the filters of level 0: most of them will say no, and each would be waited for on its own.
+    /// Asks for the filters of level 0: most of them will say no, and each would be waited for on
+    /// its own.
     #[inline(never)]
     fn prefetch_filters(&self, order: &InternalOrder, key: &[u8], hash: u64) {
-        let candidates = self.levels[0].iter().filter(|file| covers(&order.keys, file, user_key(key)));
-        candidates.filter_map(TableSet::open_table_of).for_each(|table| table.prefetch_filter(hash));
+        let candidates =
+            self.levels[0].iter().filter(|file| covers(&order.keys, file, user_key(key)));
+        candidates
+            .filter_map(TableSet::open_table_of)
+            .for_each(|table| table.prefetch_filter(hash));
     }
 
     /// The files that may hold the user key of `key`, newest first, with their levels.
@@ -176,11 +194,15 @@ impl Version {
         key: &'k [u8],
     ) -> impl Iterator<Item = (usize, &'a Arc<FileMeta>)> + use<'a, 'k> {
         let wanted = user_key(key);
-        let level_0 = self.levels[0].iter().filter(move |file| covers(&order.keys, file, wanted)).map(|file| (0, file));
+        let level_0 = self.levels[0]
+            .iter()
+            .filter(move |file| covers(&order.keys, file, wanted))
+            .map(|file| (0, file));
         let deeper = (1..NUM_LEVELS).filter_map(move |level| {
             let files = &self.levels[level];
             let file = files.get(files.find(order, key))?;
-            let covered = order.keys.compare(file.smallest_user_key(), wanted) != KeyOrdering::Greater;
+            let covered =
+                order.keys.compare(file.smallest_user_key(), wanted) != KeyOrdering::Greater;
             covered.then_some((level, file))
         });
         level_0.chain(deeper)
@@ -192,7 +214,8 @@ impl Version {
 
     /// The files of `level` that hold user keys in the inclusive range; an absent end is open.
     ///
-    /// In level 0, where files overlap each other, the range grows to take in every file that overlaps one taken.
+    /// In level 0, where files overlap each other, the range grows to take in every file that
+    /// overlaps one taken.
     pub(crate) fn overlapping(
         &self,
         keys: &KeyOrder,
@@ -203,16 +226,25 @@ impl Version {
         let files = &self.levels[level];
         if level > 0 {
             let is_before = |file: &Arc<FileMeta>| {
-                from.is_some_and(|from| keys.compare(file.largest_user_key(), from) == KeyOrdering::Less)
+                from.is_some_and(|from| {
+                    keys.compare(file.largest_user_key(), from) == KeyOrdering::Less
+                })
             };
             let reaches = |file: &&Arc<FileMeta>| overlaps(keys, file, None, to);
-            return files[files.partition_point(is_before)..].iter().take_while(reaches).cloned().collect();
+            return files[files.partition_point(is_before)..]
+                .iter()
+                .take_while(reaches)
+                .cloned()
+                .collect();
         }
         let mut from = from.map(<[u8]>::to_vec);
         let mut to = to.map(<[u8]>::to_vec);
         loop {
-            let taken: Vec<_> =
-                files.iter().filter(|file| overlaps(keys, file, from.as_deref(), to.as_deref())).cloned().collect();
+            let taken: Vec<_> = files
+                .iter()
+                .filter(|file| overlaps(keys, file, from.as_deref(), to.as_deref()))
+                .cloned()
+                .collect();
             let mut grown = false;
             for file in &taken {
                 if let Some(low) = &mut from
@@ -235,13 +267,23 @@ impl Version {
     }
 
     /// Whether any file of `level` holds user keys in the inclusive range.
-    pub(crate) fn overlaps_level(&self, keys: &KeyOrder, level: usize, from: &[u8], to: &[u8]) -> bool {
+    pub(crate) fn overlaps_level(
+        &self,
+        keys: &KeyOrder,
+        level: usize,
+        from: &[u8],
+        to: &[u8],
+    ) -> bool {
         let files = &self.levels[level];
         if level == 0 {
             return files.iter().any(|file| overlaps(keys, file, Some(from), Some(to)));
         }
-        let first = files.partition_point(|file| keys.compare(file.largest_user_key(), from) == KeyOrdering::Less);
-        files.get(first).is_some_and(|file| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
+        let first = files.partition_point(|file| {
+            keys.compare(file.largest_user_key(), from) == KeyOrdering::Less
+        });
+        files
+            .get(first)
+            .is_some_and(|file| keys.compare(file.smallest_user_key(), to) != KeyOrdering::Greater)
     }
 
     pub(crate) fn level_bytes(&self, level: usize) -> u64 {
@@ -254,27 +296,33 @@ impl Version {
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
-        self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
+        self.levels
+            .iter()
+            .enumerate()
+            .flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
     }
 
-    /// The newest sequence number that is known to be in a table: of all tables those of the first and last keys count, of
-    /// the latest, where Terrace has written them, all.
+    /// The newest sequence number that is known to be in a table: of all tables those of the first
+    /// and last keys count, of the latest, where Terrace has written them, all.
     pub(crate) fn newest_sequence_in_tables(&self, tables: &TableSet) -> SequenceNumber {
         let ends = self.files().flat_map(|(_, file)| [&file.smallest, &file.largest]);
-        let at_ends = ends.filter_map(|key| split(key)).map(|(_, tag)| tag_sequence(tag)).max().unwrap_or(0);
+        let at_ends =
+            ends.filter_map(|key| split(key)).map(|(_, tag)| tag_sequence(tag)).max().unwrap_or(0);
         // The newest entry is in the last flush's table or in what has been made of it since.
         let mut latest: Vec<_> = self.files().map(|(_, file)| file).collect();
         latest.sort_unstable_by_key(|file| std::cmp::Reverse(file.number));
         let looked_into = latest.into_iter().take(LOOKED_INTO);
         looked_into.fold(at_ends, |newest, file| match tables.table(file) {
-            Ok(table) => newest.max(table.properties().map_or(0, |properties| properties.largest_sequence)),
+            Ok(table) => {
+                newest.max(table.properties().map_or(0, |properties| properties.largest_sequence))
+            }
             // Who reads the table will be told.
             Err(_) => newest,
         })
     }
 
-    /// Whether a table holds an entry at least as new as `sequence`. Reads whole tables that record no sequence numbers,
-    /// newest first, until it has found one: for cases of doubt.
+    /// Whether a table holds an entry at least as new as `sequence`. Reads whole tables that record
+    /// no sequence numbers, newest first, until it has found one: for cases of doubt.
     pub(crate) fn holds_sequence(&self, tables: &TableSet, sequence: SequenceNumber) -> bool {
         if sequence <= self.newest_sequence_in_tables(tables) {
             return true;
@@ -292,7 +340,12 @@ impl Version {
     }
 
     /// About where in the database's files an internal key lies: the bytes before it.
-    pub(crate) fn approximate_offset(&self, tables: &TableSet, order: &InternalOrder, key: &[u8]) -> Result<u64> {
+    pub(crate) fn approximate_offset(
+        &self,
+        tables: &TableSet,
+        order: &InternalOrder,
+        key: &[u8],
+    ) -> Result<u64> {
         let mut offset = 0;
         for (_, file) in self.files() {
             if order.compare(&file.largest, key) != KeyOrdering::Greater {
@@ -316,7 +369,8 @@ impl Version {
             let before = levels[level].len();
             levels[level].retain(|file| file.number != number);
             if levels[level].len() == before {
-                let message = format!("an edit removes table {number:06}, which is not at level {level}");
+                let message =
+                    format!("an edit removes table {number:06}, which is not at level {level}");
                 return Err(Error::corruption(message));
             }
         }
@@ -324,7 +378,9 @@ impl Version {
             // A file that only moves keeps its identity, and with it its open table.
             let moved = edit.deleted_files.iter().find(|(_, number)| *number == file.number);
             let kept = moved.and_then(|&(level, number)| self.file_at(level, number));
-            let meta = kept.cloned().unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), obsolete_files)));
+            let meta = kept
+                .cloned()
+                .unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), obsolete_files)));
             levels[file.level].push(meta);
         }
         let (first, deeper) = levels.split_at_mut(1);
@@ -341,11 +397,13 @@ impl Version {
         Ok(version)
     }
 
-    /// Checks what a damaged MANIFEST could break: ranges upside down, overlaps, numbers used twice.
+    /// Checks what a damaged MANIFEST could break: ranges upside down, overlaps, numbers used
+    /// twice.
     pub(crate) fn check(&self, order: &InternalOrder) -> Result<()> {
         for (level, file) in self.files() {
             if order.compare(&file.smallest, &file.largest) == KeyOrdering::Greater {
-                let message = format!("table {:06} at level {level} ends before it begins", file.number);
+                let message =
+                    format!("table {:06} at level {level} ends before it begins", file.number);
                 return Err(Error::corruption(message));
             }
         }
@@ -356,8 +414,10 @@ impl Version {
                     _ => order.compare(&pair[0].largest, &pair[1].smallest) == KeyOrdering::Less,
                 };
                 if !fine {
-                    let message =
-                        format!("tables {:06} and {:06} at level {level} overlap", pair[0].number, pair[1].number);
+                    let message = format!(
+                        "tables {:06} and {:06} at level {level} overlap",
+                        pair[0].number, pair[1].number
+                    );
                     return Err(Error::corruption(message));
                 }
             }

@@ -1,14 +1,15 @@
 //! The present version and the MANIFEST that records how it came to be.
 //!
 //! # Threads
-//! `VersionSet` lives behind the manifest lock: whoever installs an edit holds it across the I/O, so edits are
-//! written and applied one after another. Readers never come here; they hold the view that `db` publishes.
+//! `VersionSet` lives behind the manifest lock: whoever installs an edit holds it across the I/O,
+//! so edits are written and applied one after another. Readers never come here; they hold the view
+//! that `db` publishes.
 //!
 //! # Invariants
 //! 1. A version is handed out for publication only after its edit is durable.
-//! 2. After a failed write or sync nothing more is ever appended to that MANIFEST: whether the failed edit is
-//!    durable is unknown. The next edit starts a fresh MANIFEST, and nothing that the old one may refer to is
-//!    removed before the fresh one is in force.
+//! 2. After a failed write or sync nothing more is ever appended to that MANIFEST: whether the
+//!    failed edit is durable is unknown. The next edit starts a fresh MANIFEST, and nothing that
+//!    the old one may refer to is removed before the fresh one is in force.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,7 +63,8 @@ pub(crate) struct ManifestSettings {
 impl ManifestSettings {
     /// The record of `edit`, which names the comparator.
     fn encode(&self, edit: &VersionEdit) -> Vec<u8> {
-        VersionEdit { comparator: Some(self.order.keys.name_bytes().to_owned()), ..edit.clone() }.encode()
+        VersionEdit { comparator: Some(self.order.keys.name_bytes().to_owned()), ..edit.clone() }
+            .encode()
     }
 }
 
@@ -75,11 +77,13 @@ pub(crate) struct VersionSet {
     log_number: u64,
     last_sequence: SequenceNumber,
     manifest_number: u64,
-    /// `None` before the first edit of this open and after a failure: the next edit starts a fresh MANIFEST.
+    /// `None` before the first edit of this open and after a failure: the next edit starts a fresh
+    /// MANIFEST.
     writer: Option<LogWriter>,
     /// MANIFESTs that a failure left behind, to be removed once a fresh one is in force.
     abandoned: Vec<u64>,
-    /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST is in force.
+    /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST
+    /// is in force.
     uncertain: Vec<u64>,
     /// Whether an edit that failed may be in force after a crash.
     in_doubt: bool,
@@ -125,21 +129,24 @@ impl VersionSet {
         self.log_number
     }
 
-    /// Whether the MANIFEST certainly leads to no log from `number` on, so that an empty one may go.
+    /// Whether the MANIFEST certainly leads to no log from `number` on, so that an empty one may
+    /// go.
     pub(crate) fn needs_no_log_from(&self, number: u64) -> bool {
         self.log_number < number && !self.in_doubt
     }
 
-    /// Makes `edit` durable and applies it. `last_sequence` is recorded along: at least that of every table.
+    /// Makes `edit` durable and applies it. `last_sequence` is recorded along: at least that of
+    /// every table.
     ///
-    /// After an error the edit may or may not be durable: the caller must keep every file that it adds or removes.
-    /// New tables are removed here once they certainly belong to nothing.
+    /// After an error the edit may or may not be durable: the caller must keep every file that it
+    /// adds or removes. New tables are removed here once they certainly belong to nothing.
     pub(crate) fn log_and_apply(
         &mut self,
         mut edit: VersionEdit,
         last_sequence: SequenceNumber,
     ) -> Result<Arc<Version>> {
-        let version = Arc::new(self.current.apply(&edit, &self.settings.order, &self.obsolete_files)?);
+        let version =
+            Arc::new(self.current.apply(&edit, &self.settings.order, &self.obsolete_files)?);
         let last_sequence = if mutated("last-sequence") { 0 } else { last_sequence };
         edit.last_sequence = Some(last_sequence.max(self.last_sequence));
         edit.next_file_number = Some(self.numbers.peek());
@@ -147,7 +154,9 @@ impl VersionSet {
         edit.previous_log_number = Some(0);
         if let Err(error) = self.write(&edit) {
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
-            self.uncertain.extend(edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)));
+            self.uncertain.extend(
+                edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),
+            );
             if mutated("keep-uncertain-tables") {
                 self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
             }
@@ -166,8 +175,8 @@ impl VersionSet {
         Ok(version)
     }
 
-    /// Makes sure that there is a MANIFEST to write to, after a failure that left none. Called before costly work
-    /// whose outcome could not be recorded.
+    /// Makes sure that there is a MANIFEST to write to, after a failure that left none. Called
+    /// before costly work whose outcome could not be recorded.
     pub(crate) fn prepare(&mut self) -> Result<()> {
         if self.writer.is_some() {
             return Ok(());
@@ -175,8 +184,8 @@ impl VersionSet {
         self.roll(&self.no_change())
     }
 
-    /// Records, durably, which file numbers have been handed out. Without this the next open, by whatever engine, may use
-    /// a number again that no edit has named.
+    /// Records, durably, which file numbers have been handed out. Without this the next open, by
+    /// whatever engine, may use a number again that no edit has named.
     pub(crate) fn record_numbers(&mut self) -> Result<()> {
         if mutated("numbers-before-links") {
             return Ok(());
@@ -198,7 +207,8 @@ impl VersionSet {
     fn write(&mut self, edit: &VersionEdit) -> Result<()> {
         let has_room = |writer: &&mut LogWriter| writer.offset() < self.settings.max_manifest_size;
         let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edit) };
-        let sync = |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
+        let sync =
+            |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
         let written = writer.add_record(&self.settings.encode(edit)).and_then(|()| sync(writer));
         if let Err(error) = written {
             self.in_doubt = true;
@@ -213,25 +223,29 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Starts a fresh MANIFEST: a snapshot of the present version, then `edit`; then makes it the current one.
+    /// Starts a fresh MANIFEST: a snapshot of the present version, then `edit`; then makes it the
+    /// current one.
     fn roll(&mut self, edit: &VersionEdit) -> Result<()> {
         let number = self.numbers.take();
         let ManifestSettings { env, dir, file_mode, .. } = self.settings.clone();
         let path = dir.join(filename::manifest(number));
         let edit = VersionEdit { next_file_number: Some(self.numbers.peek()), ..edit.clone() };
-        let written = env.create(&path, CreateOptions { mode: file_mode, exclusive: true }).and_then(|file| {
-            let mut writer = LogWriter::new(file, 0);
-            writer.add_record(&self.settings.encode(&self.snapshot()))?;
-            writer.add_record(&self.settings.encode(&edit))?;
-            if !mutated("fresh-manifest-sync") {
-                writer.sync()?;
-            }
-            Ok(writer)
-        });
+        let written = env
+            .create(&path, CreateOptions { mode: file_mode, exclusive: true })
+            .and_then(|file| {
+                let mut writer = LogWriter::new(file, 0);
+                writer.add_record(&self.settings.encode(&self.snapshot()))?;
+                writer.add_record(&self.settings.encode(&edit))?;
+                if !mutated("fresh-manifest-sync") {
+                    writer.sync()?;
+                }
+                Ok(writer)
+            });
         let writer = match written {
             Ok(writer) => writer,
             Err(error) => {
-                // CURRENT never named it, so it can go at once; if not even that works, the next open removes it.
+                // CURRENT never named it, so it can go at once; if not even that works, the next
+                // open removes it.
                 let _ = env.remove(&path);
                 return Err(error.context("starting a MANIFEST"));
             }
@@ -239,15 +253,16 @@ impl VersionSet {
         if mutated("old-manifest-last") {
             let _ = env.remove(&dir.join(filename::manifest(self.manifest_number)));
         }
-        // From here on the fresh MANIFEST may be in force after a crash whatever happens next: keep it until another
-        // one certainly is.
+        // From here on the fresh MANIFEST may be in force after a crash whatever happens next: keep
+        // it until another one certainly is.
         if let Err(error) = set_current(env.as_ref(), &dir, number, file_mode) {
             self.writer = None;
             self.in_doubt = true;
             self.abandoned.push(number);
             return Err(error);
         }
-        // Every edit in it was synced, and it is removed now: a program's environment need not remove open files.
+        // Every edit in it was synced, and it is removed now: a program's environment need not
+        // remove open files.
         self.writer = None;
         self.abandoned.push(self.manifest_number);
         for old in self.abandoned.drain(..) {
@@ -283,14 +298,16 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
     if !mutated("manifest-name") {
         env.sync_dir(dir)?;
     }
-    let written = env.create(&temp, CreateOptions { mode: file_mode, exclusive: false }).and_then(|mut file| {
-        file.append(contents.as_bytes())?;
-        if !mutated("current-sync") {
-            file.sync()?;
-        }
-        file.close()?;
-        env.rename(&temp, &dir.join(filename::CURRENT))
-    });
+    let written = env.create(&temp, CreateOptions { mode: file_mode, exclusive: false }).and_then(
+        |mut file| {
+            file.append(contents.as_bytes())?;
+            if !mutated("current-sync") {
+                file.sync()?;
+            }
+            file.close()?;
+            env.rename(&temp, &dir.join(filename::CURRENT))
+        },
+    );
     if let Err(error) = written {
         let _ = env.remove(&temp);
         return Err(error.context("setting CURRENT"));
@@ -303,7 +320,8 @@ pub(crate) fn set_current(env: &dyn Env, dir: &Path, number: u64, file_mode: u32
 
 /// Creates the MANIFEST and CURRENT of an empty database.
 pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
-    // What an interrupted creation left behind holds nothing. A program's environment may refuse to remove what is not there.
+    // What an interrupted creation left behind holds nothing. A program's environment may refuse to
+    // remove what is not there.
     let path = settings.dir.join(filename::manifest(1));
     if settings.env.exists(&path)? {
         settings.env.remove(&path)?;
@@ -311,11 +329,21 @@ pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
     begin_history(settings, 1, VersionEdit { next_file_number: Some(2), ..VersionEdit::default() })
 }
 
-/// Creates the MANIFEST `number` of a database without logs, whose only edit is `edit`, and CURRENT, durably.
-pub(crate) fn begin_history(settings: &ManifestSettings, number: u64, edit: VersionEdit) -> Result<()> {
-    let edit = VersionEdit { log_number: Some(0), last_sequence: Some(edit.last_sequence.unwrap_or(0)), ..edit };
+/// Creates the MANIFEST `number` of a database without logs, whose only edit is `edit`, and
+/// CURRENT, durably.
+pub(crate) fn begin_history(
+    settings: &ManifestSettings,
+    number: u64,
+    edit: VersionEdit,
+) -> Result<()> {
+    let edit = VersionEdit {
+        log_number: Some(0),
+        last_sequence: Some(edit.last_sequence.unwrap_or(0)),
+        ..edit
+    };
     let path = settings.dir.join(filename::manifest(number));
-    let file = settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
+    let file =
+        settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
     writer.add_record(&settings.encode(&edit))?;
     if !mutated("first-manifest-sync") {

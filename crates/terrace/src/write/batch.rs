@@ -1,8 +1,9 @@
-//! A batch of operations that take effect together or not at all: the payload of one record of the log.
+//! A batch of operations that take effect together or not at all: the payload of one record of the
+//! log.
 //!
-//! The bytes are LevelDB's: 8 bytes sequence number of the first operation, 4 bytes number of operations, then each
-//! operation as its kind, its length-prefixed key and, for a put, its length-prefixed value. An empty batch in a split
-//! record is a durability mark (`docs/format.md`).
+//! The bytes are LevelDB's: 8 bytes sequence number of the first operation, 4 bytes number of
+//! operations, then each operation as its kind, its length-prefixed key and, for a put, its
+//! length-prefixed value. An empty batch in a split record is a durability mark (`docs/format.md`).
 
 use crate::base::coding::{MAX_VARINT32, get_length_prefixed, put_varint64};
 use crate::base::error::{Error, Result};
@@ -17,7 +18,8 @@ const LIMIT: u64 = 1 << 32;
 
 /// Puts and deletes that are applied together: all of them or, after a crash or an error, none.
 ///
-/// Later operations win over earlier ones on the same key. A batch can be written any number of times.
+/// Later operations win over earlier ones on the same key. A batch can be written any number of
+/// times.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -62,8 +64,8 @@ impl WriteBatch {
 
     /// Sets `key` to `value`.
     ///
-    /// If they have 8 MiB less than 4 GiB together, or more, every write of this batch fails with `InvalidArgument`: no table
-    /// could hold them.
+    /// If they have 8 MiB less than 4 GiB together, or more, every write of this batch fails with
+    /// `InvalidArgument`: no table could hold them.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let (key, value) = (key.as_ref(), value.as_ref());
         if self.begin(EntryKind::Value, key.len(), value.len()) {
@@ -72,7 +74,8 @@ impl WriteBatch {
         }
     }
 
-    /// Removes `key`. Removing an absent key is no error. Too large a key is one, as with [`put`](Self::put).
+    /// Removes `key`. Removing an absent key is no error. Too large a key is one, as with
+    /// [`put`](Self::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         if self.begin(EntryKind::Deletion, key.len(), 0) {
@@ -146,8 +149,8 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Takes a batch in LevelDB's form, checking every operation. `Corruption` if it is none, `InvalidArgument` if a key
-    /// and value are too large for [`put`](Self::put).
+    /// Takes a batch in LevelDB's form, checking every operation. `Corruption` if it is none,
+    /// `InvalidArgument` if a key and value are too large for [`put`](Self::put).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse_unnumbered(&bytes)?.numbered()?;
         Ok(WriteBatch { bytes, oversized: None })
@@ -169,7 +172,9 @@ impl WriteBatch {
 /// Whether a batch of so many bytes can be written.
 pub(crate) fn check_size(size: usize) -> Result<()> {
     if size as u64 >= LIMIT {
-        return Err(Error::invalid_argument(format!("a batch of {size} bytes; the limit is below {LIMIT}")));
+        return Err(Error::invalid_argument(format!(
+            "a batch of {size} bytes; the limit is below {LIMIT}"
+        )));
     }
     Ok(())
 }
@@ -191,7 +196,12 @@ impl SingleFrame {
     pub(crate) fn new(key: &[u8], value: Option<&[u8]>) -> Result<Self> {
         check_entry_size(key.len(), value.map_or(0, <[u8]>::len))?;
         let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
-        let mut frame = SingleFrame { head: [0; _], head_length: HEADER_SIZE + 1, middle: [0; _], middle_length: 0 };
+        let mut frame = SingleFrame {
+            head: [0; _],
+            head_length: HEADER_SIZE + 1,
+            middle: [0; _],
+            middle_length: 0,
+        };
         frame.head[8] = 1;
         frame.head[HEADER_SIZE] = kind as u8;
         frame.head_length += encode_varint(&mut frame.head[HEADER_SIZE + 1..], key.len() as u32);
@@ -201,7 +211,8 @@ impl SingleFrame {
         Ok(frame)
     }
 
-    /// What comes before the key, with the sequence number put in, and what comes between key and value.
+    /// What comes before the key, with the sequence number put in, and what comes between key and
+    /// value.
     pub(crate) fn around(&mut self, sequence: SequenceNumber) -> (&[u8], &[u8]) {
         self.head[..8].copy_from_slice(&sequence.to_le_bytes());
         (&self.head[..self.head_length], &self.middle[..self.middle_length])
@@ -234,14 +245,14 @@ pub(crate) struct BatchView<'a> {
 }
 
 impl<'a> BatchView<'a> {
-    /// Checks header, every operation and their number. Entries of any size: what is in a log is not damaged for being
-    /// large.
+    /// Checks header, every operation and their number. Entries of any size: what is in a log is
+    /// not damaged for being large.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
         Self::decode(bytes, |_| Ok(()))?.numbered()
     }
 
-    /// The same for a batch that is to be written, and to get its sequence number then, whatever stands there.
-    /// `InvalidArgument` if no table could hold one of its entries.
+    /// The same for a batch that is to be written, and to get its sequence number then, whatever
+    /// stands there. `InvalidArgument` if no table could hold one of its entries.
     pub(crate) fn parse_unnumbered(bytes: &'a [u8]) -> Result<Self> {
         Self::decode(bytes, |operation| match operation {
             Operation::Put { key, value } => check_entry_size(key.len(), value.len()),
@@ -258,9 +269,9 @@ impl<'a> BatchView<'a> {
     }
 
     fn decode(bytes: &'a [u8], check: impl Fn(Operation<'a>) -> Result<()>) -> Result<Self> {
-        let (header, operations) = bytes
-            .split_first_chunk::<HEADER_SIZE>()
-            .ok_or_else(|| Error::corruption(format!("a batch of {} bytes, shorter than its header", bytes.len())))?;
+        let (header, operations) = bytes.split_first_chunk::<HEADER_SIZE>().ok_or_else(|| {
+            Error::corruption(format!("a batch of {} bytes, shorter than its header", bytes.len()))
+        })?;
         let (sequence, count) = header.split_at(8);
         let sequence = u64::from_le_bytes(sequence.try_into().unwrap_or_default());
         let count = u32::from_le_bytes(count.try_into().unwrap_or_default());
@@ -270,7 +281,9 @@ impl<'a> BatchView<'a> {
             check(operation?)?;
         }
         if !iter.rest.is_empty() {
-            return Err(Error::corruption(format!("a batch of {count} operations holds something else")));
+            return Err(Error::corruption(format!(
+                "a batch of {count} operations holds something else"
+            )));
         }
         Ok(view)
     }
@@ -289,10 +302,12 @@ impl<'a> BatchView<'a> {
         Operations { rest: self.operations, left: self.count }
     }
 
-    /// What this record says is durable, if it is a mark: every batch up to this sequence number. `split` is the record's
-    /// framing: programs write empty batches as well, LevelDB logs them, and they say nothing.
+    /// What this record says is durable, if it is a mark: every batch up to this sequence number.
+    /// `split` is the record's framing: programs write empty batches as well, LevelDB logs them,
+    /// and they say nothing.
     pub(crate) fn durability_mark(&self, split: bool) -> Option<SequenceNumber> {
-        (self.count == 0 && (split || mutated("split-marks"))).then(|| self.sequence.saturating_sub(1))
+        (self.count == 0 && (split || mutated("split-marks")))
+            .then(|| self.sequence.saturating_sub(1))
     }
 
     /// The sequence number of the last operation.
@@ -301,7 +316,8 @@ impl<'a> BatchView<'a> {
     }
 }
 
-/// The payload of a durability mark, to be appended as a split record: everything up to `durable` has reached the disk.
+/// The payload of a durability mark, to be appended as a split record: everything up to `durable`
+/// has reached the disk.
 pub(crate) fn encode_mark(durable: SequenceNumber) -> [u8; HEADER_SIZE] {
     let mut bytes = [0; HEADER_SIZE];
     bytes[..8].copy_from_slice(&(durable + 1).to_le_bytes());
@@ -343,7 +359,10 @@ impl<'a> Iterator for Operations<'a> {
         if operation.is_none() {
             self.left = 0;
         }
-        Some(operation.ok_or_else(|| Error::corruption("an unknown or cut-off operation in a batch")))
+        Some(
+            operation
+                .ok_or_else(|| Error::corruption("an unknown or cut-off operation in a batch")),
+        )
     }
 }
 
@@ -393,7 +412,8 @@ mod tests {
         miscounted[8] = 0;
         assert!(BatchView::parse(&miscounted).is_err());
         // Sequence numbers have 56 bits.
-        for (sequence, fits) in [(MAX_SEQUENCE, true), (MAX_SEQUENCE + 1, false), (u64::MAX, false)] {
+        for (sequence, fits) in [(MAX_SEQUENCE, true), (MAX_SEQUENCE + 1, false), (u64::MAX, false)]
+        {
             let mut late = batch.as_bytes().to_vec();
             late[..8].copy_from_slice(&sequence.to_le_bytes());
             assert_eq!(BatchView::parse(&late).is_ok(), fits, "{sequence}");
@@ -407,7 +427,10 @@ mod tests {
         let huge = vec![0u8; LIMIT as usize];
         let refused = |batch: &WriteBatch, what: &str| {
             let error = batch.check().expect_err("too large");
-            assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(what), "{error}");
+            assert!(
+                error.kind() == ErrorKind::InvalidArgument && error.message().contains(what),
+                "{error}"
+            );
         };
         let mut batch = WriteBatch::new();
         batch.put("a", "1");
@@ -435,7 +458,9 @@ mod tests {
 
         let refused = |key: &[u8], value: Option<&[u8]>| match SingleFrame::new(key, value) {
             Ok(_) => panic!("{} bytes and more were taken", key.len()),
-            Err(error) => assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("limit")),
+            Err(error) => assert!(
+                error.kind() == ErrorKind::InvalidArgument && error.message().contains("limit")
+            ),
         };
         refused(&huge, None);
         refused(b"key", Some(&huge[64..]));
@@ -460,7 +485,11 @@ mod tests {
                 assert!(BatchView::parse(&bytes).is_ok(), "{length}");
                 let kind = |outcome: Result<()>| outcome.err().map(|error| error.kind());
                 let expected = (!fits).then_some(ErrorKind::InvalidArgument);
-                assert_eq!(kind(BatchView::parse_unnumbered(&bytes).map(drop)), expected, "{length}");
+                assert_eq!(
+                    kind(BatchView::parse_unnumbered(&bytes).map(drop)),
+                    expected,
+                    "{length}"
+                );
                 assert_eq!(kind(WriteBatch::from_bytes(bytes).map(drop)), expected, "{length}");
             }
         }
@@ -486,7 +515,10 @@ mod tests {
         appended.append(&one);
         for batch in [grown, appended] {
             let error = batch.check().expect_err("too many");
-            assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("2^32 operations"));
+            assert!(
+                error.kind() == ErrorKind::InvalidArgument
+                    && error.message().contains("2^32 operations")
+            );
             assert_eq!((batch.len(), batch.approximate_size()), (u32::MAX as usize, HEADER_SIZE));
         }
     }
@@ -516,7 +548,10 @@ mod tests {
     fn marks_are_split_empty_batches() {
         let mark = encode_mark(41);
         let view = BatchView::parse(&mark).expect("parses");
-        assert_eq!((view.durability_mark(true), view.durability_mark(false), view.count), (Some(41), None, 0));
+        assert_eq!(
+            (view.durability_mark(true), view.durability_mark(false), view.count),
+            (Some(41), None, 0)
+        );
         let mut batch = WriteBatch::new();
         batch.delete("k");
         assert_eq!(BatchView::of(&batch).durability_mark(true), None);

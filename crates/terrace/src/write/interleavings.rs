@@ -1,8 +1,9 @@
-//! Writers that wait together for the disk, under schedules at random and such that try few changes of thread at every
-//! place, with logs that are switched and flushed meanwhile and a sync that fails.
+//! Writers that wait together for the disk, under schedules at random and such that try few changes
+//! of thread at every place, with logs that are switched and flushed meanwhile and a sync that
+//! fails.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The log sync is the real one; what stands around
-//! it does what `db::commit` does, and the disk knows what is durable.
+//! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The log sync is the real
+//! one; what stands around it does what `db::commit` does, and the disk knows what is durable.
 
 use std::sync::Arc;
 
@@ -122,7 +123,12 @@ impl Engine {
     fn start_log(&self, last: u64) {
         let mut disk = self.disk.lock();
         let log = disk.logs.len();
-        disk.logs.push(LogFile { before: last, appended: last, durable: last, ..LogFile::default() });
+        disk.logs.push(LogFile {
+            before: last,
+            appended: last,
+            durable: last,
+            ..LogFile::default()
+        });
         drop(disk);
         self.log_sync.start_log(log as u64, Arc::new(Syncer { disk: self.disk.clone(), log }));
     }
@@ -165,7 +171,10 @@ impl Engine {
         match self.log_sync.wait(sequence, || self.visible.load(Ordering::Acquire), sync_dir) {
             Ok(_) => {
                 let durable = self.disk.lock().durable();
-                assert!(durable >= sequence, "LOST: {sequence} was acknowledged, durable up to {durable}");
+                assert!(
+                    durable >= sequence,
+                    "LOST: {sequence} was acknowledged, durable up to {durable}"
+                );
             }
             Err(_) => self.commit.lock().suspect = true,
         }
@@ -182,7 +191,8 @@ impl Engine {
             drop(commit);
             let mut disk = self.disk.lock();
             disk.in_tables = last;
-            let needed = disk.logs.iter().position(|log| log.before >= last).unwrap_or(disk.logs.len());
+            let needed =
+                disk.logs.iter().position(|log| log.before >= last).unwrap_or(disk.logs.len());
             drop(disk);
             self.log_sync.flushed(needed as u64, last);
             self.commit.lock().immutables.remove(0);
@@ -228,7 +238,10 @@ fn a_failed_sync_is_never_acknowledged_under_every_schedule() {
     for failing_sync in failures {
         explore(each, move || write(SOME_SYNCED, Some(failing_sync)));
     }
-    println!("a_failed_sync_is_never_acknowledged: {} schedules of group commit", each * failures.len() as u64);
+    println!(
+        "a_failed_sync_is_never_acknowledged: {} schedules of group commit",
+        each * failures.len() as u64
+    );
 }
 
 #[test]

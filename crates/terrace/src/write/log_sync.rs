@@ -1,18 +1,21 @@
 //! One sync for many writers.
 //!
-//! Writers append to the log under the commit lock and wait here, outside it, until the log is durable up to their
-//! sequence number. Who finds nobody syncing syncs for everybody who has appended by then.
+//! Writers append to the log under the commit lock and wait here, outside it, until the log is
+//! durable up to their sequence number. Who finds nobody syncing syncs for everybody who has
+//! appended by then.
 //!
-//! Writers that were released together tend to come back together. So the next sync waits for as many as the last one
-//! met, and the last of them to arrive does it; where they do not come, it waits a moment only, and then does without
-//! waiting for a while. Otherwise the first to come back would sync for itself alone, and the others would wait twice.
+//! Writers that were released together tend to come back together. So the next sync waits for as
+//! many as the last one met, and the last of them to arrive does it; where they do not come, it
+//! waits a moment only, and then does without waiting for a while. Otherwise the first to come back
+//! would sync for itself alone, and the others would wait twice.
 //!
 //! # Invariants
-//! 1. `synced` only grows, and everything up to it is durable: in a log whose name is durable, or in a table.
-//! 2. Logs are synced in the order in which they were written, so that a later write is never durable without an
-//!    earlier one being so.
-//! 3. A failed sync is never retried: every waiter gets the error, and so does everybody until [`LogSync::reset`],
-//!    which the engine calls once the data has reached tables instead.
+//! 1. `synced` only grows, and everything up to it is durable: in a log whose name is durable, or
+//!    in a table.
+//! 2. Logs are synced in the order in which they were written, so that a later write is never
+//!    durable without an earlier one being so.
+//! 3. A failed sync is never retried: every waiter gets the error, and so does everybody until
+//!    [`LogSync::reset`], which the engine calls once the data has reached tables instead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +26,8 @@ use crate::base::locks::{Condvar, Mutex};
 use crate::base::mutation::mutated;
 use crate::env::FileSyncer;
 
-/// How long a sync waits for those whom the last one met: about what it takes itself on a fast disk.
+/// How long a sync waits for those whom the last one met: about what it takes itself on a fast
+/// disk.
 const PATIENCE: Duration = Duration::from_micros(100);
 /// When they did not come `n` times in a row the next 2^n syncs wait for nobody; `n` ends here.
 const MOST_DISAPPOINTMENTS: u32 = 10;
@@ -95,8 +99,8 @@ impl LogSync {
         self.state.lock().logs.push(UnsyncedLog { number, syncer, named: false });
     }
 
-    /// Says that everything up to `sequence` is durable already, in tables as a rule, and that logs below `number` are not
-    /// needed.
+    /// Says that everything up to `sequence` is durable already, in tables as a rule, and that logs
+    /// below `number` are not needed.
     pub(crate) fn flushed(&self, number: u64, sequence: SequenceNumber) {
         let mut state = self.state.lock();
         state.logs.retain(|log| log.number >= number);
@@ -111,8 +115,8 @@ impl LogSync {
 
     /// Waits until everything up to `sequence` is durable, syncing if nobody else does.
     ///
-    /// `appended` answers up to where the logs have been written. Answers what became durable if this caller did
-    /// the syncing, for the mark that is due then.
+    /// `appended` answers up to where the logs have been written. Answers what became durable if
+    /// this caller did the syncing, for the mark that is due then.
     pub(crate) fn wait(
         &self,
         sequence: SequenceNumber,
@@ -160,7 +164,9 @@ impl LogSync {
         let logs: Vec<_> = state.logs.iter().map(|log| (log.number, log.syncer.clone())).collect();
         drop(state);
 
-        let sync = |(_, syncer): &(_, Arc<dyn FileSyncer>)| if mutated("log-sync") { Ok(()) } else { syncer.sync() };
+        let sync = |(_, syncer): &(_, Arc<dyn FileSyncer>)| {
+            if mutated("log-sync") { Ok(()) } else { syncer.sync() }
+        };
         let first = if mutated("older-logs-first") { logs.len() - 1 } else { 0 };
         let mut result = logs[first..].iter().try_for_each(sync);
         if result.is_ok() && unnamed && !mutated("log-name") {

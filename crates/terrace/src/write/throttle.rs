@@ -1,8 +1,9 @@
-//! Slows writers in proportion to the work they leave behind, instead of stopping them when it is too much.
+//! Slows writers in proportion to the work they leave behind, instead of stopping them when it is
+//! too much.
 //!
-//! Each byte written owes a little time; the debt is paid in sleeps long enough to be exact. The price of a byte
-//! rises with the pressure and follows the measured speed of the work that is behind, so that writers settle at the
-//! speed that background work can sustain.
+//! Each byte written owes a little time; the debt is paid in sleeps long enough to be exact. The
+//! price of a byte rises with the pressure and follows the measured speed of the work that is
+//! behind, so that writers settle at the speed that background work can sustain.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub(crate) struct Throttle {
 /// How far behind one kind of background work is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backlog {
-    /// Units of work waiting, and between how many of them writers go from undisturbed to as slow as the work.
+    /// Units of work waiting, and between how many of them writers go from undisturbed to as slow
+    /// as the work.
     pub(crate) waiting: f64,
     pub(crate) comfortable: f64,
     pub(crate) limit: f64,
@@ -34,8 +36,8 @@ pub(crate) struct Backlog {
 impl Backlog {
     /// Nanoseconds that one byte should take.
     ///
-    /// Half way to the limit writers go exactly as fast as the work; at the limit half as fast, so that the backlog
-    /// shrinks; beyond it slower still, but never not at all.
+    /// Half way to the limit writers go exactly as fast as the work; at the limit half as fast, so
+    /// that the backlog shrinks; beyond it slower still, but never not at all.
     fn nanos_per_byte(&self) -> f64 {
         let pressure = (self.waiting - self.comfortable) / (self.limit - self.comfortable);
         let nanos_at_par = 1e9 / self.bytes_per_second.max(64.0 * 1024.0);

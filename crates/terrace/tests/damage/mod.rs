@@ -30,7 +30,8 @@ pub(crate) fn contents_of(db: &Db) -> Contents {
     db.iter().expect("iterates").map(|entry| entry.expect("reads")).collect()
 }
 
-/// Writes a history with overwrites and deletes, some of it in deep levels, some in level 0, some in the log only.
+/// Writes a history with overwrites and deletes, some of it in deep levels, some in level 0, some
+/// in the log only.
 pub(crate) fn build(dir: &Path, options: Options, seed: u64) -> Contents {
     let mut rng = Rng::new(seed);
     let mut model = Contents::new();

@@ -26,11 +26,13 @@ pub(crate) struct Image {
 const SHUT_DOWN: libc::c_ulong = 0x8004_587d;
 /// Nothing is written out, not even the journal.
 const WITHOUT_FLUSHING: u32 = 2;
-/// How a file system can be shut down: everything is written out before, or the journal, or nothing.
+/// How a file system can be shut down: everything is written out before, or the journal, or
+/// nothing.
 pub(crate) const SHUTDOWN_FLAGS: [u32; 3] = [0, 1, WITHOUT_FLUSHING];
 
-/// Held by whoever starts a process, and by whoever has a file of an image open: between fork and exec a new process has
-/// every open file of this one, and a file system with an open file is too busy to be unmounted.
+/// Held by whoever starts a process, and by whoever has a file of an image open: between fork and
+/// exec a new process has every open file of this one, and a file system with an open file is too
+/// busy to be unmounted.
 static FORKS: Mutex<()> = Mutex::new(());
 
 pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Child> {
@@ -99,7 +101,11 @@ impl Image {
         let root = File::open(&self.mounted).map_err(|error| error.to_string())?;
         // SAFETY: the request reads one u32 through the pointer, which is there.
         let done = unsafe { libc::ioctl(root.as_raw_fd(), SHUT_DOWN, &raw const how) };
-        if done == 0 { Ok(()) } else { Err(format!("shutdown: {}", std::io::Error::last_os_error())) }
+        if done == 0 {
+            Ok(())
+        } else {
+            Err(format!("shutdown: {}", std::io::Error::last_os_error()))
+        }
     }
 
     /// The power is back. Everything that had files open there has ended.

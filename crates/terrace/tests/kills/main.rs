@@ -1,10 +1,12 @@
-//! Processes that are killed, and file systems whose power is cut, while they write: what was acknowledged is there.
+//! Processes that are killed, and file systems whose power is cut, while they write: what was
+//! acknowledged is there.
 //!
-//! A worker, this same program, writes a history whose every operation is known from its number, and says through a
-//! pipe what was acknowledged. The test kills it, one time in ten while it recovers, and looks at what is left: a
-//! prefix of the history with everything acknowledged in it. Or it shuts the file system down beneath it (ext4 and xfs
-//! on loop devices, without flushing their journals), and mounts it again: then what was acknowledged as synced before
-//! must be there. That needs root, `mkfs.ext4` and `mkfs.xfs`; without them the tests say SKIPPED.
+//! A worker, this same program, writes a history whose every operation is known from its number,
+//! and says through a pipe what was acknowledged. The test kills it, one time in ten while it
+//! recovers, and looks at what is left: a prefix of the history with everything acknowledged in it.
+//! Or it shuts the file system down beneath it (ext4 and xfs on loop devices, without flushing
+//! their journals), and mounts it again: then what was acknowledged as synced before must be there.
+//! That needs root, `mkfs.ext4` and `mkfs.xfs`; without them the tests say SKIPPED.
 
 mod image;
 mod shutdowns;
@@ -41,11 +43,19 @@ impl Progress {
     }
 
     /// Looks at what is there after `ended`: a prefix of at least `required` operations.
-    fn check(&mut self, test: &str, path: &Path, ended: &Acknowledged, required: u64) -> Result<(), String> {
+    fn check(
+        &mut self,
+        test: &str,
+        path: &Path,
+        ended: &Acknowledged,
+        required: u64,
+    ) -> Result<(), String> {
         let Found { operations: there, count, hash } = worker::look(test, path, self.seed)?;
         let possible = ended.there.max(self.written) + 1;
         if there < required || there > possible {
-            return Err(format!("LOST: {there} operations are there, {required} must be, {possible} can be"));
+            return Err(format!(
+                "LOST: {there} operations are there, {required} must be, {possible} can be"
+            ));
         }
         if there < self.state.done() {
             self.state = State::new(Workload::new(self.seed));
@@ -89,7 +99,9 @@ fn what_was_acknowledged_survives_kills() {
             // Not after every kill, so that the next one meets what the last one left.
             if rng.one_in(2) || kill + 1 == KILLS_PER_DATABASE {
                 let required = unchecked.all.max(progress.written);
-                progress.check(KILLS, &path, &unchecked, required).map_err(|error| format!("kill {kill}: {error}"))?;
+                progress
+                    .check(KILLS, &path, &unchecked, required)
+                    .map_err(|error| format!("kill {kill}: {error}"))?;
                 unchecked = Acknowledged::default();
             }
         }
@@ -116,9 +128,9 @@ fn power_cuts(kind: Kind, test: &str) {
             watchdog.feed(format!("{test}: seed {seed}, cut {cut}"));
             let mut worker = Worker::start(test, &path, seed);
             worker.wait_for(rng.below(400) as u64)?;
-            // What is acknowledged later proves nothing: ext4 may call a sync done that was under way when it was shut
-            // down. A loop of `write` and `fdatasync` saw that at 21 of 150 cuts (Linux 6.18), and at none of them a
-            // loss of what was acknowledged before.
+            // What is acknowledged later proves nothing: ext4 may call a sync done that was under
+            // way when it was shut down. A loop of `write` and `fdatasync` saw that at 21 of 150
+            // cuts (Linux 6.18), and at none of them a loss of what was acknowledged before.
             let before = worker.acknowledged_by_now()?;
             image.cut_power()?;
             let ended = worker.kill_after(0)?;
@@ -126,11 +138,15 @@ fn power_cuts(kind: Kind, test: &str) {
             cuts += 1;
             synced += before.synced.saturating_sub(progress.written);
             durable = durable.max(before.synced);
-            progress.check(test, &path, &ended, durable).map_err(|error| format!("cut {cut}: {error}"))?;
+            progress
+                .check(test, &path, &ended, durable)
+                .map_err(|error| format!("cut {cut}: {error}"))?;
         }
         std::fs::remove_dir_all(&path).map_err(|error| error.to_string())
     });
-    println!("{test}: {cuts} power cuts of {kind:?}; {synced} writes up to the last synced ones, 0 lost");
+    println!(
+        "{test}: {cuts} power cuts of {kind:?}; {synced} writes up to the last synced ones, 0 lost"
+    );
 }
 
 #[test]

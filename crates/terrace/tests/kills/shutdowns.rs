@@ -1,4 +1,5 @@
-//! File systems that shut down, or fill up, under a process that writes and reads: the process gets errors, never a signal.
+//! File systems that shut down, or fill up, under a process that writes and reads: the process gets
+//! errors, never a signal.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,7 +19,8 @@ use terrace_testkit::watchdog::Watchdog;
 use crate::image::{Image, Kind, SHUTDOWN_FLAGS, spawn};
 use crate::worker::{self, Worker};
 
-/// The database of `seed`. Tables are read with `pread`, so that a signal can only come from the log.
+/// The database of `seed`. Tables are read with `pread`, so that a signal can only come from the
+/// log.
 pub(crate) fn options(seed: u64) -> Options {
     let write_buffer_size = [64 << 10, 512 << 10, 4 << 20][mix(seed) as usize % 3];
     Options::new()
@@ -29,7 +31,11 @@ pub(crate) fn options(seed: u64) -> Options {
 }
 
 /// Writes, while a second thread reads, until a write fails.
-pub(crate) fn write_until_error(db: &Db, seed: u64, acknowledged: impl Fn(u64)) -> terrace::Result<()> {
+pub(crate) fn write_until_error(
+    db: &Db,
+    seed: u64,
+    acknowledged: impl Fn(u64),
+) -> terrace::Result<()> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -40,7 +46,8 @@ pub(crate) fn write_until_error(db: &Db, seed: u64, acknowledged: impl Fn(u64)) 
         });
         let mut rng = Rng::new(seed);
         let result = (0..).try_for_each(|number| {
-            // Now and then a record that is written and not stored, and a sync, after which pages are write-protected.
+            // Now and then a record that is written and not stored, and a sync, after which pages
+            // are write-protected.
             let length = if rng.one_in(500) { 100_000 } else { rng.below(300) };
             let sync = seed.is_multiple_of(2) && rng.one_in(100);
             db.put_with(key(number % 20_000), vec![number as u8; length], WriteOptions { sync })?;
@@ -93,7 +100,8 @@ fn fill(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A live database is copied as `cp` does by default, which on XFS lets both share their blocks; then the disk fills up.
+/// A live database is copied as `cp` does by default, which on XFS lets both share their blocks;
+/// then the disk fills up.
 fn copies_on_a_full_disk(kind: Kind, test: &str) {
     worker::run_if_asked();
     let watchdog = Watchdog::new(Duration::from_secs(120), test.to_owned());
@@ -110,7 +118,9 @@ fn copies_on_a_full_disk(kind: Kind, test: &str) {
         // Files go while `cp` copies: that it misses one matters to nobody.
         let mut copying = Command::new("cp");
         copying.args(["-r", "--reflink=auto"]).args([&path, &copy]).stderr(Stdio::null());
-        spawn(&mut copying).and_then(|mut copying| copying.wait()).map_err(|error| error.to_string())?;
+        spawn(&mut copying)
+            .and_then(|mut copying| copying.wait())
+            .map_err(|error| error.to_string())?;
         fill(&ballast)?;
         let status = worker.wait_for_end()?;
         std::fs::remove_file(&ballast).map_err(|error| error.to_string())?;
@@ -118,7 +128,9 @@ fn copies_on_a_full_disk(kind: Kind, test: &str) {
             std::fs::remove_dir_all(directory).map_err(|error| error.to_string())?;
         }
         // ext4 gives removed blocks back when its journal has been written.
-        File::open(image.mounted()).and_then(|root| root.sync_all()).map_err(|error| error.to_string())?;
+        File::open(image.mounted())
+            .and_then(|root| root.sync_all())
+            .map_err(|error| error.to_string())?;
         count += 1;
         match (status.signal(), status.success()) {
             (Some(signal), _) => Err(format!("KILLED by signal {signal}")),
@@ -139,7 +151,10 @@ fn a_copy_of_a_live_database_on_a_full_ext4_is_an_error_and_not_a_signal() {
 
 #[test]
 fn a_copy_of_a_live_database_on_a_full_xfs_is_an_error_and_not_a_signal() {
-    copies_on_a_full_disk(Kind::Xfs, "shutdowns::a_copy_of_a_live_database_on_a_full_xfs_is_an_error_and_not_a_signal");
+    copies_on_a_full_disk(
+        Kind::Xfs,
+        "shutdowns::a_copy_of_a_live_database_on_a_full_xfs_is_an_error_and_not_a_signal",
+    );
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::shutdowns;
 const PATH: &str = "TERRACE_KILLS_DB";
 const SEED: &str = "TERRACE_KILLS_SEED";
 
-/// Set in a process that only looks at what is there. It ends before a file system is unmounted, with all that a
-/// database may keep mapped for a while after it was closed.
+/// Set in a process that only looks at what is there. It ends before a file system is unmounted,
+/// with all that a database may keep mapped for a while after it was closed.
 const LOOK: &str = "TERRACE_KILLS_LOOK";
 
 /// Set in a process whose file system shuts down.
@@ -35,8 +35,8 @@ pub(crate) struct Acknowledged {
     pub(crate) opened: bool,
     pub(crate) all: u64,
     pub(crate) synced: u64,
-    /// So many were there when it last said anything: at its open also what a worker before it wrote and could not
-    /// acknowledge any more. One more may be there.
+    /// So many were there when it last said anything: at its open also what a worker before it
+    /// wrote and could not acknowledge any more. One more may be there.
     pub(crate) there: u64,
 }
 
@@ -66,7 +66,9 @@ pub(crate) fn run_if_asked() {
     let seed = seed.parse().expect("a number");
     if env::var_os(LOOK).is_some() {
         match examine(Path::new(&path), seed) {
-            Ok(Found { operations, count, hash }) => [operations, count, hash].map(|number| say(OPENED, number)),
+            Ok(Found { operations, count, hash }) => {
+                [operations, count, hash].map(|number| say(OPENED, number))
+            }
             Err(error) => panic!("{error}"),
         };
         exit(0);
@@ -128,10 +130,12 @@ fn examine(path: &Path, seed: u64) -> terrace::Result<Found> {
 pub(crate) fn look(test: &str, path: &Path, seed: u64) -> Result<Found, String> {
     let looking = spawn(command(test, path, seed).env(LOOK, "1"));
     let output = looking.and_then(Child::wait_with_output).map_err(|error| error.to_string())?;
-    let numbers: Vec<_> = output.stderr.chunks(9).filter_map(|message| message[1..].first_chunk::<8>()).collect();
+    let numbers: Vec<_> =
+        output.stderr.chunks(9).filter_map(|message| message[1..].first_chunk::<8>()).collect();
     match numbers.as_slice() {
         [operations, count, hash] if output.status.success() => {
-            let [operations, count, hash] = [operations, count, hash].map(|number| u64::from_le_bytes(**number));
+            let [operations, count, hash] =
+                [operations, count, hash].map(|number| u64::from_le_bytes(**number));
             Ok(Found { operations, count, hash })
         }
         _ => Err(format!("cannot be read: {}", String::from_utf8_lossy(&output.stderr))),

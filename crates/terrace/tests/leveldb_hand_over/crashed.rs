@@ -45,7 +45,8 @@ impl Crashed<'_> {
         let options = PeerOptions { create: true, paranoid, ..PeerOptions::default() };
         match self.peer.entries(&db, &options) {
             Ok(found) => {
-                // LevelDB leaves out what it cannot read of a torn log, so that a prefix is not to be had from it.
+                // LevelDB leaves out what it cannot read of a torn log, so that a prefix is not to
+                // be had from it.
                 match tears {
                     true => self.history.check_keys(&found, self.required),
                     false => self.history.check(&found, self.required, self.begun).map(drop),
@@ -62,7 +63,8 @@ impl Crashed<'_> {
                 Ok(true)
             }
             Err(error) if tears => {
-                let found = self.entries(&db).map_err(|then| format!("LevelDB: {error:?}, then {then}"))?;
+                let found =
+                    self.entries(&db).map_err(|then| format!("LevelDB: {error:?}, then {then}"))?;
                 let checked = self.history.check(&found, self.required, self.begun);
                 checked.map_err(|then| format!("LevelDB: {error:?}, then Terrace: {then}"))?;
                 Ok(false)
@@ -72,15 +74,17 @@ impl Crashed<'_> {
     }
 
     fn entries(&self, db: &Path) -> Result<Vec<Pair>, String> {
-        let db = Db::open(db, Options::new().create_if_missing(true)).map_err(|error| format!("Terrace: {error}"))?;
+        let db = Db::open(db, Options::new().create_if_missing(true))
+            .map_err(|error| format!("Terrace: {error}"))?;
         let found = read_all(&db).map_err(|error| format!("Terrace: {error}"))?;
         db.close().map_err(|error| format!("Terrace: {error}"))?;
         Ok(found)
     }
 }
 
-/// What was synced is there whoever opens first. Where nothing is torn, after the death of the process or a power cut that
-/// spares nothing unsynced, LevelDB opens every state, with paranoid checks, too, and finds a prefix of the writes.
+/// What was synced is there whoever opens first. Where nothing is torn, after the death of the
+/// process or a power cut that spares nothing unsynced, LevelDB opens every state, with paranoid
+/// checks, too, and finds a prefix of the writes.
 #[test]
 fn leveldb_opens_first_what_a_crash_left() {
     let Some(peer) = Peer::find() else { return };
@@ -88,9 +92,11 @@ fn leveldb_opens_first_what_a_crash_left() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "leveldb_opens_first");
     campaign("leveldb_opens_first_what_a_crash_left", scaled(6), |seed| {
         let mut rng = Rng::new(seed);
-        let settings = OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let settings =
+            OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
         let scripts = Script::all();
-        let script = if rng.one_in(2) { Script::random(seed, 60) } else { rng.pick(&scripts).clone() };
+        let script =
+            if rng.one_in(2) { Script::random(seed, 60) } else { rng.pick(&scripts).clone() };
         let fs = SimFs::new();
         fs.set_log_kind(if settings.mapped_log { LogKind::Prepared } else { LogKind::Plain });
         let is_unrestful = rng.one_in(2);
@@ -107,7 +113,11 @@ fn leveldb_opens_first_what_a_crash_left() {
         while replay.at() < recording.len() {
             replay.advance_to((replay.at() + rng.between(1, 2 * stride)).min(recording.len()));
             let at = replay.at();
-            for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY, PowerLoss::random(mix(seed ^ at as u64))] {
+            for loss in [
+                PowerLoss::STRICT,
+                PowerLoss::PROCESS_ONLY,
+                PowerLoss::random(mix(seed ^ at as u64)),
+            ] {
                 let paranoid = rng.one_in(2);
                 watchdog.feed(format!("seed {seed}, moment {at}, {loss:?}"));
                 let required = match loss.loses_nothing() {

@@ -1,7 +1,7 @@
 //! Databases go back and forth between Terrace and the real LevelDB, and both read every entry.
 //!
-//! What must be there is computed a third time, by the workload's own state, so that a mistake that both engines
-//! share is seen too. Needs LevelDB: see `terrace_testkit::leveldb`.
+//! What must be there is computed a third time, by the workload's own state, so that a mistake that
+//! both engines share is seen too. Needs LevelDB: see `terrace_testkit::leveldb`.
 
 mod crashed;
 mod killed;
@@ -23,11 +23,12 @@ use terrace_side::Segment;
 
 /// LevelDB's operations at full size; they leave a little more than a million entries.
 const MILLION: u64 = 1_700_000;
-/// For settings of which one at full size is enough on every change; `make crash` has ten times as many.
+/// For settings of which one at full size is enough on every change; `make crash` has ten times as
+/// many.
 const TENTH: u64 = MILLION / 10;
 
-/// LevelDB writes entries, `full` of them at full size, and ends one way; Terrace reads all, changes some, compacts,
-/// changes more and ends the other way; LevelDB, paranoid, reads all.
+/// LevelDB writes entries, `full` of them at full size, and ends one way; Terrace reads all,
+/// changes some, compacts, changes more and ends the other way; LevelDB, paranoid, reads all.
 fn there_and_back(full: u64, seed: u64, snappy: bool, bloom_bits: usize, leveldb_killed: bool) {
     let Some(peer) = Peer::find() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -37,7 +38,14 @@ fn there_and_back(full: u64, seed: u64, snappy: bool, bloom_bits: usize, leveldb
     let written = scaled(full);
     let changed = written + written / 8;
 
-    let fill = Fill { workload, from: 0, to: written, batch: 3, sync_every: 100_000, kill: leveldb_killed };
+    let fill = Fill {
+        workload,
+        from: 0,
+        to: written,
+        batch: 3,
+        sync_every: 100_000,
+        kill: leveldb_killed,
+    };
     peer.fill(&db, &settings.leveldb(), &fill).expect("LevelDB writes");
     let mut state = State::new(workload);
     state.advance(written);
@@ -46,10 +54,19 @@ fn there_and_back(full: u64, seed: u64, snappy: bool, bloom_bits: usize, leveldb
     terrace_side::compare(&db, &settings, false, &state);
 
     let kill = !leveldb_killed;
-    let segment = Segment { workload, from: written, to: changed, batch: 3, sync_every: 10_000, compact: true, kill };
+    let segment = Segment {
+        workload,
+        from: written,
+        to: changed,
+        batch: 3,
+        sync_every: 10_000,
+        compact: true,
+        kill,
+    };
     terrace_side::run(&db, &settings, &segment);
     state.advance(changed);
-    let seen = peer.verify(&db, &settings.leveldb_paranoid(), workload, changed).expect("LevelDB reads");
+    let seen =
+        peer.verify(&db, &settings.leveldb_paranoid(), workload, changed).expect("LevelDB reads");
     assert_eq!(seen, state.digest(false));
 }
 
@@ -111,7 +128,10 @@ fn hand_overs(peer: &Peer, seed: u64) {
         let kill = random.one_in(2);
         // Whoever begins, both have their turns.
         let leveldb = (turn + seed).is_multiple_of(2);
-        println!("  turn {turn}: {} {done}..{to} kill {kill}", if leveldb { "LevelDB" } else { "Terrace" });
+        println!(
+            "  turn {turn}: {} {done}..{to} kill {kill}",
+            if leveldb { "LevelDB" } else { "Terrace" }
+        );
         if leveldb {
             let fill = Fill { workload, from: done, to, batch, sync_every, kill };
             peer.fill(&db, &settings.leveldb(), &fill).expect("LevelDB writes");
@@ -125,7 +145,9 @@ fn hand_overs(peer: &Peer, seed: u64) {
         if leveldb {
             terrace_side::compare(&db, &settings, random.one_in(2), &state);
         } else {
-            let seen = peer.verify(&db, &settings.leveldb_paranoid(), workload, done).expect("LevelDB reads");
+            let seen = peer
+                .verify(&db, &settings.leveldb_paranoid(), workload, done)
+                .expect("LevelDB reads");
             assert_eq!(seen, state.digest(reverse));
         }
     }
@@ -178,7 +200,8 @@ fn the_lock_keeps_leveldb_out() {
 
     let reader = Db::open(&path, Options::new().read_only(true)).expect("a read-only open");
     refused("Terrace reads the database");
-    let another = Db::open(&path, Options::new().read_only(true)).expect("readers do not exclude each other");
+    let another =
+        Db::open(&path, Options::new().read_only(true)).expect("readers do not exclude each other");
     drop((reader, another));
     peer.simple("open", &path, &PeerOptions::default()).expect("nobody holds the database");
 }
@@ -216,8 +239,8 @@ fn a_foreign_comparator_is_refused_both_ways() {
     assert!(error.to_string().contains("comparator"), "{error}");
 }
 
-/// A killed Terrace leaves prepared space behind the records of its log, and LevelDB's `reuse_logs` appends behind
-/// that. Neither may lose what the other wrote.
+/// A killed Terrace leaves prepared space behind the records of its log, and LevelDB's `reuse_logs`
+/// appends behind that. Neither may lose what the other wrote.
 #[test]
 fn leveldb_continues_a_log_that_terrace_prepared() {
     let Some(peer) = Peer::find() else { return };
@@ -227,7 +250,15 @@ fn leveldb_continues_a_log_that_terrace_prepared() {
         let workload = Workload::new(seed);
         let settings = Settings::Plain { snappy: true, bloom_bits: 0 };
         let options = PeerOptions { reuse_logs: true, ..settings.leveldb_paranoid() };
-        let segment = Segment { workload, from: 0, to: first, batch: 1, sync_every: 0, compact: false, kill: true };
+        let segment = Segment {
+            workload,
+            from: 0,
+            to: first,
+            batch: 1,
+            sync_every: 0,
+            compact: false,
+            kill: true,
+        };
         terrace_side::run(&path, &settings, &segment);
         for (from, kill) in [(first, true), (first + 300, false)] {
             let fill = Fill { workload, from, to: from + 300, batch: 1, sync_every: 0, kill };
@@ -262,14 +293,18 @@ fn leveldb_maintains_what_terrace_made() {
     let options = settings.leveldb_paranoid();
     let mut state = State::new(workload);
     for (from, to) in [(0, 4_000), (4_000, 8_000)] {
-        let segment = Segment { workload, from, to, batch: 1, sync_every: 0, compact: true, kill: from == 0 };
+        let segment =
+            Segment { workload, from, to, batch: 1, sync_every: 0, compact: true, kill: from == 0 };
         terrace_side::run(&path, &settings, &segment);
     }
     state.advance(8_000);
     let sizes = peer.property(&path, &options, "leveldb.sstables").expect("a property");
     assert!(sizes.contains("level"), "{sizes}");
     peer.simple("compact", &path, &options).expect("LevelDB compacts");
-    assert_eq!(peer.verify(&path, &options, workload, 8_000).expect("LevelDB reads"), state.digest(false));
+    assert_eq!(
+        peer.verify(&path, &options, workload, 8_000).expect("LevelDB reads"),
+        state.digest(false)
+    );
     terrace_side::compare(&path, &settings, false, &state);
     peer.simple("destroy", &path, &options).expect("LevelDB destroys");
     assert!(!path.exists(), "LevelDB's DestroyDB leaves no file that Terrace made");

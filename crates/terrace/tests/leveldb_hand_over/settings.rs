@@ -1,4 +1,5 @@
-//! Settings that mean the same to Terrace and to LevelDB, and that fit into a word of a child's command line.
+//! Settings that mean the same to Terrace and to LevelDB, and that fit into a word of a child's
+//! command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +28,9 @@ impl Settings {
                 ..OptionSet::default()
             },
             // The order of keys belongs to the database, not to a hand-over.
-            Settings::Random { seed, reverse } => OptionSet { reverse, ..OptionSet::random(&mut Rng::new(seed)) },
+            Settings::Random { seed, reverse } => {
+                OptionSet { reverse, ..OptionSet::random(&mut Rng::new(seed)) }
+            }
         }
     }
 
@@ -64,7 +67,9 @@ impl Settings {
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Settings::Plain { snappy, bloom_bits } => write!(f, "plain:{}:{bloom_bits}", u8::from(*snappy)),
+            Settings::Plain { snappy, bloom_bits } => {
+                write!(f, "plain:{}:{bloom_bits}", u8::from(*snappy))
+            }
             Settings::Random { seed, reverse } => write!(f, "random:{seed}:{}", u8::from(*reverse)),
         }
     }
@@ -76,9 +81,10 @@ impl FromStr for Settings {
     fn from_str(text: &str) -> Result<Self, ()> {
         let parts: Vec<&str> = text.split(':').collect();
         match parts[..] {
-            ["plain", snappy, bloom_bits] => {
-                Ok(Settings::Plain { snappy: snappy == "1", bloom_bits: bloom_bits.parse().map_err(drop)? })
-            }
+            ["plain", snappy, bloom_bits] => Ok(Settings::Plain {
+                snappy: snappy == "1",
+                bloom_bits: bloom_bits.parse().map_err(drop)?,
+            }),
             ["random", seed, reverse] => {
                 Ok(Settings::Random { seed: seed.parse().map_err(drop)?, reverse: reverse == "1" })
             }

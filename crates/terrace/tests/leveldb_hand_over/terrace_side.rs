@@ -1,4 +1,5 @@
-//! What Terrace does in a hand-over: reads everything, changes it, and ends by a close or by being killed.
+//! What Terrace does in a hand-over: reads everything, changes it, and ends by a close or by being
+//! killed.
 
 use std::env;
 use std::path::Path;
@@ -44,7 +45,11 @@ pub(crate) fn run(path: &Path, settings: &Settings, segment: &Segment) {
         return;
     }
     let Segment { workload, from, to, batch, sync_every, compact, .. } = segment;
-    let task = format!("{settings} {} {from} {to} {batch} {sync_every} {}", workload.seed(), u8::from(*compact));
+    let task = format!(
+        "{settings} {} {from} {to} {batch} {sync_every} {}",
+        workload.seed(),
+        u8::from(*compact)
+    );
     let output = Command::new(env::current_exe().expect("the test program"))
         .args(["--exact", CHILD_TEST, "--nocapture", "--test-threads=1"])
         .env(CHILD_TASK, task)
@@ -67,9 +72,12 @@ pub(crate) fn child() {
     let mut words = task.split(' ');
     let settings: Settings = words.next().and_then(|word| word.parse().ok()).expect("settings");
     let numbers: Vec<u64> = words.map(|word| word.parse().expect("a number")).collect();
-    let [seed, from, to, batch, sync_every, compact] = numbers[..] else { panic!("cannot read {task:?}") };
+    let [seed, from, to, batch, sync_every, compact] = numbers[..] else {
+        panic!("cannot read {task:?}")
+    };
     let workload = Workload::new(seed);
-    let segment = Segment { workload, from, to, batch, sync_every, compact: compact == 1, kill: true };
+    let segment =
+        Segment { workload, from, to, batch, sync_every, compact: compact == 1, kill: true };
     let db = Db::open(Path::new(&path), settings.terrace()).expect("Terrace opens the database");
     write(&db, &segment);
     println!("every write acknowledged");
@@ -107,7 +115,8 @@ fn write(db: &Db, segment: &Segment) {
     }
 }
 
-/// Does the operations up to the next deletion, `most` at most, by a bulk load, and says how many those were.
+/// Does the operations up to the next deletion, `most` at most, by a bulk load, and says how many
+/// those were.
 fn load(db: &Db, segment: &Segment, from: u64, most: u64) -> u64 {
     let mut load = db.bulk_load(BulkLoadOptions::new().memory(1 << 20)).expect("a bulk load");
     let end = segment.to.min(from + most);
@@ -153,7 +162,11 @@ pub(crate) fn compare_with(path: &Path, options: Options, settings: &Settings, s
     assert_eq!(digest, state.digest(!settings.reverse()), "backwards");
 
     for (key, value) in state.entries().step_by(7) {
-        assert_eq!(db.get(key).expect("a read").as_deref(), Some(value.as_slice()), "key {key:02x?}");
+        assert_eq!(
+            db.get(key).expect("a read").as_deref(),
+            Some(value.as_slice()),
+            "key {key:02x?}"
+        );
     }
     for (key, _) in state.entries().step_by(11) {
         let absent = [key, b"\x01absent"].concat();

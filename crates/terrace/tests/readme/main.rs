@@ -15,7 +15,11 @@ mod fruit {
 fn the_example_in_the_readme_is_true() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = std::fs::read_to_string(readme).expect("README.md");
-    let shown = text.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let shown = text
+        .split("```rust\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("an example");
     assert_eq!(shown, include_str!("fruit.rs"));
     assert!(shown.lines().count() <= 30);
 

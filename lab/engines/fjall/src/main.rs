@@ -6,12 +6,16 @@ use std::thread;
 use std::time::Duration;
 
 use fjall::config::{
-    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy,
-    PinningPolicy,
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
+    PartitioningPolicy, PinningPolicy,
 };
-use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
+use fjall::{
+    CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
+    PersistMode,
+};
 use lab_driver::{
-    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
+    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings,
+    Start, Variant, Visit,
 };
 
 const KEYSPACE: &str = "lab";
@@ -44,8 +48,9 @@ fn failed(error: fjall::Error) -> Failure {
 }
 
 fn keyspace_options(settings: &Settings) -> KeyspaceCreateOptions {
-    // Its default pins them in the first levels only, where they are not divided into blocks that the cache holds. The other
-    // trees of tables keep them in memory beside their caches, and a cache of a few megabytes holds little else.
+    // Its default pins them in the first levels only, where they are not divided into blocks that
+    // the cache holds. The other trees of tables keep them in memory beside their caches, and a
+    // cache of a few megabytes holds little else.
     let mut options = KeyspaceCreateOptions::default()
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .index_block_pinning_policy(PinningPolicy::all(true))
@@ -66,8 +71,10 @@ fn keyspace_options(settings: &Settings) -> KeyspaceCreateOptions {
         options = options.data_block_compression_policy(CompressionPolicy::disabled());
     }
     if settings.variant == SEPARATED {
-        let compression = if settings.compress() { CompressionType::Lz4 } else { CompressionType::None };
-        options = options.with_kv_separation(Some(KvSeparationOptions::default().compression(compression)));
+        let compression =
+            if settings.compress() { CompressionType::Lz4 } else { CompressionType::None };
+        options = options
+            .with_kv_separation(Some(KvSeparationOptions::default().compression(compression)));
     }
     options
 }
@@ -78,8 +85,10 @@ impl Engine for Fjall {
     const NAME: &'static str = "fjall";
 
     fn describe(variant: &str) -> Option<Description> {
-        let variants =
-            vec![Variant { name: "", title: "fjall" }, Variant { name: SEPARATED, title: "fjall, large values apart" }];
+        let variants = vec![
+            Variant { name: "", title: "fjall" },
+            Variant { name: SEPARATED, title: "fjall, large values apart" },
+        ];
         let title = variants.iter().find(|known| known.name == variant)?.title;
         Some(Description {
             engine: Self::NAME,
@@ -201,7 +210,10 @@ impl Session for FjallSession<'_> {
     }
 }
 
-fn show(entries: impl Iterator<Item = Guard>, mut visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
+fn show(
+    entries: impl Iterator<Item = Guard>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Visit,
+) -> Result<()> {
     for entry in entries {
         let (key, value) = entry.into_inner().map_err(failed)?;
         if visit(&key, &value).is_break() {

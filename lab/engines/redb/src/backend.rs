@@ -1,7 +1,9 @@
-//! A file that is written and not synced: what the lab asks of an asynchronous write, which redb itself does not offer.
+//! A file that is written and not synced: what the lab asks of an asynchronous write, which redb
+//! itself does not offer.
 //!
-//! A commit's pages and its header reach the operating system in redb's order, so that the process may die at any moment; the
-//! machine may not. [`UnsyncedBackend::sync`] is for those writes that are to be on the disk.
+//! A commit's pages and its header reach the operating system in redb's order, so that the process
+//! may die at any moment; the machine may not. [`UnsyncedBackend::sync`] is for those writes that
+//! are to be on the disk.
 
 use std::fs::File;
 use std::io;

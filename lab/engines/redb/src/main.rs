@@ -8,9 +8,12 @@ use std::process::ExitCode;
 
 use backend::UnsyncedBackend;
 use lab_driver::{
-    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
+    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings,
+    Start, Variant, Visit,
 };
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
+};
 
 const FILE: &str = "lab.redb";
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("lab");
@@ -77,7 +80,9 @@ impl Engine for Redb {
 
     fn open(settings: &Settings) -> Result<Self> {
         let mut builder = Database::builder();
-        if let Some(bytes) = Settings::chosen(settings.cache_size.saturating_add(settings.write_buffer_size)) {
+        if let Some(bytes) =
+            Settings::chosen(settings.cache_size.saturating_add(settings.write_buffer_size))
+        {
             builder.set_cache_size(bytes);
         }
         let path = settings.db().join(FILE);
@@ -89,8 +94,11 @@ impl Engine for Redb {
             Some(backend) => builder.create_with_backend(backend.clone()),
             None => builder.create(&path),
         };
-        let asynchronous =
-            if settings.variant.is_empty() { redb::Durability::None } else { redb::Durability::Immediate };
+        let asynchronous = if settings.variant.is_empty() {
+            redb::Durability::None
+        } else {
+            redb::Durability::Immediate
+        };
         let redb = Redb { db: db.map_err(failed)?, asynchronous, unsynced };
         // Readers find a table, also in an empty database.
         redb.write(Durability::Synchronous, |_| Ok(()))?;
@@ -154,7 +162,8 @@ impl Session for RedbSession<'_> {
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.redb.write(Durability::Asynchronous, |table| table.remove(key).map(drop).map_err(failed))
+        self.redb
+            .write(Durability::Asynchronous, |table| table.remove(key).map(drop).map_err(failed))
     }
 
     #[inline]
@@ -168,7 +177,9 @@ impl Session for RedbSession<'_> {
         self.redb.write(Durability::Asynchronous, |table| {
             while let Some(operation) = operations.next() {
                 match operation {
-                    Operation::Put(key, value) => table.insert(key, value).map(drop).map_err(failed)?,
+                    Operation::Put(key, value) => {
+                        table.insert(key, value).map(drop).map_err(failed)?
+                    }
                     Operation::Delete(key) => table.remove(key).map(drop).map_err(failed)?,
                 }
             }

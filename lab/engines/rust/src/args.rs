@@ -127,7 +127,9 @@ pub(crate) fn parse() -> Result<Settings> {
     let digits = (2 * settings.num).to_string().len() as u64;
     if settings.key_size < digits {
         let (size, num) = (settings.key_size, settings.num);
-        return Err(Failure::usage(format!("--key_size={size} is too small for the keys of --num={num}")));
+        return Err(Failure::usage(format!(
+            "--key_size={size} is too small for the keys of --num={num}"
+        )));
     }
     Ok(settings)
 }

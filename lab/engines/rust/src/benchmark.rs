@@ -101,7 +101,9 @@ const ALL: [(&str, Kind, Choice); 34] = [
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
     let Some(at) = ALL.iter().position(|(known, ..)| *known == name) else {
-        return Err(Failure::usage(format!("there is no benchmark '{name}'; lab/WORKLOADS.md lists them")));
+        return Err(Failure::usage(format!(
+            "there is no benchmark '{name}'; lab/WORKLOADS.md lists them"
+        )));
     };
     let (name, kind, keys) = ALL[at];
     Ok(Benchmark {

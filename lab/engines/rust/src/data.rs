@@ -87,7 +87,8 @@ impl Pareto {
     }
 }
 
-/// Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), with YCSB's theta.
+/// Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994), with YCSB's
+/// theta.
 #[derive(Clone)]
 pub(crate) struct Zipfian {
     num: u64,
@@ -114,7 +115,8 @@ impl Zipfian {
         if scaled < 1.0 + 0.5f64.powf(ZIPFIAN_THETA) {
             return last.min(1);
         }
-        let rank = self.num as f64 * (self.eta * unit - self.eta + 1.0).powf(1.0 / (1.0 - ZIPFIAN_THETA));
+        let rank =
+            self.num as f64 * (self.eta * unit - self.eta + 1.0).powf(1.0 / (1.0 - ZIPFIAN_THETA));
         last.min(rank as u64)
     }
 
@@ -180,7 +182,11 @@ impl ValuePool {
     /// The value at `position`, which moves on; at the end of the pool it starts over.
     #[inline]
     pub(crate) fn next(&self, position: &mut usize, random: &mut Random) -> &[u8] {
-        let size = if self.spread == 0 { self.size } else { self.size + random.below(self.spread + 1) as usize };
+        let size = if self.spread == 0 {
+            self.size
+        } else {
+            self.size + random.below(self.spread + 1) as usize
+        };
         if *position + size > self.bytes.len() {
             *position = 0;
         }
@@ -212,7 +218,8 @@ mod tests {
         assert_eq!(pool.next(&mut position, &mut random), value);
         assert_eq!(ValuePool::new(1, 100_000, 0).bytes.len(), 1_600_000);
         let pool = ValuePool::new(301, 100, 400);
-        let sizes: Vec<usize> = (0..10_000).map(|_| pool.next(&mut position, &mut random).len()).collect();
+        let sizes: Vec<usize> =
+            (0..10_000).map(|_| pool.next(&mut position, &mut random).len()).collect();
         assert_eq!((sizes.iter().min(), sizes.iter().max()), (Some(&100), Some(&400)));
     }
 
@@ -230,7 +237,8 @@ mod tests {
         let mut random = Random::stream(301, 23, 0);
         // P(rank 0) of a zipfian distribution is 1 / zeta.
         let zipfian = Zipfian::new(NUM);
-        let first = (0..DRAWS).filter(|_| zipfian.rank(&mut random) == 0).count() as f64 / DRAWS as f64;
+        let first =
+            (0..DRAWS).filter(|_| zipfian.rank(&mut random) == 0).count() as f64 / DRAWS as f64;
         assert!((first * zipfian.zeta - 1.0).abs() < 0.03, "{first} of {}", 1.0 / zipfian.zeta);
         assert!((0..DRAWS).all(|_| zipfian.key(&mut random) < NUM));
         assert_eq!(Zipfian::new(1).key(&mut random), 0);

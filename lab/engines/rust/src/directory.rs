@@ -1,5 +1,5 @@
-//! The directory of a database: made by these programs, and emptied only if they made it. `common/directory.h` does the
-//! same for the programs in C++.
+//! The directory of a database: made by these programs, and emptied only if they made it.
+//! `common/directory.h` does the same for the programs in C++.
 
 use std::fs;
 use std::io;

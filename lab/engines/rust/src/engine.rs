@@ -20,7 +20,8 @@ pub trait Engine: Sized + Send + Sync {
     /// What the engine is and how it is run under a variant; `None` if it has no such variant.
     fn describe(variant: &str) -> Option<Description>;
 
-    /// Opens the database in `settings.db()`, a directory that exists, and creates it where there is none.
+    /// Opens the database in `settings.db()`, a directory that exists, and creates it where there
+    /// is none.
     fn open(settings: &Settings) -> Result<Self>;
 
     /// Begins to work, on the thread that works.
@@ -81,8 +82,8 @@ pub trait Session {
     /// Removes a key that may be absent, asynchronously.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Shows `look` the value of a key, if it has one: in a buffer that is used again where the engine reads into one, else
-    /// where the engine has it.
+    /// Shows `look` the value of a key, if it has one: in a buffer that is used again where the
+    /// engine reads into one, else where the engine has it.
     fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>>;
 
     /// Applies all changes or none, asynchronously.

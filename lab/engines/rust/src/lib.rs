@@ -1,11 +1,13 @@
 //! What the lab's engine programs in Rust share: everything of `lab/WORKLOADS.md` but the engine.
 //!
-//! An engine program implements [`Engine`] and calls [`run`]. Every call to the engine is a generic one, compiled for that
-//! engine: it costs what the engine's own call costs.
+//! An engine program implements [`Engine`] and calls [`run`]. Every call to the engine is a generic
+//! one, compiled for that engine: it costs what the engine's own call costs.
 //!
-//! `args` reads the command line, `data` makes keys and values, `benchmark` names the workloads, `work` is what a thread
-//! does, `runner` starts the threads and takes the time, `meter` and `resources` count, `directory` keeps
-//! what is not a benchmark's, `output` prints, `parent` ends the program with the harness; `selftest` shows whether an engine is right. One thread runs a program; the threads of a benchmark share the engine and nothing else.
+//! `args` reads the command line, `data` makes keys and values, `benchmark` names the workloads,
+//! `work` is what a thread does, `runner` starts the threads and takes the time, `meter` and
+//! `resources` count, `directory` keeps what is not a benchmark's, `output` prints, `parent` ends
+//! the program with the harness; `selftest` shows whether an engine is right. One thread runs a
+//! program; the threads of a benchmark share the engine and nothing else.
 
 mod args;
 mod benchmark;
@@ -22,7 +24,9 @@ mod selftest;
 mod work;
 
 pub use args::Settings;
-pub use engine::{Description, Durability, Engine, Operation, Operations, Session, Start, Variant, Visit};
+pub use engine::{
+    Description, Durability, Engine, Operation, Operations, Session, Start, Variant, Visit,
+};
 pub use failure::Failure;
 
 use std::process::ExitCode;
@@ -32,7 +36,8 @@ use runner::Runner;
 /// What can go wrong, with the message for people.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// The whole program: exit status 0 if every benchmark was run, 2 for a wrong command line, 3 for a failure of the engine.
+/// The whole program: exit status 0 if every benchmark was run, 2 for a wrong command line, 3 for a
+/// failure of the engine.
 pub fn run<E: Engine>() -> ExitCode {
     parent::end_with_parent();
     match try_run::<E>() {
@@ -47,7 +52,10 @@ pub fn run<E: Engine>() -> ExitCode {
 fn try_run<E: Engine>() -> Result<()> {
     let settings = args::parse()?;
     let Some(description) = E::describe(&settings.variant) else {
-        return Err(Failure::usage(format!("there is no variant '{}'; --describe lists them", settings.variant)));
+        return Err(Failure::usage(format!(
+            "there is no variant '{}'; --describe lists them",
+            settings.variant
+        )));
     };
     if settings.describe {
         return output::print_json(&description);
@@ -55,7 +63,8 @@ fn try_run<E: Engine>() -> Result<()> {
     if settings.version {
         return output::print_line(&format!("{} {}", E::NAME, description.version));
     }
-    let benchmarks = settings.benchmarks.iter().map(|name| benchmark::find(name)).collect::<Result<Vec<_>>>()?;
+    let benchmarks =
+        settings.benchmarks.iter().map(|name| benchmark::find(name)).collect::<Result<Vec<_>>>()?;
     if settings.db().as_os_str().is_empty() {
         return Err(Failure::usage("--db=DIR is missing"));
     }

@@ -18,7 +18,8 @@ pub(crate) struct Latencies {
 
 impl Latencies {
     pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NANOS, SIGNIFICANT_DIGITS).expect("bounds in range");
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NANOS, SIGNIFICANT_DIGITS)
+            .expect("bounds in range");
         Latencies { histogram, longest: 0 }
     }
 

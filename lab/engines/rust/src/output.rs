@@ -132,7 +132,12 @@ pub(crate) fn print_unsupported(benchmark: &str, engine: &str, reason: &str) -> 
     print_json(&UnsupportedLine { benchmark, engine, unsupported: reason })
 }
 
-pub(crate) fn print_series_line(series: &str, second: f64, ops: u64, latencies: &Latencies) -> Result<()> {
+pub(crate) fn print_series_line(
+    series: &str,
+    second: f64,
+    ops: u64,
+    latencies: &Latencies,
+) -> Result<()> {
     print_json(&SeriesLine {
         series,
         second: round(second, 3),

@@ -1,5 +1,5 @@
-//! A program that the harness has started ends when the harness is gone, however that ended. Called before any thread is
-//! started.
+//! A program that the harness has started ends when the harness is gone, however that ended. Called
+//! before any thread is started.
 
 use std::env;
 use std::process;

@@ -84,7 +84,10 @@ pub(crate) fn drop_pages(directory: &Path) -> Result<()> {
     .map_err(|e| Failure::io("drop from the page cache", directory, &e))
 }
 
-fn visit_files(directory: &Path, visit: &mut dyn FnMut(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
+fn visit_files(
+    directory: &Path,
+    visit: &mut dyn FnMut(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     for entry in directory.read_dir()? {
         let path = entry?.path();
         if path.is_dir() {

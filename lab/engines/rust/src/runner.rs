@@ -1,4 +1,5 @@
-//! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what they did.
+//! Runs benchmarks: keeps the database open between them, starts the threads together, adds up what
+//! they did.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Condvar, Mutex, PoisonError};
@@ -61,14 +62,20 @@ impl<'a, E: Engine> Runner<'a, E> {
         resources::reset_peak_memory();
         let limit = limit_of(&benchmark, self.settings);
         let mut outcome = match benchmark.kind {
-            Kind::Compact => self.alone(benchmark, 1, |runner| runner.engine()?.compact().map(|()| None))?,
-            Kind::Settle => self.alone(benchmark, 1, |runner| runner.engine()?.settle().map(|()| None))?,
+            Kind::Compact => {
+                self.alone(benchmark, 1, |runner| runner.engine()?.compact().map(|()| None))?
+            }
+            Kind::Settle => {
+                self.alone(benchmark, 1, |runner| runner.engine()?.settle().map(|()| None))?
+            }
             Kind::Cold => self.alone(benchmark, 1, |runner| runner.reopen_cold().map(|()| None))?,
-            Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner| runner.self_test().map(Some))?,
+            Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner| {
+                runner.self_test().map(Some)
+            })?,
             _ => self.together(benchmark, limit)?,
         };
-        outcome.meter.truncated |=
-            benchmark.timed && limit.is_some_and(|limit| limit.as_secs_f64() < self.settings.duration);
+        outcome.meter.truncated |= benchmark.timed
+            && limit.is_some_and(|limit| limit.as_secs_f64() < self.settings.duration);
         Ok(outcome)
     }
 
@@ -131,9 +138,14 @@ impl<'a, E: Engine> Runner<'a, E> {
     }
 
     fn together(&mut self, benchmark: Benchmark, limit: Option<Duration>) -> Result<Outcome<'a>> {
-        let engine = self.engine.as_ref().ok_or_else(|| Failure::new("the database is not open"))?;
+        let engine =
+            self.engine.as_ref().ok_or_else(|| Failure::new("the database is not open"))?;
         let threads = if benchmark.is_single() { 1 } else { self.settings.threads };
-        let values = self.large_values.as_ref().filter(|_| benchmark.kind == Kind::PutLarge).unwrap_or(&self.values);
+        let values = self
+            .large_values
+            .as_ref()
+            .filter(|_| benchmark.kind == Kind::PutLarge)
+            .unwrap_or(&self.values);
         let task = Task {
             benchmark,
             settings: self.settings,
@@ -143,8 +155,9 @@ impl<'a, E: Engine> Runner<'a, E> {
             threads,
         };
         let intervals: Vec<Interval> = (0..threads).map(|_| Interval::new()).collect();
-        let interval_of =
-            |thread: u64| (self.settings.interval > 0.0).then(|| &intervals[thread as usize % intervals.len()]);
+        let interval_of = |thread: u64| {
+            (self.settings.interval > 0.0).then(|| &intervals[thread as usize % intervals.len()])
+        };
         let has_writer = benchmark.kind == Kind::GetWhilePutting;
         let gate = Gate::new(threads as usize + usize::from(has_writer) + 1);
         let readers_are_done = AtomicBool::new(false);
@@ -155,18 +168,28 @@ impl<'a, E: Engine> Runner<'a, E> {
                 .map(|thread| {
                     let (task, gate, interval) = (&task, &gate, interval_of(thread));
                     scope.spawn(move || {
-                        run_thread(engine, task, thread, gate, Meter::new(limit, interval), |worker, meter| {
-                            worker.run(meter)
-                        })
+                        run_thread(
+                            engine,
+                            task,
+                            thread,
+                            gate,
+                            Meter::new(limit, interval),
+                            |worker, meter| worker.run(meter),
+                        )
                     })
                 })
                 .collect();
             let writer = has_writer.then(|| {
                 let (task, gate, done) = (&task, &gate, &readers_are_done);
                 scope.spawn(move || {
-                    run_thread(engine, task, threads, gate, Meter::new(None, None), |worker, meter| {
-                        worker.put_until(done, meter)
-                    })
+                    run_thread(
+                        engine,
+                        task,
+                        threads,
+                        gate,
+                        Meter::new(None, None),
+                        |worker, meter| worker.put_until(done, meter),
+                    )
                 })
             });
             gate.all_here.wait();
@@ -231,7 +254,8 @@ fn limit_of(benchmark: &Benchmark, settings: &Settings) -> Option<Duration> {
     seconds.map(Duration::from_secs_f64)
 }
 
-/// Where threads wait for each other, so that starting them is not measured and working is, from its beginning.
+/// Where threads wait for each other, so that starting them is not measured and working is, from
+/// its beginning.
 struct Gate {
     all_here: Barrier,
     go: Barrier,

@@ -1,4 +1,5 @@
-//! Random operations whose results are folded into one number, which is the same for every engine that is right.
+//! Random operations whose results are folded into one number, which is the same for every engine
+//! that is right.
 //!
 //! The script is a pure function of its seed.
 
@@ -105,7 +106,11 @@ impl Script {
         match what {
             0..=4 => {
                 let Value { size, position } = next_value(&mut self.random);
-                session.put(self.key.set(number), self.pool.at(position, size), Durability::Asynchronous)
+                session.put(
+                    self.key.set(number),
+                    self.pool.at(position, size),
+                    Durability::Asynchronous,
+                )
             }
             5 | 6 => session.delete(self.key.set(number)),
             7 => {

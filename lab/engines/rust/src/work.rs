@@ -38,8 +38,9 @@ impl Task<'_> {
 
     /// A thread's part of the operations, as a range of their numbers.
     fn part_of(&self, thread: u64) -> Range<u64> {
-        let first =
-            |thread: u64| (u128::from(self.operations()) * u128::from(thread) / u128::from(self.threads)) as u64;
+        let first = |thread: u64| {
+            (u128::from(self.operations()) * u128::from(thread) / u128::from(self.threads)) as u64
+        };
         first(thread)..first(thread + 1)
     }
 
@@ -47,7 +48,9 @@ impl Task<'_> {
         let num = self.settings.num;
         Ok(match self.benchmark.keys {
             Choice::InOrder => Keys::InOrder,
-            Choice::Random | Choice::Missing if self.benchmark.kind == Kind::PutLarge => Keys::Below(self.operations()),
+            Choice::Random | Choice::Missing if self.benchmark.kind == Kind::PutLarge => {
+                Keys::Below(self.operations())
+            }
             Choice::Random | Choice::Missing => Keys::Below(num),
             Choice::Hot => Keys::Below((num / HOT_SHARE).max(1)),
             Choice::Pareto(fraction) => Keys::Pareto(Pareto::new(num, fraction)),
@@ -103,7 +106,11 @@ impl<'a, S: Session> Worker<'a, S> {
         let source = Source {
             random: Random::stream(task.settings.seed, task.benchmark.number, thread),
             keys: task.keys()?,
-            key: if task.benchmark.keys == Choice::Missing { Key::missing(size) } else { Key::new(size) },
+            key: if task.benchmark.keys == Choice::Missing {
+                Key::missing(size)
+            } else {
+                Key::new(size)
+            },
             values: task.values,
             position: 0,
         };
@@ -112,7 +119,9 @@ impl<'a, S: Session> Worker<'a, S> {
 
     pub(crate) fn run(&mut self, meter: &mut Meter<'_>) -> Result<()> {
         match self.task.benchmark.kind {
-            Kind::Put | Kind::PutLarge => self.each(meter, |worker, i, meter| worker.put_next(i, meter)),
+            Kind::Put | Kind::PutLarge => {
+                self.each(meter, |worker, i, meter| worker.put_next(i, meter))
+            }
             Kind::PutSync => self.each(meter, |worker, i, meter| {
                 let number = worker.source.number(i);
                 worker.put(number, Durability::Synchronous, meter)
@@ -135,7 +144,11 @@ impl<'a, S: Session> Worker<'a, S> {
             Kind::Mix(0) => self.each(meter, Self::put_next),
             Kind::Mix(100) => self.each(meter, Self::get_next),
             Kind::Mix(gets) => self.each(meter, |worker, i, meter| {
-                if worker.source.happens(gets) { worker.get_next(i, meter) } else { worker.put_next(i, meter) }
+                if worker.source.happens(gets) {
+                    worker.get_next(i, meter)
+                } else {
+                    worker.put_next(i, meter)
+                }
             }),
             Kind::Latest(gets) => self.each(meter, |worker, _, meter| {
                 if !worker.source.happens(gets) {
@@ -152,12 +165,14 @@ impl<'a, S: Session> Worker<'a, S> {
                 let steps = 1 + worker.source.random.below(SHORT_SCAN);
                 worker.steps(number, steps, false, meter)
             }),
-            Kind::GetAndPut(gets) => self.each(meter, |worker, i, meter| worker.get_and_put(gets, i, meter)),
+            Kind::GetAndPut(gets) => {
+                self.each(meter, |worker, i, meter| worker.get_and_put(gets, i, meter))
+            }
             Kind::Queue => self.each(meter, Self::put_last_take_first),
             Kind::BulkLoad => self.load(meter),
-            Kind::Compact | Kind::Settle | Kind::Cold | Kind::SelfTest => {
-                Err(Failure::new(format!("{} concerns the whole database", self.task.benchmark.name)))
-            }
+            Kind::Compact | Kind::Settle | Kind::Cold | Kind::SelfTest => Err(Failure::new(
+                format!("{} concerns the whole database", self.task.benchmark.name),
+            )),
         }
     }
 
@@ -245,7 +260,13 @@ impl<'a, S: Session> Worker<'a, S> {
         Ok(())
     }
 
-    fn steps(&mut self, number: u64, most: u64, count_found: bool, meter: &mut Meter<'_>) -> Result<()> {
+    fn steps(
+        &mut self,
+        number: u64,
+        most: u64,
+        count_found: bool,
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
         let target = self.source.key.set(number);
         let mut bytes = 0;
         let mut steps = 0;

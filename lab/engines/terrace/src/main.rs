@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use lab_driver::{
-    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings, Start, Variant, Visit,
+    Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings,
+    Start, Variant, Visit,
 };
 use terrace::{BulkLoadOptions, Compression, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
@@ -79,7 +80,12 @@ impl Engine for Terrace {
     }
 
     fn session(&self) -> Self::Session<'_> {
-        TerraceSession { db: &self.db, read: ReadOptions::new(), batch: WriteBatch::new(), value: Vec::new() }
+        TerraceSession {
+            db: &self.db,
+            read: ReadOptions::new(),
+            batch: WriteBatch::new(),
+            value: Vec::new(),
+        }
     }
 
     fn compact(&mut self) -> Result<()> {
@@ -134,7 +140,11 @@ impl Session for TerraceSession<'_> {
         load.finish().map(drop).map_err(failed)
     }
 
-    fn scan(&mut self, start: Start<'_>, mut visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()> {
+    fn scan(
+        &mut self,
+        start: Start<'_>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Visit,
+    ) -> Result<()> {
         let mut cursor = self.db.cursor(&self.read).map_err(failed)?;
         match start {
             Start::First => cursor.seek_to_first(),

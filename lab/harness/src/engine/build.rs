@@ -23,7 +23,12 @@ impl Builder {
     }
 
     /// The program of a variant; the error says why it cannot be had.
-    pub(super) fn program(&self, manifest: &Manifest, all: &[Manifest], variant: &str) -> Result<Program, String> {
+    pub(super) fn program(
+        &self,
+        manifest: &Manifest,
+        all: &[Manifest],
+        variant: &str,
+    ) -> Result<Program, String> {
         let library_path = self.library_path(manifest)?;
         let maker = maker(manifest, all)?;
         let known = self.built.borrow().get(&maker.name).cloned();
@@ -89,7 +94,8 @@ impl Builder {
         if !output.status.success() {
             return Err(self.failed(binary, &output.stderr));
         }
-        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.lab.join("target"), PathBuf::from);
+        let target =
+            env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.lab.join("target"), PathBuf::from);
         let path = target.join("release").join(binary);
         path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
     }
@@ -119,7 +125,11 @@ impl Builder {
     /// Why a build failed: its first error, and where all of them are.
     fn failed(&self, name: &str, output: &[u8]) -> String {
         let text = String::from_utf8_lossy(output);
-        let first = text.lines().find(|line| line.contains("error")).or(text.lines().next()).unwrap_or("no message");
+        let first = text
+            .lines()
+            .find(|line| line.contains("error"))
+            .or(text.lines().next())
+            .unwrap_or("no message");
         let log = self.cache.join(format!("{name}.errors.txt"));
         let _ = fs::create_dir_all(&self.cache).and_then(|()| fs::write(&log, output));
         format!("its program does not build: {} (all of it: {})", first.trim(), log.display())
@@ -143,28 +153,38 @@ fn probe(manifest: &Manifest) -> Result<(), String> {
     if manifest.probe.is_empty() {
         return Ok(());
     }
-    let flags = manifest.libraries.iter().filter(|flag| flag.starts_with("-I") || flag.starts_with("-D"));
+    let flags =
+        manifest.libraries.iter().filter(|flag| flag.starts_with("-I") || flag.starts_with("-D"));
     let output = Command::new(compiler())
         .args(["-E", "-x", "c++", "-include", &manifest.probe, "/dev/null"])
         .args(flags)
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| format!("there is no C++ compiler ({}: {e}); apt-get install g++", compiler()))?;
+        .map_err(|e| {
+            format!("there is no C++ compiler ({}: {e}); apt-get install g++", compiler())
+        })?;
     if output.status.success() {
         return Ok(());
     }
     let packages = manifest.packages.join(" ");
-    Err(format!("{} is not installed (there is no {}); apt-get install {packages}", manifest.title, manifest.probe))
+    Err(format!(
+        "{} is not installed (there is no {}); apt-get install {packages}",
+        manifest.title, manifest.probe
+    ))
 }
 
 /// Whether a file is missing, or older than any file in the directories.
 fn is_older(path: &Path, dirs: &[&Path]) -> bool {
-    let Ok(built) = fs::metadata(path).and_then(|metadata| metadata.modified()) else { return true };
+    let Ok(built) = fs::metadata(path).and_then(|metadata| metadata.modified()) else {
+        return true;
+    };
     dirs.iter().any(|dir| newest(dir).is_none_or(|changed| changed >= built))
 }
 
 fn newest(dir: &Path) -> Option<SystemTime> {
     let Ok(entries) = fs::read_dir(dir) else { return Some(SystemTime::UNIX_EPOCH) };
-    let times = entries.map(|entry| entry.and_then(|entry| entry.metadata()).and_then(|file| file.modified()).ok());
+    let times = entries.map(|entry| {
+        entry.and_then(|entry| entry.metadata()).and_then(|file| file.modified()).ok()
+    });
     times.max().unwrap_or(Some(SystemTime::UNIX_EPOCH))
 }

@@ -11,7 +11,8 @@ use super::Column;
 /// Columns that stand first, in this order; the others follow by name.
 const FIRST: [&str; 3] = ["terrace", "dropin", "leveldb"];
 
-/// An `engine.toml`. One of `sources`, `cargo`, `program`, `script` and `missing` says what the program is.
+/// An `engine.toml`. One of `sources`, `cargo`, `program`, `script` and `missing` says what the
+/// program is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
@@ -42,8 +43,8 @@ pub struct Manifest {
     pub script: Option<String>,
     /// Why it cannot be had.
     pub missing: Option<String>,
-    /// Why an asynchronous write promises less than to have reached the operating system, and to be what a crash of the
-    /// machine costs at most: for all variants, or by name.
+    /// Why an asynchronous write promises less than to have reached the operating system, and to be
+    /// what a crash of the machine costs at most: for all variants, or by name.
     weaker: Weaker,
 }
 
@@ -67,8 +68,10 @@ impl Manifest {
         let mut manifest: Manifest = toml::from_str(&text).map_err(|e| problem(&e))?;
         manifest.dir = path.parent().unwrap_or(Path::new("")).to_owned();
         if manifest.name.is_empty() {
-            manifest.name =
-                manifest.dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            manifest.name = manifest
+                .dir
+                .file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         }
         if manifest.title.is_empty() {
             manifest.title = manifest.name.clone();
@@ -81,7 +84,9 @@ impl Manifest {
             manifest.missing.is_some(),
         ];
         if kinds.iter().filter(|given| **given).count() != 1 {
-            return Err(problem(&"it has to have exactly one of sources, cargo, program, script and missing"));
+            return Err(problem(
+                &"it has to have exactly one of sources, cargo, program, script and missing",
+            ));
         }
         Ok(manifest)
     }
@@ -92,7 +97,9 @@ impl Manifest {
         let column = |variant: &str| {
             let (id, title) = match variant {
                 "" => (self.name.clone(), self.title.clone()),
-                variant => (format!("{}-{variant}", self.name), format!("{} {variant}", self.title)),
+                variant => {
+                    (format!("{}-{variant}", self.name), format!("{} {variant}", self.title))
+                }
             };
             Column { id, engine: self.name.clone(), variant: variant.to_owned(), title }
         };
@@ -123,7 +130,8 @@ pub fn discover(lab: &Path) -> Result<Vec<Manifest>, String> {
         }
         let entries = fs::read_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         for entry in entries {
-            let path = entry.map_err(|e| format!("{}: {e}", dir.display()))?.path().join("engine.toml");
+            let path =
+                entry.map_err(|e| format!("{}: {e}", dir.display()))?.path().join("engine.toml");
             if path.is_file() {
                 manifests.push(Manifest::load(&path)?);
             }

@@ -92,8 +92,9 @@ impl Engines {
         self.manifests.iter().flat_map(Manifest::columns).collect()
     }
 
-    /// The columns with the given ids, in the order of all. `name*` stands for an engine with all its variants, `all`
-    /// for every column. With `lenient` an id that does not exist is passed over.
+    /// The columns with the given ids, in the order of all. `name*` stands for an engine with all
+    /// its variants, `all` for every column. With `lenient` an id that does not exist is passed
+    /// over.
     ///
     /// # Errors
     /// Names the id that does not exist, and those that do.
@@ -103,14 +104,20 @@ impl Engines {
             Some(name) => column.engine == name,
             None => id == "all" || id == column.id,
         };
-        if let Some(unknown) = ids.iter().find(|id| !lenient && !all.iter().any(|column| matches(id, column))) {
+        if let Some(unknown) =
+            ids.iter().find(|id| !lenient && !all.iter().any(|column| matches(id, column)))
+        {
             let known: Vec<&str> = all.iter().map(|column| column.id.as_str()).collect();
             return Err(format!("there is no engine {unknown:?}, only {}", known.join(", ")));
         }
-        Ok(all.into_iter().filter(|column| ids.is_empty() || ids.iter().any(|id| matches(id, column))).collect())
+        Ok(all
+            .into_iter()
+            .filter(|column| ids.is_empty() || ids.iter().any(|id| matches(id, column)))
+            .collect())
     }
 
-    /// Why an engine cannot be built here; `None` if nothing is known to be missing. Quick: nothing is built.
+    /// Why an engine cannot be built here; `None` if nothing is known to be missing. Quick: nothing
+    /// is built.
     #[must_use]
     pub fn lacking(&self, engine: &str) -> Option<String> {
         let manifest = self.manifests.iter().find(|manifest| manifest.name == engine)?;
@@ -125,7 +132,9 @@ impl Engines {
             .iter()
             .find(|manifest| manifest.name == column.engine)
             .ok_or_else(|| "it has no engine.toml".to_owned())
-            .and_then(|manifest| Ok((self.builder.program(manifest, &self.manifests, &column.variant)?, manifest)));
+            .and_then(|manifest| {
+                Ok((self.builder.program(manifest, &self.manifests, &column.variant)?, manifest))
+            });
         let described = built.and_then(|(program, manifest)| {
             let description = Description::of(&program)?;
             Ok((program, description, manifest))
@@ -137,12 +146,22 @@ impl Engines {
                 if manifest.program.is_some() {
                     about.title = column.title.clone();
                 }
-                Ready { column: column.clone(), about, program: Some(program), unsupported: description.unsupported }
+                Ready {
+                    column: column.clone(),
+                    about,
+                    program: Some(program),
+                    unsupported: description.unsupported,
+                }
             }
             Err(reason) => {
                 let (id, title, missing) = (column.id.clone(), column.title.clone(), Some(reason));
                 let about = run::Engine { id, title, missing, ..run::Engine::default() };
-                Ready { column: column.clone(), about, program: None, unsupported: Default::default() }
+                Ready {
+                    column: column.clone(),
+                    about,
+                    program: None,
+                    unsupported: Default::default(),
+                }
             }
         }
     }
@@ -174,12 +193,18 @@ struct Variant {
 impl Description {
     fn of(program: &Program) -> Result<Description, String> {
         let shown = program.path.display();
-        let output = program.command().arg("--describe").output().map_err(|e| format!("{shown}: {e}"))?;
+        let output =
+            program.command().arg("--describe").output().map_err(|e| format!("{shown}: {e}"))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{shown} --describe: {}: {}", output.status, said.lines().next().unwrap_or("")));
+            return Err(format!(
+                "{shown} --describe: {}: {}",
+                output.status,
+                said.lines().next().unwrap_or("")
+            ));
         }
-        serde_json::from_slice(&output.stdout).map_err(|e| format!("{shown} --describe: not a description: {e}"))
+        serde_json::from_slice(&output.stdout)
+            .map_err(|e| format!("{shown} --describe: not a description: {e}"))
     }
 
     fn about(&self, column: &Column, weaker: Option<String>) -> run::Engine {
@@ -187,13 +212,20 @@ impl Description {
         let title = variant.map(|variant| &variant.title).filter(|title| !title.is_empty());
         run::Engine {
             id: column.id.clone(),
-            title: title.or(Some(&self.title)).filter(|title| !title.is_empty()).unwrap_or(&column.title).clone(),
+            title: title
+                .or(Some(&self.title))
+                .filter(|title| !title.is_empty())
+                .unwrap_or(&column.title)
+                .clone(),
             version: self.version.clone(),
             asynchronous: self.asynchronous.clone(),
             synchronous: self.synchronous.clone(),
             settings: self.settings.clone(),
             limits: self.limits.clone(),
-            weaker: variant.and_then(|variant| variant.weaker.clone()).or(weaker).or(self.weaker.clone()),
+            weaker: variant
+                .and_then(|variant| variant.weaker.clone())
+                .or(weaker)
+                .or(self.weaker.clone()),
             missing: None,
             disqualified: None,
         }

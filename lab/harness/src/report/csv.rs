@@ -78,12 +78,19 @@ pub(crate) fn render(suites: &[Suite<'_>]) -> String {
                     fields.extend(rate.map(number));
                     fields.push(f.rate.rounds.to_string());
                     fields.push(suite.against(cell, at).map_or(String::new(), number));
-                    fields.push(if column.promises_less(cell.cell) { "yes" } else { "no" }.to_owned());
+                    fields.push(
+                        if column.promises_less(cell.cell) { "yes" } else { "no" }.to_owned(),
+                    );
                     fields.push(number(f.ns_per_op));
-                    let latencies = [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| f.latency(percentile));
+                    let latencies =
+                        [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| f.latency(percentile));
                     fields.extend(latencies.map(|us| us.map_or(String::new(), number)));
-                    fields.extend([f.cpu_seconds, f.bytes_written, f.disk_bytes, f.peak_memory].map(number));
-                    let debt = f.debt.map_or([None, None], |(seconds, bytes)| [Some(seconds), Some(bytes)]);
+                    fields.extend(
+                        [f.cpu_seconds, f.bytes_written, f.disk_bytes, f.peak_memory].map(number),
+                    );
+                    let debt = f
+                        .debt
+                        .map_or([None, None], |(seconds, bytes)| [Some(seconds), Some(bytes)]);
                     fields.extend(debt.map(|value| value.map_or(String::new(), number)));
                 }
                 fields.resize(HEAD.len(), String::new());
@@ -96,7 +103,11 @@ pub(crate) fn render(suites: &[Suite<'_>]) -> String {
 
 /// A text that stays a text.
 fn text(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    }
 }
 
 fn number(value: f64) -> String {

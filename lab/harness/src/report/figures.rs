@@ -1,7 +1,9 @@
-//! From a suite's values to its charts: what each chart is given, and the words that stand beside it.
+//! From a suite's values to its charts: what each chart is given, and the words that stand beside
+//! it.
 //!
 //! Invariants:
-//! 1. Every chart of the page goes through a `Gallery`, so that it also becomes a file, and each file has its own name.
+//! 1. Every chart of the page goes through a `Gallery`, so that it also becomes a file, and each
+//!    file has its own name.
 //! 2. Columns keep their order and colour on every chart.
 
 use serde::Serialize;
@@ -47,8 +49,11 @@ impl Gallery {
 
 /// A text as a part of a file name.
 pub(crate) fn file_stem(text: &str) -> String {
-    let stem: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' }).take(60).collect();
+    let stem: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
+        .take(60)
+        .collect();
     if stem.is_empty() { "chart".to_owned() } else { stem }
 }
 
@@ -58,7 +63,11 @@ pub(crate) fn cell_name(cell: &Cell) -> String {
         let name = if axis.value == 1.0 { axis.name.trim_end_matches('s') } else { &axis.name };
         format!("{} {name}", number::thousands(axis.value))
     });
-    [Some(cell.label.clone()), x, cell.setting.clone()].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    [Some(cell.label.clone()), x, cell.setting.clone()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 /// How a column is drawn in a cell.
@@ -77,10 +86,18 @@ pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
     let mut tip = format!("{title}: {} {unit}", number::precise(rate.middle));
     if rate.rounds > 1 {
         let (min, max) = (number::precise(rate.min), number::precise(rate.max));
-        tip.push_str(&format!(" ({min} to {max} in {} rounds, spread {})", rate.rounds, number::percent(rate.spread)));
+        tip.push_str(&format!(
+            " ({min} to {max} in {} rounds, spread {})",
+            rate.rounds,
+            number::percent(rate.spread)
+        ));
     }
     if let (Some(p50), Some(p99)) = (figures.latency(50.0), figures.latency(99.0)) {
-        tip.push_str(&format!("; median {}, p99 {}", number::duration_us(p50), number::duration_us(p99)));
+        tip.push_str(&format!(
+            "; median {}, p99 {}",
+            number::duration_us(p50),
+            number::duration_us(p99)
+        ));
     }
     figures.remarks.iter().for_each(|remark| tip.push_str(&format!("; {remark}")));
     tip
@@ -103,19 +120,26 @@ pub(crate) fn now(
             let (value, tip) = match outcome {
                 Outcome::Figures(figures) => {
                     let mut text = number::si(figures.rate.middle);
-                    let base = reference.and_then(|reference| cell.rate(reference)).map(|rate| rate.middle);
+                    let base = reference
+                        .and_then(|reference| cell.rate(reference))
+                        .map(|rate| rate.middle);
                     if let Some(base) = base.filter(|base| *base > 0.0) {
                         text = format!("{text} · {}", number::ratio(figures.rate.middle / base));
                     }
                     if !figures.remarks.is_empty() {
                         text.push_str(" *");
                     }
-                    let value = bars::Value::Figure { value: figures.rate.middle, range: range(figures), text };
+                    let value = bars::Value::Figure {
+                        value: figures.rate.middle,
+                        range: range(figures),
+                        text,
+                    };
                     (value, tip(&pen.title, &cell.cell.unit, figures))
                 }
-                Outcome::Absent { word, reason } => {
-                    (bars::Value::Nothing(format!("{word}: {reason}")), format!("{}: {word}: {reason}", pen.title))
-                }
+                Outcome::Absent { word, reason } => (
+                    bars::Value::Nothing(format!("{word}: {reason}")),
+                    format!("{}: {word}: {reason}", pen.title),
+                ),
             };
             bars::Bar { pen, value, tip }
         })
@@ -133,9 +157,12 @@ pub(crate) fn now(
 pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option<Chart> {
     let published: Vec<&Published> = published(section, cell).collect();
     let first = published.first()?;
-    let reference = first.relative_to.as_ref().filter(|name| !published.iter().any(|p| p.engine == **name));
+    let reference =
+        first.relative_to.as_ref().filter(|name| !published.iter().any(|p| p.engine == **name));
     let of_reference = reference.map(|name| (name.as_str(), 1.0, true, None));
-    let others = published.iter().map(|p| (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref()));
+    let others = published
+        .iter()
+        .map(|p| (p.engine.as_str(), p.value, p.relative_to.is_some(), p.note.as_deref()));
     let bars: Vec<bars::Bar> = of_reference
         .into_iter()
         .chain(others)
@@ -147,9 +174,15 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
                 None => text,
             };
             let precise = if relative { text.clone() } else { number::precise(value) };
-            let note = note.filter(|note| note.len() > SHORT_NOTE).map_or(String::new(), |note| format!(", {note}"));
+            let note = note
+                .filter(|note| note.len() > SHORT_NOTE)
+                .map_or(String::new(), |note| format!(", {note}"));
             let tip = format!("{engine}: {precise}{note}");
-            let pen = Pen { title: engine.to_owned(), slot: palette::slot_of_published(engine), weaker: false };
+            let pen = Pen {
+                title: engine.to_owned(),
+                slot: palette::slot_of_published(engine),
+                weaker: false,
+            };
             bars::Bar {
                 pen,
                 value: bars::Value::Figure { value, range: None, text },
@@ -165,7 +198,9 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
 pub(crate) fn published_notes(section: &SectionView<'_>, cell: &Cell) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for published in published(section, cell) {
-        let Some(note) = published.note.as_ref().filter(|note| note.len() > SHORT_NOTE) else { continue };
+        let Some(note) = published.note.as_ref().filter(|note| note.len() > SHORT_NOTE) else {
+            continue;
+        };
         if !notes.contains(note) {
             notes.push(note.clone());
         }
@@ -174,7 +209,8 @@ pub(crate) fn published_notes(section: &SectionView<'_>, cell: &Cell) -> Vec<Str
 }
 
 fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item = &'a Published> {
-    let (benchmark, x, setting) = (cell.benchmark.clone(), cell.x.as_ref().map(|x| x.value), cell.setting.clone());
+    let (benchmark, x, setting) =
+        (cell.benchmark.clone(), cell.x.as_ref().map(|x| x.value), cell.setting.clone());
     section.section.published.iter().filter(move |p| {
         p.benchmark == benchmark
             && (p.x.is_none() || p.x == x)
@@ -184,9 +220,14 @@ fn published<'a>(section: &SectionView<'a>, cell: &Cell) -> impl Iterator<Item =
 }
 
 /// The column that a section's published ratios refer to.
-pub(crate) fn reference(suite: &Suite<'_>, section: &SectionView<'_>, cell: &Cell) -> Option<usize> {
+pub(crate) fn reference(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    cell: &Cell,
+) -> Option<usize> {
     let name = published(section, cell).find_map(|p| p.relative_to.clone())?;
-    let is_meant = |engine: &crate::run::Engine| engine.title == name || engine.id == name.to_lowercase();
+    let is_meant =
+        |engine: &crate::run::Engine| engine.title == name || engine.id == name.to_lowercase();
     suite.columns.iter().position(|column| !column.engine.is_terrace() && is_meant(column.engine))
 }
 
@@ -209,7 +250,12 @@ pub(crate) fn curves(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<Chart> {
         }
     }
     let heading = cell_name(cell.cell);
-    let frame = Frame { heading: &heading, x_title: "percentile", y_title: "latency of an operation", absent };
+    let frame = Frame {
+        heading: &heading,
+        x_title: "percentile",
+        y_title: "latency of an operation",
+        absent,
+    };
     (!all.is_empty()).then(|| lines::draw(&all, &frame, XAxis::Percentiles))
 }
 
@@ -226,7 +272,11 @@ pub(crate) fn sweeps(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart>
     let mut sweeps: Vec<Vec<&CellView<'_>>> = Vec::new();
     for cell in section.cells.iter().filter(|cell| cell.cell.x.is_some()) {
         let key = |c: &CellView<'_>| {
-            (c.cell.benchmark.clone(), c.cell.setting.clone(), c.cell.x.as_ref().map(|x| x.name.clone()))
+            (
+                c.cell.benchmark.clone(),
+                c.cell.setting.clone(),
+                c.cell.x.as_ref().map(|x| x.name.clone()),
+            )
         };
         match sweeps.iter_mut().find(|sweep| key(sweep[0]) == key(cell)) {
             Some(sweep) => sweep.push(cell),
@@ -246,7 +296,8 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
             .filter_map(|cell| {
                 let figures = cell.outcomes[column].figures()?;
                 let axis = cell.cell.x.as_ref()?;
-                let title = format!("{}, {} {}", pen.title, number::thousands(axis.value), axis.name);
+                let title =
+                    format!("{}, {} {}", pen.title, number::thousands(axis.value), axis.name);
                 let tip = tip(&title, &cell.cell.unit, figures);
                 Some(Point { x: axis.value, y: figures.rate.middle, range: range(figures), tip })
             })
@@ -254,7 +305,11 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         let gap = cells.iter().find(|cell| cell.outcomes[column].figures().is_none());
         if let Some(gap) = gap {
-            let at = if points.is_empty() { String::new() } else { format!(", {}", cell_name(gap.cell)) };
+            let at = if points.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", cell_name(gap.cell))
+            };
             absent.push(format!("{}{at}: {}", pen.title, why(&gap.outcomes[column])));
         }
         if !points.is_empty() {
@@ -262,8 +317,12 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
         }
     }
     let cell = cells[0].cell;
-    let heading = [Some(cell.label.as_str()), cell.setting.as_deref()].into_iter().flatten().collect::<Vec<_>>();
-    let (heading, x_title) = (heading.join(" · "), cell.x.as_ref().map_or("", |axis| axis.name.as_str()));
+    let heading = [Some(cell.label.as_str()), cell.setting.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
+    let (heading, x_title) =
+        (heading.join(" · "), cell.x.as_ref().map_or("", |axis| axis.name.as_str()));
     let values = || cells.iter().filter_map(|cell| cell.cell.x.as_ref()).map(|axis| axis.value);
     let wide = values().fold(0.0, f64::max) / values().fold(f64::INFINITY, f64::min) > 20.0;
     let axis = if wide { XAxis::Log } else { XAxis::Values };
@@ -277,7 +336,9 @@ pub(crate) fn courses(suite: &Suite<'_>, cell: &CellView<'_>) -> (Vec<Chart>, Ve
     for (column, outcome) in cell.outcomes.iter().enumerate() {
         let pen = pen(suite, column, cell.cell);
         match outcome.figures().filter(|figures| !figures.series.is_empty()) {
-            Some(figures) => courses.push(Course::new(pen, figures.series.iter().map(step).collect())),
+            Some(figures) => {
+                courses.push(Course::new(pen, figures.series.iter().map(step).collect()))
+            }
             None => absent.push(format!("{}: {}", pen.title, why(outcome))),
         }
     }
@@ -289,7 +350,13 @@ fn step(interval: &Interval) -> Step {
     Step {
         second: interval.second,
         ops: interval.ops as f64,
-        latencies: [interval.mean_us, interval.p95_us, interval.p99_us, interval.p999_us, interval.max_us],
+        latencies: [
+            interval.mean_us,
+            interval.p95_us,
+            interval.p99_us,
+            interval.p999_us,
+            interval.max_us,
+        ],
     }
 }
 

@@ -1,13 +1,17 @@
-//! The report of a run: `report.html`, one file that needs no network, `results.csv` and every chart as a file in `charts/`.
+//! The report of a run: `report.html`, one file that needs no network, `results.csv` and every
+//! chart as a file in `charts/`.
 //!
-//! `run` says what was measured; here it is summed up (`model`, `ratios`), drawn (`chart`, `svg`, `palette`, `scale`),
-//! tabulated (`table`), put into words (`number`, `words`) and laid out (`page` with `assets/report.html`). Any thread may
-//! call `write`; two writers of the same directory must not run at once.
+//! `run` says what was measured; here it is summed up (`model`, `ratios`), drawn (`chart`, `svg`,
+//! `palette`, `scale`), tabulated (`table`), put into words (`number`, `words`) and laid out
+//! (`page` with `assets/report.html`). Any thread may call `write`; two writers of the same
+//! directory must not run at once.
 //!
 //! Invariants:
-//! 1. What comes from data is escaped exactly once: by `svg` in charts, by the template everywhere else.
+//! 1. What comes from data is escaped exactly once: by `svg` in charts, by the template everywhere
+//!    else.
 //! 2. The page asks for nothing outside itself; its links lead to files beside it.
-//! 3. Any run that can be read gives a report: engines without figures, unfinished runs and odd values included.
+//! 3. Any run that can be read gives a report: engines without figures, unfinished runs and odd
+//!    values included.
 
 mod chart;
 mod csv;
@@ -49,8 +53,10 @@ pub fn write_together(sources: &[Source], dir: &Path) -> Result<(), String> {
     if sources.is_empty() {
         return Err("there is no run to report".to_owned());
     }
-    let suites: Vec<Suite<'_>> = sources.iter().map(|source| Suite::new(&source.run, &source.measurements)).collect();
-    let links: Vec<Vec<String>> = sources.iter().map(|source| source::links(&source.paths, dir)).collect();
+    let suites: Vec<Suite<'_>> =
+        sources.iter().map(|source| Suite::new(&source.run, &source.measurements)).collect();
+    let links: Vec<Vec<String>> =
+        sources.iter().map(|source| source::links(&source.paths, dir)).collect();
     write_suites(&suites, &links, dir)
 }
 
@@ -76,7 +82,8 @@ fn remove_old(charts: &Path, gallery: &Gallery) -> Result<(), String> {
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| name.ends_with(".svg")) else { continue };
         if !gallery.files.iter().any(|(file, _)| file == name) {
-            fs::remove_file(entry.path()).map_err(|e| format!("{}: {e}", entry.path().display()))?;
+            fs::remove_file(entry.path())
+                .map_err(|e| format!("{}: {e}", entry.path().display()))?;
         }
     }
     Ok(())

@@ -1,13 +1,18 @@
-//! What the page shows, worked out of a run's two files: columns in their order, and for every cell and engine either
-//! figures or the reason why there are none. Plain data without layout; made once for each report.
+//! What the page shows, worked out of a run's two files: columns in their order, and for every cell
+//! and engine either figures or the reason why there are none. Plain data without layout; made once
+//! for each report.
 //!
 //! Invariants:
 //! 1. Every cell has one outcome for each column, in the columns' order.
-//! 2. An outcome without figures has a reason in words, also where the run was interrupted before it got there.
+//! 2. An outcome without figures has a reason in words, also where the run was interrupted before
+//!    it got there.
 
 use std::collections::HashMap;
 
-use crate::run::{Cell, Chart, Durability, Engine, Interval, Measurement, Measurements, Run, Section, Spread, Status};
+use crate::run::{
+    Cell, Chart, Durability, Engine, Interval, Measurement, Measurements, Run, Section, Spread,
+    Status,
+};
 
 use super::palette;
 
@@ -54,7 +59,8 @@ pub(crate) enum Outcome {
     },
 }
 
-/// The figures of one cell and engine over all rounds. All but the rate are medians, or what the run takes in their place.
+/// The figures of one cell and engine over all rounds. All but the rate are medians, or what the
+/// run takes in their place.
 #[derive(Debug)]
 pub(crate) struct Figures {
     /// Operations a second.
@@ -117,7 +123,11 @@ impl Column<'_> {
 impl CellView<'_> {
     /// The figure of a column, if it can be compared with others.
     pub(crate) fn rate(&self, column: usize) -> Option<Spread> {
-        self.outcomes.get(column)?.figures().filter(|figures| figures.comparable).map(|figures| figures.rate)
+        self.outcomes
+            .get(column)?
+            .figures()
+            .filter(|figures| figures.comparable)
+            .map(|figures| figures.rate)
     }
 }
 
@@ -127,14 +137,23 @@ impl<'a> Suite<'a> {
         let slot = |engine: &Engine| slots.get(&engine.id).copied().unwrap_or_default();
         let column = |engine: &'a Engine| {
             let alike = run.engines.iter().filter(|other| other.title == engine.title).count();
-            let title = if alike > 1 { format!("{} ({})", engine.title, engine.id) } else { engine.title.clone() };
+            let title = if alike > 1 {
+                format!("{} ({})", engine.title, engine.id)
+            } else {
+                engine.title.clone()
+            };
             Column { engine, title, slot: slot(engine) }
         };
         let mut columns: Vec<Column<'a>> = run.engines.iter().map(column).collect();
         // Terrace, then what is Terrace too, then the others by title.
         columns.sort_by_cached_key(|column| {
             let engine = column.engine;
-            (!column.is_terrace(), !engine.is_terrace(), column.title.to_lowercase(), engine.id.clone())
+            (
+                !column.is_terrace(),
+                !engine.is_terrace(),
+                column.title.to_lowercase(),
+                engine.id.clone(),
+            )
         });
         let mut found: HashMap<(&str, usize, &str), Vec<&Measurement>> = HashMap::new();
         for m in measurements.iter() {
@@ -152,7 +171,12 @@ impl<'a> Suite<'a> {
             .iter()
             .map(|section| SectionView {
                 section,
-                cells: section.cells.iter().enumerate().map(|(at, cell)| cell_view(section, at, cell)).collect(),
+                cells: section
+                    .cells
+                    .iter()
+                    .enumerate()
+                    .map(|(at, cell)| cell_view(section, at, cell))
+                    .collect(),
             })
             .collect();
         Suite { run, columns, sections }
@@ -165,13 +189,18 @@ impl<'a> Suite<'a> {
 
     /// All cells, with their sections.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (&SectionView<'a>, &CellView<'a>)> {
-        self.sections.iter().flat_map(|section| section.cells.iter().map(move |cell| (section, cell)))
+        self.sections
+            .iter()
+            .flat_map(|section| section.cells.iter().map(move |cell| (section, cell)))
     }
 
     /// The fastest rival of a cell: its column and figure.
     pub(crate) fn best_rival(&self, cell: &CellView<'_>) -> Option<(usize, Spread)> {
-        let rivals = (0..self.columns.len()).filter(|column| self.columns[*column].is_rival(cell.cell));
-        rivals.filter_map(|column| Some((column, cell.rate(column)?))).max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
+        let rivals =
+            (0..self.columns.len()).filter(|column| self.columns[*column].is_rival(cell.cell));
+        rivals
+            .filter_map(|column| Some((column, cell.rate(column)?)))
+            .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
     }
 }
 
@@ -182,7 +211,11 @@ impl SectionView<'_> {
 
     /// Whether any engine reported intervals.
     pub(crate) fn has_series(&self) -> bool {
-        self.cells.iter().flat_map(|cell| &cell.outcomes).filter_map(Outcome::figures).any(|f| !f.series.is_empty())
+        self.cells
+            .iter()
+            .flat_map(|cell| &cell.outcomes)
+            .filter_map(Outcome::figures)
+            .any(|f| !f.series.is_empty())
     }
 }
 
@@ -194,7 +227,9 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
     let results = || measured.iter().filter_map(|m| m.result.as_ref());
     let rate = Spread::of(results().map(|r| r.ops_per_sec).filter(|rate| *rate >= 0.0), run.figure);
     let Some(rate) = rate else { return absent(run, engine, rounds) };
-    let middle = |values: &mut dyn Iterator<Item = f64>| Spread::of(values, run.figure).map_or(0.0, |s| s.middle);
+    let middle = |values: &mut dyn Iterator<Item = f64>| {
+        Spread::of(values, run.figure).map_or(0.0, |s| s.middle)
+    };
     let percentiles = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
     let latencies = percentiles.into_iter().filter_map(|percentile| {
         let us = middle(&mut results().map(|r| match percentile {
@@ -210,12 +245,16 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         (us > 0.0).then_some((percentile, us))
     });
     let debts = || measured.iter().filter_map(|m| m.debt);
-    let debt = debts()
-        .next()
-        .is_some()
-        .then(|| (middle(&mut debts().map(|d| d.seconds)), middle(&mut debts().map(|d| d.bytes_written as f64))));
+    let debt = debts().next().is_some().then(|| {
+        (
+            middle(&mut debts().map(|d| d.seconds)),
+            middle(&mut debts().map(|d| d.bytes_written as f64)),
+        )
+    });
     let nearest = measured.iter().filter(|m| !m.series.is_empty()).min_by(|a, b| {
-        let distance = |m: &Measurement| m.result.as_ref().map_or(f64::MAX, |r| (r.ops_per_sec - rate.middle).abs());
+        let distance = |m: &Measurement| {
+            m.result.as_ref().map_or(f64::MAX, |r| (r.ops_per_sec - rate.middle).abs())
+        };
         distance(a).total_cmp(&distance(b))
     });
     Outcome::Figures(Box::new(Figures {
@@ -227,7 +266,8 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         peak_memory: middle(&mut results().map(|r| r.peak_memory_bytes as f64)),
         disk_bytes: middle(&mut results().map(|r| r.disk_bytes as f64)),
         debt,
-        writer_rate: Spread::of(results().filter_map(|r| r.writer_ops_per_sec), run.figure).map(|s| s.middle),
+        writer_rate: Spread::of(results().filter_map(|r| r.writer_ops_per_sec), run.figure)
+            .map(|s| s.middle),
         remarks: remarks(rounds),
         comparable,
         series: nearest.map(|m| m.series.clone()).unwrap_or_default(),
@@ -238,8 +278,17 @@ fn remarks(rounds: &[&Measurement]) -> Vec<String> {
     let mut remarks = Vec::new();
     let cut = rounds.iter().filter(|m| m.result.as_ref().is_some_and(|r| r.truncated)).count();
     if cut > 0 {
-        let done: u64 = rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.ops).min().unwrap_or_default();
-        let seconds = rounds.iter().filter_map(|m| m.result.as_ref()).map(|r| r.seconds).fold(f64::MAX, f64::min);
+        let done: u64 = rounds
+            .iter()
+            .filter_map(|m| m.result.as_ref())
+            .map(|r| r.ops)
+            .min()
+            .unwrap_or_default();
+        let seconds = rounds
+            .iter()
+            .filter_map(|m| m.result.as_ref())
+            .map(|r| r.seconds)
+            .fold(f64::MAX, f64::min);
         remarks.push(format!(
             "cut short in {cut} of {} rounds, after {} operations and {} at least",
             rounds.len(),
@@ -254,7 +303,8 @@ fn remarks(rounds: &[&Measurement]) -> Vec<String> {
             rounds.len()
         ));
     }
-    for reason in rounds.iter().filter(|m| m.status == Status::Ok).filter_map(|m| m.reason.as_ref()) {
+    for reason in rounds.iter().filter(|m| m.status == Status::Ok).filter_map(|m| m.reason.as_ref())
+    {
         if !remarks.contains(reason) {
             remarks.push(reason.clone());
         }
@@ -277,7 +327,11 @@ fn absent(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
         let reason = last.reason.clone().unwrap_or_else(|| "no reason was recorded".to_owned());
         return Outcome::Absent { word: word(last.status), reason };
     }
-    let reason = if run.complete { "there is no measurement of it" } else { "the run ended before it was measured" };
+    let reason = if run.complete {
+        "there is no measurement of it"
+    } else {
+        "the run ended before it was measured"
+    };
     Outcome::Absent { word: "not run", reason: reason.to_owned() }
 }
 

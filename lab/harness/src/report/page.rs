@@ -1,7 +1,9 @@
-//! The page: everything that `assets/report.html` shows, as plain data, and the template filled with it.
+//! The page: everything that `assets/report.html` shows, as plain data, and the template filled
+//! with it.
 //!
 //! Invariants:
-//! 1. The template is the only place that turns text into HTML; what is marked `safe` there are charts and our own assets.
+//! 1. The template is the only place that turns text into HTML; what is marked `safe` there are
+//!    charts and our own assets.
 //! 2. Anchors are unique: they carry the suite's and the section's place.
 
 use minijinja::syntax::SyntaxConfig;
@@ -117,9 +119,14 @@ struct SeriesPart {
 }
 
 /// The page of some suites; their charts go into the gallery.
-pub(crate) fn render(suites: &[Suite<'_>], links: &[Vec<String>], gallery: &mut Gallery) -> Result<String, String> {
+pub(crate) fn render(
+    suites: &[Suite<'_>],
+    links: &[Vec<String>],
+    gallery: &mut Gallery,
+) -> Result<String, String> {
     let parts = suites.iter().zip(links).enumerate();
-    let parts = parts.map(|(at, (suite, raw))| suite_part(suite, raw, at, suites.len() > 1, gallery));
+    let parts =
+        parts.map(|(at, (suite, raw))| suite_part(suite, raw, at, suites.len() > 1, gallery));
     let titles: Vec<&str> = suites.iter().map(|suite| suite.run.suite.as_str()).collect();
     let style = format!("{}{CHART_STYLE}{STYLE}", palette::slot_rules());
     let page = Page {
@@ -137,7 +144,8 @@ fn fill_in(page: &Page<'_>) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    // The same escapes as in charts; the default would also turn every slash of an address into a number.
+    // The same escapes as in charts; the default would also turn every slash of an address into a
+    // number.
     environment.set_formatter(|out, _, value| {
         let text = value.to_string();
         let text = if value.is_safe() { text } else { escape(&text) };
@@ -156,7 +164,8 @@ fn suite_part<'a>(
     gallery: &mut Gallery,
 ) -> SuitePart<'a> {
     let prefix = if several { format!("{}-", suite.run.suite) } else { String::new() };
-    let chart = summary_chart(suite).map(|chart| gallery.add(&format!("{prefix}summary"), false, &chart));
+    let chart =
+        summary_chart(suite).map(|chart| gallery.add(&format!("{prefix}summary"), false, &chart));
     let compared = suite.terrace().is_some() && suite.columns.len() > 1;
     let sections = suite.sections.iter().enumerate();
     SuitePart {
@@ -170,7 +179,9 @@ fn suite_part<'a>(
         chart,
         ratios: compared.then(|| table::ratios(suite)),
         below: table::below(suite),
-        sections: sections.map(|(n, s)| section_part(suite, s, &format!("s{at}-{n}"), &prefix, gallery)).collect(),
+        sections: sections
+            .map(|(n, s)| section_part(suite, s, &format!("s{at}-{n}"), &prefix, gallery))
+            .collect(),
         engines: suite
             .columns
             .iter()
@@ -186,10 +197,16 @@ fn suite_part<'a>(
 
 fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
     let tally = suite.tally();
-    let (Some(mean), Some(worst), Some(best)) = (tally.mean, tally.worst, tally.best) else { return Vec::new() };
+    let (Some(mean), Some(worst), Some(best)) = (tally.mean, tally.worst, tally.best) else {
+        return Vec::new();
+    };
     let below = |ratio: f64| ratio < 1.0;
     vec![
-        (number::ratio(mean), "geometric mean against the best of the rest".to_owned(), below(mean)),
+        (
+            number::ratio(mean),
+            "geometric mean against the best of the rest".to_owned(),
+            below(mean),
+        ),
         (format!("{} of {}", tally.led, tally.compared()), "cells led".to_owned(), false),
         (tally.not_led.to_string(), "cells not led".to_owned(), tally.not_led > 0),
         (number::ratio(worst), "worst cell".to_owned(), below(worst)),
@@ -200,16 +217,24 @@ fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
 /// Terrace against everyone, the strongest first.
 fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
     suite.terrace()?;
-    let name =
-        |section: &SectionView<'_>, cell: &CellView<'_>| format!("{}, {}", section.section.title, cell_name(cell.cell));
+    let name = |section: &SectionView<'_>, cell: &CellView<'_>| {
+        format!("{}, {}", section.section.title, cell_name(cell.cell))
+    };
     let best = suite.cells().filter_map(|(section, cell)| {
         let against = suite.against_best(cell)?;
         let engine = &suite.columns[against.column].title;
-        Some((against.ratio, format!("{}: {} {engine}", name(section, cell), number::ratio(against.ratio))))
+        Some((
+            against.ratio,
+            format!("{}: {} {engine}", name(section, cell), number::ratio(against.ratio)),
+        ))
     });
     let row = |title: String, slot, cells: Vec<(f64, String)>| {
         let mean = crate::run::geometric_mean(cells.iter().map(|(ratio, _)| *ratio))?;
-        let tip = format!("Terrace ÷ {title}: geometric mean {} of {} cells", number::ratio(mean), cells.len());
+        let tip = format!(
+            "Terrace ÷ {title}: geometric mean {} of {} cells",
+            number::ratio(mean),
+            cells.len()
+        );
         Some(summary::Row { title, slot, mean, cells, tip })
     };
     let first = row("Best of the rest".to_owned(), None, best.collect())?;
@@ -221,7 +246,10 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
         .filter_map(|(at, column)| {
             let cells = suite.cells().filter_map(|(section, cell)| {
                 let ratio = suite.against(cell, at)?;
-                Some((ratio, format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.title)))
+                Some((
+                    ratio,
+                    format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.title),
+                ))
             });
             let mark = if column.engine.weaker.is_some() { " †" } else { "" };
             let row = row(format!("{}{mark}", column.title), Some(column.slot), cells.collect())?;
@@ -230,13 +258,15 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
         .collect();
     // What is Terrace too comes last.
     rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.mean.total_cmp(&b.1.mean)));
-    let rows: Vec<summary::Row> = std::iter::once(first).chain(rows.into_iter().map(|(_, row)| row)).collect();
+    let rows: Vec<summary::Row> =
+        std::iter::once(first).chain(rows.into_iter().map(|(_, row)| row)).collect();
     let run = suite.run;
-    let weaker = if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
-        " · † promises less than was asked for"
-    } else {
-        ""
-    };
+    let weaker =
+        if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
+            " · † promises less than was asked for"
+        } else {
+            ""
+        };
     let date = run.began.get(..10).unwrap_or(&run.began);
     let note = format!(
         "Terrace ÷ engine, one dot per workload · {} entries · {} cores · {date}{weaker}",
@@ -254,16 +284,22 @@ fn section_part<'a>(
     gallery: &mut Gallery,
 ) -> SectionPart<'a> {
     let stem = format!("{prefix}{}", section.section.id);
-    let cards: Vec<Card> =
-        figures::barred(section).into_iter().map(|cell| card(suite, section, cell, &stem, gallery)).collect();
+    let cards: Vec<Card> = figures::barred(section)
+        .into_iter()
+        .map(|cell| card(suite, section, cell, &stem, gallery))
+        .collect();
     let mut charts: Vec<Figure> = Vec::new();
     if section.is(Kind::Threads)
         || section.cells.iter().any(|cell| cell.cell.x.is_some()) && !section.is(Kind::Settings)
     {
-        charts.extend(figures::sweeps(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)));
+        charts.extend(
+            figures::sweeps(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)),
+        );
     }
     if section.is(Kind::Settings) {
-        charts.extend(figures::settings(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)));
+        charts.extend(
+            figures::settings(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)),
+        );
     }
     let series = if section.has_series() {
         section.cells.iter().filter_map(|cell| series_part(suite, cell, &stem, gallery)).collect()
@@ -271,11 +307,15 @@ fn section_part<'a>(
         Vec::new()
     };
     let curves = section.cells.iter().filter(|cell| has_curves(section, cell));
-    let curves: Vec<Figure> =
-        curves.filter_map(|cell| Some(gallery.add(&stem, true, &figures::curves(suite, cell)?))).collect();
+    let curves: Vec<Figure> = curves
+        .filter_map(|cell| Some(gallery.add(&stem, true, &figures::curves(suite, cell)?)))
+        .collect();
     let durabilities = words::durabilities(section);
     let tally = suite.section_tally(section);
-    let weaker = suite.columns.iter().filter(|column| section.cells.iter().any(|c| column.promises_less(c.cell)));
+    let weaker = suite
+        .columns
+        .iter()
+        .filter(|column| section.cells.iter().any(|c| column.promises_less(c.cell)));
     SectionPart {
         anchor: anchor.to_owned(),
         title: &section.section.title,
@@ -288,16 +328,25 @@ fn section_part<'a>(
             .collect(),
         promises: promises(suite, &durabilities),
         durabilities: durabilities.into_iter().map(words::durability).collect(),
-        weaker: weaker.filter_map(|column| Some((column.title.as_str(), column.engine.weaker.as_deref()?))).collect(),
+        weaker: weaker
+            .filter_map(|column| Some((column.title.as_str(), column.engine.weaker.as_deref()?)))
+            .collect(),
         tally: tally.mean.map(|mean| {
-            format!("{} the best of the rest, {} of {} cells led", number::ratio(mean), tally.led, tally.compared())
+            format!(
+                "{} the best of the rest, {} of {} cells led",
+                number::ratio(mean),
+                tally.led,
+                tally.compared()
+            )
         }),
         behind: tally.mean.is_some_and(|mean| mean < 1.0),
         has_then: cards.iter().any(|card| card.then.is_some()),
         cards,
         charts,
         sentences: words::best_settings(suite, section),
-        against_defaults: section.is(Kind::Settings).then(|| table::against_defaults(suite, section)),
+        against_defaults: section
+            .is(Kind::Settings)
+            .then(|| table::against_defaults(suite, section)),
         series,
         overview: table::overview(suite, section),
         curves,
@@ -324,13 +373,21 @@ fn promises<'a>(suite: &'a Suite<'a>, durabilities: &[crate::run::Durability]) -
         said.filter(|words| !words.is_empty()).collect()
     };
     let ran = suite.columns.iter().filter(|column| column.ran());
-    ran.map(|c| Promise { title: &c.title, swatch: format!("c{}", c.slot), words: words(c.engine) }).collect()
+    ran.map(|c| Promise { title: &c.title, swatch: format!("c{}", c.slot), words: words(c.engine) })
+        .collect()
 }
 
-fn card(suite: &Suite<'_>, section: &SectionView<'_>, cell: &CellView<'_>, stem: &str, gallery: &mut Gallery) -> Card {
+fn card(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    cell: &CellView<'_>,
+    stem: &str,
+    gallery: &mut Gallery,
+) -> Card {
     let reference = figures::reference(suite, section, cell.cell);
     let against = suite.against_best(cell);
-    let then = figures::then(section, cell.cell, THEN).map(|chart| gallery.add(&format!("{stem}-then"), true, &chart));
+    let then = figures::then(section, cell.cell, THEN)
+        .map(|chart| gallery.add(&format!("{stem}-then"), true, &chart));
     let compared: Vec<usize> = suite
         .terrace()
         .filter(|terrace| cell.rate(*terrace).is_some())
@@ -355,11 +412,17 @@ fn card(suite: &Suite<'_>, section: &SectionView<'_>, cell: &CellView<'_>, stem:
 
 /// What the figures of some columns cost.
 fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<String>)> {
-    let figures: Vec<&Figures> = columns.iter().filter_map(|column| cell.outcomes[*column].figures()).collect();
+    let figures: Vec<&Figures> =
+        columns.iter().filter_map(|column| cell.outcomes[*column].figures()).collect();
     let row = |name, value: &dyn Fn(&Figures) -> Option<String>| {
         let values: Vec<Option<String>> = figures.iter().map(|figures| value(figures)).collect();
         let known = values.iter().any(Option::is_some);
-        known.then(|| (name, values.into_iter().map(|v| v.unwrap_or_else(|| number::NONE.to_owned())).collect()))
+        known.then(|| {
+            (
+                name,
+                values.into_iter().map(|v| v.unwrap_or_else(|| number::NONE.to_owned())).collect(),
+            )
+        })
     };
     let bytes = |bytes: f64| (bytes > 0.0).then(|| number::bytes(bytes));
     let rows = [
@@ -374,8 +437,14 @@ fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<Strin
     rows.into_iter().flatten().collect()
 }
 
-fn series_part(suite: &Suite<'_>, cell: &CellView<'_>, stem: &str, gallery: &mut Gallery) -> Option<SeriesPart> {
+fn series_part(
+    suite: &Suite<'_>,
+    cell: &CellView<'_>,
+    stem: &str,
+    gallery: &mut Gallery,
+) -> Option<SeriesPart> {
     let (charts, absent) = figures::courses(suite, cell);
-    let charts: Vec<Figure> = charts.iter().map(|chart| gallery.add(&format!("{stem}-time"), true, chart)).collect();
+    let charts: Vec<Figure> =
+        charts.iter().map(|chart| gallery.add(&format!("{stem}-time"), true, chart)).collect();
     (!charts.is_empty()).then(|| SeriesPart { title: cell_name(cell.cell), charts, absent })
 }

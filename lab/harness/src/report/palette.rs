@@ -1,10 +1,12 @@
-//! Colours: one for every engine, the same on all charts of all reports, in a light and a dark form.
+//! Colours: one for every engine, the same on all charts of all reports, in a light and a dark
+//! form.
 //!
-//! Neighbouring colours differ in lightness as well as in hue, and lines also in dash and marker, so that readers who see
-//! few hues, or a black-and-white print, can tell engines apart.
+//! Neighbouring colours differ in lightness as well as in hue, and lines also in dash and marker,
+//! so that readers who see few hues, or a black-and-white print, can tell engines apart.
 //!
 //! Invariants:
-//! 1. The same engine id always has the same slot if it is one of `KNOWN`; others take the free slots in their order.
+//! 1. The same engine id always has the same slot if it is one of `KNOWN`; others take the free
+//!    slots in their order.
 //! 2. Every variable of the rules has a value in both themes.
 
 use std::collections::BTreeMap;
@@ -86,7 +88,9 @@ pub(crate) fn slots<'a>(ids: impl Iterator<Item = &'a str>) -> BTreeMap<String, 
     let mut unknown = Vec::new();
     for id in ids {
         match KNOWN.iter().find(|(known, _)| *known == id) {
-            Some((_, slot)) if !slots.values().any(|taken| taken == slot) => _ = slots.insert(id.to_owned(), *slot),
+            Some((_, slot)) if !slots.values().any(|taken| taken == slot) => {
+                _ = slots.insert(id.to_owned(), *slot)
+            }
             _ => unknown.push(id.to_owned()),
         }
     }
@@ -102,7 +106,8 @@ pub(crate) fn slots<'a>(ids: impl Iterator<Item = &'a str>) -> BTreeMap<String, 
 
 /// The slot of an engine that a source names in its own way.
 pub(crate) fn slot_of_published(name: &str) -> usize {
-    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let name: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     let names = [
         ("leveldb", 2),
         ("rocksdb", 3),
@@ -143,18 +148,22 @@ fn dash(slot: usize) -> usize {
 
 /// The rules that give every slot its colour and every dash its pattern.
 pub(crate) fn slot_rules() -> String {
-    let mut rules: String = (0..SLOTS.len()).map(|slot| format!(".c{slot} {{ color: var(--c{slot}); }}\n")).collect();
+    let mut rules: String =
+        (0..SLOTS.len()).map(|slot| format!(".c{slot} {{ color: var(--c{slot}); }}\n")).collect();
     rules.extend(
-        DASHES.iter().enumerate().map(|(at, dash)| format!(".chart .d{at} .l {{ stroke-dasharray: {dash}; }}\n")),
+        DASHES
+            .iter()
+            .enumerate()
+            .map(|(at, dash)| format!(".chart .d{at} .l {{ stroke-dasharray: {dash}; }}\n")),
     );
     rules
 }
 
 /// The rules with every variable replaced by its value.
 pub(crate) fn fill_in(rules: &str, dark: bool) -> String {
-    values(dark)
-        .into_iter()
-        .fold(rules.to_owned(), |rules, (name, value)| rules.replace(&format!("var(--{name})"), value))
+    values(dark).into_iter().fold(rules.to_owned(), |rules, (name, value)| {
+        rules.replace(&format!("var(--{name})"), value)
+    })
 }
 
 /// The declarations of all variables.
@@ -164,8 +173,12 @@ pub(crate) fn declarations(dark: bool) -> String {
 
 fn values(dark: bool) -> Vec<(String, &'static str)> {
     let pick = |light, night| if dark { night } else { light };
-    let named = VARIABLES.iter().map(|(name, light, night)| ((*name).to_owned(), pick(*light, *night)));
-    let slots = SLOTS.iter().enumerate().map(|(slot, (light, night))| (format!("c{slot}"), pick(*light, *night)));
+    let named =
+        VARIABLES.iter().map(|(name, light, night)| ((*name).to_owned(), pick(*light, *night)));
+    let slots = SLOTS
+        .iter()
+        .enumerate()
+        .map(|(slot, (light, night))| (format!("c{slot}"), pick(*light, *night)));
     named.chain(slots).collect()
 }
 
@@ -177,7 +190,9 @@ mod tests {
     fn contrast(a: &str, b: &str) -> f64 {
         let luminance = |colour: &str| {
             let channel = |at: usize| {
-                let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour")) / 255.0;
+                let value =
+                    f64::from(u8::from_str_radix(&colour[at..at + 2], 16).expect("a colour"))
+                        / 255.0;
                 if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
             };
             0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
@@ -221,7 +236,15 @@ mod tests {
 
     #[test]
     fn engines_of_the_sources() {
-        let named = ["LevelDB", "Kyoto TreeDB", "SQLite3", "WiredTiger LSM", "WT B-tree", "BerkeleyDB", "Else"];
+        let named = [
+            "LevelDB",
+            "Kyoto TreeDB",
+            "SQLite3",
+            "WiredTiger LSM",
+            "WT B-tree",
+            "BerkeleyDB",
+            "Else",
+        ];
         assert_eq!(named.map(slot_of_published), [2, 5, 4, 7, 6, 8, 16]);
     }
 }

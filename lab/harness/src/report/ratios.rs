@@ -1,9 +1,12 @@
-//! Terrace against the others: ratios of a cell, geometric means of a section and of everything. Pure.
+//! Terrace against the others: ratios of a cell, geometric means of a section and of everything.
+//! Pure.
 //!
 //! Invariants:
-//! 1. A ratio is Terrace's figure divided by the other's, both of the same cell of the same session; above 1 Terrace is faster.
+//! 1. A ratio is Terrace's figure divided by the other's, both of the same cell of the same
+//!    session; above 1 Terrace is faster.
 //! 2. Against "the best of the rest" count only engines that promise as much as the cell asks for.
-//! 3. A cell in which one side has no positive figure has no ratio, and is counted as such, not left out silently.
+//! 3. A cell in which one side has no positive figure has no ratio, and is counted as such, not
+//!    left out silently.
 
 use crate::run::{Spread, geometric_mean};
 
@@ -114,7 +117,9 @@ mod tests {
     fn no_ratio_of_nothing() {
         let of = |middle| Some(Spread { middle, min: middle, max: middle, spread: 0.0, rounds: 1 });
         assert_eq!(quotient(of(3.0), of(2.0)), Some(1.5));
-        for (a, b) in [(of(0.0), of(1.0)), (of(1.0), of(0.0)), (None, of(1.0)), (of(1e300), of(1e-300))] {
+        for (a, b) in
+            [(of(0.0), of(1.0)), (of(1.0), of(0.0)), (None, of(1.0)), (of(1e300), of(1e-300))]
+        {
             assert_eq!(quotient(a, b), None);
         }
     }

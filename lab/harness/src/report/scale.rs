@@ -1,7 +1,8 @@
 //! From values to places on a chart: linear and logarithmic axes and where their ticks stand. Pure.
 //!
 //! Invariants:
-//! 1. Every place is finite and within the axis, whatever the value: what lies outside is put at the nearer end.
+//! 1. Every place is finite and within the axis, whatever the value: what lies outside is put at
+//!    the nearer end.
 //! 2. An axis has between two and about ten ticks.
 
 /// An axis.

@@ -29,7 +29,8 @@ fn link(path: &Path, dir: &Path) -> String {
     let (path, dir) = (absolute(path), absolute(dir));
     let common = path.components().zip(dir.components()).take_while(|(a, b)| a == b).count();
     let up = dir.components().skip(common).map(|_| "..".to_owned());
-    let down = path.components().skip(common).map(|part| encoded(&part.as_os_str().to_string_lossy()));
+    let down =
+        path.components().skip(common).map(|part| encoded(&part.as_os_str().to_string_lossy()));
     up.chain(down).map(|part| part + "/").collect()
 }
 
@@ -37,7 +38,9 @@ fn link(path: &Path, dir: &Path) -> String {
 fn encoded(name: &str) -> String {
     name.bytes()
         .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
             byte => format!("%{byte:02X}"),
         })
         .collect()

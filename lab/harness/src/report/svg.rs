@@ -1,7 +1,9 @@
-//! Drawing: a canvas that writes SVG, and the finished chart, inside the page or as a file of its own.
+//! Drawing: a canvas that writes SVG, and the finished chart, inside the page or as a file of its
+//! own.
 //!
-//! Colours and fonts come from `assets/chart.css` by class. Inside the page its variables are set by the page's theme; a
-//! file carries the rules with the values of both themes filled in, because programs other than browsers know no variables.
+//! Colours and fonts come from `assets/chart.css` by class. Inside the page its variables are set
+//! by the page's theme; a file carries the rules with the values of both themes filled in, because
+//! programs other than browsers know no variables.
 //!
 //! Invariants:
 //! 1. Every text is escaped on its way to the canvas; nothing else puts text there.
@@ -71,7 +73,8 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    /// Opens a group. What is drawn until `close` belongs to it, takes its colour and shows `tip` when pointed at.
+    /// Opens a group. What is drawn until `close` belongs to it, takes its colour and shows `tip`
+    /// when pointed at.
     pub(crate) fn group(&mut self, class: &str, tip: Option<&str>) {
         let _ = write!(self.out, "<g class=\"{}\">", escape(class));
         if let Some(tip) = tip {
@@ -84,7 +87,8 @@ impl Canvas {
     }
 
     pub(crate) fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
-        let (x, y, width, height) = (place(x), place(y), place(width.max(0.0)), place(height.max(0.0)));
+        let (x, y, width, height) =
+            (place(x), place(y), place(width.max(0.0)), place(height.max(0.0)));
         let _ = write!(
             self.out,
             "<rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>",
@@ -94,27 +98,50 @@ impl Canvas {
 
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let (x1, y1, x2, y2) = (place(from.0), place(from.1), place(to.0), place(to.1));
-        let _ = write!(self.out, "<line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>", escape(class));
+        let _ = write!(
+            self.out,
+            "<line class=\"{}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>",
+            escape(class)
+        );
     }
 
     /// A line through all points.
     pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let _ = write!(self.out, "<polyline class=\"{}\" points=\"{}\"/>", escape(class), places(points));
+        let _ = write!(
+            self.out,
+            "<polyline class=\"{}\" points=\"{}\"/>",
+            escape(class),
+            places(points)
+        );
     }
 
     /// The area between the points, the last joined with the first.
     pub(crate) fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
-        let _ = write!(self.out, "<polygon class=\"{}\" points=\"{}\"/>", escape(class), places(points));
+        let _ = write!(
+            self.out,
+            "<polygon class=\"{}\" points=\"{}\"/>",
+            escape(class),
+            places(points)
+        );
     }
 
     pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
         let (x, y, radius) = (place(at.0), place(at.1), place(radius));
-        let _ = write!(self.out, "<circle class=\"{}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>", escape(class));
+        let _ = write!(
+            self.out,
+            "<circle class=\"{}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>",
+            escape(class)
+        );
     }
 
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
         let (x, y) = (place(at.0), place(at.1));
-        let _ = write!(self.out, "<text class=\"{}\" x=\"{x}\" y=\"{y}\">{}</text>", escape(class), escape(text));
+        let _ = write!(
+            self.out,
+            "<text class=\"{}\" x=\"{x}\" y=\"{y}\">{}</text>",
+            escape(class),
+            escape(text)
+        );
     }
 
     /// A marker; which shape it has tells engines apart where colours do not.
@@ -123,9 +150,16 @@ impl Canvas {
         match shape % 5 {
             0 => self.circle("f", at, r),
             1 => self.rect("f", x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8),
-            2 => self.polygon("f", &[(x, y - r * 1.25), (x + r * 1.2, y + r), (x - r * 1.2, y + r)]),
-            3 => self.polygon("f", &[(x, y - r * 1.4), (x + r * 1.4, y), (x, y + r * 1.4), (x - r * 1.4, y)]),
-            _ => self.polygon("f", &[(x, y + r * 1.25), (x + r * 1.2, y - r), (x - r * 1.2, y - r)]),
+            2 => {
+                self.polygon("f", &[(x, y - r * 1.25), (x + r * 1.2, y + r), (x - r * 1.2, y + r)])
+            }
+            3 => self.polygon(
+                "f",
+                &[(x, y - r * 1.4), (x + r * 1.4, y), (x, y + r * 1.4), (x - r * 1.4, y)],
+            ),
+            _ => {
+                self.polygon("f", &[(x, y + r * 1.25), (x + r * 1.2, y - r), (x - r * 1.2, y - r)])
+            }
         }
     }
 
@@ -167,7 +201,8 @@ impl Chart {
         )
     }
 
-    /// As a file that stands alone, on a background of its own, light or dark as the reader's system is.
+    /// As a file that stands alone, on a background of its own, light or dark as the reader's
+    /// system is.
     pub(crate) fn file(&self) -> String {
         const MARGIN: f64 = 16.0;
         let (width, height) = (self.width + 2.0 * MARGIN, self.height + 2.0 * MARGIN);

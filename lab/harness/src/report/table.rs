@@ -122,7 +122,8 @@ impl Table {
 
 /// Engines against sections: means of ratios.
 pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
-    let caption = "Terrace ÷ engine: geometric mean over the cells, and how many of them Terrace leads";
+    let caption =
+        "Terrace ÷ engine: geometric mean over the cells, and how many of them Terrace leads";
     let mut table = Table::new(caption, &[("Engine", ""), ("All", "all sections")]);
     for section in &suite.sections {
         table.column(&section.section.title, &section.section.description, true);
@@ -134,7 +135,8 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
     ];
     best.extend(suite.sections.iter().map(|section| Item::tally(&suite.section_tally(section))));
     table.rows.push(best);
-    for (at, column) in suite.columns.iter().enumerate().filter(|(_, column)| !column.is_terrace()) {
+    for (at, column) in suite.columns.iter().enumerate().filter(|(_, column)| !column.is_terrace())
+    {
         let reason = column.engine.missing.as_ref().or(column.engine.disqualified.as_ref());
         if let Some(reason) = reason {
             let span = table.head.len() - 1;
@@ -143,12 +145,9 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
             continue;
         }
         let mut row = vec![Item::engine(column), Item::tally(&suite.column_tally(at))];
-        row.extend(
-            suite
-                .sections
-                .iter()
-                .map(|section| Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.against(cell, at))))),
-        );
+        row.extend(suite.sections.iter().map(|section| {
+            Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.against(cell, at))))
+        }));
         table.rows.push(row);
     }
     table
@@ -156,18 +155,26 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
 
 /// The cells that Terrace does not lead; none if there are none.
 pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
-    let head =
-        [("Workload", ""), ("Ratio", "Terrace ÷ the best of the rest"), ("Terrace", ""), ("Best of the rest", "")];
-    let mut table = Table::new("Cells in which another engine with the same durability is faster", &head);
+    let head = [
+        ("Workload", ""),
+        ("Ratio", "Terrace ÷ the best of the rest"),
+        ("Terrace", ""),
+        ("Best of the rest", ""),
+    ];
+    let mut table =
+        Table::new("Cells in which another engine with the same durability is faster", &head);
     for (section, cell) in suite.cells() {
-        let Some(against) = suite.against_best(cell).filter(|against| against.ratio < 1.0) else { continue };
+        let Some(against) = suite.against_best(cell).filter(|against| against.ratio < 1.0) else {
+            continue;
+        };
         let best = &suite.columns[against.column];
         let close = if against.is_close() { "the ranges of the rounds overlap" } else { "" };
         table.rows.push(vec![
             Item::text(cell_name(cell.cell)).under(&section.section.title).head(),
             Item::ratio(Some(against.ratio)).under(close),
             Item::figure(against.terrace.middle, number::precise(against.terrace.middle)),
-            Item::figure(against.best.middle, number::precise(against.best.middle)).under(&best.title),
+            Item::figure(against.best.middle, number::precise(against.best.middle))
+                .under(&best.title),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)
@@ -176,7 +183,8 @@ pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
 /// Engines against the cells of a section.
 pub(crate) fn overview(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     let units: Vec<&str> = section.cells.iter().map(|cell| cell.cell.unit.as_str()).collect();
-    let unit = units.first().copied().filter(|unit| units.iter().all(|u| u == unit)).unwrap_or("op/s");
+    let unit =
+        units.first().copied().filter(|unit| units.iter().all(|u| u == unit)).unwrap_or("op/s");
     let mut table = Table::new(
         format!(
             "{unit}, and Terrace ÷ engine below; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
@@ -214,7 +222,9 @@ fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item 
     let figures = match &cell.outcomes[column] {
         Outcome::Figures(figures) => figures,
         Outcome::Absent { word, reason } => {
-            return Item { class: "none", ..Item::text(*word) }.under(shortened(reason)).tip(reason.clone());
+            return Item { class: "none", ..Item::text(*word) }
+                .under(shortened(reason))
+                .tip(reason.clone());
         }
     };
     let mut item = Item::figure(figures.rate.middle, number::precise(figures.rate.middle));
@@ -275,7 +285,10 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     }
     for cell in &section.cells {
         for (at, column) in suite.columns.iter().enumerate() {
-            let mut row = vec![Item::engine(column), Item { class: "words", ..Item::text(cell_name(cell.cell)) }];
+            let mut row = vec![
+                Item::engine(column),
+                Item { class: "words", ..Item::text(cell_name(cell.cell)) },
+            ];
             match &cell.outcomes[at] {
                 Outcome::Figures(figures) => {
                     let ratio = suite.against(cell, at).filter(|_| !column.is_terrace());
@@ -283,7 +296,11 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
                 }
                 Outcome::Absent { word, reason } => {
                     let span = head.len() - 2;
-                    row.push(Item { span, class: "none", ..Item::text(format!("{word}: {reason}")) });
+                    row.push(Item {
+                        span,
+                        class: "none",
+                        ..Item::text(format!("{word}: {reason}"))
+                    });
                 }
             }
             table.rows.push(row);
@@ -307,7 +324,11 @@ fn detail_items(figures: &Figures, ratio: Option<f64>) -> Vec<Item> {
     };
     let notable = if rate.is_notable() { Item { class: "figure mark", ..spread } } else { spread };
     let mut remarks = figures.remarks.clone();
-    remarks.extend(figures.writer_rate.map(|rate| format!("the writer beside it: {} op/s", number::precise(rate))));
+    remarks.extend(
+        figures
+            .writer_rate
+            .map(|rate| format!("the writer beside it: {} op/s", number::precise(rate))),
+    );
     let debt = |item: Option<Item>| item.unwrap_or_else(Item::nothing);
     vec![
         number(rate.middle),
@@ -347,10 +368,12 @@ pub(crate) fn against_defaults(suite: &Suite<'_>, section: &SectionView<'_>) -> 
             benchmarks.push(&cell.cell.benchmark);
         }
     }
-    let columns: Vec<usize> = (0..suite.columns.len()).filter(|column| suite.columns[*column].ran()).collect();
+    let columns: Vec<usize> =
+        (0..suite.columns.len()).filter(|column| suite.columns[*column].ran()).collect();
     let find = |benchmark: &str, setting: Option<&String>| {
         section.cells.iter().find(|cell| {
-            cell.cell.benchmark == benchmark && setting.is_none_or(|s| *s == super::figures::setting_name(cell.cell))
+            cell.cell.benchmark == benchmark
+                && setting.is_none_or(|s| *s == super::figures::setting_name(cell.cell))
         })
     };
     for benchmark in &benchmarks {
@@ -371,7 +394,9 @@ pub(crate) fn against_defaults(suite: &Suite<'_>, section: &SectionView<'_>) -> 
 }
 
 fn setting_item(cell: Option<&CellView<'_>>, base: Option<&CellView<'_>>, column: usize) -> Item {
-    let figures = |cell: Option<&CellView<'_>>| cell.and_then(|cell| cell.outcomes[column].figures().map(summary));
+    let figures = |cell: Option<&CellView<'_>>| {
+        cell.and_then(|cell| cell.outcomes[column].figures().map(summary))
+    };
     let Some(cell) = cell else { return Item::nothing().tip("not measured with this setting") };
     if let Outcome::Absent { word, reason } = &cell.outcomes[column] {
         return Item { class: "none", ..Item::text(*word) }.tip(reason.clone());
@@ -379,7 +404,8 @@ fn setting_item(cell: Option<&CellView<'_>>, base: Option<&CellView<'_>>, column
     match (figures(Some(cell)), figures(base)) {
         (Some((rate, p99)), Some((base, base_p99))) if base > 0.0 => {
             let item = Item::ratio(Some(rate / base));
-            let latency = p99.zip(base_p99).map(|(p99, base)| format!("p99 {}", number::ratio(p99 / base)));
+            let latency =
+                p99.zip(base_p99).map(|(p99, base)| format!("p99 {}", number::ratio(p99 / base)));
             item.under(latency.unwrap_or_default()).tip(format!("{} op/s", number::precise(rate)))
         }
         _ => Item::nothing().tip("the first setting has no figure"),

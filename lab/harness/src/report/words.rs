@@ -1,4 +1,5 @@
-//! What the page says in sentences: verdicts, durability, settings. Every sentence states what the figures show, good or bad.
+//! What the page says in sentences: verdicts, durability, settings. Every sentence states what the
+//! figures show, good or bad.
 
 use crate::run::{Chart, Durability, Run};
 
@@ -13,14 +14,20 @@ pub(crate) fn durability(durability: Durability) -> &'static str {
         Durability::Asynchronous => {
             "asynchronous writes: every write reaches the operating system before the call returns; nobody waits for the disk"
         }
-        Durability::Synchronous => "synchronous writes: every write is on the disk before the call returns",
+        Durability::Synchronous => {
+            "synchronous writes: every write is on the disk before the call returns"
+        }
     }
 }
 
 /// Which durabilities the writes of a section have; a section that only reads has none.
 pub(crate) fn durabilities(section: &SectionView<'_>) -> Vec<Durability> {
-    let writes = |asked| section.cells.iter().any(|cell| cell.cell.writes && cell.cell.durability == asked);
-    [Durability::Asynchronous, Durability::Synchronous].into_iter().filter(|asked| writes(*asked)).collect()
+    let writes =
+        |asked| section.cells.iter().any(|cell| cell.cell.writes && cell.cell.durability == asked);
+    [Durability::Asynchronous, Durability::Synchronous]
+        .into_iter()
+        .filter(|asked| writes(*asked))
+        .collect()
 }
 
 /// The whole run in a sentence.
@@ -71,7 +78,9 @@ pub(crate) fn faster_but_weaker(suite: &Suite<'_>, cell: &CellView<'_>) -> Optio
         .iter()
         .enumerate()
         .filter(|(_, column)| column.promises_less(cell.cell))
-        .filter_map(|(at, column)| Some((column, suite.against(cell, at).filter(|ratio| *ratio < 1.0)?)))
+        .filter_map(|(at, column)| {
+            Some((column, suite.against(cell, at).filter(|ratio| *ratio < 1.0)?))
+        })
         .map(|(column, ratio)| format!("{} ({})", column.title, number::ratio(ratio)))
         .collect();
     (!faster.is_empty()).then(|| format!("Faster, but promising less: {}.", faster.join(", ")))
@@ -97,7 +106,10 @@ pub(crate) fn method(run: &Run) -> String {
         "no time limit".to_owned()
     };
     let limit = match run.budget {
-        Some(minutes) => format!("{limit}, less where {} for the whole run ask for it", number::span(minutes * 60.0)),
+        Some(minutes) => format!(
+            "{limit}, less where {} for the whole run ask for it",
+            number::span(minutes * 60.0)
+        ),
         None => limit,
     };
     let duration = if run.duration > 0.0 {
@@ -105,7 +117,11 @@ pub(crate) fn method(run: &Run) -> String {
     } else {
         String::new()
     };
-    format!("{} entries; {rounds}; {limit}{duration}; seed {}", number::thousands(run.num as f64), run.seed)
+    format!(
+        "{} entries; {rounds}; {limit}{duration}; seed {}",
+        number::thousands(run.num as f64),
+        run.seed
+    )
 }
 
 /// A setting as a reader writes it.
@@ -116,7 +132,9 @@ pub(crate) fn setting(name: &str, value: &serde_json::Value) -> String {
             let bytes = name.ends_with("_size") || name.ends_with("_bytes");
             // Caches and buffers are powers of two; 2,097,152 is better read as 2 MiB.
             let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-            let unit = n.as_u64().and_then(|n| units.into_iter().find(|(size, _)| n >= *size && n % size == 0));
+            let unit = n
+                .as_u64()
+                .and_then(|n| units.into_iter().find(|(size, _)| n >= *size && n % size == 0));
             match (bytes, n.as_u64(), unit) {
                 (true, Some(n), Some((size, unit))) => format!("{} {unit}", n / size),
                 (true, Some(n), None) => format!("{} bytes", number::thousands(n as f64)),
@@ -144,7 +162,12 @@ pub(crate) fn best_settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec
         .collect()
 }
 
-fn best_setting(suite: &Suite<'_>, section: &SectionView<'_>, benchmark: &str, column: usize) -> Option<String> {
+fn best_setting(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    benchmark: &str,
+    column: usize,
+) -> Option<String> {
     let cells = section.cells.iter().filter(|cell| cell.cell.benchmark == benchmark);
     let measured: Vec<(&CellView<'_>, &Figures)> =
         cells.filter_map(|cell| Some((cell, cell.outcomes[column].figures()?))).collect();

@@ -26,7 +26,8 @@ pub struct Run {
     pub num: u64,
     /// Rounds: every cell is measured that often by every engine.
     pub rounds: u32,
-    /// How well the ratios of a group of cells have to be known, as a fraction, so that it needs no more rounds.
+    /// How well the ratios of a group of cells have to be known, as a fraction, so that it needs no
+    /// more rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
     /// The first seed; round *r* uses `seed + r`.
@@ -63,7 +64,8 @@ pub enum Figure {
     /// The median.
     #[default]
     Median,
-    /// The mean of what is left without the lowest and the highest; of fewer than three rounds the median.
+    /// The mean of what is left without the lowest and the highest; of fewer than three rounds the
+    /// median.
     MeanWithoutExtremes,
 }
 
@@ -99,9 +101,9 @@ pub struct Engine {
     pub settings: String,
     /// What it does not promise or cannot do.
     pub limits: Vec<String>,
-    /// Why an asynchronous write promises less than to have reached the operating system, and that a crash of the machine
-    /// costs the last writes and no more. Such an engine is shown, and marked, and does not count as the best of the rest
-    /// where something is written.
+    /// Why an asynchronous write promises less than to have reached the operating system, and that
+    /// a crash of the machine costs the last writes and no more. Such an engine is shown, and
+    /// marked, and does not count as the best of the rest where something is written.
     #[serde(default)]
     pub weaker: Option<String>,
     /// Why it was not run at all.

@@ -41,8 +41,8 @@ impl Directory {
     /// Reads both files.
     ///
     /// # Errors
-    /// Names the file, and the line of a measurement that cannot be read. Only a last line without its end, which an
-    /// interrupted run leaves behind, is dropped without a word.
+    /// Names the file, and the line of a measurement that cannot be read. Only a last line without
+    /// its end, which an interrupted run leaves behind, is dropped without a word.
     pub fn read(&self) -> Result<(Run, Measurements), String> {
         Ok((self.read_run()?, self.read_measurements()?))
     }
@@ -54,7 +54,9 @@ impl Directory {
     pub fn read_run(&self) -> Result<Run, String> {
         let path = self.path.join(RUN);
         let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => format!("{}: there is no run here ({RUN} is missing)", self.path.display()),
+            io::ErrorKind::NotFound => {
+                format!("{}: there is no run here ({RUN} is missing)", self.path.display())
+            }
             _ => format!("{}: {e}", path.display()),
         })?;
         let schema = serde_json::from_str::<serde_json::Value>(&text)
@@ -64,7 +66,10 @@ impl Directory {
         match schema {
             Some(schema) if schema == u64::from(SCHEMA) => {}
             Some(schema) => {
-                return Err(format!("{}: schema {schema}; this program reads schema {SCHEMA}", path.display()));
+                return Err(format!(
+                    "{}: schema {schema}; this program reads schema {SCHEMA}",
+                    path.display()
+                ));
             }
             None => return Err(format!("{}: not a run: it has no schema", path.display())),
         }
@@ -86,8 +91,9 @@ impl Directory {
         // What follows the last line's end is a line that was never finished.
         for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let Some(line) = line.strip_suffix(b"\n") else { break };
-            let measurement: Measurement = serde_json::from_slice(line)
-                .map_err(|e| format!("{}, line {}: not a measurement: {e}", path.display(), at + 1))?;
+            let measurement: Measurement = serde_json::from_slice(line).map_err(|e| {
+                format!("{}, line {}: not a measurement: {e}", path.display(), at + 1)
+            })?;
             measurements.add(measurement);
         }
         Ok(measurements)
@@ -150,7 +156,8 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Writes a file so that a reader, or a full disk, never leaves half of it in the place of an earlier one.
+/// Writes a file so that a reader, or a full disk, never leaves half of it in the place of an
+/// earlier one.
 ///
 /// # Errors
 /// Names the file.

@@ -21,7 +21,8 @@ pub struct Measurement {
     /// Why, unless it is `ok`; or what a reader has to know about it.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whether it was measured on a database that is not complete: shown, and not compared with anything.
+    /// Whether it was measured on a database that is not complete: shown, and not compared with
+    /// anything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     /// The work that a writing cell put off.
@@ -188,7 +189,8 @@ impl Measurements {
     /// Adds one. It takes the place of an earlier one of the same cell, engine and round.
     pub fn add(&mut self, measurement: Measurement) {
         let same = |m: &Measurement| {
-            m.round == measurement.round && m.is_of(&measurement.section, measurement.cell, &measurement.engine)
+            m.round == measurement.round
+                && m.is_of(&measurement.section, measurement.cell, &measurement.engine)
         };
         match self.all.iter().rposition(same) {
             Some(at) => self.all[at] = measurement,
@@ -208,19 +210,27 @@ impl Measurements {
 
     /// The one of a cell, engine and round.
     #[must_use]
-    pub fn get(&self, section: &str, cell: usize, engine: &str, round: u32) -> Option<&Measurement> {
+    pub fn get(
+        &self,
+        section: &str,
+        cell: usize,
+        engine: &str,
+        round: u32,
+    ) -> Option<&Measurement> {
         self.iter().find(|m| m.round == round && m.is_of(section, cell, engine))
     }
 
     /// What one engine did in one cell, in the order of the rounds.
     #[must_use]
     pub fn of(&self, section: &str, cell: usize, engine: &str) -> Vec<&Measurement> {
-        let mut rounds: Vec<&Measurement> = self.iter().filter(|m| m.is_of(section, cell, engine)).collect();
+        let mut rounds: Vec<&Measurement> =
+            self.iter().filter(|m| m.is_of(section, cell, engine)).collect();
         rounds.sort_by_key(|m| m.round);
         rounds
     }
 
-    /// The operations a second of one engine in one cell over all rounds that can be compared; `None` if there is none.
+    /// The operations a second of one engine in one cell over all rounds that can be compared;
+    /// `None` if there is none.
     #[must_use]
     pub fn rate(&self, figure: Figure, section: &str, cell: usize, engine: &str) -> Option<Spread> {
         let rounds = self.of(section, cell, engine);
@@ -228,16 +238,23 @@ impl Measurements {
         Spread::of(results.map(|result| result.ops_per_sec), figure)
     }
 
-    /// One engine's rate over another's in one cell, round by round: what goes on in a machine for minutes is in both.
+    /// One engine's rate over another's in one cell, round by round: what goes on in a machine for
+    /// minutes is in both.
     #[must_use]
     pub fn ratio(&self, section: &str, cell: usize, engine: &str, other: &str) -> Option<Spread> {
         Spread::of(self.ratios(section, cell, engine, other).into_iter(), Figure::Median)
     }
 
-    /// How far the ratio of two engines may be off, as a fraction of it; infinite where there are too few rounds, `None` where
-    /// there is no ratio at all.
+    /// How far the ratio of two engines may be off, as a fraction of it; infinite where there are
+    /// too few rounds, `None` where there is no ratio at all.
     #[must_use]
-    pub fn uncertainty(&self, section: &str, cell: usize, engine: &str, other: &str) -> Option<f64> {
+    pub fn uncertainty(
+        &self,
+        section: &str,
+        cell: usize,
+        engine: &str,
+        other: &str,
+    ) -> Option<f64> {
         let ratios = self.ratios(section, cell, engine, other);
         let middle = Spread::of(ratios.iter().copied(), Figure::Median)?.middle;
         let off = |(low, high): (f64, f64)| (middle / low).max(high / middle) - 1.0;
@@ -245,7 +262,9 @@ impl Measurements {
     }
 
     fn ratios(&self, section: &str, cell: usize, engine: &str, other: &str) -> Vec<f64> {
-        let rate = |m: &&Measurement| m.result.as_ref().filter(|_| m.is_comparable()).map(|result| result.ops_per_sec);
+        let rate = |m: &&Measurement| {
+            m.result.as_ref().filter(|_| m.is_comparable()).map(|result| result.ops_per_sec)
+        };
         let others = self.of(section, cell, other);
         let ratios = self.of(section, cell, engine).into_iter().filter_map(|own| {
             let other = others.iter().find(|other| other.round == own.round)?;

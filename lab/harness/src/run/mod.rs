@@ -1,19 +1,22 @@
-//! A run of a suite, as it lies in its directory: `run.json` says what was run, where and by whom, and
-//! `measurements.jsonl` has one line for every cell × engine × round.
+//! A run of a suite, as it lies in its directory: `run.json` says what was run, where and by whom,
+//! and `measurements.jsonl` has one line for every cell × engine × round.
 //!
-//! Everything here is plain data that any thread may use. The harness writes these files; the report, `lab compare`
-//! and `--resume` read them.
+//! Everything here is plain data that any thread may use. The harness writes these files; the
+//! report, `lab compare` and `--resume` read them.
 //!
-//! 1. A measurement names its cell by section id and the cell's place in that section, its engine by id.
-//! 2. A line of `measurements.jsonl` is never changed once it is complete. Where two lines speak of the same cell,
-//!    engine and round, the later one counts.
+//! 1. A measurement names its cell by section id and the cell's place in that section, its engine
+//!    by id.
+//! 2. A line of `measurements.jsonl` is never changed once it is complete. Where two lines speak of
+//!    the same cell, engine and round, the later one counts.
 
 mod describe;
 mod directory;
 mod measurement;
 mod summary;
 
-pub use describe::{Axis, Cell, Chart, Durability, Engine, Figure, Machine, Published, Run, Section};
+pub use describe::{
+    Axis, Cell, Chart, Durability, Engine, Figure, Machine, Published, Run, Section,
+};
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub use measurement::{Debt, DriverResult, Interval, Measurement, Measurements, Status};
 pub use summary::{Spread, best_of_rest, geometric_mean, interval_of_median, spread_of};

@@ -56,15 +56,17 @@ pub fn spread_of(ordered: &[f64], median: f64) -> f64 {
     }
 }
 
-/// How far off a median of values that scatter by chance may be: by this interval, nineteen times in twenty. It is that of the
-/// order statistics, which asks nothing of how the values scatter; of fewer than six values there is none.
+/// How far off a median of values that scatter by chance may be: by this interval, nineteen times
+/// in twenty. It is that of the order statistics, which asks nothing of how the values scatter; of
+/// fewer than six values there is none.
 #[must_use]
 pub fn interval_of_median(values: &[f64]) -> Option<(f64, f64)> {
     const MISSED: f64 = 0.05;
     let mut ordered = values.to_vec();
     ordered.sort_by(f64::total_cmp);
     let n = ordered.len();
-    // The chance that at most `below` of n values lie under the true median is a sum of binomial coefficients over 2^n.
+    // The chance that at most `below` of n values lie under the true median is a sum of binomial
+    // coefficients over 2^n.
     let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
     let mut sum = 0.0;
     let mut place = None;
@@ -94,8 +96,8 @@ pub fn geometric_mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// The fastest engine of a cell other than Terrace, its variants and the drop-in, that promises as much as the cell
-/// asks for: its id and rate.
+/// The fastest engine of a cell other than Terrace, its variants and the drop-in, that promises as
+/// much as the cell asks for: its id and rate.
 #[must_use]
 pub fn best_of_rest<'a>(
     run: &'a Run,
@@ -104,9 +106,17 @@ pub fn best_of_rest<'a>(
     cell: usize,
 ) -> Option<(&'a str, Spread)> {
     let asked = section.cells.get(cell)?;
-    let rates = run.engines.iter().filter(|engine| !engine.is_terrace() && counts(asked, engine.weaker.is_some()));
+    let rates = run
+        .engines
+        .iter()
+        .filter(|engine| !engine.is_terrace() && counts(asked, engine.weaker.is_some()));
     rates
-        .filter_map(|engine| Some((engine.id.as_str(), measurements.rate(run.figure, &section.id, cell, &engine.id)?)))
+        .filter_map(|engine| {
+            Some((
+                engine.id.as_str(),
+                measurements.rate(run.figure, &section.id, cell, &engine.id)?,
+            ))
+        })
         .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
 }
 
@@ -135,7 +145,9 @@ mod tests {
         let values = |n: u32| (1..=n).rev().map(f64::from).collect::<Vec<_>>();
         assert_eq!(interval_of_median(&values(5)), None);
         // From tables of confidence intervals for medians.
-        for (n, interval) in [(6, (1.0, 6.0)), (9, (2.0, 8.0)), (15, (4.0, 12.0)), (30, (10.0, 21.0))] {
+        for (n, interval) in
+            [(6, (1.0, 6.0)), (9, (2.0, 8.0)), (15, (4.0, 12.0)), (30, (10.0, 21.0))]
+        {
             assert_eq!(interval_of_median(&values(n)), Some(interval), "{n}");
         }
     }

@@ -1,5 +1,6 @@
-//! Whether engines that read the same found the same: each round has a seed, so that what is in a complete database and
-//! what is asked of it is the same for all. The self-test looks at small databases; this looks at those that are timed.
+//! Whether engines that read the same found the same: each round has a seed, so that what is in a
+//! complete database and what is asked of it is the same for all. The self-test looks at small
+//! databases; this looks at those that are timed.
 
 /// What an engine found in a cell.
 #[derive(Clone, Debug)]
@@ -16,27 +17,33 @@ pub(super) struct Answer {
     pub(super) found: u64,
 }
 
-/// The answers that differ from what most others say, each with the reason to drop it. Where none is the most frequent,
-/// nobody can say which is right, and all of them are dropped.
+/// The answers that differ from what most others say, each with the reason to drop it. Where none
+/// is the most frequent, nobody can say which is right, and all of them are dropped.
 pub(super) fn odd_ones(answers: &[Answer]) -> Vec<(&Answer, String)> {
     answers.iter().filter_map(|answer| Some((answer, oddity(answer, answers)?))).collect()
 }
 
 fn oddity(answer: &Answer, answers: &[Answer]) -> Option<String> {
     let same = |other: &&Answer| {
-        (other.section, other.cell, &other.question) == (answer.section, answer.cell, &answer.question)
+        (other.section, other.cell, &other.question)
+            == (answer.section, answer.cell, &answer.question)
     };
     let comparable = || answers.iter().filter(same);
     let support = |found: u64| comparable().filter(|other| other.found == found).count();
     let own = support(answer.found);
-    let other = comparable().filter(|other| other.found != answer.found).max_by_key(|other| support(other.found))?;
+    let other = comparable()
+        .filter(|other| other.found != answer.found)
+        .max_by_key(|other| support(other.found))?;
     let theirs = support(other.found);
     if own > theirs {
         return None;
     }
     let whose = if own == theirs { "; nobody can say which is right" } else { "" };
     let (found, expected) = (answer.found, other.found);
-    Some(format!("found {found} of what {} found {expected}, in a database written alike{whose}", other.engine))
+    Some(format!(
+        "found {found} of what {} found {expected}, in a database written alike{whose}",
+        other.engine
+    ))
 }
 
 #[cfg(test)]

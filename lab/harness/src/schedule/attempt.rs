@@ -1,11 +1,14 @@
 //! One engine, one group, one round: the group's steps on one database.
 //!
-//! 1. Steps whose flags are the same run in one process; what takes other flags begins a new one on the same database.
-//! 2. What is read when the writes that should make the database were cut short is a database written in batches. If
-//!    these are cut short as well, its figures are marked: they are of a smaller database.
+//! 1. Steps whose flags are the same run in one process; what takes other flags begins a new one on
+//!    the same database.
+//! 2. What is read when the writes that should make the database were cut short is a database
+//!    written in batches. If these are cut short as well, its figures are marked: they are of a
+//!    smaller database.
 //! 3. A step that needs a database which could not be made has no figure but that reason.
 //! 4. Of a cell that is measured several times in a row the pass with the median rate counts.
-//! 5. A program that fails after all its results leaves figures, and a database that nothing is read from.
+//! 5. A program that fails after all its results leaves figures, and a database that nothing is
+//!    read from.
 //! 6. After a failure the group goes on in a new process with the next step that can be done.
 
 use std::path::Path;
@@ -19,8 +22,8 @@ use crate::process::{self, End};
 use crate::run::{Debt, DriverResult, Interval, Status};
 use crate::suite::{Group, Role, Step};
 
-/// Bytes of memory for each entry that are at hand when a program begins: what a database takes, with its log and what the
-/// system keeps of it.
+/// Bytes of memory for each entry that are at hand when a program begins: what a database takes,
+/// with its log and what the system keeps of it.
 const TOUCHED: u64 = 512;
 
 /// The self-test has its own number of entries; the flag only has to be valid.
@@ -49,7 +52,8 @@ pub(super) struct Attempted {
     pub(super) debt: Option<Debt>,
     pub(super) result: Option<DriverResult>,
     pub(super) series: Vec<Interval>,
-    /// How the database was made and what was asked of it, and what was found: where both follow from the seed alone.
+    /// How the database was made and what was asked of it, and what was found: where both follow
+    /// from the seed alone.
     pub(super) answer: Option<(String, u64)>,
 }
 
@@ -140,14 +144,17 @@ impl Attempt<'_> {
         Refill { engine, step, entries, rate }
     }
 
-    /// How many steps run in one process. What uses the database that a step makes begins a new one.
+    /// How many steps run in one process. What uses the database that a step makes begins a new
+    /// one.
     fn task_length(&self, steps: &[Step], flags: &[String]) -> usize {
-        let follows = |step: &&Step| is_settling(step) || (!steps[0].makes_database() && self.flags(step) == *flags);
+        let follows = |step: &&Step| {
+            is_settling(step) || (!steps[0].makes_database() && self.flags(step) == *flags)
+        };
         1 + steps[1..].iter().take_while(follows).count()
     }
 
-    /// Writes in batches what a step was cut short in; once more as it was, with more time, if the engine fails in that.
-    /// Says how, and whether to the end; `None` if the user ended it.
+    /// Writes in batches what a step was cut short in; once more as it was, with more time, if the
+    /// engine fails in that. Says how, and whether to the end; `None` if the user ended it.
     fn refill(
         &self,
         step: &Step,
@@ -160,13 +167,18 @@ impl Attempt<'_> {
         for task in step.ways_to_prepare() {
             let wanted = self.written_by(&task[0], cut.ops_per_sec);
             let patient = Attempt { limits: self.limits.while_refilling(&wanted), ..*self };
-            let outcome = patient.run_task(&task, &patient.flags(&task[0]), &|_| doing(task[0].workload.name))?;
+            let outcome = patient
+                .run_task(&task, &patient.flags(&task[0]), &|_| doing(task[0].workload.name))?;
             if outcome.end == End::Interrupted {
                 return Ok(None);
             }
-            // The end of the work put off may fail; what was written is there. Unless it was not closed.
+            // The end of the work put off may fail; what was written is there. Unless it was not
+            // closed.
             let closed = !matches!(outcome.end, End::NotClosed(_));
-            let filled = outcome.results.first().filter(|(filled, _)| closed && filled.unsupported.is_none());
+            let filled = outcome
+                .results
+                .first()
+                .filter(|(filled, _)| closed && filled.unsupported.is_none());
             let Some((filled, _)) = filled else {
                 done = 0;
                 continue;
@@ -176,26 +188,35 @@ impl Attempt<'_> {
             if complete {
                 let how = task[0].workload.label.to_lowercase();
                 let seconds = cut.seconds;
-                let reason =
-                    format!("the database was made by {how} of its own, since {name} was cut short at {seconds:.1} s");
+                let reason = format!(
+                    "the database was made by {how} of its own, since {name} was cut short at {seconds:.1} s"
+                );
                 return Ok(Some((reason, true)));
             }
             done = filled.ops;
             break;
         }
-        let reason =
-            format!("read from a database that is not complete: its writes were cut short after {done} operations");
+        let reason = format!(
+            "read from a database that is not complete: its writes were cut short after {done} operations"
+        );
         Ok(Some((reason, false)))
     }
 
-    fn run_task(&self, task: &[Step], flags: &[String], doing: &dyn Fn(usize)) -> Result<process::Outcome, String> {
+    fn run_task(
+        &self,
+        task: &[Step],
+        flags: &[String],
+        doing: &dyn Fn(usize),
+    ) -> Result<process::Outcome, String> {
         let Some(program) = &self.ready.program else {
             let end = End::Failed("there is no program".to_owned());
             return Ok(process::Outcome { results: Vec::new(), end });
         };
         let benchmarks: Vec<&str> = task.iter().map(|step| step.workload.name).collect();
-        let limits: Vec<Option<Duration>> =
-            task.iter().map(|step| self.limits.killed(step, &step.settings(&self.ready.column.engine))).collect();
+        let limits: Vec<Option<Duration>> = task
+            .iter()
+            .map(|step| self.limits.killed(step, &step.settings(&self.ready.column.engine)))
+            .collect();
         let mut command = program.command();
         command
             .arg(format!("--benchmarks={}", benchmarks.join(",")))
@@ -217,8 +238,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Of each cell one pass: the median of those with a figure, or the failure if there was one. A cell whose passes were
-/// interrupted is left out.
+/// Of each cell one pass: the median of those with a figure, or the failure if there was one. A
+/// cell whose passes were interrupted is left out.
 fn medians(passes: Vec<Attempted>, steps: &[Step], interrupted: bool) -> Vec<Attempted> {
     let place = |pass: &Attempted| (pass.section, pass.cell);
     let mut cells: Vec<Vec<Attempted>> = Vec::new();
@@ -228,7 +249,9 @@ fn medians(passes: Vec<Attempted>, steps: &[Step], interrupted: bool) -> Vec<Att
             None => cells.push(vec![pass]),
         }
     }
-    let planned = |(section, cell)| steps.iter().filter(|step| step.role == Role::Cell { section, cell }).count();
+    let planned = |(section, cell)| {
+        steps.iter().filter(|step| step.role == Role::Cell { section, cell }).count()
+    };
     if interrupted {
         cells.retain(|cell| cell.len() == planned(place(&cell[0])));
     }
@@ -268,10 +291,18 @@ fn is_settling(step: &Step) -> bool {
 
 impl State {
     /// The program reported a result for the step at a place.
-    fn result(&mut self, steps: &[Step], at: usize, result: DriverResult, series: Vec<Interval>, extent: &Extent) {
+    fn result(
+        &mut self,
+        steps: &[Step],
+        at: usize,
+        result: DriverResult,
+        series: Vec<Interval>,
+        extent: &Extent,
+    ) {
         let step = &steps[at];
         if step.workload.empty {
-            (self.unusable, self.cut, self.instead, self.history) = (None, None, None, Some(String::new()));
+            (self.unusable, self.cut, self.instead, self.history) =
+                (None, None, None, Some(String::new()));
         }
         let answer = self.answer(step, &result, extent);
         if let Some((status, reason)) = self.unusable.clone() {
@@ -280,7 +311,8 @@ impl State {
         if let Some(reason) = &result.unsupported {
             let reason = reason.clone();
             if step.workload.empty {
-                self.unusable = Some((Status::Unsupported, format!("{}: {reason}", step.workload.name)));
+                self.unusable =
+                    Some((Status::Unsupported, format!("{}: {reason}", step.workload.name)));
             }
             return self.without_result(step, Status::Unsupported, reason);
         }
@@ -291,27 +323,48 @@ impl State {
             Role::Prepare => {}
             Role::Debt { .. } => {
                 if let Some(cell) = self.cells.last_mut() {
-                    cell.debt = Some(Debt { seconds: result.seconds, bytes_written: result.bytes_written });
+                    cell.debt =
+                        Some(Debt { seconds: result.seconds, bytes_written: result.bytes_written });
                 }
             }
             Role::Cell { section, cell } => {
                 let cut = result.truncated.then(|| {
-                    format!("cut short after {:.1} s; the rate is of {} operations", result.seconds, result.ops)
+                    format!(
+                        "cut short after {:.1} s; the rate is of {} operations",
+                        result.seconds, result.ops
+                    )
                 });
                 let partial = self.instead.as_ref().is_some_and(|(_, complete)| !complete);
-                let status = if result.truncated || partial { Status::Truncated } else { Status::Ok };
+                let status =
+                    if result.truncated || partial { Status::Truncated } else { Status::Ok };
                 let instead = self.instead.as_ref().map(|(how, _)| how.clone());
                 let words: Vec<String> = cut.into_iter().chain(instead).collect();
                 let reason = (!words.is_empty()).then(|| words.join("; "));
                 let result = Some(result);
                 let debt = None;
-                self.cells.push(Attempted { section, cell, status, reason, partial, debt, result, series, answer });
+                self.cells.push(Attempted {
+                    section,
+                    cell,
+                    status,
+                    reason,
+                    partial,
+                    debt,
+                    result,
+                    series,
+                    answer,
+                });
             }
         }
     }
 
-    /// Takes in what a step wrote; of one that reads what was asked and found, if every engine has to find the same.
-    fn answer(&mut self, step: &Step, result: &DriverResult, extent: &Extent) -> Option<(String, u64)> {
+    /// Takes in what a step wrote; of one that reads what was asked and found, if every engine has
+    /// to find the same.
+    fn answer(
+        &mut self,
+        step: &Step,
+        result: &DriverResult,
+        extent: &Extent,
+    ) -> Option<(String, u64)> {
         let workload = step.workload;
         let history = self.history.take()?;
         let said = format!("{history}{} {}; ", workload.name, extent.flags);
@@ -319,7 +372,8 @@ impl State {
         if workload.is_whole() {
             self.history = Some(history);
         } else if workload.writes {
-            self.history = Some(said).filter(|_| complete && workload.is_repeatable(extent.threads));
+            self.history =
+                Some(said).filter(|_| complete && workload.is_repeatable(extent.threads));
         } else {
             self.history = Some(history);
             let scanned = matches!(workload.name, "readseq" | "readreverse").then_some(result.ops);
@@ -329,7 +383,8 @@ impl State {
         None
     }
 
-    /// The program ended before it had a result for the step at a place; returns the place to go on at.
+    /// The program ended before it had a result for the step at a place; returns the place to go on
+    /// at.
     fn failed(&mut self, steps: &[Step], at: usize, status: Status, reason: String) -> usize {
         let step = &steps[at];
         if step.workload.writes {
@@ -339,20 +394,26 @@ impl State {
         at + 1
     }
 
-    /// The program reported all of `task`, and failed or was killed while it closed the database: the figures stand,
-    /// with the fault beside the last of them, but nobody knows what of the writes is in the database.
+    /// The program reported all of `task`, and failed or was killed while it closed the database:
+    /// the figures stand, with the fault beside the last of them, but nobody knows what of the
+    /// writes is in the database.
     fn not_closed(&mut self, task: &[Step], reason: &str) {
         if task.iter().any(|step| step.workload.writes) {
             let name = task[0].workload.name;
-            self.unusable = Some((Status::Failed, format!("the database was not closed after {name}: {reason}")));
+            self.unusable = Some((
+                Status::Failed,
+                format!("the database was not closed after {name}: {reason}"),
+            ));
         }
         let Some(last) = self.cells.last().map(|cell| (cell.section, cell.cell)) else { return };
         if !task.iter().any(|step| step.role == Role::Cell { section: last.0, cell: last.1 }) {
             return;
         }
         // Whichever of its passes counts.
-        for cell in self.cells.iter_mut().rev().take_while(|cell| (cell.section, cell.cell) == last) {
-            let before = cell.reason.take().map_or_else(String::new, |before| format!("{before}; "));
+        for cell in self.cells.iter_mut().rev().take_while(|cell| (cell.section, cell.cell) == last)
+        {
+            let before =
+                cell.reason.take().map_or_else(String::new, |before| format!("{before}; "));
             cell.reason = Some(format!("{before}the database was not closed: {reason}"));
         }
     }
@@ -361,17 +422,32 @@ impl State {
         match step.role {
             Role::Prepare => {}
             Role::Debt { .. } => {
-                if let Some(cell) = self.cells.last_mut().filter(|cell| cell.status <= Status::Truncated) {
-                    let before = cell.reason.take().map_or_else(String::new, |before| format!("{before}; "));
-                    // A B-tree that was cut short has not done its background work, and that is no news.
-                    cell.reason = Some(format!("{before}the work put off was not measured: {reason}"));
+                if let Some(cell) =
+                    self.cells.last_mut().filter(|cell| cell.status <= Status::Truncated)
+                {
+                    let before =
+                        cell.reason.take().map_or_else(String::new, |before| format!("{before}; "));
+                    // A B-tree that was cut short has not done its background work, and that is no
+                    // news.
+                    cell.reason =
+                        Some(format!("{before}the work put off was not measured: {reason}"));
                 }
             }
             Role::Cell { section, cell } => {
                 let reason = Some(reason);
                 let series = Vec::new();
                 let (partial, debt, result, answer) = (false, None, None, None);
-                self.cells.push(Attempted { section, cell, status, reason, partial, debt, result, series, answer });
+                self.cells.push(Attempted {
+                    section,
+                    cell,
+                    status,
+                    reason,
+                    partial,
+                    debt,
+                    result,
+                    series,
+                    answer,
+                });
             }
         }
     }

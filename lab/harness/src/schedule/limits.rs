@@ -9,7 +9,8 @@ use crate::suite::{Role, Settings, Step};
 pub(super) const SELF_TEST: Duration = Duration::from_secs(180);
 /// What makes a database for other cells may take so many times as long as what is only measured.
 pub(super) const PATIENCE: f64 = 4.0;
-/// A program that takes so many times its limit, and `grace` more, does not look at the clock and is killed.
+/// A program that takes so many times its limit, and `grace` more, does not look at the clock and
+/// is killed.
 const OVERRUN: f64 = 3.0;
 
 /// The limits of an engine in a group.
@@ -36,8 +37,8 @@ impl Limits<'_> {
         if let Some(seconds) = self.refill {
             return seconds;
         }
-        // With a budget a cell is cut short like any other, and what reads its database gets it from a quicker way to
-        // write it.
+        // With a budget a cell is cut short like any other, and what reads its database gets it
+        // from a quicker way to write it.
         let patient = step.patient && (step.role == Role::Prepare || !self.pace.has_budget());
         let limit = if patient { self.time_limit * PATIENCE } else { self.time_limit };
         self.pace.allowed(self.engine, step, limit)

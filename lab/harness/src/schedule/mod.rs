@@ -1,12 +1,14 @@
 //! Runs everything that is planned: round by round, group by group, the engines in turn.
 //!
-//! 1. A measurement is on disk before the next group begins, so that an end at any moment loses at most one group of
-//!    one engine.
-//! 2. Nothing that an engine does ends the run: it becomes a cell with a reason. Only the files of the run itself and
-//!    the user end it.
-//! 3. The engines run one at a time, in an order that moves on by one place from group to group and round to round.
+//! 1. A measurement is on disk before the next group begins, so that an end at any moment loses at
+//!    most one group of one engine.
+//! 2. Nothing that an engine does ends the run: it becomes a cell with a reason. Only the files of
+//!    the run itself and the user end it.
+//! 3. The engines run one at a time, in an order that moves on by one place from group to group and
+//!    round to round.
 //! 4. Engines that read the same have to find the same; who does not has no figure.
-//! 5. With a precision asked for, a group whose ratios are known as well as that is in no further round.
+//! 5. With a precision asked for, a group whose ratios are known as well as that is in no further
+//!    round.
 
 mod answers;
 mod attempt;
@@ -75,8 +77,8 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// A session of `run` in `directory`, where `measurements` have been made already. Those that failed for a reason
-    /// that may be gone by now are tried again.
+    /// A session of `run` in `directory`, where `measurements` have been made already. Those that
+    /// failed for a reason that may be gone by now are tried again.
     ///
     /// # Errors
     /// Names the file that cannot be written.
@@ -146,7 +148,9 @@ impl<'a> Session<'a> {
                 continue;
             }
             for engine in 0..self.engines.len() {
-                if self.engines[engine].program.is_some() && !self.is_done(&self.plan.groups[group], engine, round) {
+                if self.engines[engine].program.is_some()
+                    && !self.is_done(&self.plan.groups[group], engine, round)
+                {
                     work.push((round, group, engine));
                 }
             }
@@ -159,8 +163,9 @@ impl<'a> Session<'a> {
         for round in 0..self.run.rounds {
             let work = self.work_of(round);
             let engines = &self.engines;
-            let named =
-                |(_, group, engine): &(u32, usize, usize)| (engines[*engine].column.id.as_str(), &plan.groups[*group]);
+            let named = |(_, group, engine): &(u32, usize, usize)| {
+                (engines[*engine].column.id.as_str(), &plan.groups[*group])
+            };
             self.pace.begin_round(work.iter().map(named), self.run.time_limit * limits::PATIENCE);
             self.round_ends = self.end_of_round(round);
             for (place, group) in plan.groups.iter().enumerate() {
@@ -196,15 +201,32 @@ impl<'a> Session<'a> {
         let answers = std::mem::take(&mut self.answers);
         for (answer, reason) in answers::odd_ones(&answers) {
             let (section, cell) = (&self.plan.sections[answer.section].id, answer.cell);
-            let Some(measured) = self.measurements.get(section, cell, &answer.engine, round).cloned() else { continue };
+            let Some(measured) =
+                self.measurements.get(section, cell, &answer.engine, round).cloned()
+            else {
+                continue;
+            };
             progress.note(&format!("{section}, {}: {reason}", answer.engine));
             let (status, reason, series) = (Status::Failed, Some(reason), Vec::new());
-            self.record(Measurement { status, reason, debt: None, result: None, series, ..measured })?;
+            self.record(Measurement {
+                status,
+                reason,
+                debt: None,
+                result: None,
+                series,
+                ..measured
+            })?;
         }
         Ok(())
     }
 
-    fn one(&mut self, round: u32, place: usize, engine: usize, progress: &mut Progress) -> Result<Ended, String> {
+    fn one(
+        &mut self,
+        round: u32,
+        place: usize,
+        engine: usize,
+        progress: &mut Progress,
+    ) -> Result<Ended, String> {
         let group = &self.plan.groups[place];
         let (status, reason) = {
             let about = &self.engines[engine].about;
@@ -218,17 +240,29 @@ impl<'a> Session<'a> {
         Ok(Ended::Complete)
     }
 
-    fn measure(&mut self, round: u32, place: usize, engine: usize, progress: &mut Progress) -> Result<Ended, String> {
+    fn measure(
+        &mut self,
+        round: u32,
+        place: usize,
+        engine: usize,
+        progress: &mut Progress,
+    ) -> Result<Ended, String> {
         let group = &self.plan.groups[place];
         let id = self.engines[engine].column.id.clone();
         progress.begin(round, self.run.rounds, place, &group.name, &id);
         let seed = self.run.seed + u64::from(round);
         let database = self.database(&id);
         remove(&database)?;
-        self.pace.begin(&id, group, self.round_ends.map(|end| end - self.began.elapsed().as_secs_f64()));
+        self.pace.begin(
+            &id,
+            group,
+            self.round_ends.map(|end| end - self.began.elapsed().as_secs_f64()),
+        );
         let (time_limit, grace) = (self.run.time_limit, self.grace);
         let limits = Limits { time_limit, grace, engine: &id, pace: &self.pace, refill: None };
-        if let Err(reason) = space::enough(group, &self.engines[engine].column.engine, self.run.num, &self.databases) {
+        if let Err(reason) =
+            space::enough(group, &self.engines[engine].column.engine, self.run.num, &self.databases)
+        {
             self.record_all(group, engine, round, Status::Skipped, &reason)?;
             progress.end("skipped");
             return Ok(Ended::Complete);
@@ -243,9 +277,11 @@ impl<'a> Session<'a> {
             log: &self.log(&id),
         };
         let began = Instant::now();
-        let Done { cells, refills, interrupted } = attempt.run(&|benchmark| progress.doing(benchmark))?;
+        let Done { cells, refills, interrupted } =
+            attempt.run(&|benchmark| progress.doing(benchmark))?;
         remove(&database)?;
-        let measured: f64 = cells.iter().filter_map(|cell| cell.result.as_ref()).map(|result| result.seconds).sum();
+        let measured: f64 =
+            cells.iter().filter_map(|cell| cell.result.as_ref()).map(|result| result.seconds).sum();
         let anew: f64 = refills.iter().map(|refilled| refilled.seconds).sum();
         let longest = limits.longest();
         self.pace.took_beside(began.elapsed().as_secs_f64() - measured - anew);
@@ -285,7 +321,9 @@ impl<'a> Session<'a> {
             let ready = &self.engines[engine];
             let to_do = (0..self.run.rounds).any(|round| {
                 self.plan.groups.iter().any(|group| {
-                    ready.program.is_some() && !self.is_decided(group, round) && !self.is_done(group, engine, round)
+                    ready.program.is_some()
+                        && !self.is_decided(group, round)
+                        && !self.is_done(group, engine, round)
                 })
             });
             if !to_do || ready.about.disqualified.is_some() {
@@ -313,7 +351,12 @@ impl<'a> Session<'a> {
         Ok(Ended::Complete)
     }
 
-    fn self_test(&self, ready: &Ready, digests: &Digests, database: &Path) -> Result<Verdict, String> {
+    fn self_test(
+        &self,
+        ready: &Ready,
+        digests: &Digests,
+        database: &Path,
+    ) -> Result<Verdict, String> {
         let Some(program) = &ready.program else { return Ok(Verdict::Right) };
         let mut command = program.command();
         command.args(Settings::default().flags(attempt::SELF_TEST_ENTRIES)).args([
@@ -345,20 +388,27 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Seconds from the session's beginning: what is left of the budget is divided evenly over the rounds.
+    /// Seconds from the session's beginning: what is left of the budget is divided evenly over the
+    /// rounds.
     fn end_of_round(&self, round: u32) -> Option<f64> {
         let now = self.began.elapsed().as_secs_f64();
         self.budget.map(|budget| now + (budget - now) / f64::from(self.run.rounds - round))
     }
 
     fn out_of_time(&self) -> bool {
-        self.budget.is_some_and(|budget| self.began.elapsed().as_secs_f64() > budget * pace::OVERTIME)
+        self.budget
+            .is_some_and(|budget| self.began.elapsed().as_secs_f64() > budget * pace::OVERTIME)
     }
 
     fn give_up_rest(&mut self) -> Result<(), String> {
         let plan = self.plan;
         for round in 0..self.run.rounds {
-            for group in plan.groups.iter().filter(|group| !self.is_decided(group, round)).collect::<Vec<_>>() {
+            for group in plan
+                .groups
+                .iter()
+                .filter(|group| !self.is_decided(group, round))
+                .collect::<Vec<_>>()
+            {
                 for engine in 0..self.engines.len() {
                     if !self.is_done(group, engine, round) {
                         self.record_all(
@@ -382,26 +432,30 @@ impl<'a> Session<'a> {
     /// Whether all cells of a group have an outcome.
     fn is_done(&self, group: &Group, engine: usize, round: u32) -> bool {
         let id = &self.engines[engine].column.id;
-        cells(group).all(|(section, cell)| self.has(&self.plan.sections[section].id, cell, id, round))
+        cells(group)
+            .all(|(section, cell)| self.has(&self.plan.sections[section].id, cell, id, round))
     }
 
-    /// Whether every engine of the run has an outcome everywhere, also those that this session leaves alone. What they
-    /// failed in before stands in the file, where this session has forgotten it.
+    /// Whether every engine of the run has an outcome everywhere, also those that this session
+    /// leaves alone. What they failed in before stands in the file, where this session has
+    /// forgotten it.
     fn nothing_is_missing(&self) -> Result<bool, String> {
         let written = self.directory.read_measurements()?;
         let ids: Vec<&str> = self.run.engines.iter().map(|engine| engine.id.as_str()).collect();
         Ok((0..self.run.rounds).all(|round| {
             self.plan.groups.iter().all(|group| {
                 let all = ids.iter().all(|id| {
-                    cells(group)
-                        .all(|(section, cell)| written.get(&self.plan.sections[section].id, cell, id, round).is_some())
+                    cells(group).all(|(section, cell)| {
+                        written.get(&self.plan.sections[section].id, cell, id, round).is_some()
+                    })
                 });
                 all || self.is_decided_for(&ids, group, round)
             })
         }))
     }
 
-    /// Whether the rounds before this one say as much of a group as was asked for, so that it needs no other.
+    /// Whether the rounds before this one say as much of a group as was asked for, so that it needs
+    /// no other.
     fn is_decided(&self, group: &Group, round: u32) -> bool {
         let ids: Vec<&str> = self.engines.iter().map(|engine| engine.column.id.as_str()).collect();
         self.is_decided_for(&ids, group, round)
@@ -413,10 +467,12 @@ impl<'a> Session<'a> {
         let ids = || engines.iter().copied();
         let Some(subject) = ids().find(|id| *id == SUBJECT).or(ids().next()) else { return false };
         let section = |at: usize| self.plan.sections[at].id.as_str();
-        let begun = cells(group).any(|(at, cell)| ids().any(|id| self.has(section(at), cell, id, round)));
+        let begun =
+            cells(group).any(|(at, cell)| ids().any(|id| self.has(section(at), cell, id, round)));
         !begun
             && cells(group).all(|(at, cell)| {
-                let uncertainty = |id| self.measurements.uncertainty(section(at), cell, subject, id);
+                let uncertainty =
+                    |id| self.measurements.uncertainty(section(at), cell, subject, id);
                 ids().filter(|id| *id != subject).all(|id| match uncertainty(id) {
                     Some(uncertainty) => uncertainty <= precision,
                     // What has no figure in the first round is not waited for.

@@ -1,13 +1,14 @@
-//! The time that a run with a budget gives each benchmark, so that every engine gets to every cell. Reads no clock: the
-//! session tells it how much time is left.
+//! The time that a run with a budget gives each benchmark, so that every engine gets to every cell.
+//! Reads no clock: the session tells it how much time is left.
 //!
-//! 1. What is left is divided evenly over the rounds, then over the groups and engines that the round still has to do, by
-//!    their steps. What one does not use, those after it share.
-//! 2. A benchmark may take several even shares while the engine has never been cut short; then one, and less than one
-//!    where it was cut short in the same benchmark.
-//! 3. What writes a database anew for other cells is not measured, and may take its time: without a complete database all
-//!    of these have no ratio. Its seconds are set apart before the rest is divided, at most [`SET_ASIDE`] of a round. Who
-//!    cannot make it in that time anyway has shares as for all else.
+//! 1. What is left is divided evenly over the rounds, then over the groups and engines that the
+//!    round still has to do, by their steps. What one does not use, those after it share.
+//! 2. A benchmark may take several even shares while the engine has never been cut short; then one,
+//!    and less than one where it was cut short in the same benchmark.
+//! 3. What writes a database anew for other cells is not measured, and may take its time: without a
+//!    complete database all of these have no ratio. Its seconds are set apart before the rest is
+//!    divided, at most [`SET_ASIDE`] of a round. Who cannot make it in that time anyway has shares
+//!    as for all else.
 //! 4. Nobody gets less than [`LEAST`], so that there is a figure even when the budget is used up.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,8 @@ const STRICT: f64 = 0.4;
 const SET_ASIDE: f64 = 0.4;
 /// Of the longest time for that, what an engine is taken to need of which nothing is known.
 const USUAL: f64 = 0.3;
-/// Batches that have not been measured are taken to be at most so many times as fast as single writes.
+/// Batches that have not been measured are taken to be at most so many times as fast as single
+/// writes.
 const HOPE: f64 = 2.0;
 /// Seconds for the shortest look at a benchmark.
 const LEAST: f64 = 0.5;
@@ -86,8 +88,13 @@ pub(super) struct Refilled {
 }
 
 impl Pace {
-    /// A round begins, in which these engines have these groups to do; what writes a database anew may take `longest`.
-    pub(super) fn begin_round<'a>(&mut self, work: impl Iterator<Item = (&'a str, &'a Group)>, longest: f64) {
+    /// A round begins, in which these engines have these groups to do; what writes a database anew
+    /// may take `longest`.
+    pub(super) fn begin_round<'a>(
+        &mut self,
+        work: impl Iterator<Item = (&'a str, &'a Group)>,
+        longest: f64,
+    ) {
         (self.shares, self.fixed, self.groups, self.aside) = (0.0, 0.0, 0.0, None);
         self.longest = longest;
         self.makers.clear();
@@ -101,7 +108,8 @@ impl Pace {
         }
     }
 
-    /// An engine begins a group, with so many seconds left for the round; without, there is no budget.
+    /// An engine begins a group, with so many seconds left for the round; without, there is no
+    /// budget.
     pub(super) fn begin(&mut self, engine: &str, group: &Group, left: Option<f64>) {
         let beside = self.beside.0 / self.beside.1.max(1.0) * self.groups;
         let aside = *self.aside.get_or_insert(left.unwrap_or(0.0).max(0.0) * SET_ASIDE);
@@ -117,9 +125,15 @@ impl Pace {
         self.fixed = (self.fixed - fixed(group)).max(0.0);
     }
 
-    /// Seconds that an engine will take to write a group's database anew: as before, or as in its other groups.
+    /// Seconds that an engine will take to write a group's database anew: as before, or as in its
+    /// other groups.
     fn expected(&self, maker: &(String, String)) -> f64 {
-        let others = || self.refills.iter().filter(|((engine, _), _)| *engine == maker.0).map(|(_, seconds)| *seconds);
+        let others = || {
+            self.refills
+                .iter()
+                .filter(|((engine, _), _)| *engine == maker.0)
+                .map(|(_, seconds)| *seconds)
+        };
         let known = self.refills.get(maker).copied().or_else(|| others().max_by(f64::total_cmp));
         known.unwrap_or(self.longest * USUAL)
     }
@@ -127,12 +141,15 @@ impl Pace {
     /// The seconds that a database may take to be written anew, at most `limit`; 0 is no limit.
     pub(super) fn allowed_to_refill(&self, refill: &Refill<'_>, limit: f64) -> f64 {
         let even = self.allowed(refill.engine, refill.step, limit);
-        let known = self.rates.get(&(refill.engine.to_owned(), refill.step.workload.name.to_owned()));
+        let known =
+            self.rates.get(&(refill.engine.to_owned(), refill.step.workload.name.to_owned()));
         let rate = known.copied().unwrap_or(refill.rate * HOPE);
-        let hopeless =
-            refill.entries as f64 > rate * limit || self.hopeless.contains(&(refill.engine.to_owned(), refill.entries));
+        let hopeless = refill.entries as f64 > rate * limit
+            || self.hopeless.contains(&(refill.engine.to_owned(), refill.entries));
         match self.aside {
-            Some(aside) if self.has_budget() && limit > 0.0 && !hopeless => in_tenths(limit.min(aside)).max(even),
+            Some(aside) if self.has_budget() && limit > 0.0 && !hopeless => {
+                in_tenths(limit.min(aside)).max(even)
+            }
             _ => even,
         }
     }
@@ -158,7 +175,8 @@ impl Pace {
         self.share.is_some()
     }
 
-    /// The seconds that an engine may take for a step which may take `limit` at most; 0 is no limit.
+    /// The seconds that an engine may take for a step which may take `limit` at most; 0 is no
+    /// limit.
     pub(super) fn allowed(&self, engine: &str, step: &Step, limit: f64) -> f64 {
         let Some(share) = self.share else { return limit };
         let slow_in = || self.slow.iter().filter(|(slow, _)| slow == engine);
@@ -251,7 +269,8 @@ mod tests {
         let (mut cut, mut incomplete) = (vec![0; speeds.len()], vec![0; speeds.len()]);
         let mut now = 0.0;
         for round in 0..rounds {
-            let work = plan.groups.iter().flat_map(|group| ids.iter().map(move |id| (id.as_str(), group)));
+            let work =
+                plan.groups.iter().flat_map(|group| ids.iter().map(move |id| (id.as_str(), group)));
             pace.begin_round(work, TIME_LIMIT * PATIENCE);
             let end = now + (budget - now) / f64::from(rounds - round);
             for (at, group) in plan.groups.iter().enumerate() {
@@ -269,15 +288,22 @@ mod tests {
                             continue;
                         }
                         now += wanted.min(allowed);
-                        pace.learn(&measured(engine, step, suite.num as f64 / wanted, wanted > allowed));
+                        pace.learn(&measured(
+                            engine,
+                            step,
+                            suite.num as f64 / wanted,
+                            wanted > allowed,
+                        ));
                         if wanted <= allowed {
                             continue;
                         }
                         cut[engine] += 1;
                         if step.makes_database() {
                             let [batches, _] = &step.ways_to_prepare()[0];
-                            let (id, group, entries) = (ids[engine].as_str(), group.name.as_str(), suite.num);
-                            let refill = Refill { engine: id, step: batches, entries, rate: speeds[engine] };
+                            let (id, group, entries) =
+                                (ids[engine].as_str(), group.name.as_str(), suite.num);
+                            let refill =
+                                Refill { engine: id, step: batches, entries, rate: speeds[engine] };
                             let wanted = seconds_for(batches, entries, speeds[engine]);
                             let allowed = pace.allowed_to_refill(&refill, TIME_LIMIT * PATIENCE);
                             assert!((LEAST..=TIME_LIMIT * PATIENCE).contains(&allowed));
@@ -314,13 +340,18 @@ mod tests {
 
     #[test]
     fn slow_engines_make_room_for_all() {
-        // Operations a second: what takes a second or two, what just fits into the limit, and what never does.
-        let speeds = [1e6, 8e5, 8e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1.5e5, 4e4, 2e4, 2e4, 1e4, 1e4, 5e3, 1e3];
+        // Operations a second: what takes a second or two, what just fits into the limit, and what
+        // never does.
+        let speeds =
+            [1e6, 8e5, 8e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1.5e5, 4e4, 2e4, 2e4, 1e4, 1e4, 5e3, 1e3];
         for (rounds, minutes) in [(1, 13.0), (3, 38.0)] {
             let budget = minutes * 60.0;
             let Simulated { seconds, cut, .. } = simulated(&speeds, rounds, budget);
             assert!(seconds < budget * 1.05, "{seconds:.0} of {budget} s");
-            assert!(cut[..7].iter().all(|count| *count == 0), "the quick ones are measured to the end: {cut:?}");
+            assert!(
+                cut[..7].iter().all(|count| *count == 0),
+                "the quick ones are measured to the end: {cut:?}"
+            );
             assert!(cut[15] > 0);
         }
     }
@@ -328,8 +359,10 @@ mod tests {
     #[test]
     fn what_is_read_is_complete_where_there_is_time() {
         // As `make results` has it, with four engines more than above.
-        let speeds =
-            [1e6, 8e5, 8e5, 8e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1.5e5, 1.5e5, 1e5, 6e4, 4e4, 4e4, 3e4, 2e4, 2e4, 1e4, 1e3];
+        let speeds = [
+            1e6, 8e5, 8e5, 8e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1.5e5, 1.5e5, 1e5, 6e4, 4e4, 4e4, 3e4,
+            2e4, 2e4, 1e4, 1e3,
+        ];
         let budget = 60.0 * 60.0;
         let Simulated { seconds, cut, incomplete } = simulated(&speeds, 3, budget);
         assert!(seconds < budget * 1.05, "{seconds:.0} of {budget} s");

@@ -1,4 +1,5 @@
-//! What a user sees while a run goes on: a bar with the time left on a terminal, a line per group elsewhere.
+//! What a user sees while a run goes on: a bar with the time left on a terminal, a line per group
+//! elsewhere.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
@@ -30,7 +31,8 @@ impl Progress {
     pub(super) fn new(work: Vec<(u32, usize, usize)>) -> Progress {
         let bar = stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(work.len() as u64);
-            let style = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos}/{len} {wide_msg}");
+            let style =
+                ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos}/{len} {wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.enable_steady_tick(Duration::from_millis(500));
             bar
@@ -40,8 +42,16 @@ impl Progress {
     }
 
     /// An engine begins with a group.
-    pub(super) fn begin(&mut self, round: u32, rounds: u32, group: usize, name: &str, engine: &str) {
-        let which = if rounds > 1 { format!("round {} of {rounds}, ", round + 1) } else { String::new() };
+    pub(super) fn begin(
+        &mut self,
+        round: u32,
+        rounds: u32,
+        group: usize,
+        name: &str,
+        engine: &str,
+    ) {
+        let which =
+            if rounds > 1 { format!("round {} of {rounds}, ", round + 1) } else { String::new() };
         let label = format!("{which}{name}: {engine}");
         self.current = Some(Current { round, group, label, began: Instant::now() });
         self.doing("");
@@ -68,7 +78,9 @@ impl Progress {
         let taken = self.taken.entry(current.group).or_insert((0.0, 0));
         *taken = (taken.0 + seconds, taken.1 + 1);
         // Which engine's is done does not matter for the time.
-        let of = |(round, group, _): &(u32, usize, usize)| (*round, *group) == (current.round, current.group);
+        let of = |(round, group, _): &(u32, usize, usize)| {
+            (*round, *group) == (current.round, current.group)
+        };
         if let Some(at) = self.left.iter().position(of) {
             self.left.remove(at);
         }
@@ -83,7 +95,10 @@ impl Progress {
             None => {
                 let done = self.total - self.left.len();
                 let left = self.time_left();
-                notice(&format!("{done:4}/{} {seconds:7.1} s  {}{remark}{left}", self.total, current.label));
+                notice(&format!(
+                    "{done:4}/{} {seconds:7.1} s  {}{remark}{left}",
+                    self.total, current.label
+                ));
             }
         }
     }
@@ -122,13 +137,17 @@ impl Progress {
 
     /// A group that was not run yet is taken to be like those that were.
     fn time_left(&self) -> String {
-        let (seconds, count) = self.taken.values().fold((0.0, 0), |sum, taken| (sum.0 + taken.0, sum.1 + taken.1));
+        let (seconds, count) =
+            self.taken.values().fold((0.0, 0), |sum, taken| (sum.0 + taken.0, sum.1 + taken.1));
         if count == 0 {
             return String::new();
         }
         let usual = seconds / f64::from(count);
-        let of = |group: &usize| self.taken.get(group).map_or(usual, |(seconds, count)| seconds / f64::from(*count));
-        let running = self.current.as_ref().map_or(0.0, |current| current.began.elapsed().as_secs_f64());
+        let of = |group: &usize| {
+            self.taken.get(group).map_or(usual, |(seconds, count)| seconds / f64::from(*count))
+        };
+        let running =
+            self.current.as_ref().map_or(0.0, |current| current.began.elapsed().as_secs_f64());
         let left: f64 = self.left.iter().map(|(_, group, _)| of(group)).sum::<f64>() - running;
         let left = left.max(0.0) as u64;
         match (left / 3600, left % 3600 / 60, left % 60) {

@@ -7,4 +7,6 @@ mod specification;
 
 pub use plan::{Form, Group, Plan, Role, Scale, Step};
 pub use settings::Settings;
-pub use specification::{CellSpec, GroupSpec, PointSpec, SectionSpec, Short, Suite, Sweep, load, load_all};
+pub use specification::{
+    CellSpec, GroupSpec, PointSpec, SectionSpec, Short, Suite, Sweep, load, load_all,
+};

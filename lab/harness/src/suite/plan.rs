@@ -1,9 +1,10 @@
-//! From a suite to what is run: sections with their cells for the report, groups of steps for the engines. A pure
-//! function; nothing here touches a file or a clock.
+//! From a suite to what is run: sections with their cells for the report, groups of steps for the
+//! engines. A pure function; nothing here touches a file or a clock.
 //!
-//! 1. Every cell of the sections is measured by one step, or by several in a row that are the same: its passes.
-//! 2. The steps of a group work on one database, in order. The first of them that is not a preparation of nothing
-//!    begins with an empty one.
+//! 1. Every cell of the sections is measured by one step, or by several in a row that are the same:
+//!    its passes.
+//! 2. The steps of a group work on one database, in order. The first of them that is not a
+//!    preparation of nothing begins with an empty one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ use super::specification::{CellSpec, ForEngine, GroupSpec, PointSpec, SectionSpe
 use crate::run::{Axis, Cell, Chart, Durability, Section};
 use crate::workload::Workload;
 
-/// Seconds of an interval of a time series, however long it is: a stall of one second is to be seen as such.
+/// Seconds of an interval of a time series, however long it is: a stall of one second is to be seen
+/// as such.
 const SERIES_INTERVAL: f64 = 1.0;
 
 /// The size of a run.
@@ -42,7 +44,8 @@ impl Form {
     #[must_use]
     pub fn short(suite: &Suite) -> Form {
         let short = &suite.short;
-        let (num, rounds, time_limit, duration) = (short.num, short.rounds, short.time_limit, short.duration);
+        let (num, rounds, time_limit, duration) =
+            (short.num, short.rounds, short.time_limit, short.duration);
         Form { num, rounds, time_limit, duration, short: true }
     }
 }
@@ -129,8 +132,8 @@ impl Step {
         self.workload.empty && self.patient
     }
 
-    /// Other ways to the same database, the quickest first: the same keys in batches, the same once more. Each with the
-    /// end of the work put off.
+    /// Other ways to the same database, the quickest first: the same keys in batches, the same once
+    /// more. Each with the end of the work put off.
     #[must_use]
     pub fn ways_to_prepare(&self) -> Vec<[Step; 2]> {
         let batches = match self.workload.name {
@@ -138,8 +141,14 @@ impl Step {
             "fillrandom" => Some("fillrandbatch"),
             _ => None,
         };
-        let step =
-            |name| Some(Step { workload: Workload::named(name)?, role: Role::Prepare, patient: true, ..self.clone() });
+        let step = |name| {
+            Some(Step {
+                workload: Workload::named(name)?,
+                role: Role::Prepare,
+                patient: true,
+                ..self.clone()
+            })
+        };
         let ways = batches.into_iter().chain([self.workload.name]);
         ways.filter_map(|name| Some([step(name)?, step("waitcompact")?])).collect()
     }
@@ -151,7 +160,14 @@ impl Plan {
     /// # Errors
     /// Says what is wrong with the suite, or which section it does not have.
     pub fn of(suite: &Suite, form: &Form, scale: &Scale, only: &[String]) -> Result<Plan, String> {
-        let mut planner = Planner { suite, form, scale, sections: Vec::new(), groups: Vec::new(), notes: Vec::new() };
+        let mut planner = Planner {
+            suite,
+            form,
+            scale,
+            sections: Vec::new(),
+            groups: Vec::new(),
+            notes: Vec::new(),
+        };
         planner.sections(only)?;
         for home in 0..suite.sections.len() {
             for group in &suite.sections[home].groups {
@@ -175,26 +191,40 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn sections(&mut self, only: &[String]) -> Result<(), String> {
-        let ids: Vec<&str> = self.suite.sections.iter().map(|section| section.id.as_str()).collect();
+        let ids: Vec<&str> =
+            self.suite.sections.iter().map(|section| section.id.as_str()).collect();
         if let Some(unknown) = only.iter().find(|id| !ids.contains(&id.as_str())) {
-            return Err(format!("{} has no section {unknown:?}, only {}", self.suite.name, ids.join(", ")));
+            return Err(format!(
+                "{} has no section {unknown:?}, only {}",
+                self.suite.name,
+                ids.join(", ")
+            ));
         }
         let factors = self.suite.sections.iter().map(|section| self.size_factor(section));
         if let Some(factor) = factors.into_iter().find(|factor| (factor - 1.0).abs() > 1e-9) {
             let scaled = self.suite.sections.iter().filter(|section| section.scaled);
-            let titles: Vec<&str> = scaled.map(|section| section.title.trim_end_matches('.')).collect();
+            let titles: Vec<&str> =
+                scaled.map(|section| section.title.trim_end_matches('.')).collect();
             let percent = format!("{:.3}", factor * 100.0);
             let percent = percent.trim_end_matches('0').trim_end_matches('.');
             let titles = titles.join("; ");
-            self.notes.push(format!("Memory and data are {percent}% of what the source used in: {titles}."));
+            self.notes.push(format!(
+                "Memory and data are {percent}% of what the source used in: {titles}."
+            ));
         }
         let mut seen = BTreeSet::new();
         for specification in &self.suite.sections {
             let id = &specification.id;
-            if !seen.insert(id.clone()) || id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-                return Err(format!("the section id {id:?} occurs twice, or is not of letters, digits and -"));
+            if !seen.insert(id.clone())
+                || id.is_empty()
+                || !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            {
+                return Err(format!(
+                    "the section id {id:?} occurs twice, or is not of letters, digits and -"
+                ));
             }
-            let settings = self.section_settings(specification).map_err(|e| format!("section {id}: {e}"))?;
+            let settings =
+                self.section_settings(specification).map_err(|e| format!("section {id}: {e}"))?;
             self.sections.push(Section {
                 id: id.clone(),
                 title: specification.title.clone(),
@@ -236,7 +266,10 @@ impl Planner<'_> {
             for name in &group.prepare {
                 let workload = workload(&point.replaced(name))?;
                 let settings = self.timed(workload, home, home_settings.clone());
-                steps.push(Step { for_engine: for_engine.clone(), ..step(workload, Role::Prepare, settings) });
+                steps.push(Step {
+                    for_engine: for_engine.clone(),
+                    ..step(workload, Role::Prepare, settings)
+                });
             }
             for cell in &group.cells {
                 for inner in points(cell.sweep.as_ref())? {
@@ -256,7 +289,10 @@ impl Planner<'_> {
     /// The section, the point of a sweep, and what is measured first.
     fn group_name(&self, home: usize, point: &Point, steps: &[Step]) -> String {
         let mut name = self.suite.sections[home].id.clone();
-        let label = point.setting.clone().or_else(|| point.x.as_ref().map(|x| format!("{} {}", x.value, x.name)));
+        let label = point
+            .setting
+            .clone()
+            .or_else(|| point.x.as_ref().map(|x| format!("{} {}", x.value, x.name)));
         if let Some(label) = label {
             name.push_str(&format!(", {label}"));
         }
@@ -289,14 +325,19 @@ impl Planner<'_> {
         if own.number("reads_times").is_some() && !workload.counts_reads() {
             return Err(format!("{}: reads_times has no meaning for it", cell.benchmark));
         }
-        let settings =
-            self.section_settings(&self.suite.sections[section])?.with(base).with(&self.scaled(section, own));
+        let settings = self
+            .section_settings(&self.suite.sections[section])?
+            .with(base)
+            .with(&self.scaled(section, own));
         let settings = self.timed(workload, section, settings);
         let for_engine = self.for_engine(section, &[&group.for_engine, &cell.for_engine])?;
         for name in &cell.before {
             let workload = self::workload(name)?;
             let settings = self.timed(workload, section, settings.clone());
-            steps.push(Step { for_engine: for_engine.clone(), ..step(workload, Role::Prepare, settings) });
+            steps.push(Step {
+                for_engine: for_engine.clone(),
+                ..step(workload, Role::Prepare, settings)
+            });
         }
         let x = inner.x.clone().or_else(|| outer.x.clone()).map(|x| self.axis(x, &settings));
         let place = self.sections[section].cells.len();
@@ -306,13 +347,23 @@ impl Planner<'_> {
             unit: "op/s".to_owned(),
             x,
             setting: inner.setting.clone().or_else(|| outer.setting.clone()),
-            durability: if workload.synchronous { Durability::Synchronous } else { Durability::Asynchronous },
+            durability: if workload.synchronous {
+                Durability::Synchronous
+            } else {
+                Durability::Asynchronous
+            },
             writes: workload.writes,
         });
         if cell.passes == 0 || (cell.passes > 1 && workload.writes && !workload.empty) {
-            return Err(format!("{}: it cannot be measured {} times in a row", cell.benchmark, cell.passes));
+            return Err(format!(
+                "{}: it cannot be measured {} times in a row",
+                cell.benchmark, cell.passes
+            ));
         }
-        let add = |role, workload| Step { for_engine: for_engine.clone(), ..step(workload, role, settings.clone()) };
+        let add = |role, workload| Step {
+            for_engine: for_engine.clone(),
+            ..step(workload, role, settings.clone())
+        };
         steps.extend((0..cell.passes).map(|_| add(Role::Cell { section, cell: place }, workload)));
         if workload.leaves_debt() {
             steps.push(add(Role::Debt { section, cell: place }, self::workload("waitcompact")?));
@@ -320,12 +371,20 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What is set for single engines: by the suite, by a section, and by what lies within it, the outermost first.
-    fn for_engine(&self, section: usize, within: &[&ForEngine]) -> Result<BTreeMap<String, Settings>, String> {
+    /// What is set for single engines: by the suite, by a section, and by what lies within it, the
+    /// outermost first.
+    fn for_engine(
+        &self,
+        section: usize,
+        within: &[&ForEngine],
+    ) -> Result<BTreeMap<String, Settings>, String> {
         let mut all: BTreeMap<String, Settings> = BTreeMap::new();
         let outer = [&self.suite.for_engine, &self.suite.sections[section].for_engine];
         for (engine, table) in outer.iter().chain(within).flat_map(|tables| tables.iter()) {
-            let own = self.scaled(section, Settings::parse(table).map_err(|e| format!("for_engine.{engine}: {e}"))?);
+            let own = self.scaled(
+                section,
+                Settings::parse(table).map_err(|e| format!("for_engine.{engine}: {e}"))?,
+            );
             let known = all.entry(engine.clone()).or_default();
             *known = known.with(&own);
         }
@@ -349,7 +408,9 @@ impl Planner<'_> {
         if workload.timed && settings.number("duration").is_none() {
             settings.set("duration", self.form.duration);
         }
-        if self.suite.sections[section].chart == Chart::Series && settings.number("interval").is_none() {
+        if self.suite.sections[section].chart == Chart::Series
+            && settings.number("interval").is_none()
+        {
             settings.set("interval", SERIES_INTERVAL);
         }
         settings
@@ -363,7 +424,8 @@ impl Planner<'_> {
         x
     }
 
-    /// The steps that the selected sections need: what is not selected but writes becomes preparation.
+    /// The steps that the selected sections need: what is not selected but writes becomes
+    /// preparation.
     fn selected(&self, steps: Vec<Step>, only: &[String]) -> Vec<Step> {
         let is_selected = |step: &Step| match step.role {
             Role::Prepare => false,
@@ -399,8 +461,13 @@ impl Planner<'_> {
                 return Err(format!("section {}: nothing is measured in it", section.id));
             }
             let measured = |name: &str| section.cells.iter().any(|cell| cell.benchmark == name);
-            if let Some(published) = section.published.iter().find(|published| !measured(&published.benchmark)) {
-                return Err(format!("section {}: {} is published, not measured", section.id, published.benchmark));
+            if let Some(published) =
+                section.published.iter().find(|published| !measured(&published.benchmark))
+            {
+                return Err(format!(
+                    "section {}: {} is published, not measured",
+                    section.id, published.benchmark
+                ));
             }
         }
         if !only.is_empty() {
@@ -432,8 +499,9 @@ fn workload(name: &str) -> Result<&'static Workload, String> {
 fn mark_patient(steps: &mut [Step]) {
     for at in 0..steps.len() {
         let mut later = steps[at + 1..].iter().take_while(|later| !later.workload.empty);
-        let wanted =
-            later.any(|later| !matches!(later.role, Role::Debt { .. }) && later.workload.name != "waitcompact");
+        let wanted = later.any(|later| {
+            !matches!(later.role, Role::Debt { .. }) && later.workload.name != "waitcompact"
+        });
         let makes = steps[at].workload.empty && wanted;
         steps[at].patient = makes || (steps[at].workload.writes && steps[at].role == Role::Prepare);
     }
@@ -457,7 +525,9 @@ impl Point {
 fn points(sweep: Option<&Sweep>) -> Result<Vec<Point>, String> {
     let Some(sweep) = sweep else { return Ok(vec![Point::default()]) };
     match (&sweep.name, sweep.values.as_slice(), sweep.points.as_slice()) {
-        (Some(name), values @ [_, ..], []) => values.iter().map(|value| along(name, *value)).collect(),
+        (Some(name), values @ [_, ..], []) => {
+            values.iter().map(|value| along(name, *value)).collect()
+        }
         (None, [], labelled @ [_, ..]) => labelled.iter().map(labelled_point).collect(),
         _ => Err("a sweep has a name and values, or points".to_owned()),
     }
@@ -472,5 +542,10 @@ fn along(name: &str, value: f64) -> Result<Point, String> {
 
 fn labelled_point(point: &PointSpec) -> Result<Point, String> {
     let settings = Settings::parse(&point.settings)?;
-    Ok(Point { setting: Some(point.setting.clone()), settings, instead: point.instead.clone(), x: None })
+    Ok(Point {
+        setting: Some(point.setting.clone()),
+        settings,
+        instead: point.instead.clone(),
+        x: None,
+    })
 }

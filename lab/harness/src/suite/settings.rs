@@ -7,8 +7,15 @@ use serde_json::{Map, Value};
 /// Flags whose value is a size in bytes.
 const SIZES: [&str; 3] = ["cache_size", "write_buffer_size", "block_size"];
 /// Flags whose value is a whole number.
-const NUMBERS: [&str; 7] =
-    ["max_open_files", "bloom_bits", "threads", "batch", "key_size", "value_size", "value_size_max"];
+const NUMBERS: [&str; 7] = [
+    "max_open_files",
+    "bloom_bits",
+    "threads",
+    "batch",
+    "key_size",
+    "value_size",
+    "value_size_max",
+];
 /// Multiples of the run's entries.
 const MULTIPLES: [&str; 2] = ["num_times", "reads_times"];
 /// A cache or buffer is not scaled down below this.
@@ -16,7 +23,8 @@ const LEAST_SIZE: f64 = 4_194_304.0;
 /// Seconds.
 const SECONDS: [&str; 2] = ["duration", "interval"];
 
-/// Settings by name. Those of a cell are laid over those of its group, and these over those of its section.
+/// Settings by name. Those of a cell are laid over those of its group, and these over those of its
+/// section.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     values: BTreeMap<String, Value>,
@@ -33,9 +41,9 @@ impl Settings {
             let wrong = || format!("{name} = {value:?}: not a value for it");
             let parsed = match name.as_str() {
                 name if SIZES.contains(&name) => Value::from(bytes(value).ok_or_else(wrong)?),
-                name if NUMBERS.contains(&name) => {
-                    Value::from(value.as_integer().and_then(|n| u64::try_from(n).ok()).ok_or_else(wrong)?)
-                }
+                name if NUMBERS.contains(&name) => Value::from(
+                    value.as_integer().and_then(|n| u64::try_from(n).ok()).ok_or_else(wrong)?,
+                ),
                 name if MULTIPLES.contains(&name) || SECONDS.contains(&name) => {
                     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
                     Value::from(number.filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(wrong)?)
@@ -69,7 +77,8 @@ impl Settings {
         self.values.insert(name.to_owned(), value.into());
     }
 
-    /// Multiplies what has to do with memory. Some engines do not start with less than a few mebibytes.
+    /// Multiplies what has to do with memory. Some engines do not start with less than a few
+    /// mebibytes.
     pub(crate) fn scale_sizes(&mut self, factor: f64) {
         for name in ["cache_size", "write_buffer_size"] {
             if let Some(size) = self.number(name) {
@@ -81,7 +90,8 @@ impl Settings {
     /// The bytes that an engine is given for its caches.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        ["cache_size", "write_buffer_size"].iter().filter_map(|name| self.number(name)).sum::<f64>() as u64
+        ["cache_size", "write_buffer_size"].iter().filter_map(|name| self.number(name)).sum::<f64>()
+            as u64
     }
 
     /// Bytes of a key and the longest value.
@@ -102,8 +112,13 @@ impl Settings {
     pub fn flags(&self, num: u64) -> Vec<String> {
         let times = |name| self.number(name).unwrap_or(1.0);
         let num = multiple(num, times("num_times"));
-        let mut flags = vec![format!("--num={num}"), format!("--reads={}", multiple(num, times("reads_times")))];
-        for (name, value) in self.values.iter().filter(|(name, _)| !MULTIPLES.contains(&name.as_str())) {
+        let mut flags = vec![
+            format!("--num={num}"),
+            format!("--reads={}", multiple(num, times("reads_times"))),
+        ];
+        for (name, value) in
+            self.values.iter().filter(|(name, _)| !MULTIPLES.contains(&name.as_str()))
+        {
             match value {
                 Value::String(word) => flags.push(format!("--{name}={word}")),
                 number => flags.push(format!("--{name}={number}")),
@@ -149,10 +164,19 @@ mod tests {
     #[test]
     fn settings_become_flags() {
         let section = parse("cache_size = '2 MiB'\ncompression = 'none'").expect("settings");
-        let cell = parse("num_times = 0.5\nreads_times = 0.1\nthreads = 4\nduration = 2.5\ncache_size = 5").expect("");
+        let cell = parse(
+            "num_times = 0.5\nreads_times = 0.1\nthreads = 4\nduration = 2.5\ncache_size = 5",
+        )
+        .expect("");
         let flags = section.with(&cell).flags(1000);
-        let expected =
-            ["--num=500", "--reads=50", "--cache_size=5", "--compression=none", "--duration=2.5", "--threads=4"];
+        let expected = [
+            "--num=500",
+            "--reads=50",
+            "--cache_size=5",
+            "--compression=none",
+            "--duration=2.5",
+            "--threads=4",
+        ];
         assert_eq!(flags, expected);
         assert_eq!(section.memory(), 2 << 20);
     }

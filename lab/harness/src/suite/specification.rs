@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::{Form, Plan, Scale, Settings};
 use crate::run::{Chart, Figure, Published};
 
-/// Settings for single engines, by name (not by column), which lie over all others. Those of a cell lie over those of its
-/// group, these over those of its section, and these over the suite's.
+/// Settings for single engines, by name (not by column), which lie over all others. Those of a cell
+/// lie over those of its group, these over those of its section, and these over the suite's.
 pub(crate) type ForEngine = BTreeMap<String, toml::Table>;
 
 /// A suite.
@@ -39,8 +39,8 @@ pub struct Suite {
     /// How the figure of a cell comes from its rounds.
     #[serde(default)]
     pub figure: Figure,
-    /// Columns that are run unless others are asked for; all if there is no such list. A `*` at the end stands for
-    /// every variant.
+    /// Columns that are run unless others are asked for; all if there is no such list. A `*` at the
+    /// end stands for every variant.
     #[serde(default)]
     pub engines: Vec<String>,
     /// The short form.
@@ -103,7 +103,8 @@ pub struct SectionSpec {
     /// What the source published.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// Databases and what is measured on them. A section whose cells are all measured in another's groups has none.
+    /// Databases and what is measured on them. A section whose cells are all measured in another's
+    /// groups has none.
     #[serde(default, rename = "group")]
     pub groups: Vec<GroupSpec>,
 }
@@ -135,12 +136,13 @@ pub struct CellSpec {
     pub benchmark: String,
     /// In words, if not the benchmark's own.
     pub label: Option<String>,
-    /// The section that shows it, if it is not the one with the database. That section's settings hold then.
+    /// The section that shows it, if it is not the one with the database. That section's settings
+    /// hold then.
     pub section: Option<String>,
     /// Benchmarks to run just before, in the same process; not reported.
     pub before: Vec<String>,
-    /// How often it is run in a row in each round; the pass with the median rate counts. For what is over so soon that one
-    /// pass says little.
+    /// How often it is run in a row in each round; the pass with the median rate counts. For what
+    /// is over so soon that one pass says little.
     pub passes: u32,
     /// Its settings.
     pub settings: toml::Table,
@@ -205,8 +207,8 @@ impl From<CellForm> for CellSpec {
     }
 }
 
-/// Repetition under changing settings: either `values` of the setting `name`, which become the cells' `x`, or `points`
-/// that have a label each.
+/// Repetition under changing settings: either `values` of the setting `name`, which become the
+/// cells' `x`, or `points` that have a label each.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
@@ -249,7 +251,8 @@ pub fn load(path: &Path) -> Result<Suite, String> {
     let problem = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = fs::read_to_string(path).map_err(|e| problem(&e))?;
     let mut suite: Suite = toml::from_str(&text).map_err(|e| problem(&e))?;
-    suite.name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    suite.name =
+        path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     // A suite that cannot be planned is found before anything is run.
     Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[]).map_err(|e| problem(&e))?;
     Ok(suite)

@@ -194,7 +194,10 @@ impl Lab {
     pub(crate) fn measurement(&self, variant: &str, section: &str, cell: usize) -> Measurement {
         let (_, measurements) = self.results();
         let engine = format!("fake-{variant}");
-        measurements.get(section, cell, &engine, 0).unwrap_or_else(|| panic!("{engine} in {section} {cell}")).clone()
+        measurements
+            .get(section, cell, &engine, 0)
+            .unwrap_or_else(|| panic!("{engine} in {section} {cell}"))
+            .clone()
     }
 }
 

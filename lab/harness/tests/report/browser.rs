@@ -1,5 +1,6 @@
-//! The report in headless Chromium: scripts run without an error, tables sort, the theme switches, values show, nothing
-//! makes a phone scroll sideways. Skipped, loudly, where there is no Chromium. With `LAB_SCREENSHOTS=DIR` pictures are kept.
+//! The report in headless Chromium: scripts run without an error, tables sort, the theme switches,
+//! values show, nothing makes a phone scroll sideways. Skipped, loudly, where there is no Chromium.
+//! With `LAB_SCREENSHOTS=DIR` pictures are kept.
 
 use std::env;
 use std::fs;
@@ -15,9 +16,14 @@ use crate::{data, suites};
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|file| file.is_file());
+    let found = env::split_paths(&path)
+        .flat_map(|dir| names.map(|name| dir.join(name)))
+        .find(|file| file.is_file());
     if found.is_none() {
-        eprintln!("SKIPPED: no Chromium in PATH ({}); the report was not tried in a browser", names.join(", "));
+        eprintln!(
+            "SKIPPED: no Chromium in PATH ({}); the report was not tried in a browser",
+            names.join(", ")
+        );
     }
     found
 }
@@ -76,8 +82,10 @@ impl Browser {
     fn screenshot(&self, page: &str, size: (u32, u32), name: &str) {
         let kept = env::var_os("LAB_SCREENSHOTS").map(PathBuf::from);
         let path = kept.as_deref().unwrap_or(self.dir.path()).join(name);
-        let (file, window) =
-            (format!("--screenshot={}", path.display()), format!("--window-size={},{}", size.0, size.1));
+        let (file, window) = (
+            format!("--screenshot={}", path.display()),
+            format!("--window-size={},{}", size.0, size.1),
+        );
         self.run(page, &[&file, &window]);
         assert_is_picture(&path, size);
     }
@@ -95,8 +103,9 @@ fn assert_is_picture(path: &Path, size: (u32, u32)) {
 
 /// What a script of a test has found: `key=value` in the attribute `data-found` of the page.
 fn found(dom: &str, key: &str) -> String {
-    let (_, rest) =
-        dom.split_once("data-found=\"").unwrap_or_else(|| panic!("the test's script did not end: {dom:.300}"));
+    let (_, rest) = dom
+        .split_once("data-found=\"")
+        .unwrap_or_else(|| panic!("the test's script did not end: {dom:.300}"));
     let all = rest.split('"').next().unwrap_or_default();
     let value = all.split('|').find_map(|entry| entry.strip_prefix(&format!("{key}=")));
     value.unwrap_or_else(|| panic!("{key} is not in {all}")).to_owned()
@@ -108,7 +117,11 @@ fn every_suite_runs_without_a_script_error() {
         let Some(browser) = Browser::with_report(&run.suite) else { return };
         let dom = browser.dom("report.html");
         let root = dom.split('>').nth(1).unwrap_or_default();
-        assert!(root.contains("data-ready") && !root.contains("data-error"), "{}: {root}", run.suite);
+        assert!(
+            root.contains("data-ready") && !root.contains("data-error"),
+            "{}: {root}",
+            run.suite
+        );
         assert!(dom.contains("<button type=\"button\">Engine</button>"), "{}", run.suite);
     }
 }
@@ -178,7 +191,8 @@ fn tables_sort_themes_switch_and_values_show() {
 fn a_phone_does_not_scroll_sideways() {
     for suite in ["leveldb-2011", "bangdb-2012", "configurations", "basho-2011"] {
         let Some(browser) = Browser::with_report(suite) else { return };
-        // A window cannot be as narrow as a phone; a frame can. It may not look into the page, so the page tells it.
+        // A window cannot be as narrow as a phone; a frame can. It may not look into the page, so
+        // the page tells it.
         browser.page(
             "inner.html",
             r#"<script>
@@ -194,7 +208,11 @@ fn a_phone_does_not_scroll_sideways() {
             </script><iframe src="inner.html" style="border:0;width:360px;height:1500px"></iframe></body></html>"#;
         fs::write(browser.dir.path().join("phone.html"), outer).expect("a page");
         let dom = browser.dom("phone.html");
-        assert_eq!((found(&dom, "width"), found(&dom, "wide")), ("360".to_owned(), String::new()), "{suite}");
+        assert_eq!(
+            (found(&dom, "width"), found(&dom, "wide")),
+            ("360".to_owned(), String::new()),
+            "{suite}"
+        );
         browser.screenshot("phone.html", (500, 1500), &format!("{suite}-phone.png"));
     }
 }
@@ -204,7 +222,10 @@ fn pictures_in_both_themes() {
     for suite in ["leveldb-2011", "modern"] {
         let Some(browser) = Browser::with_report(suite) else { return };
         browser.screenshot("report.html", (1280, 2400), &format!("{suite}-light.png"));
-        browser.page("dark.html", r#"<script>document.documentElement.dataset.theme = "dark";</script>"#);
+        browser.page(
+            "dark.html",
+            r#"<script>document.documentElement.dataset.theme = "dark";</script>"#,
+        );
         browser.screenshot("dark.html", (1280, 2400), &format!("{suite}-dark.png"));
         browser.screenshot("charts/summary.svg", (800, 600), &format!("{suite}-summary.png"));
     }

@@ -18,7 +18,9 @@ struct Report {
 }
 
 fn read(dir: &Path) -> Report {
-    let text = |path: &Path| fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let text = |path: &Path| {
+        fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    };
     let mut charts: Vec<(String, String)> = fs::read_dir(dir.join("charts"))
         .expect("a directory of charts")
         .map(|entry| entry.expect("an entry").path())
@@ -44,12 +46,18 @@ fn check(report: &Report) {
         assert!(chart.contains("aria-label=") && !chart.contains("var("), "{name}");
         assert!(report.page.contains(&format!("\"charts/{name}\"")), "no link to {name}");
     }
-    let texts = report.charts.iter().map(|(name, text)| (name.as_str(), text)).chain([("report.html", &report.page)]);
+    let texts = report
+        .charts
+        .iter()
+        .map(|(name, text)| (name.as_str(), text))
+        .chain([("report.html", &report.page)]);
     for (name, text) in texts {
         for odd in ["NaN", "=\"inf", " inf ", ">inf<", "-inf"] {
             assert!(!text.contains(odd), "{name} contains {odd:?}");
         }
-        for outside in ["src=", "@import", "url(", "<link rel=\"stylesheet\"", "fetch(", "XMLHttpRequest"] {
+        for outside in
+            ["src=", "@import", "url(", "<link rel=\"stylesheet\"", "fetch(", "XMLHttpRequest"]
+        {
             assert!(!text.contains(outside), "{name} contains {outside:?}");
         }
     }
@@ -69,7 +77,11 @@ fn check(report: &Report) {
 
 /// How a text stands in the page.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 #[test]
@@ -79,18 +91,36 @@ fn every_suite_is_shown_in_full() {
         let report = report(&run, &measurements);
         let cells: usize = run.sections.iter().map(|section| section.cells.len()).sum();
         assert_eq!(report.csv.lines().count(), 1 + cells * run.engines.len(), "{}", run.suite);
-        for text in [&run.title, &run.command, &run.machine.cpu, &run.machine.file_system, &run.source, &run.began] {
+        for text in [
+            &run.title,
+            &run.command,
+            &run.machine.cpu,
+            &run.machine.file_system,
+            &run.source,
+            &run.began,
+        ] {
             assert!(report.page.contains(&escaped(text)), "{}: {text}", run.suite);
         }
         for engine in &run.engines {
-            let words = [Some(&engine.title), Some(&engine.settings), engine.missing.as_ref(), engine.weaker.as_ref()];
+            let words = [
+                Some(&engine.title),
+                Some(&engine.settings),
+                engine.missing.as_ref(),
+                engine.weaker.as_ref(),
+            ];
             for text in words.into_iter().flatten() {
                 assert!(report.page.contains(&escaped(text)), "{}: {text}", run.suite);
             }
         }
         for section in &run.sections {
-            assert!(report.page.contains(&escaped(&section.title)), "{}: {}", run.suite, section.title);
-            let charts = report.charts.iter().filter(|(name, _)| name.starts_with(&section.id)).count();
+            assert!(
+                report.page.contains(&escaped(&section.title)),
+                "{}: {}",
+                run.suite,
+                section.title
+            );
+            let charts =
+                report.charts.iter().filter(|(name, _)| name.starts_with(&section.id)).count();
             assert!(charts > 0, "{}: no chart of {}", run.suite, section.id);
         }
         assert!(report.charts.iter().any(|(name, _)| name == "summary.svg"), "{}", run.suite);
@@ -111,7 +141,13 @@ fn the_suites_of_the_lab_can_be_reported() {
         for section in &run.sections {
             for published in &section.published {
                 let label = format!("{}: ", escaped(&published.engine));
-                assert!(report.page.contains(&label), "{}: {}: {}", run.suite, section.id, published.engine);
+                assert!(
+                    report.page.contains(&label),
+                    "{}: {}: {}",
+                    run.suite,
+                    section.id,
+                    published.engine
+                );
             }
         }
     }
@@ -144,22 +180,35 @@ fn published_figures_stand_beside_the_new_ones() {
     }
     let run = suites::wiredtiger_2012();
     let relative = report(&run, &data::measure(&run, 7, true));
-    for words in ["WT B-tree: over 2.00× (published)", "LevelDB = 1", "LevelDB: 1.00× (published)"] {
+    for words in ["WT B-tree: over 2.00× (published)", "LevelDB = 1", "LevelDB: 1.00× (published)"]
+    {
         assert!(relative.page.contains(words), "{words}");
     }
 }
 
 /// Cells of two engines at given rates: Terrace and LevelDB, and Kyoto, which promises less.
 fn two_cells(rates: [[f64; 3]; 2]) -> (Run, Measurements) {
-    let cells = vec![data::cell("fillseq", "Sequential writes"), data::cell("readrandom", "Random reads")];
+    let cells =
+        vec![data::cell("fillseq", "Sequential writes"), data::cell("readrandom", "Random reads")];
     let section = data::section("one", "One", "Words.", Chart::Bars, serde_json::json!({}), cells);
-    let mut run = data::run("small", "Small", "nowhere", vec![section], data::only(&["terrace", "leveldb", "kyoto"]));
+    let mut run = data::run(
+        "small",
+        "Small",
+        "nowhere",
+        vec![section],
+        data::only(&["terrace", "leveldb", "kyoto"]),
+    );
     run.rounds = 1;
     let mut measurements = Measurements::new();
     for measurement in data::measure(&run, 1, false).iter() {
         let mut measurement = measurement.clone();
-        let engine = run.engines.iter().position(|engine| engine.id == measurement.engine).expect("an engine");
-        measurement.result.as_mut().expect("a result").ops_per_sec = rates[measurement.cell][engine];
+        let engine = run
+            .engines
+            .iter()
+            .position(|engine| engine.id == measurement.engine)
+            .expect("an engine");
+        measurement.result.as_mut().expect("a result").ops_per_sec =
+            rates[measurement.cell][engine];
         measurements.add(measurement);
     }
     (run, measurements)
@@ -182,7 +231,11 @@ fn ratios_are_stated_as_they_are() {
     let (run, measurements) = two_cells([[2000.0, 1000.0, 4000.0], [1000.0, 1000.0, 500.0]]);
     let report = self::report(&run, &measurements);
     assert!(report.page.contains("Terrace leads all 2 cells"));
-    assert!(report.page.contains("There is no cell in which another engine with the same durability is faster."));
+    assert!(
+        report.page.contains(
+            "There is no cell in which another engine with the same durability is faster."
+        )
+    );
 }
 
 #[test]
@@ -221,7 +274,8 @@ fn words_from_data_stay_words() {
         }
         run.engines[6].missing = Some(HOSTILE.to_owned());
         run.engines[7].disqualified = Some(HOSTILE.to_owned());
-        (run.title, run.suite, run.command) = (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
+        (run.title, run.suite, run.command) =
+            (HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned());
         run.notes = vec![HOSTILE.to_owned()];
         let section = &mut run.sections[0];
         (section.id, section.title) = ("../<up>/".to_owned(), HOSTILE.to_owned());
@@ -234,15 +288,20 @@ fn words_from_data_stay_words() {
     let report = report(&run, &measurements);
     assert!(!report.page.contains("<script>alert"), "a script got through");
     assert!(report.page.contains("{{ 7*7 }}"), "a template got filled in");
-    assert!(report.charts.iter().all(|(name, text)| !name.contains('/') && !text.contains("<script")));
+    assert!(
+        report.charts.iter().all(|(name, text)| !name.contains('/') && !text.contains("<script"))
+    );
 }
 
 #[test]
 fn unfinished_and_empty_runs_are_reported() {
     let mut run = suites::leveldb_2011();
     run.complete = false;
-    let half: Measurements =
-        data::measure(&run, 7, true).iter().filter(|m| m.cell == 0 && m.round == 0).cloned().collect();
+    let half: Measurements = data::measure(&run, 7, true)
+        .iter()
+        .filter(|m| m.cell == 0 && m.round == 0)
+        .cloned()
+        .collect();
     let unfinished = report(&run, &half);
     assert!(unfinished.page.contains("This run is not complete."));
     assert!(unfinished.page.contains("not run: the run ended before it was measured"));
@@ -252,7 +311,10 @@ fn unfinished_and_empty_runs_are_reported() {
 
     let alone = Run { engines: data::only(&["terrace"]), ..suites::leveldb_2011() };
     let alone = report(&alone, &data::measure(&alone, 7, false));
-    assert!(alone.page.contains("nothing to compare") && alone.page.contains("no other engine to compare with"));
+    assert!(
+        alone.page.contains("nothing to compare")
+            && alone.page.contains("no other engine to compare with")
+    );
 
     let without = Run { engines: data::only(&["leveldb", "rocksdb"]), ..suites::modern() };
     let without = report(&without, &data::measure(&without, 7, false));
@@ -260,7 +322,8 @@ fn unfinished_and_empty_runs_are_reported() {
 
     let bare = Run { engines: Vec::new(), sections: Vec::new(), ..suites::modern() };
     report(&bare, &Measurements::new());
-    let no_cells = Run { sections: suites::modern().sections, engines: Vec::new(), ..suites::modern() };
+    let no_cells =
+        Run { sections: suites::modern().sections, engines: Vec::new(), ..suites::modern() };
     report(&no_cells, &Measurements::new());
 }
 
@@ -269,7 +332,9 @@ fn engines_of_one_title_are_told_apart() {
     let mut run = suites::wiredtiger_2012();
     run.engines[1].title = "LevelDB".to_owned();
     let report = report(&run, &data::measure(&run, 7, true));
-    assert!(report.page.contains(">LevelDB (dropin)<") && report.page.contains(">LevelDB (leveldb)<"));
+    assert!(
+        report.page.contains(">LevelDB (dropin)<") && report.page.contains(">LevelDB (leveldb)<")
+    );
     let own = data::measure(&run, 7, true);
     let rate = |engine| own.rate(run.figure, "load", 0, engine).expect("a rate").middle;
     // The source's ratios refer to the real one.
@@ -280,8 +345,11 @@ fn engines_of_one_title_are_told_apart() {
 #[test]
 fn more_engines_than_colours() {
     let mut run = suites::modern();
-    let more =
-        (0..40).map(|n| Engine { id: format!("more-{n}"), title: format!("More {n}"), ..run.engines[2].clone() });
+    let more = (0..40).map(|n| Engine {
+        id: format!("more-{n}"),
+        title: format!("More {n}"),
+        ..run.engines[2].clone()
+    });
     run.engines.extend(more.collect::<Vec<_>>());
     run.rounds = 1;
     report(&run, &data::measure(&run, 3, false));
@@ -295,7 +363,8 @@ fn several_suites_share_a_page() {
         paths.iter().for_each(|path| fs::create_dir_all(path).expect("a directory"));
         Source { measurements: data::measure(&run, 1, true), run, paths }
     };
-    let sources = [source(suites::modern(), &["a", "b c"]), source(suites::configurations(), &["d"])];
+    let sources =
+        [source(suites::modern(), &["a", "b c"]), source(suites::configurations(), &["d"])];
     let out = dir.path().join("out");
     fs::create_dir(&out).expect("a directory");
     report::write_together(&sources, &out).expect("a report");
@@ -342,6 +411,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     let file = dir.path().join("file");
     fs::write(&file, "").expect("a file");
     let run = suites::configurations();
-    let error = report::write(&run, &Measurements::new(), &file).expect_err("a file is no directory");
+    let error =
+        report::write(&run, &Measurements::new(), &file).expect_err("a file is no directory");
     assert!(error.contains("file"), "{error}");
 }

@@ -1,9 +1,9 @@
-//! Invented runs of all six suites: as many engines and sections as real ones have, figures that could be real, and every
-//! kind of gap. Deterministic: the same seed gives the same run.
+//! Invented runs of all six suites: as many engines and sections as real ones have, figures that
+//! could be real, and every kind of gap. Deterministic: the same seed gives the same run.
 
 use lab_harness::run::{
-    Cell, Chart, Debt, DriverResult, Durability, Engine, Figure, Interval, Machine, Measurement, Measurements, Run,
-    Section, Status,
+    Cell, Chart, Debt, DriverResult, Durability, Engine, Figure, Interval, Machine, Measurement,
+    Measurements, Run, Section, Status,
 };
 use serde_json::{Map, Value};
 
@@ -60,14 +60,22 @@ pub(crate) fn engines() -> Vec<Engine> {
         engine("lmdb-writemap", "LMDB, WRITEMAP", "0.9.31"),
         engine("fjall", "fjall", "3.0.1"),
         engine("redb", "redb", "3.1.0"),
-        Engine { missing: Some("its library is in no package registry".to_owned()), ..engine("bangdb", "BangDB", "") },
         Engine {
-            missing: Some("it is part of Riak, an Erlang server, and has no ordered scan".to_owned()),
+            missing: Some("its library is in no package registry".to_owned()),
+            ..engine("bangdb", "BangDB", "")
+        },
+        Engine {
+            missing: Some(
+                "it is part of Riak, an Erlang server, and has no ordered scan".to_owned(),
+            ),
             ..engine("bitcask", "Bitcask", "")
         },
     ];
     for (id, weaker) in [
-        ("kyoto", "writes stay in the process until the page cache is written; a killed process loses them"),
+        (
+            "kyoto",
+            "writes stay in the process until the page cache is written; a killed process loses them",
+        ),
         ("redb", "Durability::None: a commit is not written until the next one that is durable"),
     ] {
         let engine = all.iter_mut().find(|engine| engine.id == id).expect("an engine");
@@ -85,7 +93,9 @@ pub(crate) fn cell(benchmark: &str, label: &str) -> Cell {
         x: None,
         setting: None,
         durability: Durability::Asynchronous,
-        writes: !benchmark.starts_with("read") && !benchmark.starts_with("seek") && benchmark != "ycsbc",
+        writes: !benchmark.starts_with("read")
+            && !benchmark.starts_with("seek")
+            && benchmark != "ycsbc",
     }
 }
 
@@ -102,13 +112,21 @@ pub(crate) fn section(
     Section { id, title, description, chart, settings, cells, published: Vec::new() }
 }
 
-pub(crate) fn run(suite: &str, title: &str, source: &str, sections: Vec<Section>, engines: Vec<Engine>) -> Run {
+pub(crate) fn run(
+    suite: &str,
+    title: &str,
+    source: &str,
+    sections: Vec<Section>,
+    engines: Vec<Engine>,
+) -> Run {
     Run {
         schema: 1,
         suite: suite.to_owned(),
         title: title.to_owned(),
         source: source.to_owned(),
-        command: format!("lab run {suite} --num 1000000 --reps 3 --time-limit 60 --out out/{suite}"),
+        command: format!(
+            "lab run {suite} --num 1000000 --reps 3 --time-limit 60 --out out/{suite}"
+        ),
         began: "2026-11-21T10:00:00Z".to_owned(),
         seconds: 4127.0,
         complete: true,
@@ -220,12 +238,15 @@ fn speed(engine: &str, benchmark: &str) -> f64 {
         }
         _ => 0.6,
     };
-    let name_hash =
-        engine.bytes().chain(benchmark.bytes()).fold(7_u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+    let name_hash = engine
+        .bytes()
+        .chain(benchmark.bytes())
+        .fold(7_u64, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     base * factor * (0.75 + (name_hash % 1000) as f64 / 2000.0)
 }
 
-/// Measurements of every cell of a run. With `gaps` some fail in each of the ways in which a cell can.
+/// Measurements of every cell of a run. With `gaps` some fail in each of the ways in which a cell
+/// can.
 pub(crate) fn measure(run: &Run, seed: u64, gaps: bool) -> Measurements {
     let mut random = Random(seed);
     let mut all = Measurements::new();
@@ -263,7 +284,9 @@ fn measurement(
         series: Vec::new(),
     };
     let gap = match (engine.id.as_str(), cell.benchmark.as_str()) {
-        _ if engine.missing.is_some() => Some((Status::Missing, engine.missing.clone().unwrap_or_default())),
+        _ if engine.missing.is_some() => {
+            Some((Status::Missing, engine.missing.clone().unwrap_or_default()))
+        }
         _ if engine.disqualified.is_some() => {
             Some((Status::Disqualified, engine.disqualified.clone().unwrap_or_default()))
         }
@@ -271,13 +294,16 @@ fn measurement(
         ("kyoto", "fillseqbatch" | "fillrandbatch") => {
             Some((Status::Unsupported, "its batches are single writes".to_owned()))
         }
-        ("innodb", "fill100Krandom") => {
-            Some((Status::Failed, "exit status 3: InnoDB: Error 139, row size too large".to_owned()))
-        }
+        ("innodb", "fill100Krandom") => Some((
+            Status::Failed,
+            "exit status 3: InnoDB: Error 139, row size too large".to_owned(),
+        )),
         ("bdb", "fillrandom") if section.id.contains("2D") => {
             Some((Status::Timeout, "killed 30 s after its time limit of 60 s".to_owned()))
         }
-        ("fjall", "readreverse") if round == 1 => Some((Status::Failed, "killed by signal 9".to_owned())),
+        ("fjall", "readreverse") if round == 1 => {
+            Some((Status::Failed, "killed by signal 9".to_owned()))
+        }
         _ => None,
     };
     if let Some((status, reason)) = gap {
@@ -286,8 +312,10 @@ fn measurement(
         return m;
     }
     let noise = if engine.id == "wiredtiger" { 0.14 } else { 0.035 };
-    let threads = cell.x.as_ref().filter(|axis| axis.name == "threads").map_or(1.0, |axis| axis.value);
-    let scaling = if engine.id == "sqlite" { 1.0 / threads.powf(0.15) } else { threads.min(4.0).powf(0.7) };
+    let threads =
+        cell.x.as_ref().filter(|axis| axis.name == "threads").map_or(1.0, |axis| axis.value);
+    let scaling =
+        if engine.id == "sqlite" { 1.0 / threads.powf(0.15) } else { threads.min(4.0).powf(0.7) };
     let cliff = match cell.x.as_ref().filter(|axis| axis.name != "threads") {
         Some(axis) if engine.id == "bdb" && axis.value > 4e6 => 0.08,
         Some(axis) => 1.0 / (axis.value / 1e5).max(1.0).powf(0.12),
@@ -300,7 +328,8 @@ fn measurement(
         Some("write_buffer_size=512 MiB") => 0.91,
         _ => 1.0,
     };
-    let rate = speed(&engine.id, &cell.benchmark) * random.around(noise) * scaling * cliff * setting;
+    let rate =
+        speed(&engine.id, &cell.benchmark) * random.around(noise) * scaling * cliff * setting;
     let us = threads * 1e6 / rate;
     let truncated = gaps && engine.id == "innodb" && rate < 5e4;
     let ops = if truncated { (rate * run.time_limit) as u64 } else { run.num };
@@ -308,7 +337,9 @@ fn measurement(
     let tail = if cell.writes { 40.0 } else { 9.0 } * random.around(0.5);
     m.status = if truncated { Status::Truncated } else { Status::Ok };
     m.reason = truncated.then(|| format!("cut short after {} s", run.time_limit));
-    m.debt = cell.writes.then(|| Debt { seconds: random.unit() * 3.0, bytes_written: random.next() % 90_000_000 });
+    m.debt = cell
+        .writes
+        .then(|| Debt { seconds: random.unit() * 3.0, bytes_written: random.next() % 90_000_000 });
     m.result = Some(DriverResult {
         benchmark: cell.benchmark.clone(),
         engine: engine.id.clone(),
@@ -327,7 +358,11 @@ fn measurement(
         p9999_us: us * tail * 4.0,
         max_us: us * tail * 30.0 + 1500.0,
         cpu_seconds: seconds * random.around(0.2) * threads.min(2.0),
-        bytes_written: if cell.writes { (ops as f64 * 190.0 * random.around(0.3)) as u64 } else { 0 },
+        bytes_written: if cell.writes {
+            (ops as f64 * 190.0 * random.around(0.3)) as u64
+        } else {
+            0
+        },
         disk_bytes: (run.num as f64 * 71.0 * random.around(0.3)) as u64,
         peak_memory_bytes: (24e6 * random.around(0.6)) as u64,
         truncated,

@@ -1,4 +1,5 @@
-//! A check that every element of a page or a chart is closed, in order, and that every attribute is quoted.
+//! A check that every element of a page or a chart is closed, in order, and that every attribute is
+//! quoted.
 
 /// Elements of HTML that have no end.
 const VOID: [&str; 3] = ["meta", "link", "br"];
@@ -22,7 +23,10 @@ pub(crate) fn assert_well_formed(name: &str, text: &str) {
             continue;
         }
         let element = tag.split([' ', '/', '\n']).next().unwrap_or_default().to_owned();
-        assert!(element.chars().all(|c| c.is_ascii_alphanumeric()) && !element.is_empty(), "{name}: <{tag}>");
+        assert!(
+            element.chars().all(|c| c.is_ascii_alphanumeric()) && !element.is_empty(),
+            "{name}: <{tag}>"
+        );
         if tag.ends_with('/') || VOID.contains(&element.as_str()) {
             continue;
         }

@@ -22,7 +22,10 @@ fn published(benchmark: &str, figures: &[(&str, f64)]) -> Vec<Published> {
 }
 
 fn with_x(benchmark: &str, label: &str, name: &str, values: &[f64]) -> Vec<Cell> {
-    let one = |value: &f64| Cell { x: Some(Axis { name: name.to_owned(), value: *value }), ..cell(benchmark, label) };
+    let one = |value: &f64| Cell {
+        x: Some(Axis { name: name.to_owned(), value: *value }),
+        ..cell(benchmark, label)
+    };
     values.iter().map(one).collect()
 }
 
@@ -37,9 +40,12 @@ pub(crate) fn real() -> Vec<Run> {
     let runs = load_all(&dir).expect("suites").into_iter().map(|suite| {
         let form = Form::full(&suite);
         let plan = Plan::of(&suite, &form, &Scale::NONE, &[]).expect("a plan");
-        let (num, rounds, time_limit, duration) = (form.num, form.rounds, form.time_limit, form.duration);
+        let (num, rounds, time_limit, duration) =
+            (form.num, form.rounds, form.time_limit, form.duration);
         let wanted = |id: &str| {
-            let matches = |name: &String| name.strip_suffix('*').map_or(name == id, |start| id.starts_with(start));
+            let matches = |name: &String| {
+                name.strip_suffix('*').map_or(name == id, |start| id.starts_with(start))
+            };
             suite.engines.is_empty() || suite.engines.iter().any(matches)
         };
         let columns = engines().into_iter().filter(|engine| wanted(&engine.id)).collect();
@@ -80,7 +86,10 @@ pub(crate) fn leveldb_2011() -> Run {
             "1,000 values of 100,000 bytes into an empty database.",
             Chart::Bars,
             json!({"value_size": 100_000}),
-            vec![cell("fill100K", "Sequential writes of 100 kB"), cell("fill100Krandom", "Random writes of 100 kB")],
+            vec![
+                cell("fill100K", "Sequential writes of 100 kB"),
+                cell("fill100Krandom", "Random writes of 100 kB"),
+            ],
         ),
         section(
             "2B-batches",
@@ -88,7 +97,10 @@ pub(crate) fn leveldb_2011() -> Run {
             "1,000 batches of 1,000 entries.",
             Chart::Bars,
             json!({"batch": 1000}),
-            vec![cell("fillseqbatch", "Sequential batches"), cell("fillrandbatch", "Random batches")],
+            vec![
+                cell("fillseqbatch", "Sequential batches"),
+                cell("fillrandbatch", "Random batches"),
+            ],
         ),
         section(
             "2C-synchronous",
@@ -122,7 +134,9 @@ pub(crate) fn leveldb_2011() -> Run {
             ],
         ),
     ];
-    let then = |benchmark, l, k, s| published(benchmark, &[("LevelDB", l), ("Kyoto TreeDB", k), ("SQLite3", s)]);
+    let then = |benchmark, l, k, s| {
+        published(benchmark, &[("LevelDB", l), ("Kyoto TreeDB", k), ("SQLite3", s)])
+    };
     sections[0].published = [
         then("readseq", 4.03e6, 1.01e6, 383e3),
         then("readrandom", 129e3, 151e3, 134e3),
@@ -131,12 +145,14 @@ pub(crate) fn leveldb_2011() -> Run {
     ]
     .concat();
     sections[1].published =
-        [then("fill100K", 1100.0, 1000.0, 1600.0), then("fill100Krandom", 480.0, 1100.0, 1600.0)].concat();
+        [then("fill100K", 1100.0, 1000.0, 1600.0), then("fill100Krandom", 480.0, 1100.0, 1600.0)]
+            .concat();
     sections[2].published = [("fillseqbatch", 840e3, 124e3), ("fillrandbatch", 221e3, 22e3)]
         .iter()
         .flat_map(|(b, l, s)| published(b, &[("LevelDB", *l), ("SQLite3", *s)]))
         .collect();
-    sections[3].published = [then("fillseqsync", 100.0, 7.0, 88.0), then("fillsync", 100.0, 8.0, 88.0)].concat();
+    sections[3].published =
+        [then("fillseqsync", 100.0, 7.0, 88.0), then("fillsync", 100.0, 8.0, 88.0)].concat();
     run(
         "leveldb-2011",
         "LevelDB, SQLite3 and Kyoto Cabinet TreeDB, 2011",
@@ -192,8 +208,11 @@ pub(crate) fn bangdb_2012() -> Run {
     let sizes = [1e5, 3e5, 1e6, 2e6, 4e6, 5e6, 7e6, 1e7];
     let threads: Vec<f64> = (1..=10).map(f64::from).collect();
     let sweep = |name: &str, values: &[f64]| {
-        [with_x("fillrandom", "Random writes", name, values), with_x("readrandom", "Random reads", name, values)]
-            .concat()
+        [
+            with_x("fillrandom", "Random writes", name, values),
+            with_x("readrandom", "Random reads", name, values),
+        ]
+        .concat()
     };
     let sections = vec![
         section(
@@ -236,7 +255,10 @@ pub(crate) fn configurations() -> Run {
     let cells = |benchmarks: &[(&str, &str)]| -> Vec<Cell> {
         let of = |(benchmark, label): &(&str, &str)| {
             let (benchmark, label) = ((*benchmark).to_owned(), (*label).to_owned());
-            settings.map(|setting| Cell { setting: setting.map(str::to_owned), ..cell(&benchmark, &label) })
+            settings.map(|setting| Cell {
+                setting: setting.map(str::to_owned),
+                ..cell(&benchmark, &label)
+            })
         };
         benchmarks.iter().flat_map(of).collect()
     };
@@ -308,7 +330,11 @@ pub(crate) fn modern() -> Run {
             "Seek and ten steps.",
             Chart::Bars,
             json!({}),
-            one_of(&[("seekrandom", "Seek and 10 steps"), ("readmissing", "Missing keys"), ("readhot", "Hot range")]),
+            one_of(&[
+                ("seekrandom", "Seek and 10 steps"),
+                ("readmissing", "Missing keys"),
+                ("readhot", "Hot range"),
+            ]),
         ),
         section(
             "ycsb",

@@ -1,5 +1,6 @@
-//! One side of a hand-over: `handovers terrace|rusty read DIR` prints the digest of all entries; `write DIR SEED close|kill`
-//! changes the database, prints the digest of what it then holds, and ends that way. `tools/handovers/run` compares.
+//! One side of a hand-over: `handovers terrace|rusty read DIR` prints the digest of all entries;
+//! `write DIR SEED close|kill` changes the database, prints the digest of what it then holds, and
+//! ends that way. `tools/handovers/run` compares.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,5 +1,5 @@
-// Stands in for LevelDB's private DBImpl, to which its tests cast a DB. Whatever library the DB is of, these reach it
-// through the public interface.
+// Stands in for LevelDB's private DBImpl, to which its tests cast a DB. Whatever library the DB is
+// of, these reach it through the public interface.
 #ifndef TERRACE_UPSTREAM_DB_IMPL_H_
 #define TERRACE_UPSTREAM_DB_IMPL_H_
 

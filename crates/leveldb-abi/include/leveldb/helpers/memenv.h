@@ -8,8 +8,8 @@ namespace leveldb {
 
 class Env;
 
-// An environment whose files are in memory; everything else goes to *base_env, which must outlive it. The caller
-// deletes it.
+// An environment whose files are in memory; everything else goes to *base_env, which must outlive
+// it. The caller deletes it.
 LEVELDB_EXPORT Env* NewMemEnv(Env* base_env);
 
 }  // namespace leveldb

@@ -1,5 +1,6 @@
-// One function per fault that LevelDB 1.23 is known for. Each makes a database with whichever library it runs with,
-// provokes the fault, and says whether the library holds. Compiled once, against Debian's headers.
+// One function per fault that LevelDB 1.23 is known for. Each makes a database with whichever
+// library it runs with, provokes the fault, and says whether the library holds. Compiled once,
+// against Debian's headers.
 #ifndef FAULTS_H_
 #define FAULTS_H_
 
@@ -43,7 +44,8 @@ Verdict StallOfAnother(const std::string& dir);
 // Prints what happens to the outside; whoever traces the process's system calls judges.
 Verdict OrderOfDurability(const std::string& dir);
 
-// Ends the program with a message if something that must work does not: the fault could not be provoked.
+// Ends the program with a message if something that must work does not: the fault could not be
+// provoked.
 void Must(const leveldb::Status& status);
 void Must(bool condition, const char* what);
 
@@ -60,8 +62,9 @@ uint64_t BytesOnDisk(const std::string& dir);
 std::string Contents(const std::string& path);
 void Replace(const std::string& path, const std::string& contents);
 void CopyAll(const std::string& from, const std::string& to);
-// Polls a condition, for what has no event to wait for in LevelDB's interface. Gives up after as many seconds as
-// FAULTS_PATIENCE says: where a fault is expected that is time lost, where none is it is never used up.
+// Polls a condition, for what has no event to wait for in LevelDB's interface. Gives up after as
+// many seconds as FAULTS_PATIENCE says: where a fault is expected that is time lost, where none is
+// it is never used up.
 bool Eventually(bool (*condition)(void*), void* argument);
 template <typename Condition>
 bool Eventually(Condition condition) {

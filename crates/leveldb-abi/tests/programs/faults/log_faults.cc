@@ -10,8 +10,8 @@ using namespace leveldb;
 
 static bool IsLog(const std::string& name) { return name.size() > 4 && name.compare(name.size() - 4, 4, ".log") == 0; }
 
-// One write to the log fails half way, as on a disk that is full for a moment. What is acknowledged later must be there
-// later.
+// One write to the log fails half way, as on a disk that is full for a moment. What is acknowledged
+// later must be there later.
 Verdict FailedAppend(const std::string& dir) {
   WatchedEnv env;
   bool armed = false;
@@ -41,8 +41,8 @@ Verdict FailedAppend(const std::string& dir) {
                    std::to_string(present) + " of them present after reopening");
 }
 
-// A log is left behind for a new one; a synced write goes to the new one; the power fails. The old log's unsynced writes
-// came before that synced one.
+// A log is left behind for a new one; a synced write goes to the new one; the power fails. The old
+// log's unsynced writes came before that synced one.
 Verdict PrefixAcrossLogs(const std::string& dir) {
   WatchedEnv env;
   int logs = 0;
@@ -75,7 +75,8 @@ Verdict PrefixAcrossLogs(const std::string& dir) {
                                                std::to_string(written) + " puts before it");
 }
 
-// One bit in the middle of the log flips. Every hundredth put was synced, and it and all before it acknowledged.
+// One bit in the middle of the log flips. Every hundredth put was synced, and it and all before it
+// acknowledged.
 Verdict FlippedBitInLog(const std::string& dir) {
   const int kPuts = 5000;
   auto db = Open(dir + "/db");
@@ -162,7 +163,8 @@ Verdict HugeValue(const std::string& dir) {
                "refused with " + status.ToString().substr(0, 16) + " after writing " + std::to_string(bytes >> 20) + " MiB");
 }
 
-// A bit flips in each of several records; then the database is repaired. What comes out must have been put in.
+// A bit flips in each of several records; then the database is repaired. What comes out must have
+// been put in.
 Verdict RepairOfDamagedLog(const std::string& dir) {
   const int kPuts = 2000;
   auto db = Open(dir + "/db");

@@ -1,5 +1,5 @@
-// faults NAME DIRECTORY: prints "holds", "fails" or "skipped", and what was seen. Without arguments: the names.
-// faults --open DIRECTORY: exits with 0 if the database there can be opened.
+// faults NAME DIRECTORY: prints "holds", "fails" or "skipped", and what was seen. Without
+// arguments: the names. faults --open DIRECTORY: exits with 0 if the database there can be opened.
 #include <sys/stat.h>
 
 #include <algorithm>

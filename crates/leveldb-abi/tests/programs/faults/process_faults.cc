@@ -114,7 +114,8 @@ Verdict FullDisk(const std::string& dir) {
   return Judge(present == 1000, "opened on the full disk, " + std::to_string(present) + " of 1000 entries read");
 }
 
-// The disk is full for a while, so that a flush fails and with it the puts after it; then there is space again.
+// The disk is full for a while, so that a flush fails and with it the puts after it; then there is
+// space again.
 Verdict BackgroundError(const std::string& dir) {
   WatchedEnv env;
   std::atomic<bool> full{false};

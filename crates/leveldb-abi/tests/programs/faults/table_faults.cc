@@ -20,8 +20,8 @@ static Options SmallBuffer() {
   return options;
 }
 
-// Old data is merged after new data was written, as happens all the time; the database is closed and repaired, for which
-// there is no need.
+// Old data is merged after new data was written, as happens all the time; the database is closed
+// and repaired, for which there is no need.
 Verdict RepairOfHealthy(const std::string& dir) {
   const int kKeys = 2000;
   std::map<std::string, std::string> expected;
@@ -96,7 +96,8 @@ Verdict FlippedBitInTable(const std::string& dir) {
                                " gave an error and " + std::to_string(wrong) + " a wrong scan with status OK");
 }
 
-// Snapshots keep many versions of a few keys. The versions of one key must not be in two files of one level.
+// Snapshots keep many versions of a few keys. The versions of one key must not be in two files of
+// one level.
 Verdict KeySplitAcrossFiles(const std::string& dir) {
   auto db = Open(dir + "/db", SmallBuffer());
   std::vector<const Snapshot*> snapshots;
@@ -201,8 +202,9 @@ Verdict CrawlOverDeleted(const std::string& dir) {
                           std::to_string(steps) + " comparisons, some seconds later");
 }
 
-// The bytes that a load has written, with twenty reads after each put: of the same database, or of another. Background
-// work is waited for at each step, so that only the calls decide how much of it there is.
+// The bytes that a load has written, with twenty reads after each put: of the same database, or of
+// another. Background work is waited for at each step, so that only the calls decide how much of it
+// there is.
 static uint64_t BytesWritten(const std::string& dir, bool of_the_same) {
   const int kKeys = 20000, kPuts = 40000;
   auto another = Open(dir + "/another", SmallBuffer());
@@ -229,7 +231,8 @@ static uint64_t BytesWritten(const std::string& dir, bool of_the_same) {
   return written;
 }
 
-// Reads between writes have files merged in which they looked in vain, though they would soon be merged anyway.
+// Reads between writes have files merged in which they looked in vain, though they would soon be
+// merged anyway.
 Verdict ReadsThatWrite(const std::string& dir) {
   const uint64_t without = BytesWritten(dir, false), with = BytesWritten(dir, true);
   return Judge(with < without + without / 2, "a load with reads of another database between its puts writes " +

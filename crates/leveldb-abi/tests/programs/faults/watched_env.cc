@@ -75,7 +75,8 @@ Status WatchedEnv::RenameFile(const std::string& from, const std::string& to) {
   return status;
 }
 
-// A piece of background work on its way through the base environment, which says nothing when it is done.
+// A piece of background work on its way through the base environment, which says nothing when it is
+// done.
 struct WatchedEnv::Job {
   WatchedEnv* env;
   void (*function)(void*);

@@ -1,4 +1,5 @@
-// An environment over the default one that a fault can watch, make fail, hold back, and cut the power of.
+// An environment over the default one that a fault can watch, make fail, hold back, and cut the
+// power of.
 #ifndef WATCHED_ENV_H_
 #define WATCHED_ENV_H_
 
@@ -15,7 +16,8 @@
 class WatchedEnv : public leveldb::EnvWrapper {
  public:
   enum Operation { kCreate, kAppend, kSync };
-  // Called before each operation. If it answers an error, that is the operation's, and of an append half is written.
+  // Called before each operation. If it answers an error, that is the operation's, and of an append
+  // half is written.
   std::function<leveldb::Status(Operation operation, const std::string& file, size_t size)> before;
   // Whether background work waits until Release.
   std::atomic<bool> holding{false};
@@ -28,9 +30,11 @@ class WatchedEnv : public leveldb::EnvWrapper {
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   void Schedule(void (*function)(void*), void* argument) override;
   void Release();
-  // Waits until all background work is done but what is held back. What a call schedules counts when the call is over.
+  // Waits until all background work is done but what is held back. What a call schedules counts
+  // when the call is over.
   void WaitForBackground();
-  // The files of a directory as a power cut leaves them at worst: what was not synced is gone. Names are durable.
+  // The files of a directory as a power cut leaves them at worst: what was not synced is gone.
+  // Names are durable.
   void CopyWhatIsDurable(const std::string& from, const std::string& to);
 
  private:

@@ -1,4 +1,5 @@
-// A program in C++ as others write it: built against an installed library by pkg-config and by CMake.
+// A program in C++ as others write it: built against an installed library by pkg-config and by
+// CMake.
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>

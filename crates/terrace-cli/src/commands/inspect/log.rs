@@ -59,7 +59,9 @@ impl Printer<'_> {
             LogItem::Batch(batch) => {
                 let operations = counted(u64::from(batch.operations), "operation", "operations");
                 let (offset, size, sequence) = (batch.offset, batch.size, batch.sequence);
-                self.line(format!("batch at {offset}, {size} bytes, {operations} from sequence {sequence}"))
+                self.line(format!(
+                    "batch at {offset}, {size} bytes, {operations} from sequence {sequence}"
+                ))
             }
             LogItem::Operation(_) if !self.shows_keys() => Ok(()),
             LogItem::Operation(operation) => {

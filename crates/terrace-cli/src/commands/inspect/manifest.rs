@@ -37,11 +37,15 @@ impl Printer<'_> {
             }))?;
             return Ok(summary.damages);
         }
-        let number = |number: Option<u64>| number.map_or("not set".to_string(), |number| number.to_string());
+        let number =
+            |number: Option<u64>| number.map_or("not set".to_string(), |number| number.to_string());
         let tables: Vec<_> = summary.tables.iter().map(usize::to_string).collect();
         let edits = counted(summary.edits, "edit", "edits");
         self.line(format!("MANIFEST of {}, {edits}; at its end:", size(summary.file_size)))?;
-        self.line(format!("  comparator     {}", summary.comparator.as_deref().unwrap_or("not set")))?;
+        self.line(format!(
+            "  comparator     {}",
+            summary.comparator.as_deref().unwrap_or("not set")
+        ))?;
         self.line(format!("  log            {}", number(summary.log_number)))?;
         self.line(format!("  next file      {}", number(summary.next_file_number)))?;
         self.line(format!("  last sequence  {}", number(summary.last_sequence)))?;
@@ -78,7 +82,9 @@ impl Printer<'_> {
         }
         for AddedTable { level, number, size, smallest, largest } in &edit.added {
             let (smallest, largest) = (self.show(smallest), self.show(largest));
-            self.line(format!("  add table {number} to level {level}: {size} bytes, {smallest} .. {largest}"))?;
+            self.line(format!(
+                "  add table {number} to level {level}: {size} bytes, {smallest} .. {largest}"
+            ))?;
         }
         Ok(())
     }

@@ -76,7 +76,9 @@ impl InspectArgs {
         let file = named.canonicalize().map_err(|e| Failure::io("open", named, &e))?;
         let path = named.display();
         if file.is_dir() {
-            return Err(Failure::other(format!("{path} is a directory; `terrace files` lists the files in it")));
+            return Err(Failure::other(format!(
+                "{path} is a directory; `terrace files` lists the files in it"
+            )));
         }
         let kind = match self.kind {
             Some(KindName::Table) => FileKind::Table,
@@ -87,7 +89,8 @@ impl InspectArgs {
                 Failure::other(format!("{path} looks like none of table, log and MANIFEST; {hint}"))
             })?,
         };
-        let mut printer = Printer { args: self, file, form: self.form.over(usual), out, failure: None };
+        let mut printer =
+            Printer { args: self, file, form: self.form.over(usual), out, failure: None };
         let damages = match kind {
             FileKind::Table => printer.table(),
             FileKind::Log => printer.log(),
@@ -108,12 +111,17 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn operation(&mut self, effect: &str, sequence: u64, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    fn operation(
+        &mut self,
+        effect: &str,
+        sequence: u64,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
         let shown_value = value.filter(|_| self.args.values);
         let value_size = value.map(<[u8]>::len);
         if self.form.json {
-            let mut object =
-                json!({ "sequence": sequence, "effect": effect, "key": self.json(key), "value_size": value_size });
+            let mut object = json!({ "sequence": sequence, "effect": effect, "key": self.json(key), "value_size": value_size });
             if let Some(value) = shown_value {
                 object["value"] = self.json(value);
             }
@@ -130,7 +138,9 @@ impl Printer<'_> {
 
     fn damage(&mut self, damage: &Damage) -> Result<()> {
         if self.form.json {
-            return self.out.json(&json!({ "damage": { "offset": damage.offset, "message": damage.message } }));
+            return self.out.json(
+                &json!({ "damage": { "offset": damage.offset, "message": damage.message } }),
+            );
         }
         self.line(format!("DAMAGE at {}: {}", damage.offset, damage.message))
     }
@@ -143,7 +153,11 @@ impl Printer<'_> {
     }
 
     fn torn(&mut self, torn: bool) -> Result<()> {
-        if torn { self.line("  the end of the file cuts a record off: its writer died") } else { Ok(()) }
+        if torn {
+            self.line("  the end of the file cuts a record off: its writer died")
+        } else {
+            Ok(())
+        }
     }
 
     fn verdict(&mut self, damages: u64) -> Result<u64> {

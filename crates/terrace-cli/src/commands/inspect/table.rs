@@ -51,7 +51,10 @@ impl Printer<'_> {
         for (name, extent) in &summary.meta_blocks {
             self.line(format!("    {name}  {}", at(*extent)))?;
         }
-        let filters: Vec<_> = filter.into_iter().chain(summary.has_table_filter().then_some("Terrace's own")).collect();
+        let filters: Vec<_> = filter
+            .into_iter()
+            .chain(summary.has_table_filter().then_some("Terrace's own"))
+            .collect();
         let filters = if filters.is_empty() { "none".to_string() } else { filters.join(", ") };
         self.line(format!("  filters    {filters}"))?;
         self.line(format!(
@@ -95,7 +98,9 @@ impl Printer<'_> {
                     "none" => "not compressed".to_string(),
                     name => format!("{name} of {}", block.raw_size),
                 };
-                self.line(format!("block at {offset}, {size} bytes ({packing}), {entries}, up to {separator}"))
+                self.line(format!(
+                    "block at {offset}, {size} bytes ({packing}), {entries}, up to {separator}"
+                ))
             }
             TableItem::Entry(_) if !self.shows_keys() => Ok(()),
             TableItem::Entry(entry) => {

@@ -21,14 +21,20 @@ fn version(files: &[File]) -> Version {
         smallest: key(from),
         largest: key(to),
     };
-    let edit = VersionEdit { new_files: files.iter().map(file).collect(), ..VersionEdit::default() };
+    let edit =
+        VersionEdit { new_files: files.iter().map(file).collect(), ..VersionEdit::default() };
     let order = InternalOrder::new(KeyOrder::default());
     Version::default().apply(&edit, &order, &Arc::default()).expect("a version")
 }
 
 fn settings(is_write_idle: bool) -> PlanSettings {
     let read_triggered_bytes = is_write_idle.then_some(0);
-    PlanSettings { keys: KeyOrder::default(), max_file_size: 2 * MB, oldest_snapshot: 100, read_triggered_bytes }
+    PlanSettings {
+        keys: KeyOrder::default(),
+        max_file_size: 2 * MB,
+        oldest_snapshot: 100,
+        read_triggered_bytes,
+    }
 }
 
 fn reservation(files: &[u64], output_level: usize, from: &str, to: &str) -> Reservation {
@@ -42,7 +48,14 @@ fn chosen(plan: Option<Plan>) -> Option<Chosen> {
     let numbers = |files: &[Arc<FileMeta>]| files.iter().map(|file| file.number).collect();
     let shown = |plan: Plan| {
         let [upper, lower] = &plan.inputs;
-        (plan.reason, plan.level, plan.output_level, numbers(upper), numbers(lower), plan.is_trivial_move)
+        (
+            plan.reason,
+            plan.level,
+            plan.output_level,
+            numbers(upper),
+            numbers(lower),
+            plan.is_trivial_move,
+        )
     };
     plan.map(shown)
 }
@@ -58,7 +71,8 @@ fn file(version: &Version, number: u64) -> &Arc<FileMeta> {
 #[test]
 fn level_0_is_merged_when_it_has_four_files() {
     assert_eq!(pick(&version(&[]), false, &[]), None);
-    let mut files = vec![(0, 7, 1, "a", "m"), (0, 8, 1, "c", "d"), (0, 9, 1, "x", "z"), (1, 5, 1, "l", "p")];
+    let mut files =
+        vec![(0, 7, 1, "a", "m"), (0, 8, 1, "c", "d"), (0, 9, 1, "x", "z"), (1, 5, 1, "l", "p")];
     assert_eq!(pick(&version(&files), false, &[]), None);
     files.push((0, 10, 1, "k", "n"));
     // The oldest, with all that it shares keys with, directly or through others.
@@ -72,16 +86,29 @@ fn level_0_is_merged_when_it_has_four_files() {
 fn a_full_level_moves_down_where_that_is_cheapest() {
     let mut files = vec![(1, 5, 6, "a", "c"), (1, 6, 6, "e", "g"), (2, 7, 9, "a", "c")];
     // Nothing is in the way of the second: it moves.
-    assert_eq!(pick(&version(&files), false, &[]), Some((Reason::Size, 1, 2, vec![6], vec![], true)));
+    assert_eq!(
+        pick(&version(&files), false, &[]),
+        Some((Reason::Size, 1, 2, vec![6], vec![], true))
+    );
     // It would come to lie over too much.
     files.push((3, 8, 21, "f", "f"));
-    assert_eq!(pick(&version(&files), false, &[]), Some((Reason::Size, 1, 2, vec![6], vec![], false)));
+    assert_eq!(
+        pick(&version(&files), false, &[]),
+        Some((Reason::Size, 1, 2, vec![6], vec![], false))
+    );
     // Another merge writes its range into the level below; a range beside it is in nobody's way.
     let over = [reservation(&[99], 2, "f", "k")];
-    assert_eq!(pick(&version(&files), false, &over), Some((Reason::Size, 1, 2, vec![5], vec![7], false)));
+    assert_eq!(
+        pick(&version(&files), false, &over),
+        Some((Reason::Size, 1, 2, vec![5], vec![7], false))
+    );
     for (from, to) in [("h", "k"), ("b", "d")] {
         let beside = [reservation(&[99], 2, from, to)];
-        assert_eq!(pick(&version(&files), false, &beside).expect("a plan").3, [6], "{from} to {to}");
+        assert_eq!(
+            pick(&version(&files), false, &beside).expect("a plan").3,
+            [6],
+            "{from} to {to}"
+        );
     }
     let elsewhere = [reservation(&[99], 3, "f", "k")];
     assert_eq!(pick(&version(&files), false, &elsewhere).expect("a plan").3, [6]);
@@ -93,23 +120,34 @@ fn a_full_level_moves_down_where_that_is_cheapest() {
 fn more_of_the_upper_level_comes_along_where_it_costs_little() {
     let planner = |version: &Version| {
         let settings = settings(false);
-        chosen(Planner { version, settings: &settings, busy: &[] }.manual(1, false, Some(b"a"), Some(b"b")))
+        chosen(Planner { version, settings: &settings, busy: &[] }.manual(
+            1,
+            false,
+            Some(b"a"),
+            Some(b"b"),
+        ))
     };
     let along = version(&[(1, 5, 1, "a", "b"), (1, 6, 1, "c", "d"), (2, 7, 1, "a", "d")]);
     assert_eq!(planner(&along), Some((Reason::Manual, 1, 2, vec![5, 6], vec![7], false)));
     // Not where it would read fifty megabytes, nor where it takes in more of the lower level.
     let large = version(&[(1, 5, 1, "a", "b"), (1, 6, 50, "c", "d"), (2, 7, 1, "a", "d")]);
     assert_eq!(planner(&large), Some((Reason::Manual, 1, 2, vec![5], vec![7], false)));
-    let wide = version(&[(1, 5, 1, "a", "b"), (1, 6, 1, "c", "f"), (2, 7, 1, "a", "d"), (2, 8, 1, "e", "g")]);
+    let wide = version(&[
+        (1, 5, 1, "a", "b"),
+        (1, 6, 1, "c", "f"),
+        (2, 7, 1, "a", "d"),
+        (2, 8, 1, "e", "g"),
+    ]);
     assert_eq!(planner(&wide), Some((Reason::Manual, 1, 2, vec![5], vec![7], false)));
 }
 
-/// LevelDB may end a table between two versions of a key. Where the first of them is a tombstone, a merge drops it when nothing
-/// deeper has the key, and so has to see the second.
+/// LevelDB may end a table between two versions of a key. Where the first of them is a tombstone, a
+/// merge drops it when nothing deeper has the key, and so has to see the second.
 #[test]
 fn all_versions_of_a_key_of_the_output_level_are_merged() {
     let file = |(level, number): (usize, u64), from: (&str, u64), to: (&str, u64)| {
-        let key = |(text, sequence): (&str, u64)| encode(text.as_bytes(), sequence, EntryKind::Value);
+        let key =
+            |(text, sequence): (&str, u64)| encode(text.as_bytes(), sequence, EntryKind::Value);
         NewFile { level, number, size: MB, smallest: key(from), largest: key(to) }
     };
     let new_files = vec![
@@ -134,7 +172,10 @@ fn a_manual_merge_ends_at_the_bottom() {
     let planner = Planner { version: &deep, settings: &settings, busy: &[] };
     assert_eq!(chosen(planner.manual(6, false, None, None)), None);
     // In bites.
-    assert_eq!(chosen(planner.manual(6, true, None, None)), Some((Reason::Manual, 6, 6, vec![5, 6], vec![], false)));
+    assert_eq!(
+        chosen(planner.manual(6, true, None, None)),
+        Some((Reason::Manual, 6, 6, vec![5, 6], vec![], false))
+    );
     assert_eq!(chosen(planner.manual(6, true, Some(b"x"), None)), None);
 }
 
@@ -143,7 +184,10 @@ fn reads_in_vain_have_a_file_merged_while_nothing_is_written() {
     let version = version(&[(2, 5, 1, "a", "c"), (6, 6, 1, "a", "c"), (6, 7, 1, "x", "z")]);
     assert_eq!(pick(&version, true, &[]).expect("one run is the aim").0, Reason::ReadTriggered);
     file(&version, 6).seeks_left.store(0, Ordering::Relaxed);
-    assert_eq!(pick(&version, true, &[]).expect("nothing is below the bottom").0, Reason::ReadTriggered);
+    assert_eq!(
+        pick(&version, true, &[]).expect("nothing is below the bottom").0,
+        Reason::ReadTriggered
+    );
     file(&version, 5).seeks_left.store(-1, Ordering::Relaxed);
     assert_eq!(pick(&version, true, &[]), Some((Reason::Seeks, 2, 3, vec![5], vec![], true)));
     assert_eq!(pick(&version, false, &[]), None);
@@ -153,23 +197,40 @@ fn reads_in_vain_have_a_file_merged_while_nothing_is_written() {
 #[test]
 fn a_read_triggered_compaction_makes_one_run_where_it_pays() {
     let cheap = version(&[(0, 5, 1, "a", "m"), (1, 6, 4, "b", "c")]);
-    assert_eq!(pick(&cheap, true, &[]), Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false)));
+    assert_eq!(
+        pick(&cheap, true, &[]),
+        Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false))
+    );
     let dear = version(&[(0, 5, 1, "a", "m"), (1, 6, 5, "b", "c")]);
     assert_eq!(pick(&dear, true, &[]), None);
     let after_reads_worth = |megabytes: u64| {
-        let settings = PlanSettings { read_triggered_bytes: Some(megabytes * MB), ..settings(true) };
+        let settings =
+            PlanSettings { read_triggered_bytes: Some(megabytes * MB), ..settings(true) };
         chosen(Planner { version: &dear, settings: &settings, busy: &[] }.pick())
     };
     assert_eq!(after_reads_worth(5), None, "that is not all there is");
     assert_eq!(after_reads_worth(6), Some((Reason::ReadTriggered, 0, 1, vec![5], vec![6], false)));
-    let deeper = version(&[(1, 6, 1, "b", "c"), (2, 7, 5, "a", "d"), (2, 8, 1, "x", "z"), (3, 9, 4, "x", "y")]);
-    assert_eq!(pick(&deeper, true, &[]), Some((Reason::ReadTriggered, 2, 3, vec![7], vec![], true)));
+    let deeper = version(&[
+        (1, 6, 1, "b", "c"),
+        (2, 7, 5, "a", "d"),
+        (2, 8, 1, "x", "z"),
+        (3, 9, 4, "x", "y"),
+    ]);
+    assert_eq!(
+        pick(&deeper, true, &[]),
+        Some((Reason::ReadTriggered, 2, 3, vec![7], vec![], true))
+    );
     assert_eq!(pick(&deeper, false, &[]), None);
 }
 
 #[test]
 fn tombstones_that_nobody_needs_go() {
-    let version = version(&[(0, 4, 1, "p", "q"), (3, 5, 1, "a", "c"), (5, 6, 1, "b", "b"), (6, 7, 1, "x", "z")]);
+    let version = version(&[
+        (0, 4, 1, "p", "q"),
+        (3, 5, 1, "a", "c"),
+        (5, 6, 1, "b", "b"),
+        (6, 7, 1, "x", "z"),
+    ]);
     let learn = |number, deletions, largest_sequence| {
         file(&version, number).learn(Contents { entries: 10, deletions, largest_sequence });
     };
@@ -184,10 +245,16 @@ fn tombstones_that_nobody_needs_go() {
     learn(5, 0, 100);
     learn(7, 10, 100);
     // Nothing is: rewritten in place.
-    assert_eq!(pick(&version, false, &[]), Some((Reason::Tombstones, 6, 6, vec![7], vec![], false)));
+    assert_eq!(
+        pick(&version, false, &[]),
+        Some((Reason::Tombstones, 6, 6, vec![7], vec![], false))
+    );
     learn(7, 0, 100);
     learn(4, 10, 100);
-    assert_eq!(pick(&version, false, &[]), Some((Reason::Tombstones, 0, 1, vec![4], vec![], false)));
+    assert_eq!(
+        pick(&version, false, &[]),
+        Some((Reason::Tombstones, 0, 1, vec![4], vec![], false))
+    );
     assert_eq!(pick(&version, false, &[reservation(&[99], 5, "f", "g")]), None);
 }
 
@@ -195,7 +262,8 @@ fn tombstones_that_nobody_needs_go() {
 fn a_new_table_goes_as_deep_as_nothing_is_in_its_way() {
     let settings = settings(false);
     let level = |files: &[File], busy: &[Reservation], deepest| {
-        Planner { version: &version(files), settings: &settings, busy }.level_for(b"d", b"f", deepest)
+        Planner { version: &version(files), settings: &settings, busy }
+            .level_for(b"d", b"f", deepest)
     };
     assert_eq!(level(&[], &[], DEEPEST_FLUSH_LEVEL), 2);
     assert_eq!(level(&[], &[], NUM_LEVELS - 1), 6);

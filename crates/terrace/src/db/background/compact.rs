@@ -17,9 +17,17 @@ use crate::db::db_impl::{DbImpl, View};
 use crate::db::stats::events::Event;
 
 impl DbImpl {
-    pub(super) fn compaction_job(self: &Arc<Self>, plan: Arc<Plan>, version: Arc<Version>, reservation: u64) {
-        let result = caught("merging tables", || self.sparing(|| self.compact(&plan, &version, reservation)));
-        // Only now nobody needs the inputs. They go before this counts as done: who waits for that finds their space free.
+    pub(super) fn compaction_job(
+        self: &Arc<Self>,
+        plan: Arc<Plan>,
+        version: Arc<Version>,
+        reservation: u64,
+    ) {
+        let result = caught("merging tables", || {
+            self.sparing(|| self.compact(&plan, &version, reservation))
+        });
+        // Only now nobody needs the inputs. They go before this counts as done: who waits for that
+        // finds their space free.
         drop((plan, version));
         self.purge();
         if let Err(failure) = &result {
@@ -35,8 +43,8 @@ impl DbImpl {
         self.changed.notify_all();
     }
 
-    /// Other threads that a merge may take for its parts. While users write, one core is theirs; who asks for a merge
-    /// and waits for it leaves his.
+    /// Other threads that a merge may take for its parts. While users write, one core is theirs;
+    /// who asks for a merge and waits for it leaves his.
     fn idle_threads(&self, plan: &Plan) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.options.background_threads.min(cores);

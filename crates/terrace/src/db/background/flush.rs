@@ -1,4 +1,5 @@
-//! Flushes: an immutable memtable becomes a table of level 0, or of a deeper level that has nothing in its range.
+//! Flushes: an immutable memtable becomes a table of level 0, or of a deeper level that has nothing
+//! in its range.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,7 +38,9 @@ impl DbImpl {
                 continue;
             };
             // Once more with another number if it ran out of descriptors that tables can spare.
-            let goes_on = !has_spared && failure.error.is_out_of_descriptors() && self.tables.spare_descriptors();
+            let goes_on = !has_spared
+                && failure.error.is_out_of_descriptors()
+                && self.tables.spare_descriptors();
             has_spared = true;
             if !goes_on {
                 self.tell_failure(&failure);
@@ -54,11 +57,13 @@ impl DbImpl {
         self.changed.notify_all();
     }
 
-    /// The next memtable to flush, and the number of its table. If there is none, the job has ended.
+    /// The next memtable to flush, and the number of its table. If there is none, the job has
+    /// ended.
     fn next_flush(&self) -> Option<(Arc<Immutable>, u64)> {
         let mut state = self.state.lock();
         // After a failure only who asks has it tried again: see `retry`.
-        let stops = state.closing || state.error.is_some() || state.flushing > self.flushes_at_once(&state);
+        let stops =
+            state.closing || state.error.is_some() || state.flushing > self.flushes_at_once(&state);
         let next = if stops { None } else { state.take_flush() };
         if next.is_none() {
             state.flushing -= 1;
@@ -66,7 +71,8 @@ impl DbImpl {
         next.map(|immutable| (immutable, self.numbers.take()))
     }
 
-    /// Has the memtable of a database that is only read flushed, so that reads find one sorted run less.
+    /// Has the memtable of a database that is only read flushed, so that reads find one sorted run
+    /// less.
     pub(in crate::db) fn schedule_idle_flush(self: &Arc<Self>, state: &mut State) {
         if state.closing || state.settling || self.options.read_only || state.error.is_some() {
             return;
@@ -75,7 +81,10 @@ impl DbImpl {
         self.in_background(Priority::Flush, |core| {
             let flushed = caught("moving on from a quiet memtable", || core.switch_idle_memtable());
             if let Err(failure) = flushed {
-                core.log(format!("could not flush the memtable of a quiet database: {}", failure.error));
+                core.log(format!(
+                    "could not flush the memtable of a quiet database: {}",
+                    failure.error
+                ));
             }
             let mut state = core.state.lock();
             state.settling = false;
@@ -89,7 +98,10 @@ impl DbImpl {
         let Some(mut guard) = self.commit.try_lock() else { return Ok(()) };
         let Some(commit) = guard.as_mut() else { return Ok(()) };
         let is_worth_it = commit.memtable.table().memory_usage() >= IDLE_FLUSH_MIN_BYTES;
-        if is_worth_it && !self.log_suspect.load(Ordering::Relaxed) && self.state.lock().immutables.is_empty() {
+        if is_worth_it
+            && !self.log_suspect.load(Ordering::Relaxed)
+            && self.state.lock().immutables.is_empty()
+        {
             self.switch_memtable(commit)?;
             // It still is: no write can have come in between.
             self.state.lock().is_write_idle = true;
@@ -103,7 +115,8 @@ impl DbImpl {
         self.versions.lock().prepare()?;
         let output = self.write_memtable(&immutable.memtable, number)?;
         if output.is_none() {
-            // The edit names the next log, which must not be lost then. A table's writer has synced the directory.
+            // The edit names the next log, which must not be lost then. A table's writer has synced
+            // the directory.
             self.env.sync_dir(&self.dir)?;
         }
         if !self.await_turn(immutable) {
@@ -112,21 +125,28 @@ impl DbImpl {
             return Ok(());
         }
         let mut versions = self.versions.lock();
-        let (level, reservation, log_number) = self.place_flush(versions.current(), immutable, output.as_ref());
+        let (level, reservation, log_number) =
+            self.place_flush(versions.current(), immutable, output.as_ref());
         let new_files = immutable.recovered_tables.clone();
-        let mut edit = VersionEdit { log_number: Some(log_number), new_files, ..VersionEdit::default() };
+        let mut edit =
+            VersionEdit { log_number: Some(log_number), new_files, ..VersionEdit::default() };
         edit.new_files.extend(output.iter().map(|output| {
             let mut file = output.file.clone();
             file.level = level;
             file
         }));
         if mutated("logs-after-edit") {
-            immutable.logs.iter().filter(|&&log| log < log_number).for_each(|&log| self.retire_log(log));
+            immutable
+                .logs
+                .iter()
+                .filter(|&&log| log < log_number)
+                .for_each(|&log| self.retire_log(log));
         }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
         if let Ok(version) = &installed {
             self.made_version(version, output.as_slice());
-            // Before anybody sees that the memtable is a table, who may count on no log of it being synced any more.
+            // Before anybody sees that the memtable is a table, who may count on no log of it being
+            // synced any more.
             self.log_sync.flushed(log_number, immutable.last_sequence);
         }
         let micros = self.env.now_micros().saturating_sub(start);
@@ -163,14 +183,22 @@ impl DbImpl {
         let logs: Vec<_> = immutable.logs.iter().map(|&log| filename::log(log)).collect();
         let logs = logs.join(", ");
         self.log(match table {
-            Some(number) => format!("flushed {logs} to table {number:06} at level {level}: {bytes} bytes"),
+            Some(number) => {
+                format!("flushed {logs} to table {number:06} at level {level}: {bytes} bytes")
+            }
             None => format!("left {logs} behind, which held nothing that is needed"),
         });
-        self.tell(&Event::FlushFinished { table, level, bytes, duration: Duration::from_micros(micros) });
+        self.tell(&Event::FlushFinished {
+            table,
+            level,
+            bytes,
+            duration: Duration::from_micros(micros),
+        });
         Ok(())
     }
 
-    /// Waits until every memtable ahead of this one has become a table. False if one of them could not.
+    /// Waits until every memtable ahead of this one has become a table. False if one of them could
+    /// not.
     fn await_turn(&self, immutable: &Arc<Immutable>) -> bool {
         let mut state = self.state.lock();
         while !immutable.progress.is_spoiled() {
@@ -190,31 +218,51 @@ impl DbImpl {
         }
         let rules = DropRules::new(self.order.keys.clone(), snapshots);
         let settings = OutputSettings { first_number: Some(number), ..self.output_settings(0) };
-        // A small one is finished even when the database closes: an application that opens, writes a little and
-        // closes, again and again, must not pile up logs.
+        // A small one is finished even when the database closes: an application that opens, writes
+        // a little and closes, again and again, must not pile up logs.
         let cancellable = memtable.memory_usage() > CANCELLABLE_BYTES;
-        write_memtable(memtable, settings, rules, || match cancellable && self.state.lock().closing {
-            true => Err(Error::busy("the database is closing")),
-            false => Ok(()),
+        write_memtable(memtable, settings, rules, || {
+            match cancellable && self.state.lock().closing {
+                true => Err(Error::busy("the database is closing")),
+                false => Ok(()),
+            }
         })
     }
 
-    /// Chooses the level of a flushed table and keeps others from writing there, and says which log is the first
-    /// that is needed from now on.
-    fn place_flush(&self, version: &Version, immutable: &Immutable, output: Option<&Output>) -> (usize, u64, u64) {
+    /// Chooses the level of a flushed table and keeps others from writing there, and says which log
+    /// is the first that is needed from now on.
+    fn place_flush(
+        &self,
+        version: &Version,
+        immutable: &Immutable,
+        output: Option<&Output>,
+    ) -> (usize, u64, u64) {
         let settings = self.plan_settings(false);
         let mut state = self.state.lock();
         let log_number = state.immutables.get(1).map_or(state.log_number, |next| next.first_log());
         let Some(output) = output else {
-            let nothing = |id| Reservation { id, files: Vec::new(), output_level: 0, from: Vec::new(), to: Vec::new() };
+            let nothing = |id| Reservation {
+                id,
+                files: Vec::new(),
+                output_level: 0,
+                from: Vec::new(),
+                to: Vec::new(),
+            };
             return (0, state.reserve(nothing), log_number);
         };
-        let (from, to) = (user_key(&output.file.smallest).to_vec(), user_key(&output.file.largest).to_vec());
+        let (from, to) =
+            (user_key(&output.file.smallest).to_vec(), user_key(&output.file.largest).to_vec());
         let planner = Planner { version, settings: &settings, busy: &state.reservations };
         // Above older tables that come in with it.
         let deepest = if immutable.recovered_tables.is_empty() { DEEPEST_FLUSH_LEVEL } else { 0 };
         let level = planner.level_for(&from, &to, deepest);
-        let id = state.reserve(|id| Reservation { id, files: Vec::new(), output_level: level, from, to });
+        let id = state.reserve(|id| Reservation {
+            id,
+            files: Vec::new(),
+            output_level: level,
+            from,
+            to,
+        });
         (level, id, log_number)
     }
 }

@@ -21,8 +21,8 @@ impl CompactOptions {
         Self::default()
     }
 
-    /// Rewrites the bottommost level of the range, too, so that all of it is written with the present options, such as
-    /// another compression or another filter. Default: false.
+    /// Rewrites the bottommost level of the range, too, so that all of it is written with the
+    /// present options, such as another compression or another filter. Default: false.
     #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
@@ -33,7 +33,8 @@ impl CompactOptions {
 /// What to merge next, in which version, and its reservation.
 type Bite = (Arc<Plan>, Arc<Version>, u64);
 
-// Both go also when a listener or a comparator of the program's panics: a close would wait for ever.
+// Both go also when a listener or a comparator of the program's panics: a close would wait for
+// ever.
 
 /// Keeps automatic merges waiting.
 struct Manual<'a>(&'a Arc<DbImpl>);
@@ -70,7 +71,8 @@ impl Drop for Reserved<'_> {
 }
 
 impl DbImpl {
-    /// Merges a range level by level down to the deepest one that holds any of it. Runs on the caller's thread.
+    /// Merges a range level by level down to the deepest one that holds any of it. Runs on the
+    /// caller's thread.
     pub(in crate::db) fn compact_range(
         self: &Arc<Self>,
         from: Option<&[u8]>,
@@ -83,8 +85,14 @@ impl DbImpl {
     }
 
     /// Merges level 0 and then level 1 downwards where they have anything of a range.
-    pub(in crate::db) fn clear_upper_levels(self: &Arc<Self>, from: &[u8], to: &[u8]) -> Result<()> {
-        self.manually(|| (0..2).try_for_each(|level| self.compact_level(level, false, Some(from), Some(to))))
+    pub(in crate::db) fn clear_upper_levels(
+        self: &Arc<Self>,
+        from: &[u8],
+        to: &[u8],
+    ) -> Result<()> {
+        self.manually(|| {
+            (0..2).try_for_each(|level| self.compact_level(level, false, Some(from), Some(to)))
+        })
     }
 
     /// Does work that automatic merges wait for.
@@ -93,8 +101,14 @@ impl DbImpl {
         work()
     }
 
-    fn compact_levels(self: &Arc<Self>, from: Option<&[u8]>, to: Option<&[u8]>, options: CompactOptions) -> Result<()> {
-        let overlapping = |version: &Version, level| version.overlapping(&self.order.keys, level, from, to);
+    fn compact_levels(
+        self: &Arc<Self>,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        options: CompactOptions,
+    ) -> Result<()> {
+        let overlapping =
+            |version: &Version, level| version.overlapping(&self.order.keys, level, from, to);
         let version = self.view.load().version.clone();
         let deepest = (0..NUM_LEVELS).rev().find(|&level| !overlapping(&version, level).is_empty());
         let Some(deepest) = deepest else { return Ok(()) };
@@ -108,7 +122,8 @@ impl DbImpl {
             let has_tombstones = overlapping(&version, level)
                 .iter()
                 .any(|file| file.contents().is_some_and(|contents| contents.deletions > 0));
-            let is_bottom = (level + 1..NUM_LEVELS).all(|deeper| overlapping(&version, deeper).is_empty());
+            let is_bottom =
+                (level + 1..NUM_LEVELS).all(|deeper| overlapping(&version, deeper).is_empty());
             if (has_tombstones || options.force) && is_bottom {
                 self.compact_level(level, true, from, to)?;
             }
@@ -124,7 +139,9 @@ impl DbImpl {
         to: Option<&[u8]>,
     ) -> Result<()> {
         let mut from = from.map(<[u8]>::to_vec);
-        while let Some((plan, version, reservation)) = self.plan_manual(level, in_place, from.as_deref(), to)? {
+        while let Some((plan, version, reservation)) =
+            self.plan_manual(level, in_place, from.as_deref(), to)?
+        {
             let reached = plan.inputs[0].iter().map(|file| file.largest_user_key());
             let reached = reached.max_by(|a, b| self.order.keys.compare(a, b)).map(<[u8]>::to_vec);
             let reserved = Reserved { core: self, id: reservation };
@@ -170,7 +187,8 @@ impl DbImpl {
                 return Ok(None);
             }
             let settings = self.plan_settings(false);
-            let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
+            let planner =
+                Planner { version: &version, settings: &settings, busy: &state.reservations };
             if let Some(plan) = planner.manual(level, in_place, from, to) {
                 let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
                 return Ok(Some((Arc::new(plan), version, id)));
@@ -180,8 +198,8 @@ impl DbImpl {
     }
 }
 
-/// The least key after `key` in bytewise order. Under another order the key itself: the range then overlaps the
-/// files just written by one key, which costs work and nothing else.
+/// The least key after `key` in bytewise order. Under another order the key itself: the range then
+/// overlaps the files just written by one key, which costs work and nothing else.
 fn after(mut key: Vec<u8>, order: &crate::base::internal_key::InternalOrder) -> Vec<u8> {
     if order.keys.is_bytewise() {
         key.push(0);

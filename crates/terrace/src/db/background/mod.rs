@@ -1,12 +1,13 @@
 //! Background work: flushing memtables, merging tables, removing files.
 //!
 //! # Invariants
-//! 1. Memtables become tables of the database one after another, oldest first, with file numbers in that order. The
-//!    next one may be written meanwhile; it is written anew, with another number, if the one ahead of it failed.
-//! 2. An edit is durable before its version is seen, and a file is removed only after an edit that drops it is
-//!    durable and the last view that needs it is gone.
-//! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is tried again when
-//!    a writer, a flush or a manual merge asks, never in a loop of its own.
+//! 1. Memtables become tables of the database one after another, oldest first, with file numbers in
+//!    that order. The next one may be written meanwhile; it is written anew, with another number,
+//!    if the one ahead of it failed.
+//! 2. An edit is durable before its version is seen, and a file is removed only after an edit that
+//!    drops it is durable and the last view that needs it is gone.
+//! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is
+//!    tried again when a writer, a flush or a manual merge asks, never in a loop of its own.
 
 mod compact;
 mod flush;
@@ -41,9 +42,14 @@ impl DbImpl {
         }
     }
 
-    /// Starts flushes that are due. Returns whether background work goes on at all. The caller holds the state lock.
+    /// Starts flushes that are due. Returns whether background work goes on at all. The caller
+    /// holds the state lock.
     pub(in crate::db) fn schedule_flushes(self: &Arc<Self>, state: &mut State) -> bool {
-        if state.closing || self.options.read_only || state.error.is_some() || self.works_elsewhere() {
+        if state.closing
+            || self.options.read_only
+            || state.error.is_some()
+            || self.works_elsewhere()
+        {
             return false;
         }
         while state.flushing < state.immutables.len().min(self.flushes_at_once(state)) {
@@ -58,17 +64,20 @@ impl DbImpl {
         while state.manual == 0 && state.compactions < self.merges_at_once(state) {
             let version = self.view.load().version.clone();
             let settings = self.plan_settings(state.is_write_idle);
-            let planner = Planner { version: &version, settings: &settings, busy: &state.reservations };
+            let planner =
+                Planner { version: &version, settings: &settings, busy: &state.reservations };
             let Some(plan) = planner.pick().map(Arc::new) else { break };
             let id = state.reserve(|id| plan.reservation(id, &self.order.keys));
             state.compactions += 1;
-            self.in_background(Priority::Compaction, move |core| core.compaction_job(plan, version, id));
+            self.in_background(Priority::Compaction, move |core| {
+                core.compaction_job(plan, version, id)
+            });
         }
     }
 
-    /// How many merges may run at once. One thread is left to flushes and one core to whoever uses the database, unless
-    /// merging is what everybody waits for: writers who are slowed down for its sake while nobody reads, or somebody who
-    /// asked to be told when it is done.
+    /// How many merges may run at once. One thread is left to flushes and one core to whoever uses
+    /// the database, unless merging is what everybody waits for: writers who are slowed down for
+    /// its sake while nobody reads, or somebody who asked to be told when it is done.
     fn merges_at_once(&self, state: &State) -> usize {
         let threads = self.options.background_threads;
         let slows_writers = self.view.load().version.levels[0].len() > LEVEL_0_COMFORTABLE;
@@ -77,17 +86,22 @@ impl DbImpl {
         if is_awaited { threads } else { threads.saturating_sub(1).max(1) }
     }
 
-    /// Two: one waits for the disk while the other computes. Beside a merge the cores are busy without, and the merge
-    /// may be waiting for the thread.
+    /// Two: one waits for the disk while the other computes. Beside a merge the cores are busy
+    /// without, and the merge may be waiting for the thread.
     fn flushes_at_once(&self, state: &State) -> usize {
-        if state.compactions == 0 { self.options.background_threads.min(FLUSHES_AT_ONCE) } else { 1 }
+        if state.compactions == 0 {
+            self.options.background_threads.min(FLUSHES_AT_ONCE)
+        } else {
+            1
+        }
     }
 
-    /// Notes what is known of a version that nobody sees yet, and of its new tables: what takes time where there are many is
-    /// done here, without the state lock.
+    /// Notes what is known of a version that nobody sees yet, and of its new tables: what takes
+    /// time where there are many is done here, without the state lock.
     pub(in crate::db) fn made_version(&self, version: &Version, outputs: &[Output]) {
         self.tables.weigh(version);
-        let contents: HashMap<_, _> = outputs.iter().map(|output| (output.file.number, output.contents)).collect();
+        let contents: HashMap<_, _> =
+            outputs.iter().map(|output| (output.file.number, output.contents)).collect();
         for (_, file) in version.files() {
             if let Some(&contents) = contents.get(&file.number) {
                 file.learn(contents);
@@ -96,13 +110,17 @@ impl DbImpl {
         plan::prepare(version, &self.order.keys);
     }
 
-    /// Tells of a failed job, unless it failed because the database is closing: without the lock, for a listener may look at
-    /// the database, and before the failure is noted, for what clears it is told, too.
+    /// Tells of a failed job, unless it failed because the database is closing: without the lock,
+    /// for a listener may look at the database, and before the failure is noted, for what clears it
+    /// is told, too.
     fn tell_failure(&self, failure: &Failure) {
         if !self.state.lock().closing {
             let Failure { error, retryable } = failure;
             self.log(format!("background error: {error}"));
-            self.tell(&Event::BackgroundError { message: error.to_string(), retryable: *retryable });
+            self.tell(&Event::BackgroundError {
+                message: error.to_string(),
+                retryable: *retryable,
+            });
         }
     }
 
@@ -147,9 +165,11 @@ struct Failure {
 fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(), Failure> {
     match catch_unwind(AssertUnwindSafe(job)) {
         Ok(result) => result.map_err(|error| {
-            // Damage does not go away, and a refused edit is a bug here: trying again would do more harm.
-            let retryable = !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::InvalidArgument)
-                && !mutated("heal-after-failures");
+            // Damage does not go away, and a refused edit is a bug here: trying again would do more
+            // harm.
+            let retryable =
+                !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::InvalidArgument)
+                    && !mutated("heal-after-failures");
             Failure { error, retryable }
         }),
         Err(panic) => {
@@ -158,7 +178,10 @@ fn caught(what: &str, job: impl FnOnce() -> Result<()>) -> std::result::Result<(
                 .map(|text| (*text).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
-            Err(Failure { error: Error::io_message(format!("a panic while {what}: {message}")), retryable: false })
+            Err(Failure {
+                error: Error::io_message(format!("a panic while {what}: {message}")),
+                retryable: false,
+            })
         }
     }
 }

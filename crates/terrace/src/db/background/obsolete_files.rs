@@ -1,4 +1,5 @@
-//! Obsolete files: tables and logs that no version and no reader needs are removed, and logs are recycled.
+//! Obsolete files: tables and logs that no version and no reader needs are removed, and logs are
+//! recycled.
 
 use std::sync::Arc;
 
@@ -53,8 +54,8 @@ impl DbImpl {
         });
     }
 
-    /// Does away with the logs of a memtable that is a table now, but for those from `needed` on. One may be kept for a
-    /// memtable to come, if there seems to come one.
+    /// Does away with the logs of a memtable that is a table now, but for those from `needed` on.
+    /// One may be kept for a memtable to come, if there seems to come one.
     pub(super) fn retire_logs(&self, immutable: &Immutable, needed: u64) {
         let mut log = immutable.log.lock().take();
         let is_written = {
@@ -70,7 +71,8 @@ impl DbImpl {
                 writer.retire();
             }
             let rename = || {
-                let (from, to) = (self.path(&filename::log(number)), self.path(&filename::temp(number)));
+                let (from, to) =
+                    (self.path(&filename::log(number)), self.path(&filename::temp(number)));
                 self.env.rename(&from, &to).is_ok()
             };
             if writer.is_none_or(|writer| !self.recycled_logs.keep(number, writer, rename)) {

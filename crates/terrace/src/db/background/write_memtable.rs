@@ -8,13 +8,14 @@ use crate::compaction::drop_rules::DropRules;
 use crate::compaction::output::{Output, OutputSettings, OutputWriter};
 use crate::memtable::MemTable;
 
-/// Bytes of a table after which the system is asked to begin writing, so that little is left to wait for.
+/// Bytes of a table after which the system is asked to begin writing, so that little is left to
+/// wait for.
 const BYTES_PER_SYNC: u64 = 256 << 10;
 /// Entries between two calls of `may_go_on`.
 const CHECK_INTERVAL: usize = 512;
 
-/// Writes the entries of `memtable` that `rules` keep as one table of level 0, or none if nothing is kept. An error of
-/// `may_go_on` ends it. What was written is removed on an error.
+/// Writes the entries of `memtable` that `rules` keep as one table of level 0, or none if nothing
+/// is kept. An error of `may_go_on` ends it. What was written is removed on an error.
 pub(in crate::db) fn write_memtable(
     memtable: &Arc<MemTable>,
     mut settings: OutputSettings,
@@ -35,7 +36,8 @@ pub(in crate::db) fn write_memtable(
             may_go_on()?;
         }
         let key = iter.key();
-        let entry = ParsedKey::parse(key).ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
+        let entry = ParsedKey::parse(key)
+            .ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
         if rules.keep(&entry, |_| false) {
             writer.add(key, iter.value())?;
         }

@@ -1,7 +1,7 @@
 //! Builds tables of chunks of entries, on background threads and on the caller's own.
 //!
-//! One thread submits; when more chunks wait than it pays to keep, it builds one itself. So a load never waits for
-//! threads that are busy with something else.
+//! One thread submits; when more chunks wait than it pays to keep, it builds one itself. So a load
+//! never waits for threads that are busy with something else.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -91,8 +91,8 @@ impl Builders {
         (size as f64 * state.chunk_bytes as f64 / state.table_bytes as f64) as usize
     }
 
-    /// Has a table made of `chunk`. Tables are numbered in the order of their chunks, from 0. An error is that of any
-    /// table so far.
+    /// Has a table made of `chunk`. Tables are numbered in the order of their chunks, from 0. An
+    /// error is that of any table so far.
     pub(super) fn submit(&mut self, purpose: Purpose, chunk: Chunk) -> Result<()> {
         let mut state = self.shared.state.lock();
         if let Some(error) = &state.error {
@@ -119,8 +119,8 @@ impl Builders {
         self.submitted
     }
 
-    /// Waits for every table and hands all of them over in the order of their numbers. Those that were finished
-    /// before an error are removed.
+    /// Waits for every table and hands all of them over in the order of their numbers. Those that
+    /// were finished before an error are removed.
     pub(super) fn finish(&mut self) -> Result<Vec<Staged>> {
         while self.shared.build_one(false) {}
         self.shared.sync_down_to(0);
@@ -163,7 +163,8 @@ impl Shared {
         while self.build_one(true) {}
     }
 
-    /// Builds the table of the first chunk that waits. Whether there was one; if not, a job is over.
+    /// Builds the table of the first chunk that waits. Whether there was one; if not, a job is
+    /// over.
     fn build_one(&self, is_job: bool) -> bool {
         let mut state = self.state.lock();
         let Some((number, purpose, mut chunk)) = state.waiting.pop_front() else {
@@ -172,8 +173,10 @@ impl Shared {
         };
         state.building += 1;
         drop(state);
-        let built = catch_unwind(AssertUnwindSafe(|| self.build(purpose, &chunk)))
-            .unwrap_or_else(|_| Err(Error::io_message("a panic while building a table of a bulk load")));
+        let built =
+            catch_unwind(AssertUnwindSafe(|| self.build(purpose, &chunk))).unwrap_or_else(|_| {
+                Err(Error::io_message("a panic while building a table of a bulk load"))
+            });
         let mut state = self.state.lock();
         match built {
             Ok((staged, file)) => {
@@ -216,7 +219,11 @@ impl Shared {
     }
 
     /// The table, and, if it must become durable, its file.
-    fn build(&self, purpose: Purpose, chunk: &Chunk) -> Result<(Staged, Option<Box<dyn WritableFile>>)> {
+    fn build(
+        &self,
+        purpose: Purpose,
+        chunk: &Chunk,
+    ) -> Result<(Staged, Option<Box<dyn WritableFile>>)> {
         let _open = self.core.stay_open()?;
         let OutputSettings { env, dir, numbers, file_mode, table, .. } = &self.outputs;
         let number = numbers.take();

@@ -39,13 +39,14 @@ impl IngestOptions {
 
     /// Move the files into the database instead of copying them.
     ///
-    /// A file that can stay as it is gets a second name in the database's directory, by a hard link, or is copied where
-    /// that cannot be: from another file system, or without the right. The files are removed when the database has
-    /// their entries durably. So after an error they are all there; after a crash each of them is, unchanged, or its
-    /// entries are in the database, or both, whichever engine opens the database next.
+    /// A file that can stay as it is gets a second name in the database's directory, by a hard
+    /// link, or is copied where that cannot be: from another file system, or without the right. The
+    /// files are removed when the database has their entries durably. So after an error they are
+    /// all there; after a crash each of them is, unchanged, or its entries are in the database, or
+    /// both, whichever engine opens the database next.
     ///
-    /// A file that cannot be removed stays. That is no error; the database's log says it. It may be another name of a
-    /// table in use then: remove it, but never write to it. Default: false.
+    /// A file that cannot be removed stays. That is no error; the database's log says it. It may be
+    /// another name of a table in use then: remove it, but never write to it. Default: false.
     #[must_use]
     pub fn move_files(mut self, move_files: bool) -> Self {
         self.move_files = move_files;
@@ -61,7 +62,11 @@ struct External {
 }
 
 /// See [`Db::ingest`].
-pub(in crate::db) fn ingest(db: &Db, paths: &[&Path], options: IngestOptions) -> Result<LoadReport> {
+pub(in crate::db) fn ingest(
+    db: &Db,
+    paths: &[&Path],
+    options: IngestOptions,
+) -> Result<LoadReport> {
     let core = db.core();
     core.check_writable()?;
     let tables = paths.iter().map(|path| core.open_external(path)).collect::<Result<Vec<_>>>()?;
@@ -88,19 +93,27 @@ impl DbImpl {
         let file = self.env.open_random(path, ReadAccess::Mapped)?;
         let table = Arc::new(Table::open(file, name.clone(), self.tables.read_settings().clone())?);
         let Some(comparator) = table.comparator() else {
-            return Err(Error::invalid_argument(format!("{name}: not a table that a TableWriter made")));
+            return Err(Error::invalid_argument(format!(
+                "{name}: not a table that a TableWriter made"
+            )));
         };
         if comparator != self.order.keys.name_bytes() {
-            let (comparator, wanted) = (String::from_utf8_lossy(&comparator), self.order.keys.name());
-            let message = format!("{name}: ordered by comparator {comparator}, the database's is {wanted}");
+            let (comparator, wanted) =
+                (String::from_utf8_lossy(&comparator), self.order.keys.name());
+            let message =
+                format!("{name}: ordered by comparator {comparator}, the database's is {wanted}");
             return Err(Error::invalid_argument(message));
         }
         let summary = check_table(&table, &self.order, None, &mut |_| ())?;
         if let Some(message) = summary.messages.first() {
             return Err(Error::corruption(format!("{name}: {message}")));
         }
-        if summary.largest_sequence != 0 || table.properties().is_none_or(|properties| properties.deletions != 0) {
-            return Err(Error::invalid_argument(format!("{name}: not a table that a TableWriter made")));
+        if summary.largest_sequence != 0
+            || table.properties().is_none_or(|properties| properties.deletions != 0)
+        {
+            return Err(Error::invalid_argument(format!(
+                "{name}: not a table that a TableWriter made"
+            )));
         }
         Ok(External { path: path.to_owned(), table, summary })
     }
@@ -115,14 +128,20 @@ impl DbImpl {
         name.is_some_and(|name| filename::parse(name).is_some()) && is_here()
     }
 
-    /// Makes the files themselves part of the database, if that is legal: their entries have the sequence number 0 and
-    /// count as older than everything that has another. `None`, and nothing has happened, if it is not.
-    fn take_as_they_are(self: &Arc<Self>, tables: &[External], options: IngestOptions) -> Result<Option<LoadReport>> {
+    /// Makes the files themselves part of the database, if that is legal: their entries have the
+    /// sequence number 0 and count as older than everything that has another. `None`, and nothing
+    /// has happened, if it is not.
+    fn take_as_they_are(
+        self: &Arc<Self>,
+        tables: &[External],
+        options: IngestOptions,
+    ) -> Result<Option<LoadReport>> {
         let mut ascending: Vec<_> = tables.iter().collect();
         ascending.sort_by(|a, b| self.order.compare(&a.summary.smallest, &b.summary.smallest));
         let keys = &self.order.keys;
         let disjoint = ascending.windows(2).all(|pair| are_apart(keys, pair[0], pair[1]));
-        let fits = disjoint && ascending.iter().all(|table| table.table.file_size() <= LARGEST_TAKEN);
+        let fits =
+            disjoint && ascending.iter().all(|table| table.table.file_size() <= LARGEST_TAKEN);
         // What it comes to is decided when the tables come into force. This spares copying in vain.
         if !fits || !self.may_be_oldest(ascending.iter().map(|external| range_of(external))) {
             return Ok(None);
@@ -132,11 +151,15 @@ impl DbImpl {
         let outcome = ascending
             .iter()
             .zip(numbers)
-            .try_for_each(|(external, number)| self.stage(external, number, options).map(|table| staged.push(table)))
+            .try_for_each(|(external, number)| {
+                self.stage(external, number, options).map(|table| staged.push(table))
+            })
             .and_then(|()| {
                 let report = LoadReport::of(&staged, 0);
                 let bytes = tables.iter().filter_map(|external| external.table.properties());
-                let bytes = bytes.map(|properties| properties.raw_key_bytes + properties.raw_value_bytes).sum();
+                let bytes = bytes
+                    .map(|properties| properties.raw_key_bytes + properties.raw_value_bytes)
+                    .sum();
                 Ok(self.install_oldest(&mut staged, bytes)?.then_some(report))
             });
         // Empty if they have come into force.
@@ -144,8 +167,9 @@ impl DbImpl {
         outcome
     }
 
-    /// File numbers for temporary names of `count` tables. Those of links are durable: LevelDB creates `N.dbtmp` over what
-    /// has that name and so would write into the caller's file if it found a link under a number that it takes for unused.
+    /// File numbers for temporary names of `count` tables. Those of links are durable: LevelDB
+    /// creates `N.dbtmp` over what has that name and so would write into the caller's file if it
+    /// found a link under a number that it takes for unused.
     fn reserve_numbers(&self, count: usize, options: IngestOptions) -> Result<Vec<u64>> {
         let _open = self.stay_open()?;
         let numbers = (0..count).map(|_| self.numbers.take()).collect();
@@ -200,7 +224,8 @@ impl DbImpl {
         })
     }
 
-    /// Removes a file whose entries are durably in the database. They are, whether it goes or not: no error.
+    /// Removes a file whose entries are durably in the database. They are, whether it goes or not:
+    /// no error.
     fn give_up(&self, path: &Path) {
         if let Err(error) = self.env.remove(path) {
             self.log(format!("could not remove a table that was taken in: {error}"));
@@ -219,7 +244,8 @@ fn are_apart(keys: &KeyOrder, first: &External, second: &External) -> bool {
 /// Loads the entries of `tables`, of which the later ones count.
 fn rewrite(db: &Db, tables: &[External]) -> Result<LoadReport> {
     let order = &db.core().order;
-    let sources = tables.iter().rev().map(|external| Source::Table(external.table.iter(false))).collect();
+    let sources =
+        tables.iter().rev().map(|external| Source::Table(external.table.iter(false))).collect();
     let mut merged = MergingIter::new(sources, order.clone());
     let mut load = BulkLoad::new(db, BulkLoadOptions::new())?;
     let mut last: Option<Vec<u8>> = None;

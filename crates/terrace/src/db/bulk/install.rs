@@ -18,8 +18,9 @@ use crate::version::version::Version;
 
 use super::staged::Staged;
 
-/// Writes that may be made while a load is in progress before it has to be given a later sequence number, which costs
-/// another pass over its entries. A load uses up so many sequence numbers, of which there are 2^56.
+/// Writes that may be made while a load is in progress before it has to be given a later sequence
+/// number, which costs another pass over its entries. A load uses up so many sequence numbers, of
+/// which there are 2^56.
 pub(super) const WRITES_BESIDE_A_LOAD: SequenceNumber = 1 << 30;
 
 /// Keeps a close waiting while files are written or removed.
@@ -39,15 +40,15 @@ struct Places {
 }
 
 impl DbImpl {
-    /// Fails if the database takes no writes, is closed or is being closed, and otherwise keeps it from being closed for a
-    /// while.
+    /// Fails if the database takes no writes, is closed or is being closed, and otherwise keeps it
+    /// from being closed for a while.
     pub(super) fn stay_open(&self) -> Result<StayOpen<'_>> {
         self.check_writable()?;
         self.put_close_off()
     }
 
-    /// Fails if the database is closed or is being closed, and otherwise keeps it from being closed for a while. Not for a
-    /// fork.
+    /// Fails if the database is closed or is being closed, and otherwise keeps it from being closed
+    /// for a while. Not for a fork.
     pub(in crate::db) fn put_close_off(&self) -> Result<StayOpen<'_>> {
         let mut state = self.state.lock();
         if state.closing {
@@ -57,7 +58,8 @@ impl DbImpl {
         Ok(StayOpen(self))
     }
 
-    /// Removes tables that will not come into force. Once the database is closed its files are the next open's.
+    /// Removes tables that will not come into force. Once the database is closed its files are the
+    /// next open's.
     pub(super) fn discard(&self, staged: &[Staged]) {
         if !staged.is_empty()
             && let Ok(_open) = self.stay_open()
@@ -74,15 +76,18 @@ impl DbImpl {
         let last = commit.last_sequence.max(commit.reserved_sequence);
         let room = MAX_SEQUENCE - last;
         if room == 0 {
-            return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
+            return Err(Error::not_supported(
+                "the sequence numbers of this database are exhausted",
+            ));
         }
         // The scarcer they are, the fewer are used up.
         commit.reserved_sequence = last + 1 + (room >> 16).min(gap);
         Ok(commit.reserved_sequence)
     }
 
-    /// Makes `staged`, which ascend and are disjoint, part of the database. Their entries bear `sequence`. False, and
-    /// nothing has happened, if a write has got that number or a later one; `staged` is empty otherwise.
+    /// Makes `staged`, which ascend and are disjoint, part of the database. Their entries bear
+    /// `sequence`. False, and nothing has happened, if a write has got that number or a later one;
+    /// `staged` is empty otherwise.
     pub(super) fn install(
         self: &Arc<Self>,
         staged: &mut Vec<Staged>,
@@ -93,18 +98,26 @@ impl DbImpl {
         self.put_into_force(staged, Some(sequence), user_bytes)
     }
 
-    /// The same for tables whose entries bear the sequence number 0. False if they would be seen by a snapshot, or if
-    /// there is anything between their first and last keys.
-    pub(super) fn install_oldest(self: &Arc<Self>, staged: &mut Vec<Staged>, user_bytes: u64) -> Result<bool> {
+    /// The same for tables whose entries bear the sequence number 0. False if they would be seen by
+    /// a snapshot, or if there is anything between their first and last keys.
+    pub(super) fn install_oldest(
+        self: &Arc<Self>,
+        staged: &mut Vec<Staged>,
+        user_bytes: u64,
+    ) -> Result<bool> {
         self.flush()?;
         self.put_into_force(staged, None, user_bytes)
     }
 
     /// Whether the database has nothing in the ranges, and no snapshot.
-    pub(super) fn may_be_oldest<'a>(&self, mut ranges: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> bool {
+    pub(super) fn may_be_oldest<'a>(
+        &self,
+        mut ranges: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> bool {
         let version = self.view.load().version.clone();
-        let is_free =
-            |(from, to)| (0..NUM_LEVELS).all(|level| !version.overlaps_level(&self.order.keys, level, from, to));
+        let is_free = |(from, to)| {
+            (0..NUM_LEVELS).all(|level| !version.overlaps_level(&self.order.keys, level, from, to))
+        };
         self.snapshots.count() == 0 && ranges.all(is_free)
     }
 
@@ -119,7 +132,8 @@ impl DbImpl {
         if sequence.is_some_and(|sequence| commit.last_sequence >= sequence) {
             return Ok(false);
         }
-        // Nothing may be left in a memtable: its log would come before a gap in the sequence numbers.
+        // Nothing may be left in a memtable: its log would come before a gap in the sequence
+        // numbers.
         self.flush_under_lock(commit)?;
 
         let mut versions = self.versions.lock();
@@ -138,9 +152,11 @@ impl DbImpl {
         }
         let last_sequence = sequence.unwrap_or(commit.last_sequence);
         let result = self.give_names(staged).and_then(|tables| {
-            // From here on nobody but the MANIFEST knows whether the tables are part of the database.
+            // From here on nobody but the MANIFEST knows whether the tables are part of the
+            // database.
             staged.clear();
-            let mut edit = VersionEdit { log_number: Some(commit.log_number), ..VersionEdit::default() };
+            let mut edit =
+                VersionEdit { log_number: Some(commit.log_number), ..VersionEdit::default() };
             edit.new_files.extend(tables.iter().zip(&places.levels).map(|(table, &level)| {
                 let mut file = table.file.clone();
                 file.level = level;
@@ -156,8 +172,8 @@ impl DbImpl {
         // A merge by hand may be waiting for them, whatever came of this.
         self.changed.notify_all();
         if result.is_err() && staged.is_empty() && !mutated("load-in-doubt") {
-            // The tables may be in force for the next open, and later than any write until then: none may come before a
-            // fresh MANIFEST, without them, does.
+            // The tables may be in force for the next open, and later than any write until then:
+            // none may come before a fresh MANIFEST, without them, does.
             self.log_suspect.store(true, Ordering::Relaxed);
         }
         let (version, tables) = result?;
@@ -189,8 +205,8 @@ impl DbImpl {
         Ok(true)
     }
 
-    /// Writes memtables out before the commit lock is held for long, and merges away what would pile the tables up in
-    /// level 0.
+    /// Writes memtables out before the commit lock is held for long, and merges away what would
+    /// pile the tables up in level 0.
     fn make_way(self: &Arc<Self>, staged: &[Staged]) -> Result<()> {
         self.flush()?;
         let version = self.view.load().version.clone();
@@ -219,7 +235,8 @@ impl DbImpl {
             self.wait_for_queue()?;
             self.switch_memtable(commit)?;
         }
-        self.await_flushes(&mut self.state.lock(), earlier, |state| state.immutables.is_empty()).map(drop)
+        self.await_flushes(&mut self.state.lock(), earlier, |state| state.immutables.is_empty())
+            .map(drop)
     }
 
     /// Chooses a level for each table and keeps merges from writing there.
@@ -236,7 +253,11 @@ impl DbImpl {
         let levels: Vec<_> = staged.iter().map(level_of).collect();
         let mut reservations = Vec::new();
         for level in 0..NUM_LEVELS {
-            let there = staged.iter().zip(&levels).filter(|(_, placed)| **placed == level).map(|(staged, _)| staged);
+            let there = staged
+                .iter()
+                .zip(&levels)
+                .filter(|(_, placed)| **placed == level)
+                .map(|(staged, _)| staged);
             if let Some((from, to)) = hull(there) {
                 let (from, to) = (from.to_vec(), to.to_vec());
                 reservations.push(state.reserve(|id| Reservation {
@@ -251,11 +272,13 @@ impl DbImpl {
         Places { levels, reservations }
     }
 
-    /// Gives the tables their names, durably. The numbers are new: within level 0 the greater one is the newer table, and
-    /// recovery tells tables that a damaged end of the MANIFEST may have named by numbers that it has not recorded.
+    /// Gives the tables their names, durably. The numbers are new: within level 0 the greater one
+    /// is the newer table, and recovery tells tables that a damaged end of the MANIFEST may have
+    /// named by numbers that it has not recorded.
     ///
-    /// A link may have an unrecorded number here, unlike a temporary name: the logs hold no writes, so LevelDB
-    /// makes no table in its recovery, and then removes those that the MANIFEST does not name before it makes any.
+    /// A link may have an unrecorded number here, unlike a temporary name: the logs hold no writes,
+    /// so LevelDB makes no table in its recovery, and then removes those that the MANIFEST does not
+    /// name before it makes any.
     fn give_names(&self, staged: &mut [Staged]) -> Result<Vec<Output>> {
         for staged in staged.iter_mut() {
             let number = self.numbers.take();
@@ -271,7 +294,8 @@ impl DbImpl {
     fn report_load(&self, tables: &[Output], levels: &[usize]) {
         let bytes = tables.iter().map(|table| table.file.size).sum();
         let entries = tables.iter().map(|table| table.contents.entries).sum();
-        let (first, last) = (levels.iter().min().copied().unwrap_or(0), levels.iter().max().copied().unwrap_or(0));
+        let (first, last) =
+            (levels.iter().min().copied().unwrap_or(0), levels.iter().max().copied().unwrap_or(0));
         self.log(format!(
             "loaded {entries} entries, {} tables, {bytes} bytes, at levels {first} to {last}",
             tables.len()

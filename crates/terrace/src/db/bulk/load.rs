@@ -42,16 +42,16 @@ impl BulkLoadOptions {
         Self::default()
     }
 
-    /// About how many bytes of entries are held in memory; more are sorted in pieces and merged at the end. At least
-    /// 64 KiB. Default: 64 MiB.
+    /// About how many bytes of entries are held in memory; more are sorted in pieces and merged at
+    /// the end. At least 64 KiB. Default: 64 MiB.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes.max(64 << 10);
         self
     }
 
-    /// Threads that build tables, the caller's included. 0: as many as `Options::background_threads`, but not more
-    /// than the machine has cores. Default: 0.
+    /// Threads that build tables, the caller's included. 0: as many as
+    /// `Options::background_threads`, but not more than the machine has cores. Default: 0.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -84,16 +84,16 @@ impl LoadReport {
     }
 }
 
-/// Many entries that come into the database at once: much faster than writing them, and nobody sees any of them before
-/// [`finish`](BulkLoad::finish).
+/// Many entries that come into the database at once: much faster than writing them, and nobody sees
+/// any of them before [`finish`](BulkLoad::finish).
 ///
-/// Keys may come in any order; in ascending order they are neither sorted nor kept in memory. Of several values of one
-/// key the last one counts. Nothing is written to the log: tables are built directly, by several threads, and one
-/// record in the MANIFEST puts all of them into force.
+/// Keys may come in any order; in ascending order they are neither sorted nor kept in memory. Of
+/// several values of one key the last one counts. Nothing is written to the log: tables are built
+/// directly, by several threads, and one record in the MANIFEST puts all of them into force.
 ///
-/// A load happens when it is finished: it comes after every write that was acknowledged before, also of the same keys.
-/// Snapshots and cursors from before do not see it. Others may read and write all the while. Dropped without being
-/// finished, or after an error, it leaves no trace.
+/// A load happens when it is finished: it comes after every write that was acknowledged before,
+/// also of the same keys. Snapshots and cursors from before do not see it. Others may read and
+/// write all the while. Dropped without being finished, or after an error, it leaves no trace.
 pub struct BulkLoad {
     db: Db,
     order: InternalOrder,
@@ -151,11 +151,12 @@ impl BulkLoad {
     }
 
     fn set_chunk_size(&mut self) {
-        self.chunk_size = self.builders.entries_for(self.max_file_size).min(self.memory / CHUNK_SHARE);
+        self.chunk_size =
+            self.builders.entries_for(self.max_file_size).min(self.memory / CHUNK_SHARE);
     }
 
-    /// Sets `key` to `value`. `InvalidArgument` if they have 8 MiB less than 4 GiB together, or more. After an error every
-    /// further call fails with it.
+    /// Sets `key` to `value`. `InvalidArgument` if they have 8 MiB less than 4 GiB together, or
+    /// more. After an error every further call fails with it.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -176,7 +177,8 @@ impl BulkLoad {
             sorter.push(key, value);
             return if sorter.len() >= self.memory { self.end_run() } else { Ok(()) };
         }
-        let ascends = self.is_empty() || self.order.keys.compare(&self.last_key, key) == Ordering::Less;
+        let ascends =
+            self.is_empty() || self.order.keys.compare(&self.last_key, key) == Ordering::Less;
         if !ascends {
             return self.begin_sorting(key, value);
         }
@@ -245,8 +247,8 @@ impl BulkLoad {
         self.submit(purpose)
     }
 
-    /// Puts all entries into force, durably, and says what they came to. The database waits with other writes for a
-    /// moment.
+    /// Puts all entries into force, durably, and says what they came to. The database waits with
+    /// other writes for a moment.
     pub fn finish(mut self) -> Result<LoadReport> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -308,9 +310,15 @@ impl BulkLoad {
         let mut begin = 0;
         for end in std::mem::take(&mut self.runs) {
             let files = tables.get(begin..end).unwrap_or_default().iter();
-            let files: Vec<_> =
-                files.map(|staged| Arc::new(FileMeta::new(staged.table.file.clone(), &obsolete_files))).collect();
-            sources.push(Source::Level(LevelIter::new(Level::from(files), set.clone(), self.order.clone(), false)));
+            let files: Vec<_> = files
+                .map(|staged| Arc::new(FileMeta::new(staged.table.file.clone(), &obsolete_files)))
+                .collect();
+            sources.push(Source::Level(LevelIter::new(
+                Level::from(files),
+                set.clone(),
+                self.order.clone(),
+                false,
+            )));
             begin = end;
         }
         // Of equal keys the first source's comes first.
@@ -320,7 +328,9 @@ impl BulkLoad {
         let mut last: Option<Vec<u8>> = None;
         while merged.valid() {
             let key = user_key(merged.key());
-            let repeated = last.as_ref().is_some_and(|last| self.order.keys.compare(last, key) == Ordering::Equal);
+            let repeated = last
+                .as_ref()
+                .is_some_and(|last| self.order.keys.compare(last, key) == Ordering::Equal);
             if !repeated {
                 self.append(Purpose::Final, key, merged.value())?;
                 let last = last.get_or_insert_default();

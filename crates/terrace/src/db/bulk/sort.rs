@@ -75,14 +75,16 @@ fn lengths(header: [u8; HEADER]) -> (usize, usize) {
 
 /// Where an entry lies in the sorter, and how its key begins.
 struct Place {
-    /// The first 8 bytes of the key as a number that orders as they do. Meaningful in the bytewise order only.
+    /// The first 8 bytes of the key as a number that orders as they do. Meaningful in the bytewise
+    /// order only.
     abbreviated: u64,
     offset: usize,
     key: u32,
     value: u32,
 }
 
-/// Entries in memory that come in any order and leave in that of their keys, the last one of each key only.
+/// Entries in memory that come in any order and leave in that of their keys, the last one of each
+/// key only.
 pub(super) struct Sorter {
     keys: KeyOrder,
     bytes: Vec<u8>,
@@ -112,13 +114,18 @@ impl Sorter {
     }
 
     /// Hands out every entry in order, and is empty then. The first error ends it.
-    pub(super) fn drain<E>(&mut self, mut take: impl FnMut(&[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn drain<E>(
+        &mut self,
+        mut take: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let (keys, bytes) = (&self.keys, &self.bytes);
         let key = |place: &Place| &bytes[place.offset..place.offset + place.key as usize];
         let is_bytewise = keys.is_bytewise();
-        // Of one key the entry that came last goes first. Entries share an offset where all but the last are empty.
+        // Of one key the entry that came last goes first. Entries share an offset where all but the
+        // last are empty.
         self.places.sort_unstable_by(|a, b| {
-            let by_abbreviated = if is_bytewise { a.abbreviated.cmp(&b.abbreviated) } else { Ordering::Equal };
+            let by_abbreviated =
+                if is_bytewise { a.abbreviated.cmp(&b.abbreviated) } else { Ordering::Equal };
             by_abbreviated
                 .then_with(|| keys.compare(key(a), key(b)))
                 .then_with(|| (b.offset, b.value).cmp(&(a.offset, a.value)))
@@ -156,7 +163,8 @@ mod tests {
     #[test]
     fn the_last_entry_of_each_key_comes_out_in_order() {
         let mut sorter = Sorter::new(KeyOrder::default());
-        let keys: [&[u8]; 6] = [b"same-abbreviated-b", b"", b"z", b"same-abbreviated-a", b"\0", b"same-hea"];
+        let keys: [&[u8]; 6] =
+            [b"same-abbreviated-b", b"", b"z", b"same-abbreviated-a", b"\0", b"same-hea"];
         for round in [b"1", b"2"] {
             keys.iter().for_each(|key| sorter.push(key, round));
         }

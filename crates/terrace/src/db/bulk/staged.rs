@@ -6,7 +6,8 @@ use crate::base::internal_key::user_key;
 use crate::compaction::output::Output;
 use crate::env::Env;
 
-/// A finished table and where it lies. Nobody removes it unless [`discard`](Staged::discard) is called.
+/// A finished table and where it lies. Nobody removes it unless [`discard`](Staged::discard) is
+/// called.
 pub(super) struct Staged {
     pub(super) table: Output,
     pub(super) path: PathBuf,

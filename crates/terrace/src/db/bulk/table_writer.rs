@@ -25,30 +25,32 @@ pub struct TableSummary {
     pub largest: Vec<u8>,
 }
 
-/// Builds a table file outside of a database, for [`Db::ingest`](crate::Db::ingest): on another machine, or long before.
+/// Builds a table file outside of a database, for [`Db::ingest`](crate::Db::ingest): on another
+/// machine, or long before.
 ///
-/// Entries come in ascending order of keys, each key once. The file has LevelDB's format; it notes the name of the
-/// comparator, which must be the database's.
+/// Entries come in ascending order of keys, each key once. The file has LevelDB's format; it notes
+/// the name of the comparator, which must be the database's.
 pub struct TableWriter {
     builder: TableBuilder,
     key: Vec<u8>,
 }
 
 impl TableWriter {
-    /// A table in the new file `path`, written as `options` say: comparator, block size, restart interval, compression,
-    /// filters, file mode and Env.
+    /// A table in the new file `path`, written as `options` say: comparator, block size, restart
+    /// interval, compression, filters, file mode and Env.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<TableWriter> {
         let options = options.clone().sanitized()?;
         let keys = KeyOrder::new(options.comparator.clone());
         let comparator = Some(keys.name_bytes().to_owned());
-        let settings = TableSettings { comparator, ..table_settings(&options, keys, NUM_LEVELS - 1) };
+        let settings =
+            TableSettings { comparator, ..table_settings(&options, keys, NUM_LEVELS - 1) };
         let create = CreateOptions { mode: options.file_mode, exclusive: true };
         let file = options.env.create(path.as_ref(), create)?;
         Ok(TableWriter { builder: TableBuilder::new(file, &settings), key: Vec::new() })
     }
 
-    /// Adds an entry. `InvalidArgument` if its key is not after the last one, or if key and value have 8 MiB less than
-    /// 4 GiB together, or more.
+    /// Adds an entry. `InvalidArgument` if its key is not after the last one, or if key and value
+    /// have 8 MiB less than 4 GiB together, or more.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_entry_size(key.len(), value.len())?;

@@ -1,9 +1,10 @@
 //! Checks what holds between tables: for each key, what is higher up is newer.
 //!
-//! Look-ups stop at the first entry of a key that they meet, from level 0 down. Nothing in a single table shows that
-//! it is the newest one: only a scan of all levels at once does. Within a level deeper than 0 the version itself is
-//! checked for overlaps when it is made ([`Version::check`](crate::version::version::Version::check)): tables may share a
-//! user key, whose versions LevelDB splits where a table is full, but no internal key.
+//! Look-ups stop at the first entry of a key that they meet, from level 0 down. Nothing in a single
+//! table shows that it is the newest one: only a scan of all levels at once does. Within a level
+//! deeper than 0 the version itself is checked for overlaps when it is made
+//! ([`Version::check`](crate::version::version::Version::check)): tables may share a user key,
+//! whose versions LevelDB splits where a table is full, but no internal key.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ struct Rank {
     files: Arc<Level>,
 }
 
-/// Entries that hide newer ones. Levels are from 0 down, level 0 newest first; every table in them is sound.
-/// `on_bytes` is told of bytes gone through.
+/// Entries that hide newer ones. Levels are from 0 down, level 0 newest first; every table in them
+/// is sound. `on_bytes` is told of bytes gone through.
 pub(in crate::db) fn check_recency(
     levels: &[SoundLevel],
     tables: &Arc<TableSet>,
@@ -65,13 +66,17 @@ pub(in crate::db) fn check_recency(
     while merged.valid() {
         let (key, rank) = (merged.key(), merged.source());
         on_bytes((key.len() + merged.value().len()) as u64);
-        // Of one key the newest entry comes first, so that going on at a higher rank means an older one there.
+        // Of one key the newest entry comes first, so that going on at a higher rank means an older
+        // one there.
         if last_rank.is_some_and(|last| rank < last)
             && order.keys.compare(user_key(&last_key), user_key(key)) == Ordering::Equal
             && let Some(Rank { level, files }) = ranks.get(rank)
         {
             let file = files.get(files.find(order, key)).map_or(0, |file| file.number);
-            let message = format!("key {} hides a newer entry that is deeper than level {level}", shown_key(key));
+            let message = format!(
+                "key {} hides a newer entry that is deeper than level {level}",
+                shown_key(key)
+            );
             problems.push(Problem::new(filename::table(file), message));
             if problems.len() == MAX_PROBLEMS {
                 return Ok(problems);

@@ -1,6 +1,7 @@
 //! Checks a database while it is in use.
 //!
-//! Any thread. Writers wait while logs are opened, edits while the MANIFEST is read; nobody waits for tables.
+//! Any thread. Writers wait while logs are opened, edits while the MANIFEST is read; nobody waits
+//! for tables.
 
 use std::sync::Arc;
 
@@ -15,18 +16,26 @@ use crate::db::db_impl::DbImpl;
 use crate::db::open::OwnFiles;
 
 impl DbImpl {
-    /// Checks the database while it is in use: the tables of this moment, and the logs as far as they were written.
+    /// Checks the database while it is in use: the tables of this moment, and the logs as far as
+    /// they were written.
     pub(in crate::db) fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<VerifyReport> {
         self.check_open()?;
         let _open = if self.is_inherited() { None } else { Some(self.put_close_off()?) };
-        let mut check =
-            Verification::new(self.env.clone(), &self.dir, self.order.clone(), self.tables.clone(), progress);
-        // The logs first, by handles that outlive their names: what is flushed meanwhile is checked as a table.
+        let mut check = Verification::new(
+            self.env.clone(),
+            &self.dir,
+            self.order.clone(),
+            self.tables.clone(),
+            progress,
+        );
+        // The logs first, by handles that outlive their names: what is flushed meanwhile is checked
+        // as a table.
         let _unchanged = self.recycled_logs.read();
         let logs = self.open_logs()?;
         let (version, last_sequence) = {
             let versions = self.versions.lock();
-            let last_sequence = check.manifest()?.map_or(MAX_SEQUENCE, |(_, state)| state.last_sequence);
+            let last_sequence =
+                check.manifest()?.map_or(MAX_SEQUENCE, |(_, state)| state.last_sequence);
             (versions.current().clone(), last_sequence)
         };
         check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
@@ -51,11 +60,12 @@ impl DbImpl {
         numbers.sort_unstable();
         let mut logs = Vec::new();
         for number in numbers {
-            let file = match self.env.open_random(&self.path(&filename::log(number)), ReadAccess::Pread) {
-                // It became a table meanwhile.
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                opened => opened?,
-            };
+            let file =
+                match self.env.open_random(&self.path(&filename::log(number)), ReadAccess::Pread) {
+                    // It became a table meanwhile.
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    opened => opened?,
+                };
             let file: Arc<dyn RandomAccessFile> = match written.filter(|(log, _)| *log == number) {
                 Some((_, end)) => Arc::new(Beginning { size: file.size().min(end), file }),
                 None => file,

@@ -1,4 +1,5 @@
-//! Reads write-ahead logs one after another, telling what they hold and what is wrong with them. Applies nothing.
+//! Reads write-ahead logs one after another, telling what they hold and what is wrong with them.
+//! Applies nothing.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ pub(in crate::db) enum Finding<'a> {
     Batch(BatchView<'a>),
     /// Something that is not as it should be, with its offset.
     Problem(String),
-    /// The end of the file cuts a record off, as a crash leaves it. Whether writes are missing that were durable or that
-    /// the next log relies on shows in durability marks and in the next log.
+    /// The end of the file cuts a record off, as a crash leaves it. Whether writes are missing that
+    /// were durable or that the next log relies on shows in durability marks and in the next log.
     Torn(String),
 }
 
@@ -38,8 +39,8 @@ pub(in crate::db) struct LogCheck {
 }
 
 impl LogCheck {
-    /// `flushed`: the last sequence number that the MANIFEST records, if it is known. No log begins behind the one
-    /// that follows.
+    /// `flushed`: the last sequence number that the MANIFEST records, if it is known. No log begins
+    /// behind the one that follows.
     pub(in crate::db) fn new(flushed: Option<SequenceNumber>) -> Self {
         LogCheck {
             continuity: Continuity::new(flushed, 0),
@@ -66,7 +67,8 @@ impl LogCheck {
         self.last_sequence
     }
 
-    /// Reads the log `number`, the next one. `name` is for messages. An error is the system's, or `visit`'s.
+    /// Reads the log `number`, the next one. `name` is for messages. An error is the system's, or
+    /// `visit`'s.
     pub(in crate::db) fn read(
         &mut self,
         number: u64,
@@ -87,7 +89,9 @@ impl LogCheck {
                     }
                     self.continuity.interrupt();
                     let message = error.message();
-                    return visit(Finding::Problem(format!("what follows is lost, it cannot be read: {message}")));
+                    return visit(Finding::Problem(format!(
+                        "what follows is lost, it cannot be read: {message}"
+                    )));
                 }
                 item => item?,
             };
@@ -99,24 +103,30 @@ impl LogCheck {
                     self.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
-                            self.durable = self.durable.max(batch.durability_mark(split).unwrap_or(0));
+                            self.durable =
+                                self.durable.max(batch.durability_mark(split).unwrap_or(0));
                         }
                         Ok(batch) => self.batch(batch, offset, visit)?,
                         Err(error) => {
                             self.continuity.interrupt();
-                            visit(Finding::Problem(format!("at offset {offset}: {}", error.message())))?;
+                            visit(Finding::Problem(format!(
+                                "at offset {offset}: {}",
+                                error.message()
+                            )))?;
                         }
                     }
                 }
                 LogItem::Damage { length, reason, .. } => {
                     self.continuity.interrupt();
-                    let reason = reason.strip_prefix(name).unwrap_or(&reason).trim_start_matches([':', ' ']);
+                    let reason =
+                        reason.strip_prefix(name).unwrap_or(&reason).trim_start_matches([':', ' ']);
                     visit(Finding::Problem(format!("{reason}; {length} bytes are lost")))?;
                 }
                 LogItem::End { torn: false, .. } => return Ok(()),
                 // What is torn was never synced. Whether more is missing shows in the next log.
                 LogItem::End { torn: true, offset } => {
-                    let message = format!("an incomplete record at offset {offset}, as a crash leaves it");
+                    let message =
+                        format!("an incomplete record at offset {offset}, as a crash leaves it");
                     return visit(Finding::Torn(message));
                 }
             }
@@ -136,7 +146,9 @@ impl LogCheck {
             Place::Follows | Place::FollowsTables => None,
         };
         if let Some(due) = due {
-            let message = format!("at offset {offset}: a batch at sequence number {found}, where {due} is due");
+            let message = format!(
+                "at offset {offset}: a batch at sequence number {found}, where {due} is due"
+            );
             visit(Finding::Problem(message))?;
         }
         self.last_sequence = self.last_sequence.max(batch.last_sequence());
@@ -147,6 +159,8 @@ impl LogCheck {
     /// What is wrong with all logs together.
     pub(in crate::db) fn finish(&self) -> Option<String> {
         let (durable, last) = (self.durable, self.last_sequence);
-        (durable > last).then(|| format!("writes up to sequence number {durable} were synced, the last one is {last}"))
+        (durable > last).then(|| {
+            format!("writes up to sequence number {durable} were synced, the last one is {last}")
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! Checks a database without changing a byte of it.
 //!
-//! Every checksum of every block, the order of keys, ranges, levels, sizes, filters, properties, sequence numbers,
-//! logs, MANIFEST and CURRENT. Damage is listed and the check goes on; an error is what keeps it from being done.
+//! Every checksum of every block, the order of keys, ranges, levels, sizes, filters, properties,
+//! sequence numbers, logs, MANIFEST and CURRENT. Damage is listed and the check goes on; an error
+//! is what keeps it from being done.
 
 pub(super) mod level;
 pub(super) mod live;
@@ -51,9 +52,9 @@ pub struct VerifyReport {
     pub log_records: u64,
     /// What is wrong.
     pub problems: Vec<Problem>,
-    /// What is worth knowing and harmless: files that nothing needs and the next open removes, and the incomplete last
-    /// record of a log or the MANIFEST, which a crash leaves. If such a record was durable, as later records show, it is
-    /// among the problems.
+    /// What is worth knowing and harmless: files that nothing needs and the next open removes, and
+    /// the incomplete last record of a log or the MANIFEST, which a crash leaves. If such a record
+    /// was durable, as later records show, it is among the problems.
     pub notes: Vec<Problem>,
 }
 
@@ -76,9 +77,9 @@ pub struct Progress {
 
 /// Checks the database in the directory `path`. Damage is in the report.
 ///
-/// Nothing is changed, and other readers may have the database open. Fails with `Busy` if a writer has it open, and
-/// with `InvalidArgument` if there is no database or if it is ordered by another comparator than that of `options`.
-/// Filters are checked if `options` has their policy.
+/// Nothing is changed, and other readers may have the database open. Fails with `Busy` if a writer
+/// has it open, and with `InvalidArgument` if there is no database or if it is ordered by another
+/// comparator than that of `options`. Filters are checked if `options` has their policy.
 pub fn verify(path: impl AsRef<Path>, options: &Options) -> Result<VerifyReport> {
     verify_with(path, options, &mut |_| ())
 }
@@ -108,7 +109,8 @@ pub fn verify_with(
     Ok(check.report)
 }
 
-/// The lock of a reader. Where nobody has ever locked, as on media that cannot be written, there is none.
+/// The lock of a reader. Where nobody has ever locked, as on media that cannot be written, there is
+/// none.
 fn lock_shared(env: &dyn Env, dir: &Path) -> Result<Option<Box<dyn FileLock>>> {
     if !env.exists(dir)? {
         return Err(no_database(dir));
@@ -125,15 +127,18 @@ pub(in crate::db) fn no_database(dir: &Path) -> Error {
 
 /// Fails if a directory holds nothing of a database.
 pub(in crate::db) fn require_database(dir: &Path, own: &OwnFiles) -> Result<()> {
-    let any = own
-        .found
-        .iter()
-        .any(|(_, kind, _)| matches!(kind, FileKind::Current | FileKind::Manifest | FileKind::Table | FileKind::Log));
+    let any = own.found.iter().any(|(_, kind, _)| {
+        matches!(kind, FileKind::Current | FileKind::Manifest | FileKind::Table | FileKind::Log)
+    });
     if any { Ok(()) } else { Err(no_database(dir)) }
 }
 
 /// Tables read past every cache, and not mapped: a bad sector must be an error and not a signal.
-pub(in crate::db) fn checking_tables(options: &Options, dir: &Path, order: &InternalOrder) -> TableSet {
+pub(in crate::db) fn checking_tables(
+    options: &Options,
+    dir: &Path,
+    order: &InternalOrder,
+) -> TableSet {
     let settings = TableReadSettings {
         order: TableOrder::internal(order.keys.clone()),
         filter_policy: options.filter_policy.clone(),
@@ -166,7 +171,16 @@ impl<'a> Verification<'a> {
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
         let done = Progress { done: 0, total: 0 };
-        Verification { env, dir, order, tables, report: VerifyReport::default(), progress, done, newest_in_tables: 0 }
+        Verification {
+            env,
+            dir,
+            order,
+            tables,
+            report: VerifyReport::default(),
+            progress,
+            done,
+            newest_in_tables: 0,
+        }
     }
 
     fn problem(&mut self, file: &str, message: impl Into<String>) {
@@ -208,7 +222,13 @@ impl<'a> Verification<'a> {
         let name = filename::manifest(number);
         self.size_of(&name);
         // Nothing is retired by a check, so nobody takes from these obsolete files.
-        match manifest::read_manifest(self.env.as_ref(), self.dir, number, &self.order, &Arc::default()) {
+        match manifest::read_manifest(
+            self.env.as_ref(),
+            self.dir,
+            number,
+            &self.order,
+            &Arc::default(),
+        ) {
             Err(error) if is_damage(&error) => {
                 self.report.problems.push(Problem::of(self.dir, &name, &error));
                 Ok(None)
@@ -252,20 +272,27 @@ impl<'a> Verification<'a> {
         Ok(())
     }
 
-    /// Whether a table that no MANIFEST names begins behind the last write that is known. An interrupted flush or
-    /// merge leaves none like that: it was the MANIFEST that lost its end.
+    /// Whether a table that no MANIFEST names begins behind the last write that is known. An
+    /// interrupted flush or merge leaves none like that: it was the MANIFEST that lost its end.
     fn is_from_the_future(&self, number: u64, newest: SequenceNumber) -> Result<bool> {
         let (file, name) = self.tables.open_file(number)?;
-        let Ok(table) = Table::open(file, name, self.tables.read_settings().clone()) else { return Ok(false) };
+        let Ok(table) = Table::open(file, name, self.tables.read_settings().clone()) else {
+            return Ok(false);
+        };
         let summary = check_table(&table, &self.order, None, &mut |_| ());
-        Ok(summary.is_ok_and(|summary| summary.entries > 0 && summary.smallest_sequence > newest.saturating_add(1)))
+        Ok(summary.is_ok_and(|summary| {
+            summary.entries > 0 && summary.smallest_sequence > newest.saturating_add(1)
+        }))
     }
 
     /// Checks everything that a sound MANIFEST describes. Answers the last write in it.
     fn directory(&mut self, own: &OwnFiles, state: &ManifestState) -> Result<SequenceNumber> {
-        let mut logs: Vec<_> = own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
+        let mut logs: Vec<_> =
+            own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
-        let sizes = logs.iter().map(|&log| self.env.file_size(&self.dir.join(filename::log(log))).unwrap_or(0));
+        let sizes = logs
+            .iter()
+            .map(|&log| self.env.file_size(&self.dir.join(filename::log(log))).unwrap_or(0));
         let log_bytes = sizes.sum();
         self.expect(&state.version, log_bytes);
         self.version(&state.version, state.last_sequence)?;
@@ -277,9 +304,12 @@ impl<'a> Verification<'a> {
 
     /// Checks tables and logs that no MANIFEST describes, each by itself.
     fn undescribed(&mut self, own: &OwnFiles) -> Result<()> {
-        let names = |wanted| own.found.iter().filter(move |(_, kind, _)| *kind == wanted).map(|(name, ..)| name);
+        let names = |wanted| {
+            own.found.iter().filter(move |(_, kind, _)| *kind == wanted).map(|(name, ..)| name)
+        };
         let sizes = names(FileKind::Table).chain(names(FileKind::Log));
-        self.done.total = sizes.map(|name| self.env.file_size(&self.dir.join(name)).unwrap_or(0)).sum();
+        self.done.total =
+            sizes.map(|name| self.env.file_size(&self.dir.join(name)).unwrap_or(0)).sum();
         let mut numbers: Vec<_> = own.of_kind(FileKind::Table).collect();
         numbers.sort_unstable();
         for number in numbers {
@@ -290,7 +320,11 @@ impl<'a> Verification<'a> {
         self.logs(&logs, LogCheck::new(None)).map(drop)
     }
 
-    pub(in crate::db) fn version(&mut self, version: &Version, last_sequence: SequenceNumber) -> Result<()> {
+    pub(in crate::db) fn version(
+        &mut self,
+        version: &Version,
+        last_sequence: SequenceNumber,
+    ) -> Result<()> {
         let mut sound: Vec<SoundLevel> = Vec::new();
         for (level, files) in version.levels.iter().enumerate() {
             let mut readable = Vec::new();
@@ -326,20 +360,24 @@ impl<'a> Verification<'a> {
         }
         let size = file.size();
         let mut blocks = 0;
-        let checked = Table::open(file, name.clone(), self.tables.read_settings().clone()).and_then(|table| {
-            let order = self.order.clone();
-            check_table(&table, &order, expected, &mut |bytes| {
-                blocks += bytes;
-                self.advance(bytes);
-            })
-        });
+        let checked = Table::open(file, name.clone(), self.tables.read_settings().clone())
+            .and_then(|table| {
+                let order = self.order.clone();
+                check_table(&table, &order, expected, &mut |bytes| {
+                    blocks += bytes;
+                    self.advance(bytes);
+                })
+            });
         self.advance(size.saturating_sub(blocks));
         match checked {
             Ok(summary) => {
                 self.report.blocks += summary.blocks;
                 self.report.entries += summary.entries;
                 self.newest_in_tables = self.newest_in_tables.max(summary.largest_sequence);
-                summary.messages.into_iter().for_each(|message| self.problem(&name, strip(&message, &name)));
+                summary
+                    .messages
+                    .into_iter()
+                    .for_each(|message| self.problem(&name, strip(&message, &name)));
             }
             // A bad sector is damage like any other.
             Err(error) => self.report.problems.push(Problem::of(self.dir, &name, &error)),
@@ -349,7 +387,8 @@ impl<'a> Verification<'a> {
 
     fn logs(&mut self, logs: &[u64], mut check: LogCheck) -> Result<SequenceNumber> {
         for &number in logs {
-            let file = self.env.open_random(&self.dir.join(filename::log(number)), ReadAccess::Pread)?;
+            let file =
+                self.env.open_random(&self.dir.join(filename::log(number)), ReadAccess::Pread)?;
             self.log(&mut check, number, file)?;
         }
         self.logs_end(&check);
@@ -368,7 +407,9 @@ impl<'a> Verification<'a> {
         let before = check.records;
         let read = check.read(number, file, &name, &mut |finding| {
             match finding {
-                Finding::Problem(message) => self.report.problems.push(Problem::new(&name, message)),
+                Finding::Problem(message) => {
+                    self.report.problems.push(Problem::new(&name, message))
+                }
                 Finding::Torn(message) => self.report.notes.push(Problem::new(&name, message)),
                 Finding::Batch(_) => {}
             }
@@ -389,10 +430,14 @@ impl<'a> Verification<'a> {
     }
 }
 
-/// Says that the end of the file cuts a MANIFEST's last edit off, which therefore was never durable: no damage.
+/// Says that the end of the file cuts a MANIFEST's last edit off, which therefore was never
+/// durable: no damage.
 fn torn_manifest(dir: &Path, name: &str, torn: &str) -> String {
     let torn = torn.replace(&dir.join(name).display().to_string(), name);
-    format!("{}: the last edit is incomplete, as a crash or a full disk leaves it", strip(&torn, name))
+    format!(
+        "{}: the last edit is incomplete, as a crash or a full disk leaves it",
+        strip(&torn, name)
+    )
 }
 
 /// What is wrong with the size of a table's file.

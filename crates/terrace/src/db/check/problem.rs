@@ -26,7 +26,9 @@ impl Problem {
         }
         let path = dir.join(file).display().to_string();
         let message = error.message().replace(&path, file);
-        let message = message.strip_prefix(file).map_or(message.as_str(), |rest| rest.trim_start_matches([':', ' ']));
+        let message = message
+            .strip_prefix(file)
+            .map_or(message.as_str(), |rest| rest.trim_start_matches([':', ' ']));
         Problem::new(file, message)
     }
 }
@@ -51,7 +53,9 @@ pub(in crate::db) fn shown_user_key(key: &[u8]) -> String {
 /// An internal key for people.
 pub(in crate::db) fn shown_key(key: &[u8]) -> String {
     match ParsedKey::parse(key) {
-        Some(parsed) => format!("{} at sequence number {}", shown_user_key(parsed.user_key), parsed.sequence),
+        Some(parsed) => {
+            format!("{} at sequence number {}", shown_user_key(parsed.user_key), parsed.sequence)
+        }
         None => shown_user_key(user_key(key)),
     }
 }

@@ -54,16 +54,27 @@ struct Counted {
     value_bytes: u64,
 }
 
-/// Reads all of `table`. `on_block` is told the size of every block. An error is the system's: damage is in the
-/// summary.
+/// Reads all of `table`. `on_block` is told the size of every block. An error is the system's:
+/// damage is in the summary.
 pub(in crate::db) fn check_table(
     table: &Table,
     order: &InternalOrder,
     expected: Option<Expected<'_>>,
     on_block: &mut dyn FnMut(u64),
 ) -> Result<TableSummary> {
-    let summary = TableSummary { is_orderly: true, smallest_sequence: SequenceNumber::MAX, ..TableSummary::default() };
-    let mut check = Check { order, expected, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() };
+    let summary = TableSummary {
+        is_orderly: true,
+        smallest_sequence: SequenceNumber::MAX,
+        ..TableSummary::default()
+    };
+    let mut check = Check {
+        order,
+        expected,
+        summary,
+        unlisted: 0,
+        last: Vec::new(),
+        counted: Counted::default(),
+    };
     let mut data_is_whole = true;
     table.scan(&mut |item| {
         match item {
@@ -75,8 +86,12 @@ pub(in crate::db) fn check_table(
             ScanItem::Damage { error, .. } if !is_damage(&error) => return Err(error),
             ScanItem::Damage { error, after, up_to } => {
                 data_is_whole = false;
-                let (after, up_to) = (shown_user_key(user_key(after)), shown_user_key(user_key(up_to)));
-                check.report(format!("{}; entries between {after} and {up_to} are lost", error.message()));
+                let (after, up_to) =
+                    (shown_user_key(user_key(after)), shown_user_key(user_key(up_to)));
+                check.report(format!(
+                    "{}; entries between {after} and {up_to} are lost",
+                    error.message()
+                ));
             }
         }
         Ok(())
@@ -111,10 +126,11 @@ pub(in crate::db) fn check_wreck(
 ) -> Result<TableSummary> {
     let mut check = Check::new(order, expected);
     check.report(error.message().to_owned());
-    let searched = rescue(file, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
-        check.entry(offset, key, value, None);
-        Ok(())
-    });
+    let searched =
+        rescue(file, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
+            check.entry(offset, key, value, None);
+            Ok(())
+        });
     if let Err(error) = searched {
         if !is_damage(&error) {
             return Err(error);
@@ -128,9 +144,19 @@ pub(in crate::db) fn check_wreck(
 
 impl<'a> Check<'a> {
     fn new(order: &'a InternalOrder, expected: Option<Expected<'a>>) -> Self {
-        let summary =
-            TableSummary { is_orderly: true, smallest_sequence: SequenceNumber::MAX, ..TableSummary::default() };
-        Check { order, expected, summary, unlisted: 0, last: Vec::new(), counted: Counted::default() }
+        let summary = TableSummary {
+            is_orderly: true,
+            smallest_sequence: SequenceNumber::MAX,
+            ..TableSummary::default()
+        };
+        Check {
+            order,
+            expected,
+            summary,
+            unlisted: 0,
+            last: Vec::new(),
+            counted: Counted::default(),
+        }
     }
 
     fn finish(mut self) -> TableSummary {

@@ -34,7 +34,8 @@ pub struct BlockItem<'a> {
     pub raw_size: u64,
     /// Entries in the block.
     pub entries: u64,
-    /// The user key of the index entry: not less than any in the block, and less than any in the next.
+    /// The user key of the index entry: not less than any in the block, and less than any in the
+    /// next.
     pub separator: &'a [u8],
 }
 
@@ -142,8 +143,8 @@ pub struct BatchItem {
 }
 
 impl BatchItem {
-    /// Whether this is a durability mark: an empty batch that says that everything before it had reached the disk. Empty
-    /// batches of programs are none.
+    /// Whether this is a durability mark: an empty batch that says that everything before it had
+    /// reached the disk. Empty batches of programs are none.
     pub fn is_mark(&self) -> bool {
         self.is_mark
     }

@@ -9,9 +9,13 @@ use crate::db::options::Options;
 use crate::log::{self, LogReader};
 use crate::write::batch::{BatchView, Operation};
 
-/// Reads the write-ahead log at `path` from its beginning to its end and calls `visit` with every piece until it
-/// breaks off. What follows damage is shown too, although recovery may not take it.
-pub fn log(path: &Path, options: &Options, visit: &mut dyn FnMut(LogItem<'_>) -> Flow) -> Result<LogSummary> {
+/// Reads the write-ahead log at `path` from its beginning to its end and calls `visit` with every
+/// piece until it breaks off. What follows damage is shown too, although recovery may not take it.
+pub fn log(
+    path: &Path,
+    options: &Options,
+    visit: &mut dyn FnMut(LogItem<'_>) -> Flow,
+) -> Result<LogSummary> {
     let file = open(path, options)?;
     let mut summary = LogSummary { file_size: file.size(), ..LogSummary::default() };
     let mut reader = LogReader::new(file, name_of(path));
@@ -22,7 +26,13 @@ pub fn log(path: &Path, options: &Options, visit: &mut dyn FnMut(LogItem<'_>) ->
                 Ok(batch) => {
                     let is_mark = batch.durability_mark(split).is_some();
                     let size = data.len() as u64;
-                    let item = BatchItem { offset, size, sequence: batch.sequence, operations: batch.count, is_mark };
+                    let item = BatchItem {
+                        offset,
+                        size,
+                        sequence: batch.sequence,
+                        operations: batch.count,
+                        is_mark,
+                    };
                     show_batch(item, &batch, &mut summary, visit)
                 }
                 Err(error) => visit(LogItem::Damage(damages.count(offset, error.message()))),
@@ -44,7 +54,12 @@ pub fn log(path: &Path, options: &Options, visit: &mut dyn FnMut(LogItem<'_>) ->
 }
 
 /// Damage that the framing of a log or a MANIFEST shows.
-pub(super) fn skipped(damages: &mut DamageCounter, offset: u64, length: u64, reason: &str) -> Damage {
+pub(super) fn skipped(
+    damages: &mut DamageCounter,
+    offset: u64,
+    length: u64,
+    reason: &str,
+) -> Damage {
     damages.count(offset, &format!("{reason}; {length} bytes are skipped"))
 }
 
@@ -78,7 +93,11 @@ pub(super) fn is_log(path: &Path, options: &Options) -> Result<bool> {
 }
 
 /// Whether the first record that can be read in a file with a log's framing passes a test.
-pub(super) fn first_record(path: &Path, options: &Options, test: impl Fn(&[u8]) -> bool) -> Result<bool> {
+pub(super) fn first_record(
+    path: &Path,
+    options: &Options,
+    test: impl Fn(&[u8]) -> bool,
+) -> Result<bool> {
     let mut reader = LogReader::new(open(path, options)?, name_of(path));
     loop {
         match reader.next()? {

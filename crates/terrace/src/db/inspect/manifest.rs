@@ -14,7 +14,8 @@ use crate::log::{LogItem, LogReader};
 use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
 
-/// Reads the MANIFEST at `path` from its beginning to its end and calls `visit` with every piece until it breaks off.
+/// Reads the MANIFEST at `path` from its beginning to its end and calls `visit` with every piece
+/// until it breaks off.
 pub fn manifest(
     path: &Path,
     options: &Options,
@@ -30,12 +31,17 @@ pub fn manifest(
         Err(damage) => visit(ManifestItem::Damage(damage)),
     })?;
     (summary.file_size, summary.torn, summary.damages) = (end.file_size, end.torn, end.damages);
-    summary.tables = (0..NUM_LEVELS).map(|level| tables.range((level, 0)..(level + 1, 0)).count()).collect();
+    summary.tables =
+        (0..NUM_LEVELS).map(|level| tables.range((level, 0)..(level + 1, 0)).count()).collect();
     Ok(summary)
 }
 
 /// Shows every piece of the MANIFEST at `path` as text: edits in LevelDB's words.
-pub(in crate::db) fn manifest_text(path: &Path, options: &Options, put: &mut dyn FnMut(String)) -> Result<()> {
+pub(in crate::db) fn manifest_text(
+    path: &Path,
+    options: &Options,
+    put: &mut dyn FnMut(String),
+) -> Result<()> {
     walk(path, options, &mut |piece| {
         put(match piece {
             Ok((edit, offset)) => format!("--- offset {offset}; {}", leveldb_text::edit(&edit)),
@@ -69,7 +75,9 @@ fn walk(
                 Ok(edit) => Ok((edit, offset)),
                 Err(error) => Err(damages.count(offset, error.message())),
             },
-            LogItem::Damage { offset, length, reason, .. } => Err(skipped(&mut damages, offset, length, &reason)),
+            LogItem::Damage { offset, length, reason, .. } => {
+                Err(skipped(&mut damages, offset, length, &reason))
+            }
             LogItem::End { torn, .. } => {
                 end.torn = torn;
                 break;
@@ -109,7 +117,8 @@ fn edit_item(edit: VersionEdit, offset: u64) -> EditItem {
         smallest: user_key(&file.smallest).to_vec(),
         largest: user_key(&file.largest).to_vec(),
     });
-    let pointers = edit.compact_pointers.into_iter().map(|(level, key)| (level, user_key(&key).to_vec()));
+    let pointers =
+        edit.compact_pointers.into_iter().map(|(level, key)| (level, user_key(&key).to_vec()));
     EditItem {
         offset,
         comparator: edit.comparator.as_deref().map(lossy),

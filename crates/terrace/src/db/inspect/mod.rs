@@ -1,10 +1,12 @@
 //! Single files taken apart for people: tables, write-ahead logs and MANIFESTs.
 //!
-//! Nothing but the one file is read, no lock is taken and nothing is changed. Damage is reported as a piece of the
-//! file, and what can be read behind it follows; an `Err` means that the file could not be read at all, or is not of
-//! the kind that was asked for. Any thread may call these functions; each runs on the caller's.
+//! Nothing but the one file is read, no lock is taken and nothing is changed. Damage is reported as
+//! a piece of the file, and what can be read behind it follows; an `Err` means that the file could
+//! not be read at all, or is not of the kind that was asked for. Any thread may call these
+//! functions; each runs on the caller's.
 //!
-//! The order of keys is not checked: a table does not know its comparator. [`verify`](crate::verify) checks it.
+//! The order of keys is not checked: a table does not know its comparator.
+//! [`verify`](crate::verify) checks it.
 
 mod items;
 mod log;
@@ -21,8 +23,8 @@ use crate::env::{RandomAccessFile, ReadAccess};
 use crate::db::options::Options;
 
 pub use items::{
-    AddedTable, BatchItem, BlockItem, Damage, EditItem, Effect, EntryItem, Extent, LogItem, LogSummary, ManifestItem,
-    ManifestSummary, OperationItem, TableItem, TableSummary,
+    AddedTable, BatchItem, BlockItem, Damage, EditItem, Effect, EntryItem, Extent, LogItem,
+    LogSummary, ManifestItem, ManifestSummary, OperationItem, TableItem, TableSummary,
 };
 pub use log::log;
 pub use manifest::manifest;
@@ -40,7 +42,8 @@ pub enum FileKind {
     Manifest,
 }
 
-/// What the file at `path` is, by its name or, failing that, by what is in it; `None` if neither says.
+/// What the file at `path` is, by its name or, failing that, by what is in it; `None` if neither
+/// says.
 pub fn kind(path: &Path, options: &Options) -> Result<Option<FileKind>> {
     if let Some(kind) = kind_by_name(path) {
         return Ok(Some(kind));
@@ -95,7 +98,8 @@ impl DamageCounter {
         Damage { offset, message }
     }
 
-    /// An error while a part of the file was read: damage if it is the file's, an error if it is the system's.
+    /// An error while a part of the file was read: damage if it is the file's, an error if it is
+    /// the system's.
     fn count_error(&mut self, offset: u64, error: Error) -> Result<Damage> {
         if error.kind() == ErrorKind::Corruption {
             return Ok(self.count(offset, error.message()));

@@ -9,9 +9,13 @@ use crate::base::internal_key::{self, EntryKind, ParsedKey};
 use crate::db::options::Options;
 use crate::table::{BlockHandle, TableDump};
 
-/// Reads the table at `path` from its first block to its last and calls `visit` with every piece until it breaks off.
-/// Every block's checksum is checked.
-pub fn table(path: &Path, options: &Options, visit: &mut dyn FnMut(TableItem<'_>) -> Flow) -> Result<TableSummary> {
+/// Reads the table at `path` from its first block to its last and calls `visit` with every piece
+/// until it breaks off. Every block's checksum is checked.
+pub fn table(
+    path: &Path,
+    options: &Options,
+    visit: &mut dyn FnMut(TableItem<'_>) -> Flow,
+) -> Result<TableSummary> {
     let file = open(path, options)?;
     let file_size = file.size();
     let table_dump = TableDump::open(file, name_of(path))?;
@@ -21,13 +25,15 @@ pub fn table(path: &Path, options: &Options, visit: &mut dyn FnMut(TableItem<'_>
         metaindex: extent(table_dump.metaindex()),
         ..TableSummary::default()
     };
-    let mut inspection = Inspection { table_dump, summary, damages: DamageCounter::new(name_of(path)), visit };
+    let mut inspection =
+        Inspection { table_dump, summary, damages: DamageCounter::new(name_of(path)), visit };
     let _ = inspection.run()?;
     inspection.summary.damages = inspection.damages.damages;
     Ok(inspection.summary)
 }
 
-/// The name of the filter policy whose filter the table at `path` carries. Reads the end of the file alone.
+/// The name of the filter policy whose filter the table at `path` carries. Reads the end of the
+/// file alone.
 pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
     let table_dump = TableDump::open(open(path, options)?, name_of(path))?;
     let (blocks, _) = meta_blocks(&table_dump)?;
@@ -61,7 +67,9 @@ fn meta_blocks(table_dump: &TableDump) -> Result<(Vec<(String, Extent)>, u64)> {
     let (mut blocks, mut astray) = (Vec::new(), 0);
     for (name, handle) in listed {
         match handle {
-            Some(handle) => blocks.push((String::from_utf8_lossy(&name).into_owned(), extent(handle))),
+            Some(handle) => {
+                blocks.push((String::from_utf8_lossy(&name).into_owned(), extent(handle)))
+            }
             None => astray += 1,
         }
     }
@@ -90,7 +98,9 @@ impl Inspection<'_> {
             let flow = match block {
                 Some(block) => self.block(separator, *block)?,
                 None => {
-                    let damage = self.damages.count(handle.offset, "index: an entry points outside the file");
+                    let damage = self
+                        .damages
+                        .count(handle.offset, "index: an entry points outside the file");
                     self.damage(damage)
                 }
             };
@@ -110,7 +120,8 @@ impl Inspection<'_> {
             }
         };
         let mut entries = 0;
-        // Counted first, because the block is shown before its entries. Damage shows in the second pass.
+        // Counted first, because the block is shown before its entries. Damage shows in the second
+        // pass.
         let _ = self.table_dump.for_each_entry(handle, &block, |_, _| {
             entries += 1;
             Flow::Continue(())
@@ -132,7 +143,8 @@ impl Inspection<'_> {
         let walked = table_dump.for_each_entry(handle, &block, |key, value| {
             let Some(parsed) = ParsedKey::parse(key) else {
                 let shown = key.escape_ascii();
-                let damage = damages.count(handle.offset, &format!("an entry's key is no internal key: {shown}"));
+                let damage = damages
+                    .count(handle.offset, &format!("an entry's key is no internal key: {shown}"));
                 return visit(TableItem::Damage(damage));
             };
             count(summary, &parsed, value);
@@ -160,7 +172,9 @@ impl Inspection<'_> {
         let damage = match meta_blocks(&self.table_dump) {
             Ok((blocks, astray)) => {
                 self.summary.meta_blocks = blocks;
-                (astray > 0).then(|| self.damages.count(offset, "metaindex: an entry points outside the file"))
+                (astray > 0).then(|| {
+                    self.damages.count(offset, "metaindex: an entry points outside the file")
+                })
             }
             Err(error) => Some(self.damages.count_error(offset, error.context("metaindex"))?),
         };

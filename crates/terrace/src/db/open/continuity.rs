@@ -1,11 +1,13 @@
 //! Whether the batches of logs follow one another, or writes between them are missing.
 //!
-//! Sequence numbers alone do not tell. LevelDB uses numbers up for an append that fails, and goes on in the same log; and its
-//! MANIFEST records the last number that it had handed out, not where the logs begin. So numbers that are skipped mean a
-//! loss only where bytes may be missing: behind damage or zeros, and at the beginning of a log.
+//! Sequence numbers alone do not tell. LevelDB uses numbers up for an append that fails, and goes
+//! on in the same log; and its MANIFEST records the last number that it had handed out, not where
+//! the logs begin. So numbers that are skipped mean a loss only where bytes may be missing: behind
+//! damage or zeros, and at the beginning of a log.
 //!
 //! # Invariants
-//! 1. Where no byte is missing no batch is refused for the number that it begins with, unless that was there before.
+//! 1. Where no byte is missing no batch is refused for the number that it begins with, unless that
+//!    was there before.
 //! 2. Where bytes may be missing a batch is accepted only if nothing can be missing.
 
 use crate::base::internal_key::SequenceNumber;
@@ -28,7 +30,8 @@ enum Expected {
 pub(in crate::db) enum Place {
     /// Nothing is missing in between.
     Follows,
-    /// It is the first, and not where the logs begin. Nothing is missing if tables hold the write before it.
+    /// It is the first, and not where the logs begin. Nothing is missing if tables hold the write
+    /// before it.
     FollowsTables,
     /// The write with this number is missing, or it was there before.
     Misplaced { due: SequenceNumber },
@@ -37,8 +40,8 @@ pub(in crate::db) enum Place {
 /// See the [module](self).
 pub(in crate::db) struct Continuity {
     expected: Expected,
-    /// The log that the MANIFEST names as the first one needed: its first batch is the first that no table has. 0 if there
-    /// is none yet.
+    /// The log that the MANIFEST names as the first one needed: its first batch is the first that
+    /// no table has. 0 if there is none yet.
     first_log: u64,
     /// Bytes may be missing between the last batch and the next record.
     may_miss: bool,
@@ -74,8 +77,12 @@ impl Continuity {
     pub(in crate::db) fn place(&mut self, sequence: SequenceNumber, last: SequenceNumber) -> Place {
         let place = match self.expected {
             Expected::Any => Place::Follows,
-            Expected::Exactly(due) if sequence == due || sequence > due && !self.may_miss => Place::Follows,
-            Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => Place::FollowsTables,
+            Expected::Exactly(due) if sequence == due || sequence > due && !self.may_miss => {
+                Place::Follows
+            }
+            Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
+                Place::FollowsTables
+            }
             Expected::AtMost(most) if sequence <= most => Place::Follows,
             Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },
         };
@@ -108,7 +115,11 @@ mod tests {
     }
 
     /// Notes a record and places its batch of one operation.
-    fn one(continuity: &mut Continuity, (offset, end): (u64, u64), sequence: SequenceNumber) -> Place {
+    fn one(
+        continuity: &mut Continuity,
+        (offset, end): (u64, u64),
+        sequence: SequenceNumber,
+    ) -> Place {
         continuity.record(offset, end);
         continuity.place(sequence, sequence)
     }
@@ -118,7 +129,11 @@ mod tests {
         let mut logs = at_first_log();
         assert_eq!(one(&mut logs, (0, 50), 8), Place::Follows);
         assert_eq!(one(&mut logs, (50, 90), 9), Place::Follows);
-        assert_eq!(one(&mut logs, (90, END - 3), 20), Place::Follows, "a failed append of LevelDB's");
+        assert_eq!(
+            one(&mut logs, (90, END - 3), 20),
+            Place::Follows,
+            "a failed append of LevelDB's"
+        );
         assert_eq!(one(&mut logs, (END, END + 60), 30), Place::Follows, "filler is no gap");
         assert_eq!(one(&mut logs, (END + 60, END + 90), 30), Place::Misplaced { due: 31 });
         assert_eq!(logs.next(), Some(31));

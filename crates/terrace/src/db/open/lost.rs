@@ -1,5 +1,5 @@
-//! The directory `lost/` of a database: what may hold something that is nowhere else, and would do harm where it was. Repair
-//! and people look there; the engine only puts things in.
+//! The directory `lost/` of a database: what may hold something that is nowhere else, and would do
+//! harm where it was. Repair and people look there; the engine only puts things in.
 //!
 //! Names and contents are durable when a method returns `Ok`.
 
@@ -46,10 +46,11 @@ impl DbImpl {
         Ok(format!("{LOST_DIR}/{kept_as}"))
     }
 
-    /// Moves tables to `lost/` that no MANIFEST names and that may be all there is of some writes, so that repair and people
-    /// find them there. That is any of them where recovery cut the history: the MANIFEST may have lost its end rather than
-    /// the logs theirs. Where the MANIFEST's last record is bad, it is those of a bulk load, which stands in no log, and of
-    /// a log that has lost more than its table. Others are in their logs.
+    /// Moves tables to `lost/` that no MANIFEST names and that may be all there is of some writes,
+    /// so that repair and people find them there. That is any of them where recovery cut the
+    /// history: the MANIFEST may have lost its end rather than the logs theirs. Where the
+    /// MANIFEST's last record is bad, it is those of a bulk load, which stands in no log, and of a
+    /// log that has lost more than its table. Others are in their logs.
     pub(in crate::db) fn set_aside_tables(
         &self,
         unnamed: &mut Vec<String>,
@@ -61,29 +62,35 @@ impl DbImpl {
             return;
         }
         let is_wanted = |name: &str| match filename::parse(name) {
-            Some((FileKind::Table, number)) => was_cut || self.holds_more(name, number, recovered.last_sequence),
+            Some((FileKind::Table, number)) => {
+                was_cut || self.holds_more(name, number, recovered.last_sequence)
+            }
             _ => false,
         };
-        let (wanted, unwanted) = std::mem::take(unnamed).into_iter().partition(|name| is_wanted(name));
+        let (wanted, unwanted) =
+            std::mem::take(unnamed).into_iter().partition(|name| is_wanted(name));
         *unnamed = unwanted;
         for name in wanted {
             match self.move_to_lost(&name) {
                 Ok(kept_as) => {
                     self.log(format!("moved {name}, which no MANIFEST names, to {kept_as}"));
                     if let Some(torn) = &torn {
-                        let message =
-                            format!("{torn}; {name}, which may have been named there, holds writes that are lost");
+                        let message = format!(
+                            "{torn}; {name}, which may have been named there, holds writes that are lost"
+                        );
                         let (file, kept_as) = (name, Some(kept_as));
                         self.tell(&Event::RecoveryDamage { file, message, kept_as });
                     }
                 }
-                Err(error) => self.log(format!("could not move {name}, which no MANIFEST names, away: {error}")),
+                Err(error) => self
+                    .log(format!("could not move {name}, which no MANIFEST names, away: {error}")),
             }
         }
     }
 
-    /// Whether a table that no MANIFEST names may hold writes later than `last_sequence`, or such as have no place in the
-    /// history. One that was never finished, as a crash leaves it, was in no edit.
+    /// Whether a table that no MANIFEST names may hold writes later than `last_sequence`, or such
+    /// as have no place in the history. One that was never finished, as a crash leaves it, was in
+    /// no edit.
     fn holds_more(&self, name: &str, number: u64, last_sequence: SequenceNumber) -> bool {
         let Ok(size) = self.env.file_size(&self.path(name)) else { return true };
         let file = NewFile { level: 0, number, size, smallest: Vec::new(), largest: Vec::new() };
@@ -96,13 +103,20 @@ impl DbImpl {
         }
     }
 
-    /// Copies logs to `lost/` in which recovery met damage with something valid behind it. Otherwise they go there when they
-    /// are not needed any more; but a crash may come in between, and whoever opens the database then knows nothing of it.
+    /// Copies logs to `lost/` in which recovery met damage with something valid behind it.
+    /// Otherwise they go there when they are not needed any more; but a crash may come in between,
+    /// and whoever opens the database then knows nothing of it.
     pub(in crate::db) fn set_aside_logs(&self, recovered: &mut Recovered) {
-        for damage in recovered.damage.iter_mut().filter(|damage| damage.keep && !mutated("keep-damaged-logs")) {
+        for damage in recovered
+            .damage
+            .iter_mut()
+            .filter(|damage| damage.keep && !mutated("keep-damaged-logs"))
+        {
             match self.copy_to_lost(&filename::log(damage.log)) {
                 Ok(kept_as) => damage.kept_as = Some(kept_as),
-                Err(error) => self.log(format!("{} is damaged and could not be copied: {error}", damage.file)),
+                Err(error) => {
+                    self.log(format!("{} is damaged and could not be copied: {error}", damage.file))
+                }
             }
         }
     }
@@ -134,7 +148,8 @@ impl DbImpl {
     }
 }
 
-/// `name`, or with a number behind it if that is taken: a database of the same name was there before, perhaps.
+/// `name`, or with a number behind it if that is taken: a database of the same name was there
+/// before, perhaps.
 pub(in crate::db) fn free_name(env: &dyn Env, lost: &Path, name: &str) -> Result<String> {
     let mut free = name.to_owned();
     let mut taken = 0;

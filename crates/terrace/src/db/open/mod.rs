@@ -2,12 +2,14 @@
 //!
 //! # Invariants
 //! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
-//! 2. What the logs hold is in memtables when `open` returns and becomes tables in the background; until then the
-//!    MANIFEST still names those logs, so that a crash at any step replays them again.
-//! 3. No write is acknowledged before those tables are durable, unless the log is continued, of which durability marks
-//!    say that all it holds had reached the disk: a second recovery must not find new writes behind old damage, or
-//!    behind data that only the system's cache still held.
-//! 4. Only files that carry the database's own names and that neither the MANIFEST nor recovery needs are removed.
+//! 2. What the logs hold is in memtables when `open` returns and becomes tables in the background;
+//!    until then the MANIFEST still names those logs, so that a crash at any step replays them
+//!    again.
+//! 3. No write is acknowledged before those tables are durable, unless the log is continued, of
+//!    which durability marks say that all it holds had reached the disk: a second recovery must not
+//!    find new writes behind old damage, or behind data that only the system's cache still held.
+//! 4. Only files that carry the database's own names and that neither the MANIFEST nor recovery
+//!    needs are removed.
 
 pub(super) mod continuity;
 pub(super) mod lost;
@@ -50,11 +52,12 @@ use crate::db::stats::info_log;
 use crate::db::write::recycled_logs::RecycledLogs;
 use crate::db::write::{Commit, create_log};
 
-/// Logs that an open leaves to the background; more of them, which only a series of kills leaves, are flushed first.
+/// Logs that an open leaves to the background; more of them, which only a series of kills leaves,
+/// are flushed first.
 const MAX_LEFT_LOGS: usize = 4;
 
-/// How far the numbers of files may be beyond those that the MANIFEST knows: more than any process can have handed out without
-/// recording it.
+/// How far the numbers of files may be beyond those that the MANIFEST knows: more than any process
+/// can have handed out without recording it.
 const REACH: u64 = 1 << 40;
 
 /// Opens a database.
@@ -80,7 +83,8 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     };
     let manifest_number = current_manifest(dir, &options, &settings)?;
     let obsolete_files = Arc::new(ObsoleteFiles::default());
-    let mut state = manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &obsolete_files)?;
+    let mut state =
+        manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &obsolete_files)?;
     let mut files = OwnFiles::list(env.as_ref(), dir)?;
     files.leave_strangers(state.next_file_number);
     files.check_tables(dir, &state)?;
@@ -110,7 +114,16 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     if !mutated("skip-found-numbers") {
         files.numbers.iter().for_each(|&number| versions.numbers().skip(number));
     }
-    let parts = Parts { dir: dir.to_owned(), options, order, tables, versions, obsolete_files, logger, lock };
+    let parts = Parts {
+        dir: dir.to_owned(),
+        options,
+        order,
+        tables,
+        versions,
+        obsolete_files,
+        logger,
+        lock,
+    };
     let core = parts.assemble(&recovered);
     if !core.options.read_only {
         // Before anything makes durable what was found: until then the next open finds it as well.
@@ -147,7 +160,10 @@ fn has_database(env: &dyn Env, dir: &Path) -> Result<bool> {
         return Ok(true);
     }
     let is_data = |name: &String| {
-        matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log | FileKind::Manifest, _)))
+        matches!(
+            filename::parse(name),
+            Some((FileKind::Table | FileKind::Log | FileKind::Manifest, _))
+        )
     };
     Ok(names_in(env, dir)?.iter().any(is_data))
 }
@@ -168,7 +184,8 @@ fn no_database(dir: &Path, options: &Options) -> Error {
     Error::invalid_argument(format!("{}: no database there, and {reason}", dir.display()))
 }
 
-/// Makes the names of a new database's directory and of those above it durable, some of which may be new.
+/// Makes the names of a new database's directory and of those above it durable, some of which may
+/// be new.
 ///
 /// A directory that may not be read cannot be synced; somebody else made it, long ago.
 pub(in crate::db) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
@@ -181,13 +198,17 @@ pub(in crate::db) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result
     })
 }
 
-/// The number of the MANIFEST in force, of a fresh database if there was none and one may be created.
+/// The number of the MANIFEST in force, of a fresh database if there was none and one may be
+/// created.
 fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) -> Result<u64> {
     let env = options.env.as_ref();
     let current = dir.join(filename::CURRENT);
     if env.exists(&current)? {
         if options.error_if_exists {
-            return Err(Error::invalid_argument(format!("{}: a database exists there already", dir.display())));
+            return Err(Error::invalid_argument(format!(
+                "{}: a database exists there already",
+                dir.display()
+            )));
         }
         return manifest::read_current(env, dir);
     }
@@ -197,7 +218,10 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
         .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))))
         .filter(|_| !mutated("never-fresh-over-files"));
     if let Some(name) = remains {
-        let message = format!("{}: missing, although {name} is there; repair can rebuild it", current.display());
+        let message = format!(
+            "{}: missing, although {name} is there; repair can rebuild it",
+            current.display()
+        );
         return Err(Error::corruption(message));
     }
     if !options.create_if_missing || options.read_only {
@@ -226,8 +250,8 @@ impl OwnFiles {
         Ok(OwnFiles { found, numbers })
     }
 
-    /// Leaves out what cannot be the database's own, because its number is far beyond all that were handed out: what follows it
-    /// would use the numbers up.
+    /// Leaves out what cannot be the database's own, because its number is far beyond all that were
+    /// handed out: what follows it would use the numbers up.
     pub(in crate::db) fn leave_strangers(&mut self, next_file_number: u64) {
         let end = next_file_number.saturating_add(REACH);
         if mutated("names-within-reach") {
@@ -253,7 +277,10 @@ impl OwnFiles {
             return Ok(());
         }
         let names = missing.join(", ");
-        Err(Error::corruption(format!("{}: tables that the MANIFEST names are missing: {names}", dir.display())))
+        Err(Error::corruption(format!(
+            "{}: tables that the MANIFEST names are missing: {names}",
+            dir.display()
+        )))
     }
 
     /// What nothing needs.
@@ -263,12 +290,18 @@ impl OwnFiles {
         for (name, kind, number) in &self.found {
             match kind {
                 FileKind::Temp => leftovers.never_used.push(name.clone()),
-                FileKind::Table if *number >= state.next_file_number => leftovers.never_used.push(name.clone()),
+                FileKind::Table if *number >= state.next_file_number => {
+                    leftovers.never_used.push(name.clone())
+                }
                 FileKind::Table if !live.contains(number) => leftovers.given_up.push(name.clone()),
-                FileKind::Log if *number < state.log_number && *number != state.previous_log_number => {
+                FileKind::Log
+                    if *number < state.log_number && *number != state.previous_log_number =>
+                {
                     leftovers.given_up.push(name.clone());
                 }
-                FileKind::Manifest if *number != manifest_number => leftovers.given_up.push(name.clone()),
+                FileKind::Manifest if *number != manifest_number => {
+                    leftovers.given_up.push(name.clone())
+                }
                 _ => {}
             }
         }
@@ -276,13 +309,22 @@ impl OwnFiles {
     }
 
     /// The logs to replay, oldest first.
-    fn needed_logs(&self, dir: &Path, state: &ManifestState, options: &Options) -> Result<Vec<u64>> {
-        let mut logs: Vec<_> = self.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
+    fn needed_logs(
+        &self,
+        dir: &Path,
+        state: &ManifestState,
+        options: &Options,
+    ) -> Result<Vec<u64>> {
+        let mut logs: Vec<_> =
+            self.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
         let salvage = options.recovery_mode == RecoveryMode::Salvage || mutated("missing-log");
         if state.log_number != 0 && !logs.contains(&state.log_number) && !salvage {
             let path = dir.join(filename::log(state.log_number));
-            return Err(Error::corruption(format!("{}: missing, and the MANIFEST needs it", path.display())));
+            return Err(Error::corruption(format!(
+                "{}: missing, and the MANIFEST needs it",
+                path.display()
+            )));
         }
         Ok(logs)
     }
@@ -293,7 +335,8 @@ impl OwnFiles {
 struct Leftovers {
     /// No MANIFEST ever named them.
     never_used: Vec<String>,
-    /// The MANIFEST has given them up, or replaced them. If what it says is not durable, an older state needs them.
+    /// The MANIFEST has given them up, or replaced them. If what it says is not durable, an older
+    /// state needs them.
     given_up: Vec<String>,
 }
 
@@ -310,7 +353,8 @@ struct Parts {
 }
 
 fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
-    let cache = options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
+    let cache =
+        options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
     let policy = match options.read_access {
         ReadAccess::Auto => ReadPolicy::automatic(),
         ReadAccess::Mapped | ReadAccess::Pread => Arc::default(),
@@ -339,7 +383,12 @@ impl Parts {
         };
         let view = View {
             memtable,
-            immutables: recovered.memtables.iter().rev().map(|recovered| recovered.writer.table().clone()).collect(),
+            immutables: recovered
+                .memtables
+                .iter()
+                .rev()
+                .map(|recovered| recovered.writer.table().clone())
+                .collect(),
             version: versions.current().clone(),
             in_tables: recovered.last_sequence,
         };
@@ -390,10 +439,15 @@ impl DbImpl {
             self.log(format!("{} tables written from logs", recovered.tables.len()));
         }
         if let Some(error) = &recovered.table_error {
-            self.log(format!("logs stay in memory, because a table of them could not be written: {error}"));
+            self.log(format!(
+                "logs stay in memory, because a table of them could not be written: {error}"
+            ));
         }
         for damage in &recovered.damage {
-            let later = || (!self.options.read_only && damage.keep).then(|| format!("{LOST_DIR}/{}", damage.file));
+            let later = || {
+                (!self.options.read_only && damage.keep)
+                    .then(|| format!("{LOST_DIR}/{}", damage.file))
+            };
             let kept_as = damage.kept_as.clone().or_else(later);
             self.log(format!("recovery cut the history: {}", damage.message));
             let (file, message) = (damage.file.clone(), damage.message.clone());
@@ -415,18 +469,21 @@ impl DbImpl {
         // Reads do not find what is in these tables before an edit has added them.
         let has_tables = !recovered.tables.is_empty();
         let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS || has_tables;
-        // What a process died over may not be durable: of the logs, and of the MANIFEST the record of a bulk load, which
-        // stands in no log. A flush, if only of nothing, starts a fresh MANIFEST.
+        // What a process died over may not be durable: of the logs, and of the MANIFEST the record
+        // of a bulk load, which stands in no log. A flush, if only of nothing, starts a fresh
+        // MANIFEST.
         let has_history = recovered.last_sequence > 0;
         let in_doubt = recovered.must_be_left() || has_history && !mutated("found-loads");
         let leaves = !continues && in_doubt && !mutated("found-logs-to-tables");
         if leaves && !self.log_suspect.swap(true, Ordering::Relaxed) {
-            // On a new log already: only the flush, which moves the MANIFEST past the old ones, is awaited.
+            // On a new log already: only the flush, which moves the MANIFEST past the old ones, is
+            // awaited.
             commit.left_suspect_log = true;
         }
         let mut state = self.state.lock();
         state.log_number = commit.log_number;
-        let kept_later = recovered.damage.iter().filter(|damage| damage.keep && damage.kept_as.is_none());
+        let kept_later =
+            recovered.damage.iter().filter(|damage| damage.keep && damage.kept_as.is_none());
         state.damaged_logs = kept_later.map(|damage| damage.log).collect();
         let mut recovered_tables = recovered.tables;
         let mut immutable = |memtable: &MemTableWriter, logs, last_sequence| {
@@ -450,7 +507,8 @@ impl DbImpl {
             state.immutables.push_back(immutable(&nothing, logs.to_vec(), recovered.last_sequence));
         }
         let memtable = commit.memtable.table().clone();
-        let immutables: Vec<_> = state.immutables.iter().rev().map(|immutable| immutable.memtable.clone()).collect();
+        let immutables: Vec<_> =
+            state.immutables.iter().rev().map(|immutable| immutable.memtable.clone()).collect();
         let _ = self.swap_view(&mut state, |view| View {
             memtable,
             immutables,
@@ -463,14 +521,16 @@ impl DbImpl {
             self.changed.wait(&mut state);
         }
         match &state.error {
-            Some(failure) if has_tables && !state.immutables.is_empty() => Err(failure.error.clone()),
+            Some(failure) if has_tables && !state.immutables.is_empty() => {
+                Err(failure.error.clone())
+            }
             _ => Ok(()),
         }
     }
 
-    /// Starts a log. On a full disk the database opens all the same: reads work, and the first write tries again.
-    /// Until then the newest log found, if any, stands for the present one: the MANIFEST must not name a log that was
-    /// never made.
+    /// Starts a log. On a full disk the database opens all the same: reads work, and the first
+    /// write tries again. Until then the newest log found, if any, stands for the present one: the
+    /// MANIFEST must not name a log that was never made.
     fn begin_log(&self, last_sequence: u64, newest_found: Option<u64>) -> Commit {
         let mut number = self.numbers.take();
         let path = self.path(&filename::log(number));
@@ -498,8 +558,8 @@ impl DbImpl {
         }
     }
 
-    /// Goes on with the newest log, if it ends clean and the Env can append to files. The memtable of what it holds is
-    /// then the one to write to.
+    /// Goes on with the newest log, if it ends clean and the Env can append to files. The memtable
+    /// of what it holds is then the one to write to.
     fn continue_log(&self, recovered: &mut Recovered) -> Option<Commit> {
         let (number, end) = recovered.reusable()?;
         let file = match self.env.open_append(&self.path(&filename::log(number))) {
@@ -534,7 +594,8 @@ impl DbImpl {
         if leftovers.given_up.is_empty() {
             return;
         }
-        let prepared = if mutated("fresh-manifest-first") { Ok(()) } else { self.versions.lock().prepare() };
+        let prepared =
+            if mutated("fresh-manifest-first") { Ok(()) } else { self.versions.lock().prepare() };
         match prepared {
             Ok(()) => leftovers.given_up.iter().for_each(retire),
             Err(error) => self.log(format!("obsolete files are kept: {error}")),

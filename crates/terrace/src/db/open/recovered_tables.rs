@@ -1,7 +1,9 @@
-//! Tables of what logs hold, written while the logs are replayed, so that a replay takes bounded memory.
+//! Tables of what logs hold, written while the logs are replayed, so that a replay takes bounded
+//! memory.
 //!
-//! No MANIFEST names these tables yet. One edit adds all of them and leaves the logs behind: see `DbImpl::flush_one`. Until
-//! then a crash loses nothing, and the next open removes them. One thread.
+//! No MANIFEST names these tables yet. One edit adds all of them and leaves the logs behind: see
+//! `DbImpl::flush_one`. Until then a crash loses nothing, and the next open removes them. One
+//! thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,13 +35,20 @@ pub(in crate::db) struct RecoveredTables {
 }
 
 impl RecoveredTables {
-    /// `numbers` hands out no number that a file of the database has. A database that is only read gets no tables.
-    pub(in crate::db) fn new(options: &Options, dir: &Path, order: &InternalOrder, numbers: &Arc<FileNumbers>) -> Self {
+    /// `numbers` hands out no number that a file of the database has. A database that is only read
+    /// gets no tables.
+    pub(in crate::db) fn new(
+        options: &Options,
+        dir: &Path,
+        order: &InternalOrder,
+        numbers: &Arc<FileNumbers>,
+    ) -> Self {
         let threshold = match options.read_only {
             true => usize::MAX,
             false => options.write_buffer_size.saturating_mul(WRITE_BUFFERS),
         };
-        let (settings, keys) = (output_settings(options, dir, order, numbers, 0), order.keys.clone());
+        let (settings, keys) =
+            (output_settings(options, dir, order, numbers, 0), order.keys.clone());
         RecoveredTables { settings, keys, written: Vec::new(), threshold }
     }
 
@@ -48,9 +57,13 @@ impl RecoveredTables {
         bytes >= self.threshold
     }
 
-    /// Writes `memtable`, which ends at `last_sequence`, as the next table. After a failure, on a full disk say, the rest of
-    /// the replay stays in memory.
-    pub(in crate::db) fn add(&mut self, memtable: &Arc<MemTable>, last_sequence: SequenceNumber) -> Result<()> {
+    /// Writes `memtable`, which ends at `last_sequence`, as the next table. After a failure, on a
+    /// full disk say, the rest of the replay stays in memory.
+    pub(in crate::db) fn add(
+        &mut self,
+        memtable: &Arc<MemTable>,
+        last_sequence: SequenceNumber,
+    ) -> Result<()> {
         let written = self.write(memtable, last_sequence);
         if written.is_err() {
             self.threshold = usize::MAX;

@@ -1,17 +1,21 @@
 //! Replays write-ahead logs into memtables, and decides what a damaged one means.
 //!
-//! A log can end in a torn record: writes that were never synced reach the disk in any order, or not at all. A log
-//! can also be damaged where it was durable once. *Durability marks* tell the two apart: a mark says that everything
-//! up to a sequence number had reached the disk when it was written (`docs/format.md`). A hole shows in the sequence
-//! numbers even where every checksum is right ([`continuity`](crate::db::open::continuity)).
+//! A log can end in a torn record: writes that were never synced reach the disk in any order, or
+//! not at all. A log can also be damaged where it was durable once. *Durability marks* tell the two
+//! apart: a mark says that everything up to a sequence number had reached the disk when it was
+//! written (`docs/format.md`). A hole shows in the sequence numbers even where every checksum is
+//! right ([`continuity`](crate::db::open::continuity)).
 //!
 //! # Invariants
-//! 1. In the modes [`RecoveryMode::Prefix`] and [`RecoveryMode::Strict`] the outcome is a prefix of the history.
+//! 1. In the modes [`RecoveryMode::Prefix`] and [`RecoveryMode::Strict`] the outcome is a prefix of
+//!    the history.
 //! 2. A batch is applied as a whole, after all of it has been checked.
 //! 3. Nothing in the directory is changed, but for new tables that no MANIFEST names.
-//! 4. A log comes into tables as a whole, by one edit: a MANIFEST can leave behind whole logs only. Were the first part of a
-//!    log in tables and the rest lost in a power cut, the next recovery would put older versions above newer ones.
-//! 5. What is in tables is not applied again: an earlier log in the place of a later one would hide newer versions.
+//! 4. A log comes into tables as a whole, by one edit: a MANIFEST can leave behind whole logs only.
+//!    Were the first part of a log in tables and the rest lost in a power cut, the next recovery
+//!    would put older versions above newer ones.
+//! 5. What is in tables is not applied again: an earlier log in the place of a later one would hide
+//!    newer versions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,17 +63,19 @@ pub(in crate::db) struct Damage {
 pub(in crate::db) struct Recovered {
     /// Oldest first; empty ones left out.
     pub(in crate::db) memtables: Vec<RecoveredMemtable>,
-    /// Tables of older entries than those of the memtables, oldest first. No MANIFEST names them yet.
+    /// Tables of older entries than those of the memtables, oldest first. No MANIFEST names them
+    /// yet.
     pub(in crate::db) tables: Vec<NewFile>,
     /// Why not more of the logs is in tables.
     pub(in crate::db) table_error: Option<Error>,
     pub(in crate::db) last_sequence: SequenceNumber,
     pub(in crate::db) damage: Vec<Damage>,
-    /// Whether the next sequence number does not follow the last one in the logs, because the MANIFEST knows of
-    /// later writes (LevelDB records what it has handed out, not what is durable).
+    /// Whether the next sequence number does not follow the last one in the logs, because the
+    /// MANIFEST knows of later writes (LevelDB records what it has handed out, not what is
+    /// durable).
     leaves_gap: bool,
-    /// Whether the logs hold anything at all, if only marks. What was never synced may be something else after a power
-    /// cut, and stand as damage before whatever later logs hold.
+    /// Whether the logs hold anything at all, if only marks. What was never synced may be something
+    /// else after a power cut, and stand as damage before whatever later logs hold.
     holds_bytes: bool,
     /// The newest log and where it ends, if it can be appended to.
     reusable: Option<(u64, u64)>,
@@ -86,8 +92,8 @@ impl Recovered {
         !self.damage.is_empty() || self.leaves_gap
     }
 
-    /// Whether the MANIFEST must have left the logs behind before another write is acknowledged. Not asked where the log is
-    /// continued.
+    /// Whether the MANIFEST must have left the logs behind before another write is acknowledged.
+    /// Not asked where the log is continued.
     pub(in crate::db) fn must_be_left(&self) -> bool {
         self.is_cut() || self.holds_bytes
     }
@@ -128,8 +134,8 @@ pub(in crate::db) struct Replay<'a> {
 struct Progress {
     /// The last sequence number that the MANIFEST records.
     flushed: SequenceNumber,
-    /// Whether all logs are Terrace's, which syncs older logs before newer ones: then what a power cut leaves behind
-    /// missing bytes was never synced. LevelDB does not.
+    /// Whether all logs are Terrace's, which syncs older logs before newer ones: then what a power
+    /// cut leaves behind missing bytes was never synced. LevelDB does not.
     syncs_in_order: bool,
     /// The newest sequence number in tables, once that was asked.
     in_tables: Option<SequenceNumber>,
@@ -187,15 +193,18 @@ impl Replay<'_> {
             }
         };
         let last_sequence = progress.last_sequence;
-        // A log is continued only if every byte of it is certainly on disk, or will be with the next append. After a
-        // failed sync the system may show bytes that no later sync writes: only marks tell. The marks that follow the
-        // last batch were themselves never synced, so they must lie in the sector that the next append rewrites.
+        // A log is continued only if every byte of it is certainly on disk, or will be with the
+        // next append. After a failed sync the system may show bytes that no later sync writes:
+        // only marks tell. The marks that follow the last batch were themselves never synced, so
+        // they must lie in the sector that the next append rewrites.
         let end_of_batches = progress.end_of_batches / SECTOR;
         let all_durable = progress.durable >= last_sequence || mutated("continue-durable-logs");
         reusable = reusable.filter(|(_, end)| all_durable && end / SECTOR == end_of_batches);
         let leaves_gap = progress.continuity.next().is_some_and(|next| next != last_sequence + 1);
-        let (mut memtables, empty): (Vec<_>, Vec<_>) =
-            progress.memtables.into_iter().partition(|memtable| !memtable.writer.table().is_empty());
+        let (mut memtables, empty): (Vec<_>, Vec<_>) = progress
+            .memtables
+            .into_iter()
+            .partition(|memtable| !memtable.writer.table().is_empty());
         // Logs that held nothing go with the first memtable, so that they are removed with its log.
         if let Some(first) = memtables.first_mut() {
             first.logs.extend(empty.into_iter().flat_map(|memtable| memtable.logs));
@@ -203,7 +212,16 @@ impl Replay<'_> {
         }
         let holds_bytes = progress.holds_bytes;
         let (tables, table_error) = (progress.written.into_files(), progress.table_error);
-        Ok(Recovered { memtables, tables, table_error, last_sequence, damage, leaves_gap, holds_bytes, reusable })
+        Ok(Recovered {
+            memtables,
+            tables,
+            table_error,
+            last_sequence,
+            damage,
+            leaves_gap,
+            holds_bytes,
+            reusable,
+        })
     }
 
     /// Replays one log. Answers where it ends, if the file ends there too.
@@ -228,15 +246,23 @@ impl Replay<'_> {
                     progress.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
-                            progress.durable = progress.durable.max(batch.durability_mark(split).unwrap_or(0));
+                            progress.durable =
+                                progress.durable.max(batch.durability_mark(split).unwrap_or(0));
                         }
                         Ok(batch) => {
                             progress.end_of_batches = end;
                             self.take_batch(batch, log, &path, offset, progress)?;
                         }
                         Err(error) => {
-                            let message = format!("{} at offset {offset}: {}", path.display(), error.message());
-                            self.meet(Problem { file: file.clone(), message, log, torn: false }, progress);
+                            let message = format!(
+                                "{} at offset {offset}: {}",
+                                path.display(),
+                                error.message()
+                            );
+                            self.meet(
+                                Problem { file: file.clone(), message, log, torn: false },
+                                progress,
+                            );
                         }
                     }
                 }
@@ -244,8 +270,9 @@ impl Replay<'_> {
                     self.meet(Problem { file: file.clone(), message: reason, log, torn }, progress);
                 }
                 LogItem::End { offset, torn } => {
-                    // A torn end before a later log: processes were killed in a write and then in its recovery. If
-                    // more is missing than what was never acknowledged, the later log does not follow.
+                    // A torn end before a later log: processes were killed in a write and then in
+                    // its recovery. If more is missing than what was never acknowledged, the later
+                    // log does not follow.
                     return Ok((!torn && offset == size).then_some(offset));
                 }
             }
@@ -273,13 +300,19 @@ impl Replay<'_> {
         let (sequence, last) = (batch.sequence, batch.last_sequence());
         let missing = match progress.continuity.place(sequence, last) {
             Place::Follows => None,
-            Place::FollowsTables if self.version.holds_sequence(self.tables, sequence.saturating_sub(1)) => None,
+            Place::FollowsTables
+                if self.version.holds_sequence(self.tables, sequence.saturating_sub(1)) =>
+            {
+                None
+            }
             Place::FollowsTables => Some("which follows neither the tables nor a batch before it"),
             Place::Misplaced { .. } => Some("which does not follow the one before"),
         };
         if let Some(what) = missing {
-            let message =
-                format!("{} at offset {offset}: a batch at sequence number {sequence}, {what}", path.display());
+            let message = format!(
+                "{} at offset {offset}: a batch at sequence number {sequence}, {what}",
+                path.display()
+            );
             let torn = progress.syncs_in_order;
             self.meet(Problem { file: filename::log(log), message, log, torn }, progress);
         }
@@ -291,15 +324,21 @@ impl Replay<'_> {
         if self.is_in_tables(&batch, progress) && !mutated("batches-in-tables") {
             return Ok(());
         }
-        if mutated("logs-as-a-whole") && progress.memtables.last().is_some_and(|last| self.is_full(last)) {
+        if mutated("logs-as-a-whole")
+            && progress.memtables.last().is_some_and(|last| self.is_full(last))
+        {
             self.start_memtable(log, progress);
         }
         let Some(memtable) = progress.memtables.last_mut() else { return Ok(()) };
         let count = if mutated("replay-whole-batches") { 1 } else { batch.count as usize };
         for (sequence, operation) in (batch.sequence..).zip(batch.operations().take(count)) {
             match operation? {
-                Operation::Put { key, value } => memtable.writer.insert(sequence, EntryKind::Value, key, value),
-                Operation::Delete { key } => memtable.writer.insert(sequence, EntryKind::Deletion, key, &[]),
+                Operation::Put { key, value } => {
+                    memtable.writer.insert(sequence, EntryKind::Value, key, value)
+                }
+                Operation::Delete { key } => {
+                    memtable.writer.insert(sequence, EntryKind::Deletion, key, &[])
+                }
             }
         }
         memtable.last_sequence = progress.last_sequence;
@@ -307,14 +346,17 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Makes tables of all memtables if they take too much memory, and begins a new one for their logs.
+    /// Makes tables of all memtables if they take too much memory, and begins a new one for their
+    /// logs.
     fn write_tables_if_due(&self, progress: &mut Progress) {
-        let bytes = progress.memtables.iter().map(|memtable| memtable.writer.table().memory_usage()).sum();
+        let bytes =
+            progress.memtables.iter().map(|memtable| memtable.writer.table().memory_usage()).sum();
         if !progress.written.are_due(bytes) {
             return;
         }
         let mut logs = Vec::new();
-        let (mut kept, mut memtables) = (Vec::new(), std::mem::take(&mut progress.memtables).into_iter());
+        let (mut kept, mut memtables) =
+            (Vec::new(), std::mem::take(&mut progress.memtables).into_iter());
         for memtable in memtables.by_ref() {
             let written = match memtable.writer.table().is_empty() {
                 true => Ok(()),
@@ -333,17 +375,24 @@ impl Replay<'_> {
             Some(first) => first.logs.splice(..0, logs).for_each(drop),
             None => {
                 let (writer, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
-                progress.memtables.push(RecoveredMemtable { writer, logs, last_sequence: progress.last_sequence });
+                progress.memtables.push(RecoveredMemtable {
+                    writer,
+                    logs,
+                    last_sequence: progress.last_sequence,
+                });
             }
         }
     }
 
     /// Whether tables hold the batch. A batch is never divided between a table and a later log.
     fn is_in_tables(&self, batch: &BatchView<'_>, progress: &mut Progress) -> bool {
-        // A MANIFEST of Terrace's ends where the logs begin. LevelDB records what it had handed out by then.
+        // A MANIFEST of Terrace's ends where the logs begin. LevelDB records what it had handed out
+        // by then.
         batch.sequence <= progress.flushed
             && batch.sequence
-                <= *progress.in_tables.get_or_insert_with(|| self.version.newest_sequence_in_tables(self.tables))
+                <= *progress
+                    .in_tables
+                    .get_or_insert_with(|| self.version.newest_sequence_in_tables(self.tables))
     }
 
     /// Meets something that is not as it should be.
@@ -380,14 +429,16 @@ impl Replay<'_> {
         let Some(problem) = progress.problem.take() else { return Ok(Vec::new()) };
         let Problem { file, message, log, .. } = problem;
         if self.options.recovery_mode == RecoveryMode::Strict {
-            // What was torn was not synced, nor was anything behind it if older logs are synced first.
+            // What was torn was not synced, nor was anything behind it if older logs are synced
+            // first.
             let may_hide_syncs = progress.more_behind && !progress.syncs_in_order;
             let doubt = progress.damage.take().or_else(|| may_hide_syncs.then(|| message.clone()));
             if let Some(doubt) = doubt {
                 return Err(Error::corruption(doubt));
             }
         }
-        let mut damage = vec![Damage { log, file, message, keep: progress.more_behind, kept_as: None }];
+        let mut damage =
+            vec![Damage { log, file, message, keep: progress.more_behind, kept_as: None }];
         // Later logs hold nothing that was applied: they are kept with the damaged one.
         if progress.more_behind {
             let later = logs.iter().filter(|&&later| later > log);

@@ -16,11 +16,13 @@ use crate::db::options::ReadOptions;
 use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor};
 use crate::db::read::snapshot::Snapshot;
 
-/// A position among the entries of a database, as they were when the cursor was made (or its snapshot taken).
+/// A position among the entries of a database, as they were when the cursor was made (or its
+/// snapshot taken).
 ///
-/// It starts out invalid: seek first. Off either end and after an error it is invalid too, and [`Cursor::status`]
-/// tells which; then `key` and `value` are empty and `next` and `prev` do nothing. A cursor keeps what it reads alive,
-/// on disk and in memory: hold it briefly. It may outlive the `Db` and move between threads.
+/// It starts out invalid: seek first. Off either end and after an error it is invalid too, and
+/// [`Cursor::status`] tells which; then `key` and `value` are empty and `next` and `prev` do
+/// nothing. A cursor keeps what it reads alive, on disk and in memory: hold it briefly. It may
+/// outlive the `Db` and move between threads.
 pub struct Cursor {
     /// Kept for as long as the cursor reads.
     _view: Arc<View>,
@@ -49,7 +51,8 @@ impl DeletedRangeRecorder for PurgedCore {
         }
         // Writers may hold it for long.
         if let Some(commit) = self.0.commit.try_lock() {
-            let last = commit.as_ref().map_or(self.0.visible_sequence(), |commit| commit.last_sequence);
+            let last =
+                commit.as_ref().map_or(self.0.visible_sequence(), |commit| commit.last_sequence);
             self.0.gaps.watch(from, to, last);
         }
     }
@@ -62,7 +65,8 @@ impl Cursor {
         Self::over(core, view, sequence, beginning, options)
     }
 
-    /// A cursor over what was read at a moment: any number of them, made at any time, read the same.
+    /// A cursor over what was read at a moment: any number of them, made at any time, read the
+    /// same.
     fn over(
         core: &Arc<DbImpl>,
         view: Arc<View>,
@@ -72,7 +76,13 @@ impl Cursor {
     ) -> Result<Self> {
         let sources = sources(core, &view, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.order);
-        let iter = DbIter::new(merged, core.order.keys.clone(), sequence, beginning, PurgedCore(core.clone()));
+        let iter = DbIter::new(
+            merged,
+            core.order.keys.clone(),
+            sequence,
+            beginning,
+            PurgedCore(core.clone()),
+        );
         Ok(Cursor { _view: view, _snapshot: options.snapshot.clone(), iter })
     }
 
@@ -162,17 +172,20 @@ impl std::fmt::Debug for Cursor {
 
 /// Everything in a view, newest first. A level of one sorted run is one source.
 fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
-    let memtables = std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
+    let memtables =
+        std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
     let (level_0, deeper) = (&view.version.levels[0], &view.version.levels[1..]);
     let deeper = deeper.iter().filter(|files| !files.is_empty());
     // No more room than it takes: sources are large, and allocators keep small pieces at hand.
-    let mut sources = Vec::with_capacity(memtables.clone().count() + level_0.len() + deeper.clone().count());
+    let mut sources =
+        Vec::with_capacity(memtables.clone().count() + level_0.len() + deeper.clone().count());
     sources.extend(memtables.map(|table| Source::Memtable(table.iter())));
     for file in level_0.iter() {
         sources.push(Source::Table(core.tables.table(file)?.into_arc().iter(fill_cache)));
     }
     for files in deeper {
-        let run = LevelIter::new(files.clone(), core.tables.clone(), core.order.clone(), fill_cache);
+        let run =
+            LevelIter::new(files.clone(), core.tables.clone(), core.order.clone(), fill_cache);
         sources.push(Source::Level(run));
     }
     Ok(sources)
@@ -201,7 +214,11 @@ impl Entries {
         Self::over(core, RangeIter::new(&core.order.keys, range), options)
     }
 
-    pub(in crate::db) fn prefix(core: &Arc<DbImpl>, prefix: &[u8], options: &ReadOptions) -> Result<Self> {
+    pub(in crate::db) fn prefix(
+        core: &Arc<DbImpl>,
+        prefix: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Self> {
         Self::over(core, RangeIter::prefix(&core.order.keys, prefix)?, options)
     }
 
@@ -243,7 +260,8 @@ mod tests {
     use super::*;
     use crate::{Db, MemEnv, Options, WriteBatch, WriteOptions};
 
-    /// A reader may have got hold of memtables before another one was begun, and of its number after a write into that.
+    /// A reader may have got hold of memtables before another one was begun, and of its number
+    /// after a write into that.
     #[test]
     fn a_gap_that_is_younger_than_what_a_reader_holds_is_none_for_it() {
         let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));

@@ -1,7 +1,7 @@
 //! The life of a point read: memtables, newest first, then tables, newest run to oldest.
 //!
-//! A read pins the view and *then* looks at the sequence number: whatever is visible by then and not in the view is
-//! in a memtable that began after the read did.
+//! A read pins the view and *then* looks at the sequence number: whatever is visible by then and
+//! not in the view is in a memtable that began after the read did.
 
 pub(super) mod cursor;
 pub(super) mod pinned;
@@ -25,8 +25,8 @@ use crate::db::read::pinned::PinnedValue;
 
 /// Values shorter than this are copied out of a memtable rather than pinned there.
 const PIN_FROM: usize = 4096;
-/// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under way, and few enough that
-/// what was asked for is still there when its turn comes.
+/// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under
+/// way, and few enough that what was asked for is still there when its turn comes.
 const AT_ONCE: usize = 16;
 
 /// Where a value was found.
@@ -74,7 +74,10 @@ impl SeekKey {
 
 impl DbImpl {
     /// The sequence number that a read with `options` sees.
-    pub(in crate::db) fn read_sequence(self: &Arc<Self>, options: &ReadOptions) -> Result<SequenceNumber> {
+    pub(in crate::db) fn read_sequence(
+        self: &Arc<Self>,
+        options: &ReadOptions,
+    ) -> Result<SequenceNumber> {
         match &options.snapshot {
             None => Ok(self.visible_sequence()),
             Some(snapshot) if snapshot.belongs_to(self) => Ok(snapshot.sequence()),
@@ -82,13 +85,17 @@ impl DbImpl {
         }
     }
 
-    /// What a read that [leaps over gaps](crate::iterator::deleted_ranges) takes before [what it reads](Self::present).
+    /// What a read that [leaps over gaps](crate::iterator::deleted_ranges) takes before [what it
+    /// reads](Self::present).
     pub(in crate::db) fn beginning(&self) -> Beginning {
         Beginning { moment: self.gaps.moment(), visible: self.visible_sequence() }
     }
 
     /// What a read that begins now, and may last, looks into, and up to which write.
-    pub(in crate::db) fn present(self: &Arc<Self>, options: &ReadOptions) -> Result<(Arc<View>, SequenceNumber)> {
+    pub(in crate::db) fn present(
+        self: &Arc<Self>,
+        options: &ReadOptions,
+    ) -> Result<(Arc<View>, SequenceNumber)> {
         self.check_open()?;
         // The view first: what the number counts is in it then, or came later.
         let view = self.view.load_full();
@@ -107,7 +114,12 @@ impl DbImpl {
             return Ok(found);
         }
         let seek_key = SeekKey::new(key, sequence);
-        let lookup = view.version.get(&self.tables, &self.order, seek_key.as_slice(), !options.skip_cache)?;
+        let lookup = view.version.get(
+            &self.tables,
+            &self.order,
+            seek_key.as_slice(),
+            !options.skip_cache,
+        )?;
         self.found(lookup)
     }
 
@@ -204,14 +216,21 @@ impl DbImpl {
                 }
                 values.push(value(found.flatten()));
             }
-            let (seek_keys, mut places) = (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
-            view.version.get_many(&self.tables, &self.order, seek_keys, !options.skip_cache, |lookup| {
-                let found = value(self.found(lookup)?);
-                if let Some(at) = places.next() {
-                    values[at] = found;
-                }
-                Ok(())
-            })?;
+            let (seek_keys, mut places) =
+                (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
+            view.version.get_many(
+                &self.tables,
+                &self.order,
+                seek_keys,
+                !options.skip_cache,
+                |lookup| {
+                    let found = value(self.found(lookup)?);
+                    if let Some(at) = places.next() {
+                        values[at] = found;
+                    }
+                    Ok(())
+                },
+            )?;
             left.clear();
         }
         Ok(values)
@@ -228,9 +247,12 @@ impl DbImpl {
         Ok(match self.find(&view, key, sequence, options)? {
             None => None,
             Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
-            Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => Some(PinnedValue::owned(value.to_vec())),
+            Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => {
+                Some(PinnedValue::owned(value.to_vec()))
+            }
             Some(Found::Memtable { value, memtable }) => {
-                let table = if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
+                let table =
+                    if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
                 let mut iter = table.iter();
                 iter.seek(SeekKey::new(key, sequence).as_slice());
                 debug_assert!(std::ptr::eq(iter.value(), value));
@@ -242,7 +264,11 @@ impl DbImpl {
 
 /// What the memtables say about `key`: `None` if they do not know it.
 #[inline]
-fn find_in_memtables<'v>(view: &'v View, key: &[u8], sequence: SequenceNumber) -> Option<Option<Found<'v>>> {
+fn find_in_memtables<'v>(
+    view: &'v View,
+    key: &[u8],
+    sequence: SequenceNumber,
+) -> Option<Option<Found<'v>>> {
     let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
     memtables.enumerate().find_map(|(memtable, table)| {
         let (tag, value) = table.get(key, sequence)?;

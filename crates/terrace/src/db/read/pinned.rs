@@ -6,8 +6,8 @@ use std::ops::Deref;
 use crate::memtable::MemTableIter;
 use crate::table::BlockSlice;
 
-/// A value that was found, without a copy where that is worth it. It keeps alive what it points into: hold it
-/// briefly.
+/// A value that was found, without a copy where that is worth it. It keeps alive what it points
+/// into: hold it briefly.
 pub struct PinnedValue(Pin);
 
 enum Pin {

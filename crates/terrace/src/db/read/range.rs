@@ -5,7 +5,8 @@ use std::ops::{Bound, RangeBounds};
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 
-/// What a range is walked with: [`Cursor`](crate::Cursor), or [that of a transaction](crate::TransactionCursor).
+/// What a range is walked with: [`Cursor`](crate::Cursor), or [that of a
+/// transaction](crate::TransactionCursor).
 pub(in crate::db) trait ScanCursor {
     fn seek_to_first(&mut self);
     fn seek_to_last(&mut self);
@@ -101,7 +102,10 @@ impl<C: ScanCursor> RangeIter<C> {
     }
 
     /// The next entry from the front. `cursor` makes one, if there is none yet.
-    pub(in crate::db) fn next(&mut self, cursor: impl FnOnce() -> Result<C>) -> Option<Result<Entry>> {
+    pub(in crate::db) fn next(
+        &mut self,
+        cursor: impl FnOnce() -> Result<C>,
+    ) -> Option<Result<Entry>> {
         if self.done {
             return None;
         }
@@ -112,7 +116,10 @@ impl<C: ScanCursor> RangeIter<C> {
     }
 
     /// The next entry from the back, as [`next`](Self::next).
-    pub(in crate::db) fn next_back(&mut self, cursor: impl FnOnce() -> Result<C>) -> Option<Result<Entry>> {
+    pub(in crate::db) fn next_back(
+        &mut self,
+        cursor: impl FnOnce() -> Result<C>,
+    ) -> Option<Result<Entry>> {
         if self.done {
             return None;
         }
@@ -142,7 +149,8 @@ impl<C: ScanCursor> RangeIter<C> {
         cursor.status()?;
         let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
         let behind = self.back.as_ref().and_then(ScanCursor::entry);
-        let met = |key: &[u8]| behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
+        let met =
+            |key: &[u8]| behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
         Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
     }
 
@@ -167,7 +175,8 @@ impl<C: ScanCursor> RangeIter<C> {
         cursor.status()?;
         let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
         let ahead = self.front.as_ref().and_then(ScanCursor::entry);
-        let met = |key: &[u8]| ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
+        let met =
+            |key: &[u8]| ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
         Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
     }
 

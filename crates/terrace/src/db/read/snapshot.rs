@@ -12,17 +12,22 @@ use crate::db::db_impl::DbImpl;
 /// The sequence numbers at which somebody may still read.
 #[derive(Default)]
 pub(in crate::db) struct SnapshotList {
-    /// Held by whoever takes a snapshot, and by whoever keeps them from being taken, which may last: across the I/O of a load
-    /// and with other locks taken in between. So nobody else waits for it; merges look at the list with the state lock held.
+    /// Held by whoever takes a snapshot, and by whoever keeps them from being taken, which may
+    /// last: across the I/O of a load and with other locks taken in between. So nobody else waits
+    /// for it; merges look at the list with the state lock held.
     gate: Mutex<()>,
     /// How many snapshots there are at a sequence number, and when the first of them was taken.
     live: Mutex<BTreeMap<SequenceNumber, (usize, u64)>>,
 }
 
 impl SnapshotList {
-    /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that looks at the list
-    /// sees either the snapshot or a present that is not older.
-    pub(in crate::db) fn take(&self, present: impl FnOnce() -> SequenceNumber, now_micros: u64) -> SequenceNumber {
+    /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that
+    /// looks at the list sees either the snapshot or a present that is not older.
+    pub(in crate::db) fn take(
+        &self,
+        present: impl FnOnce() -> SequenceNumber,
+        now_micros: u64,
+    ) -> SequenceNumber {
         let _gate = self.gate.lock();
         let mut live = self.live.lock();
         let sequence = present();
@@ -41,7 +46,10 @@ impl SnapshotList {
     }
 
     /// All live sequence numbers, ascending, and the present one.
-    pub(in crate::db) fn all(&self, present: impl FnOnce() -> SequenceNumber) -> (Vec<SequenceNumber>, SequenceNumber) {
+    pub(in crate::db) fn all(
+        &self,
+        present: impl FnOnce() -> SequenceNumber,
+    ) -> (Vec<SequenceNumber>, SequenceNumber) {
         let live = self.live.lock();
         (live.keys().copied().collect(), present())
     }
@@ -109,14 +117,17 @@ mod tests {
 
     use super::*;
 
-    /// A merge looks at the list with the state lock held, for which a load that keeps snapshots away waits.
+    /// A merge looks at the list with the state lock held, for which a load that keeps snapshots
+    /// away waits.
     #[test]
     fn who_keeps_snapshots_away_stops_nobody_else() {
         let list = Arc::new(SnapshotList::default());
         let kept = list.keep_none().expect("there is none");
         let (done, looked) = channel();
         let beside = list.clone();
-        std::thread::spawn(move || done.send((beside.all(|| 7), beside.count(), beside.oldest_age(1))));
+        std::thread::spawn(move || {
+            done.send((beside.all(|| 7), beside.count(), beside.oldest_age(1)))
+        });
         let seen = looked.recv_timeout(Duration::from_secs(60)).expect("waits for nobody");
         assert_eq!(seen, ((Vec::new(), 7), 0, None));
         drop(kept);

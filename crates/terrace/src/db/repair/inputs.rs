@@ -1,4 +1,5 @@
-//! What a repair starts from: which MANIFEST to believe, which tables and logs to take, and what is wrong with them.
+//! What a repair starts from: which MANIFEST to believe, which tables and logs to take, and what is
+//! wrong with them.
 //!
 //! Changes nothing.
 
@@ -94,14 +95,17 @@ impl Gathering<'_> {
             Some(description) => self.inputs(description)?,
             None => self.all_inputs(survey)?,
         };
-        let in_tables = tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
+        let in_tables =
+            tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
         let mut check = match described {
             Some(description) => LogCheck::following(&description.state, in_tables),
             None => LogCheck::new(None),
         };
         let log_entries = self.check_logs(&logs, &mut check)?;
         let keeps_levels = self.check_levels(described.is_some(), &tables, &check)?;
-        let manifest = described.filter(|description| description.in_force).map(|description| description.number);
+        let manifest = described
+            .filter(|description| description.in_force)
+            .map(|description| description.number);
         let last_sequence = survey.last_sequence.max(check.last_sequence());
         let log_records = check.records();
         Ok(Inputs {
@@ -122,19 +126,24 @@ impl Gathering<'_> {
         let state = &description.state;
         let present: BTreeSet<_> = self.own.of_kind(FileKind::Table).collect();
         let live: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
-        let mut missing: Vec<_> = live.difference(&present).map(|&number| filename::table(number)).collect();
-        if state.log_number != 0 && !self.own.of_kind(FileKind::Log).any(|number| number == state.log_number) {
+        let mut missing: Vec<_> =
+            live.difference(&present).map(|&number| filename::table(number)).collect();
+        if state.log_number != 0
+            && !self.own.of_kind(FileKind::Log).any(|number| number == state.log_number)
+        {
             missing.push(filename::log(state.log_number));
         }
         let is_whole = missing.is_empty();
         for name in missing {
             self.problems.push(Problem::new(name, "missing, and the MANIFEST needs it"));
         }
-        // Tables that it has never heard of may be what replaced the missing ones, after the end of this MANIFEST
-        // was lost; or they are what an interrupted flush or merge left behind.
+        // Tables that it has never heard of may be what replaced the missing ones, after the end of
+        // this MANIFEST was lost; or they are what an interrupted flush or merge left behind.
         let unheard: Vec<_> = present
             .into_iter()
-            .filter(|number| *number <= MAX_NUMBER && !live.contains(number) && !survey.removed.contains(number))
+            .filter(|number| {
+                *number <= MAX_NUMBER && !live.contains(number) && !survey.removed.contains(number)
+            })
             .collect();
         let trusted = match (description.in_force, is_whole, unheard.is_empty()) {
             (true, _, true) | (false, true, true) => true,
@@ -144,13 +153,17 @@ impl Gathering<'_> {
         Ok(trusted.then_some(description))
     }
 
-    /// Whether a MANIFEST lacks its end: the logs begin later than its tables end, or tables that it has never heard
-    /// of hold writes that neither it nor any log has.
+    /// Whether a MANIFEST lacks its end: the logs begin later than its tables end, or tables that
+    /// it has never heard of hold writes that neither it nor any log has.
     fn is_behind(&mut self, description: &Description, unheard: &[u64]) -> Result<bool> {
         let state = &description.state;
         let name = filename::manifest(description.number);
         let mut logs = LogCheck::new(Some(state.last_sequence));
-        for number in self.own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect::<BTreeSet<_>>()
+        for number in self
+            .own
+            .of_kind(FileKind::Log)
+            .filter(|&number| state.needs_log(number))
+            .collect::<BTreeSet<_>>()
         {
             let log = filename::log(number);
             let file = self.options.env.open_random(&self.dir.join(&log), ReadAccess::Pread)?;
@@ -158,7 +171,8 @@ impl Gathering<'_> {
         }
         let (last, first) = (state.last_sequence, logs.smallest_sequence);
         if logs.records > 0 && first > last + 1 {
-            let message = format!("ends with sequence number {last}, and the logs begin with {first}");
+            let message =
+                format!("ends with sequence number {last}, and the logs begin with {first}");
             self.problems.push(Problem::new(name, message));
             return Ok(true);
         }
@@ -166,7 +180,8 @@ impl Gathering<'_> {
             let found = self.look_at(number, None)?.summary.largest_sequence;
             if found > logs.last_sequence() {
                 let table = filename::table(number);
-                let message = format!("has never heard of {table}, which holds newer writes, up to {found}");
+                let message =
+                    format!("has never heard of {table}, which holds newer writes, up to {found}");
                 self.problems.push(Problem::new(name, message));
                 return Ok(true);
             }
@@ -179,25 +194,33 @@ impl Gathering<'_> {
         let state = &description.state;
         let present: BTreeSet<_> = self.own.of_kind(FileKind::Table).collect();
         let mut tables = Vec::new();
-        for (level, file) in state.version.files().filter(|(_, file)| present.contains(&file.number)) {
+        for (level, file) in
+            state.version.files().filter(|(_, file)| present.contains(&file.number))
+        {
             let expected = Expected { file, last_sequence: state.last_sequence };
             let summary = self.check_table(file.number, Some(expected))?.0;
             tables.push(Candidate { file: file.clone(), level, summary });
         }
-        let mut logs: Vec<_> = self.own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
+        let mut logs: Vec<_> =
+            self.own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
         logs.sort_unstable();
         Ok((tables, logs))
     }
 
     /// Every table and log, except what is known to be obsolete.
     fn all_inputs(&mut self, survey: &ManifestSurvey) -> Result<(Vec<Candidate>, Vec<u64>)> {
-        let numbers: BTreeSet<_> = self.own.of_kind(FileKind::Table).filter(|&number| number <= MAX_NUMBER).collect();
+        let numbers: BTreeSet<_> =
+            self.own.of_kind(FileKind::Table).filter(|&number| number <= MAX_NUMBER).collect();
         let mut tables = Vec::new();
         for number in numbers.into_iter().filter(|number| !survey.removed.contains(number)) {
             let (summary, size) = self.check_table(number, None)?;
             let (smallest, largest) = (summary.smallest.clone(), summary.largest.clone());
             let file = NewFile { level: 0, number, size, smallest, largest };
-            tables.push(Candidate { file: Arc::new(FileMeta::new(file, &Arc::default())), level: 0, summary });
+            tables.push(Candidate {
+                file: Arc::new(FileMeta::new(file, &Arc::default())),
+                level: 0,
+                summary,
+            });
         }
         let mut logs: Vec<_> = self.own.of_kind(FileKind::Log).collect();
         logs.retain(|&number| (survey.log_number..=MAX_NUMBER).contains(&number));
@@ -206,9 +229,14 @@ impl Gathering<'_> {
     }
 
     /// Reads a table that is to be saved.
-    fn check_table(&mut self, number: u64, expected: Option<Expected<'_>>) -> Result<(TableSummary, u64)> {
+    fn check_table(
+        &mut self,
+        number: u64,
+        expected: Option<Expected<'_>>,
+    ) -> Result<(TableSummary, u64)> {
         let Seen { name, size, summary } = self.look_at(number, expected)?;
-        let problems = summary.messages.iter().map(|message| Problem::new(&name, strip(message, &name)));
+        let problems =
+            summary.messages.iter().map(|message| Problem::new(&name, strip(message, &name)));
         self.problems.extend(problems);
         Ok((summary, size))
     }
@@ -247,13 +275,19 @@ impl Gathering<'_> {
         Ok(entries)
     }
 
-    /// Whether the levels can stay: they are ordered, nothing in them hides anything newer, and the logs are newer
-    /// than all of them.
-    fn check_levels(&mut self, described: bool, tables: &[Candidate], logs: &LogCheck) -> Result<bool> {
+    /// Whether the levels can stay: they are ordered, nothing in them hides anything newer, and the
+    /// logs are newer than all of them.
+    fn check_levels(
+        &mut self,
+        described: bool,
+        tables: &[Candidate],
+        logs: &LogCheck,
+    ) -> Result<bool> {
         if !described || tables.iter().any(|table| !table.summary.is_orderly) {
             return Ok(false);
         }
-        let sound_at = |level| tables.iter().filter(move |table| table.level == level && table.is_sound());
+        let sound_at =
+            |level| tables.iter().filter(move |table| table.level == level && table.is_sound());
         let files_at = |level| sound_at(level).map(|table| table.file.clone()).collect();
         let levels: Vec<_> = (0..NUM_LEVELS).map(|level| (level, files_at(level))).collect();
         let problems = check_recency(&levels, self.tables, self.order, &mut |_| ())?;

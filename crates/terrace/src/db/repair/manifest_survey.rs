@@ -1,7 +1,8 @@
 //! What CURRENT and the MANIFESTs of a damaged database still tell.
 //!
-//! A MANIFEST that reads from end to end describes the database. One that does not still tells which tables were
-//! merged into others and must not come back, and which logs have become tables. Changes nothing.
+//! A MANIFEST that reads from end to end describes the database. One that does not still tells
+//! which tables were merged into others and must not come back, and which logs have become tables.
+//! Changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,8 +42,14 @@ pub(in crate::db) struct ManifestSurvey {
 }
 
 impl ManifestSurvey {
-    /// Reads everything. Fails with `InvalidArgument` if any MANIFEST names another comparator than `order`'s.
-    pub(in crate::db) fn read(env: &dyn Env, dir: &Path, order: &InternalOrder, own: &OwnFiles) -> Result<Self> {
+    /// Reads everything. Fails with `InvalidArgument` if any MANIFEST names another comparator than
+    /// `order`'s.
+    pub(in crate::db) fn read(
+        env: &dyn Env,
+        dir: &Path,
+        order: &InternalOrder,
+        own: &OwnFiles,
+    ) -> Result<Self> {
         let mut survey = ManifestSurvey::default();
         let mut numbers: Vec<_> = own.of_kind(FileKind::Manifest).collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
@@ -69,7 +76,8 @@ impl ManifestSurvey {
         for number in numbers {
             match retry_once(|| manifest::read_manifest(env, dir, number, order, &Arc::default())) {
                 Ok(state) => {
-                    survey.description = Some(Description { number, state, in_force: current == Some(number) });
+                    survey.description =
+                        Some(Description { number, state, in_force: current == Some(number) });
                     break;
                 }
                 Err(error) if is_damage(&error) => {
@@ -87,7 +95,13 @@ impl ManifestSurvey {
     }
 
     /// Takes what can be learnt from every record of one MANIFEST that decodes.
-    fn skim(&mut self, env: &dyn Env, dir: &Path, order: &InternalOrder, number: u64) -> Result<()> {
+    fn skim(
+        &mut self,
+        env: &dyn Env,
+        dir: &Path,
+        order: &InternalOrder,
+        number: u64,
+    ) -> Result<()> {
         let name = filename::manifest(number);
         let file = env.open_random(&dir.join(&name), ReadAccess::Pread)?;
         let mut reader = LogReader::new(file, name.clone());
@@ -99,10 +113,15 @@ impl ManifestSurvey {
                 LogItem::End { .. } => break,
             };
             let Ok(edit) = edit else { continue };
-            if let Some(theirs) = edit.comparator.filter(|theirs| theirs != order.keys.name_bytes()) {
+            if let Some(theirs) = edit.comparator.filter(|theirs| theirs != order.keys.name_bytes())
+            {
                 let (theirs, ours) = (String::from_utf8_lossy(&theirs), order.keys.name());
-                let message = format!("the database is ordered by {theirs}, not by the comparator {ours}");
-                return Err(Error::invalid_argument(format!("{}: {message}", dir.join(name).display())));
+                let message =
+                    format!("the database is ordered by {theirs}, not by the comparator {ours}");
+                return Err(Error::invalid_argument(format!(
+                    "{}: {message}",
+                    dir.join(name).display()
+                )));
             }
             // A table that moves is removed from one level and added to another by the same edit.
             removed.extend(edit.deleted_files.iter().map(|(_, number)| *number));

@@ -1,19 +1,21 @@
 //! Makes a database that can be opened of whatever is left of one.
 //!
 //! # How
-//! A MANIFEST that reads well and whose tables are there *describes* the database: its levels stay as they are,
-//! damaged tables are replaced by what can be read of them, and logs become tables. Otherwise every table and every
-//! log is taken, and all of it is merged into one sorted run, where the sequence number alone decides which version
-//! of a key is the newest. (LevelDB's repair puts all tables into level 0 under their old numbers, which decide
-//! there, and so brings old values back even to a healthy database.)
+//! A MANIFEST that reads well and whose tables are there *describes* the database: its levels stay
+//! as they are, damaged tables are replaced by what can be read of them, and logs become tables.
+//! Otherwise every table and every log is taken, and all of it is merged into one sorted run, where
+//! the sequence number alone decides which version of a key is the newest. (LevelDB's repair puts
+//! all tables into level 0 under their old numbers, which decide there, and so brings old values
+//! back even to a healthy database.)
 //!
 //! # Invariants
-//! 1. Nothing that is there is changed or moved before a new MANIFEST, and every table that it names, is durable and
-//!    in force. A repair that is interrupted can be repeated; one that fails before that point removes what it made.
-//! 2. Nothing is deleted but the repair's own intermediate tables. What is damaged, replaced or not needed moves to
-//!    `lost/`.
-//! 3. Tables that a MANIFEST has removed, or that the one in force does not name, do not come back: what they hold
-//!    may have been deleted since.
+//! 1. Nothing that is there is changed or moved before a new MANIFEST, and every table that it
+//!    names, is durable and in force. A repair that is interrupted can be repeated; one that fails
+//!    before that point removes what it made.
+//! 2. Nothing is deleted but the repair's own intermediate tables. What is damaged, replaced or not
+//!    needed moves to `lost/`.
+//! 3. Tables that a MANIFEST has removed, or that the one in force does not name, do not come back:
+//!    what they hold may have been deleted since.
 //! 4. A healthy database is left as it is.
 
 pub(super) mod inputs;
@@ -48,8 +50,8 @@ use crate::db::repair::manifest_survey::ManifestSurvey;
 use crate::db::repair::salvage::Salvage;
 use crate::db::stats::info_log;
 
-/// Where everything goes that is merged by sequence number alone: deep, so that no merge is due, and not at the
-/// bottom, from where LevelDB never takes tombstones away.
+/// Where everything goes that is merged by sequence number alone: deep, so that no merge is due,
+/// and not at the bottom, from where LevelDB never takes tombstones away.
 const MERGED_LEVEL: usize = NUM_LEVELS - 2;
 
 /// What a repair found and did.
@@ -60,8 +62,8 @@ pub struct RepairReport {
     pub tables: u64,
     /// Logs that were read.
     pub logs: u64,
-    /// Puts and deletes that could be read of the logs. Where the database was healthy they are in the logs still, and not among
-    /// `entries`.
+    /// Puts and deletes that could be read of the logs. Where the database was healthy they are in
+    /// the logs still, and not among `entries`.
     pub log_entries: u64,
     /// Entries in the tables of the repaired database, versions and tombstones included.
     pub entries: u64,
@@ -73,14 +75,16 @@ pub struct RepairReport {
 
 /// Repairs the database in the directory `path`.
 ///
-/// A healthy database stays as it is. From a damaged one everything is saved that can still be read: tables block by
-/// block, logs batch by batch; of several versions of a key the newest by sequence number wins. Where the newest
-/// version of a key, or its deletion, is lost with a damaged block, an older one comes to light; so may one that lies in
-/// a table which a killed process had replaced but not yet removed, if no MANIFEST is left to tell. Damaged and replaced
-/// files move to the directory `lost` inside `path`.
+/// A healthy database stays as it is. From a damaged one everything is saved that can still be
+/// read: tables block by block, logs batch by batch; of several versions of a key the newest by
+/// sequence number wins. Where the newest version of a key, or its deletion, is lost with a damaged
+/// block, an older one comes to light; so may one that lies in a table which a killed process had
+/// replaced but not yet removed, if no MANIFEST is left to tell. Damaged and replaced files move to
+/// the directory `lost` inside `path`.
 ///
-/// Fails with `InvalidArgument` if there is nothing of a database, or if it is ordered by another comparator than that
-/// of `options`; with `Busy` if the database is open anywhere. A failed or interrupted repair can be repeated.
+/// Fails with `InvalidArgument` if there is nothing of a database, or if it is ordered by another
+/// comparator than that of `options`; with `Busy` if the database is open anywhere. A failed or
+/// interrupted repair can be repeated.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     let options = options.clone().sanitized()?;
     let (dir, env) = (path.as_ref(), options.env.clone());
@@ -95,15 +99,29 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
     let mut own = OwnFiles::list(env.as_ref(), dir)?;
     let order = InternalOrder::new(KeyOrder::new(options.comparator.clone()));
     let survey = ManifestSurvey::read(env.as_ref(), dir, &order, &own)?;
-    own.leave_strangers(survey.description.as_ref().map_or(0, |found| found.state.next_file_number));
+    own.leave_strangers(
+        survey.description.as_ref().map_or(0, |found| found.state.next_file_number),
+    );
     let numbers = Arc::new(FileNumbers::new(1));
-    let named = survey.description.iter().map(|found| found.state.next_file_number.saturating_sub(1));
+    let named =
+        survey.description.iter().map(|found| found.state.next_file_number.saturating_sub(1));
     let present = own.found.iter().map(|(_, _, number)| *number);
-    named.chain(present).filter(|&number| number <= MAX_NUMBER).for_each(|number| numbers.skip(number));
+    named
+        .chain(present)
+        .filter(|&number| number <= MAX_NUMBER)
+        .for_each(|number| numbers.skip(number));
     let tables = Arc::new(checking_tables(&options, dir, &order));
     let first_own = numbers.peek();
-    let repair =
-        Repair { options: &options, dir, order, own, tables, numbers, first_own, report: RepairReport::default() };
+    let repair = Repair {
+        options: &options,
+        dir,
+        order,
+        own,
+        tables,
+        numbers,
+        first_own,
+        report: RepairReport::default(),
+    };
     let report = repair.run(&survey)?;
     tell(&report, &options, dir);
     Ok(report)
@@ -120,8 +138,11 @@ fn tell(report: &RepairReport, options: &Options, dir: &Path) {
     report.problems.iter().for_each(|problem| logger.log(&format!("repair: {problem}")));
     report.moved.iter().for_each(|name| logger.log(&format!("repair: moved to {name}")));
     let RepairReport { tables, logs, entries, problems, .. } = report;
-    let verdict = if problems.is_empty() { "nothing was wrong" } else { "some data may have been lost" };
-    logger.log(&format!("repaired: read {tables} tables and {logs} logs, kept {entries} entries; {verdict}"));
+    let verdict =
+        if problems.is_empty() { "nothing was wrong" } else { "some data may have been lost" };
+    logger.log(&format!(
+        "repaired: read {tables} tables and {logs} logs, kept {entries} entries; {verdict}"
+    ));
 }
 
 /// The tables of the repaired database.
@@ -191,7 +212,10 @@ impl Repair<'_> {
         let (rebuilt, (manifest, log)) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                self.discard(&[filename::table, filename::log, filename::manifest], &BTreeSet::new());
+                self.discard(
+                    &[filename::table, filename::log, filename::manifest],
+                    &BTreeSet::new(),
+                );
                 return Err(error.context("repairing"));
             }
         };
@@ -211,10 +235,15 @@ impl Repair<'_> {
     /// What can be read of a damaged table, which must be what could be read of it before.
     fn rewrite(&self, table: &Candidate, level: usize) -> Result<Vec<Output>> {
         let outputs = self.salvage().rewrite(table.file.number, level)?;
-        let (before, now) = (table.summary.entries, outputs.iter().map(|output| output.contents.entries).sum::<u64>());
+        let (before, now) = (
+            table.summary.entries,
+            outputs.iter().map(|output| output.contents.entries).sum::<u64>(),
+        );
         if table.summary.is_orderly && now != before {
             let name = filename::table(table.file.number);
-            let message = format!("{name}: {before} entries could be read at first, and {now} the second time");
+            let message = format!(
+                "{name}: {before} entries could be read at first, and {now} the second time"
+            );
             return Err(Error::io_message(message));
         }
         Ok(outputs)
@@ -225,14 +254,17 @@ impl Repair<'_> {
         let Inputs { tables, logs, log_records, .. } = inputs;
         let salvage = self.salvage();
         let mut rebuilt = Rebuilt::default();
-        // In level 0 the number tells which table is the newer one, and a rewritten table has a new number.
+        // In level 0 the number tells which table is the newer one, and a rewritten table has a new
+        // number.
         let merge_level_0 = tables.iter().any(|table| table.level == 0 && !table.is_sound());
         let mut level_0 = Vec::new();
         for table in tables.iter() {
             match (table.is_sound(), table.level == 0 && merge_level_0) {
                 (true, false) => rebuilt.keep(table),
                 (true, true) => level_0.push(table.record(0)),
-                (false, true) => level_0.extend(self.rewrite(table, 0)?.into_iter().map(|output| output.file)),
+                (false, true) => {
+                    level_0.extend(self.rewrite(table, 0)?.into_iter().map(|output| output.file))
+                }
                 (false, false) => rebuilt.take(self.rewrite(table, table.level)?),
             }
         }
@@ -248,8 +280,11 @@ impl Repair<'_> {
     /// Whether no table hides anything newer.
     fn is_in_order(&self, rebuilt: &Rebuilt) -> Result<bool> {
         let edit = VersionEdit { new_files: rebuilt.files.clone(), ..VersionEdit::default() };
-        let Ok(version) = Version::default().apply(&edit, &self.order, &Arc::default()) else { return Ok(false) };
-        let levels: Vec<_> = version.levels.iter().map(|files| files.to_vec()).enumerate().collect();
+        let Ok(version) = Version::default().apply(&edit, &self.order, &Arc::default()) else {
+            return Ok(false);
+        };
+        let levels: Vec<_> =
+            version.levels.iter().map(|files| files.to_vec()).enumerate().collect();
         Ok(check_recency(&levels, &self.tables, &self.order, &mut |_| ())?.is_empty())
     }
 
@@ -260,17 +295,26 @@ impl Repair<'_> {
         for table in &found.tables {
             match table.is_sound() {
                 true => inputs.push(table.record(0)),
-                false => inputs.extend(self.rewrite(table, 0)?.into_iter().map(|output| output.file)),
+                false => {
+                    inputs.extend(self.rewrite(table, 0)?.into_iter().map(|output| output.file))
+                }
             }
         }
-        inputs.extend(salvage.logs(&found.logs, found.log_records)?.into_iter().map(|output| output.file));
+        inputs.extend(
+            salvage.logs(&found.logs, found.log_records)?.into_iter().map(|output| output.file),
+        );
         let mut rebuilt = Rebuilt::default();
         rebuilt.take(salvage.merge(inputs, MERGED_LEVEL)?);
         Ok(rebuilt)
     }
 
-    /// Writes a MANIFEST and the empty log that it names, durable but not yet in force. Answers their numbers.
-    fn write_manifest(&self, rebuilt: &Rebuilt, last_sequence: SequenceNumber) -> Result<(u64, u64)> {
+    /// Writes a MANIFEST and the empty log that it names, durable but not yet in force. Answers
+    /// their numbers.
+    fn write_manifest(
+        &self,
+        rebuilt: &Rebuilt,
+        last_sequence: SequenceNumber,
+    ) -> Result<(u64, u64)> {
         let env = self.options.env.as_ref();
         let (log, number) = (self.numbers.take(), self.numbers.take());
         let edit = VersionEdit {
@@ -291,14 +335,16 @@ impl Repair<'_> {
         let mut file = env.create(&self.dir.join(filename::log(log)), create)?;
         file.sync()?;
         file.close()?;
-        let mut writer = LogWriter::new(env.create(&self.dir.join(filename::manifest(number)), create)?, 0);
+        let mut writer =
+            LogWriter::new(env.create(&self.dir.join(filename::manifest(number)), create)?, 0);
         writer.add_record(&edit.encode())?;
         writer.sync()?;
         writer.close()?;
         Ok((number, log))
     }
 
-    /// Makes a healthy MANIFEST durable, so that nothing is moved that an older state of it would need.
+    /// Makes a healthy MANIFEST durable, so that nothing is moved that an older state of it would
+    /// need.
     fn sync_found(&self, manifest: u64) -> Result<()> {
         let env = self.options.env.as_ref();
         let mut file = env.open_append(&self.dir.join(filename::manifest(manifest)))?;
@@ -309,7 +355,8 @@ impl Repair<'_> {
 
     /// Removes files of this repair's making, except those with the numbers in `live`.
     fn discard(&self, names: &[fn(u64) -> String], live: &BTreeSet<u64>) {
-        for number in (self.first_own..self.numbers.peek()).filter(|number| !live.contains(number)) {
+        for number in (self.first_own..self.numbers.peek()).filter(|number| !live.contains(number))
+        {
             for name in names {
                 // A leftover is harmless: nothing names it.
                 let _ = self.options.env.remove(&self.dir.join(name(number)));
@@ -327,7 +374,8 @@ impl Repair<'_> {
             FileKind::Temp => true,
             FileKind::Current | FileKind::Lock | FileKind::InfoLog => false,
         };
-        let names: Vec<_> = self.own.found.iter().filter(not_needed).map(|(name, ..)| name.clone()).collect();
+        let names: Vec<_> =
+            self.own.found.iter().filter(not_needed).map(|(name, ..)| name.clone()).collect();
         if names.is_empty() {
             return Ok(());
         }

@@ -1,12 +1,14 @@
-//! Writes tables of what can still be read: of damaged tables, of logs, and of many tables merged into one run.
+//! Writes tables of what can still be read: of damaged tables, of logs, and of many tables merged
+//! into one run.
 //!
-//! One thread. Memory is bounded by a memtable, and by one block for each of the tables that overlap at one key.
+//! One thread. Memory is bounded by a memtable, and by one block for each of the tables that
+//! overlap at one key.
 //!
 //! # Invariants
-//! 1. Entries keep their sequence numbers, and all versions and tombstones are kept: which one is the newest is
-//!    decided by the sequence number alone.
-//! 2. No user key is split over two outputs of one call, except by [`Salvage::rewrite`] where the keys of its input
-//!    do not ascend.
+//! 1. Entries keep their sequence numbers, and all versions and tombstones are kept: which one is
+//!    the newest is decided by the sequence number alone.
+//! 2. No user key is split over two outputs of one call, except by [`Salvage::rewrite`] where the
+//!    keys of its input do not ascend.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -62,7 +64,9 @@ impl Salvage<'_> {
             stragglers.insert(entry.sequence, entry.kind, entry.user_key, value);
             self.flush_if_full(&mut stragglers, level, &mut outputs)
         };
-        match retry_once(|| Table::open(file.clone(), name.clone(), self.tables.read_settings().clone())) {
+        match retry_once(|| {
+            Table::open(file.clone(), name.clone(), self.tables.read_settings().clone())
+        }) {
             Ok(table) => table.scan(&mut |item| match item {
                 ScanItem::Entry { key, value, .. } => take(key, value),
                 ScanItem::Damage { error, .. } if !is_damage(&error) => Err(error),
@@ -82,8 +86,8 @@ impl Salvage<'_> {
         Ok(outputs)
     }
 
-    /// Every whole batch of `logs`, as tables of level 0 with ascending numbers. There were so many `records` when they were
-    /// read before.
+    /// Every whole batch of `logs`, as tables of level 0 with ascending numbers. There were so many
+    /// `records` when they were read before.
     pub(in crate::db) fn logs(&self, logs: &[u64], records: u64) -> Result<Vec<Output>> {
         let mut memtable = self.memtable();
         let mut outputs = Vec::new();
@@ -101,15 +105,17 @@ impl Salvage<'_> {
         }
         if check.records() != records {
             let now = check.records();
-            let message = format!("{records} records of the logs could be read at first, and {now} the second time");
+            let message = format!(
+                "{records} records of the logs could be read at first, and {now} the second time"
+            );
             return Err(Error::io_message(message));
         }
         outputs.extend(self.flush(&memtable, 0)?);
         Ok(outputs)
     }
 
-    /// All entries of `inputs`, which are sound, in one sorted run of tables of `level`. Of entries with the same
-    /// key and sequence number one is kept.
+    /// All entries of `inputs`, which are sound, in one sorted run of tables of `level`. Of entries
+    /// with the same key and sequence number one is kept.
     pub(in crate::db) fn merge(&self, inputs: Vec<NewFile>, level: usize) -> Result<Vec<Output>> {
         let mut runs = self.runs(inputs);
         while runs.len() > MAX_RUNS {
@@ -122,21 +128,32 @@ impl Salvage<'_> {
     }
 
     fn merge_runs(&self, runs: Vec<Vec<Arc<FileMeta>>>, level: usize) -> Result<Vec<Output>> {
-        let source =
-            |run| Source::Level(LevelIter::new(Level::from(run), self.tables.clone(), self.order.clone(), false));
+        let source = |run| {
+            Source::Level(LevelIter::new(
+                Level::from(run),
+                self.tables.clone(),
+                self.order.clone(),
+                false,
+            ))
+        };
         self.write(Merged::new(runs.into_iter().map(source).collect(), self.order), level)
     }
 
-    /// As few runs of disjoint tables as there can be. So the merge of a database that had levels reads a few tables
-    /// at a time, however many there are.
+    /// As few runs of disjoint tables as there can be. So the merge of a database that had levels
+    /// reads a few tables at a time, however many there are.
     fn runs(&self, inputs: Vec<NewFile>) -> Vec<Vec<Arc<FileMeta>>> {
         let obsolete_files = Arc::default();
-        let mut files: Vec<_> = inputs.into_iter().map(|file| Arc::new(FileMeta::new(file, &obsolete_files))).collect();
-        files.sort_by(|a, b| self.order.compare(&a.smallest, &b.smallest).then(a.number.cmp(&b.number)));
+        let mut files: Vec<_> =
+            inputs.into_iter().map(|file| Arc::new(FileMeta::new(file, &obsolete_files))).collect();
+        files.sort_by(|a, b| {
+            self.order.compare(&a.smallest, &b.smallest).then(a.number.cmp(&b.number))
+        });
         let mut runs: Vec<Vec<Arc<FileMeta>>> = Vec::new();
         for file in files {
             let fits = |run: &&mut Vec<Arc<FileMeta>>| {
-                run.last().is_some_and(|last| self.order.compare(&last.largest, &file.smallest) == Ordering::Less)
+                run.last().is_some_and(|last| {
+                    self.order.compare(&last.largest, &file.smallest) == Ordering::Less
+                })
             };
             match runs.iter_mut().find(fits) {
                 Some(run) => run.push(file),
@@ -150,7 +167,12 @@ impl Salvage<'_> {
         MemTable::new(self.order.clone(), self.options.write_buffer_size).0
     }
 
-    fn flush_if_full(&self, memtable: &mut MemTableWriter, level: usize, outputs: &mut Vec<Output>) -> Result<()> {
+    fn flush_if_full(
+        &self,
+        memtable: &mut MemTableWriter,
+        level: usize,
+        outputs: &mut Vec<Output>,
+    ) -> Result<()> {
         if memtable.table().memory_usage() >= self.options.write_buffer_size {
             outputs.extend(self.flush(memtable, level)?);
             *memtable = self.memtable();
@@ -178,7 +200,12 @@ impl Salvage<'_> {
     fn run(&self, level: usize) -> RunWriter<'_> {
         let settings = output_settings(self.options, self.dir, self.order, self.numbers, level);
         let max_file_size = self.options.max_file_size as u64;
-        RunWriter { order: self.order, writer: OutputWriter::new(settings, level), max_file_size, last: None }
+        RunWriter {
+            order: self.order,
+            writer: OutputWriter::new(settings, level),
+            max_file_size,
+            last: None,
+        }
     }
 }
 
@@ -186,7 +213,9 @@ fn insert(memtable: &mut MemTableWriter, batch: BatchView<'_>) -> Result<()> {
     for (sequence, operation) in (batch.sequence..).zip(batch.operations()) {
         debug_assert!(sequence <= MAX_SEQUENCE);
         match operation? {
-            Operation::Put { key, value } => memtable.insert(sequence, EntryKind::Value, key, value),
+            Operation::Put { key, value } => {
+                memtable.insert(sequence, EntryKind::Value, key, value)
+            }
             Operation::Delete { key } => memtable.insert(sequence, EntryKind::Deletion, key, &[]),
         }
     }

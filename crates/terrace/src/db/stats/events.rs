@@ -43,8 +43,9 @@ pub enum Event {
         /// Their bytes.
         bytes: u64,
     },
-    /// Recovery met damage in a log and cut the history there; the damaged file is kept. Or the last record of the MANIFEST is
-    /// bad, and a table, which it may have named, holds writes that are nowhere else.
+    /// Recovery met damage in a log and cut the history there; the damaged file is kept. Or the
+    /// last record of the MANIFEST is bad, and a table, which it may have named, holds writes that
+    /// are nowhere else.
     RecoveryDamage {
         /// The name of the log or the table.
         file: String,
@@ -53,7 +54,8 @@ pub enum Event {
         /// Where the damaged file is kept, relative to the database's directory, if it is.
         kept_as: Option<String>,
     },
-    /// A background job failed. Reads go on; writes go on while the log takes them and memory lasts.
+    /// A background job failed. Reads go on; writes go on while the log takes them and memory
+    /// lasts.
     BackgroundError {
         /// What failed.
         message: String,

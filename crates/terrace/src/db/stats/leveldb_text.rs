@@ -53,7 +53,11 @@ pub(in crate::db) fn edit(edit: &VersionEdit) -> String {
     }
     for file in &edit.new_files {
         let (smallest, largest) = (internal_key(&file.smallest), internal_key(&file.largest));
-        let _ = write!(text, "\n  AddFile: {} {} {} {smallest} .. {largest}", file.level, file.number, file.size);
+        let _ = write!(
+            text,
+            "\n  AddFile: {} {} {} {smallest} .. {largest}",
+            file.level, file.number, file.size
+        );
     }
     text.push_str("\n}\n");
     text

@@ -29,7 +29,8 @@ pub(in crate::db) struct Counters {
     pub(in crate::db) levels: [LevelCounters; NUM_LEVELS],
     pub(in crate::db) user_bytes: AtomicU64,
     pub(in crate::db) flush_bytes: AtomicU64,
-    /// Of `user_bytes` those that were loaded past the log, and the bytes of the tables that they became.
+    /// Of `user_bytes` those that were loaded past the log, and the bytes of the tables that they
+    /// became.
     pub(in crate::db) loaded_bytes: AtomicU64,
     pub(in crate::db) load_bytes_written: AtomicU64,
 }
@@ -54,7 +55,13 @@ impl Counters {
         self.record(level, 0, bytes, 0);
     }
 
-    pub(in crate::db) fn record_compaction(&self, level: usize, read: u64, written: u64, micros: u64) {
+    pub(in crate::db) fn record_compaction(
+        &self,
+        level: usize,
+        read: u64,
+        written: u64,
+        micros: u64,
+    ) {
         self.record(level, read, written, micros);
         self.levels[level].compactions.fetch_add(1, Ordering::Relaxed);
     }
@@ -107,7 +114,8 @@ pub struct Stats {
     pub compaction_bytes_read: u64,
     /// Bytes that merges wrote.
     pub compaction_bytes_written: u64,
-    /// Bytes written to logs and tables for each byte that was written by the user; 0 before the first write.
+    /// Bytes written to logs and tables for each byte that was written by the user; 0 before the
+    /// first write.
     pub write_amplification: f64,
     /// Capacity of the block cache, in bytes.
     pub cache_capacity: u64,
@@ -137,7 +145,8 @@ pub struct Stats {
     pub rate_limited_micros: u64,
     /// The sequence number of the last write.
     pub sequence: u64,
-    /// Bytes that should be merged down before every level is within its limit: the debt left by writes.
+    /// Bytes that should be merged down before every level is within its limit: the debt left by
+    /// writes.
     pub pending_compaction_bytes: u64,
     /// Merges running now.
     pub running_compactions: usize,
@@ -207,8 +216,13 @@ impl DbImpl {
             flush_bytes_written,
             load_bytes_written,
             compaction_bytes_read: levels.iter().map(|level| level.bytes_read).sum(),
-            compaction_bytes_written: table_bytes_written.saturating_sub(flush_bytes_written + load_bytes_written),
-            write_amplification: if user_bytes_written == 0 { 0.0 } else { written / user_bytes_written as f64 },
+            compaction_bytes_written: table_bytes_written
+                .saturating_sub(flush_bytes_written + load_bytes_written),
+            write_amplification: if user_bytes_written == 0 {
+                0.0
+            } else {
+                written / user_bytes_written as f64
+            },
             cache_capacity: self.cache.capacity() as u64,
             cache_used: self.cache.used() as u64,
             cache_hits: table_stats.cache_hits,
@@ -221,7 +235,10 @@ impl DbImpl {
             oldest_snapshot_age: self.snapshots.oldest_age(now),
             stall_count,
             stall_micros,
-            rate_limited_micros: self.rate_limiter.as_ref().map_or(0, |limit| limit.waited_micros()),
+            rate_limited_micros: self
+                .rate_limiter
+                .as_ref()
+                .map_or(0, |limit| limit.waited_micros()),
             sequence: self.visible_sequence(),
             pending_compaction_bytes: plan::pending_bytes(&view.version),
             running_compactions,

@@ -60,7 +60,8 @@ impl DbImpl {
         for (level, files) in version.levels.iter().enumerate() {
             let _ = writeln!(text, "--- level {level} ---");
             for file in files.iter() {
-                let (smallest, largest) = (internal_key(&file.smallest), internal_key(&file.largest));
+                let (smallest, largest) =
+                    (internal_key(&file.smallest), internal_key(&file.largest));
                 let _ = writeln!(text, " {}:{}[{smallest} .. {largest}]", file.number, file.size);
             }
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
-use crate::base::internal_key::{KIND_FOR_SEEK, MAX_SEQUENCE, SequenceNumber, encode, tag_sequence};
+use crate::base::internal_key::{
+    KIND_FOR_SEEK, MAX_SEQUENCE, SequenceNumber, encode, tag_sequence,
+};
 use crate::base::mutation::mutated;
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::WriteOptions;
@@ -13,11 +15,11 @@ use crate::write::batch::{BatchView, WriteBatch};
 const SHOWN: usize = 64;
 
 impl DbImpl {
-    /// Writes `batch`, unless one of `keys` has been written since `since`, up to which a snapshot sees: `Conflict` then, and
-    /// nothing has happened.
+    /// Writes `batch`, unless one of `keys` has been written since `since`, up to which a snapshot
+    /// sees: `Conflict` then, and nothing has happened.
     ///
-    /// Tables are looked into before the lock is taken, and only if there is something later in them; under the lock again
-    /// only if there are others by then.
+    /// Tables are looked into before the lock is taken, and only if there is something later in
+    /// them; under the lock again only if there are others by then.
     pub(super) fn write_unless_changed<'k>(
         self: &Arc<Self>,
         batch: &WriteBatch,
@@ -47,7 +49,13 @@ impl DbImpl {
     }
 
     /// `Conflict` if the newest entry of `key` is later than `since`.
-    fn check_unchanged(&self, view: &View, key: &[u8], since: SequenceNumber, in_tables: bool) -> Result<()> {
+    fn check_unchanged(
+        &self,
+        view: &View,
+        key: &[u8],
+        since: SequenceNumber,
+        in_tables: bool,
+    ) -> Result<()> {
         let newest = match view.newest_in_memory(key) {
             Some(sequence) => sequence,
             None if in_tables => self.newest_in_tables(view, key)?.unwrap_or(0),
@@ -58,7 +66,9 @@ impl DbImpl {
         }
         let shown = key[..key.len().min(SHOWN)].escape_ascii();
         let more = if key.len() > SHOWN { " and so on" } else { "" };
-        Err(Error::conflict(format!("the key \"{shown}\"{more} was written since the transaction began")))
+        Err(Error::conflict(format!(
+            "the key \"{shown}\"{more} was written since the transaction began"
+        )))
     }
 
     fn newest_in_tables(&self, view: &View, key: &[u8]) -> Result<Option<SequenceNumber>> {

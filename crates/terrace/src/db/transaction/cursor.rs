@@ -1,4 +1,5 @@
-//! Walks over what a transaction sees: the database as it was when it began, with its own writes on top.
+//! Walks over what a transaction sees: the database as it was when it began, with its own writes on
+//! top.
 
 use std::cmp::Ordering;
 use std::ops::RangeBounds;
@@ -30,8 +31,8 @@ enum Shown {
 /// It moves as a [`Cursor`] does. While it is in use the transaction takes no writes.
 ///
 /// # Invariants
-/// 1. Forward, the database's cursor and the own entry stand at their first keys at or after what is shown; backward, at
-///    their last at or before it.
+/// 1. Forward, the database's cursor and the own entry stand at their first keys at or after what
+///    is shown; backward, at their last at or before it.
 /// 2. An own entry hides the database's of the same key.
 pub struct TransactionCursor<'t> {
     database: Cursor,
@@ -204,7 +205,10 @@ pub struct TransactionEntries<'t> {
 }
 
 impl<'t> TransactionEntries<'t> {
-    pub(super) fn range<K: AsRef<[u8]>>(transaction: &'t Transaction, range: &impl RangeBounds<K>) -> Self {
+    pub(super) fn range<K: AsRef<[u8]>>(
+        transaction: &'t Transaction,
+        range: &impl RangeBounds<K>,
+    ) -> Self {
         TransactionEntries { transaction, span: RangeIter::new(transaction.keys(), range) }
     }
 
@@ -234,6 +238,9 @@ impl std::iter::FusedIterator for TransactionEntries<'_> {}
 impl std::fmt::Debug for TransactionEntries<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (from, to) = self.span.bounds();
-        f.debug_struct("TransactionEntries").field("from", from).field("to", to).finish_non_exhaustive()
+        f.debug_struct("TransactionEntries")
+            .field("from", from)
+            .field("to", to)
+            .finish_non_exhaustive()
     }
 }

@@ -1,12 +1,15 @@
-//! Transactions: reads of one moment, writes that take effect together, and only if nobody came in between.
+//! Transactions: reads of one moment, writes that take effect together, and only if nobody came in
+//! between.
 //!
-//! A transaction is *optimistic*: it holds no lock, and others never wait for it. It collects its writes in memory and reads
-//! a snapshot with them on top. When it commits, its keys are looked up once more, under the commit lock: if one of them
-//! has been written since the snapshot, nothing happens and the caller is told. Otherwise its writes become one batch.
+//! A transaction is *optimistic*: it holds no lock, and others never wait for it. It collects its
+//! writes in memory and reads a snapshot with them on top. When it commits, its keys are looked up
+//! once more, under the commit lock: if one of them has been written since the snapshot, nothing
+//! happens and the caller is told. Otherwise its writes become one batch.
 //!
 //! # Invariants
 //! 1. Between the look and the write nobody else writes.
-//! 2. The snapshot lives until then, so that merging keeps the newest entry of every key written since, deletions included.
+//! 2. The snapshot lives until then, so that merging keeps the newest entry of every key written
+//!    since, deletions included.
 
 mod conflicts;
 mod cursor;
@@ -33,18 +36,18 @@ use self::own_writes::{OwnWrites, Write};
 /// Reads and writes that belong together. Made by [`Db::transaction`](crate::Db::transaction).
 ///
 /// # What it sees
-/// The database as it was when the transaction began, with its own writes on top; nothing that others write meanwhile.
-/// Others see nothing of it until it is committed, and everything then.
+/// The database as it was when the transaction began, with its own writes on top; nothing that
+/// others write meanwhile. Others see nothing of it until it is committed, and everything then.
 ///
 /// # When it fails
-/// [`commit`](Transaction::commit) fails with [`Conflict`](crate::ErrorKind::Conflict), and nothing has happened, if
-/// anybody, in a transaction or not, has since written a key that the transaction writes or has read with
-/// [`get_for_update`](Transaction::get_for_update). This is snapshot isolation: what was merely read may have changed. Read
-/// with `get_for_update` what a decision rests on. Keys that others add to a range which was walked over are not
-/// noticed.
+/// [`commit`](Transaction::commit) fails with [`Conflict`](crate::ErrorKind::Conflict), and nothing
+/// has happened, if anybody, in a transaction or not, has since written a key that the transaction
+/// writes or has read with [`get_for_update`](Transaction::get_for_update). This is snapshot
+/// isolation: what was merely read may have changed. Read with `get_for_update` what a decision
+/// rests on. Keys that others add to a range which was walked over are not noticed.
 ///
-/// Its writes are in memory until it is committed. It keeps what it reads on disk, as a [`Snapshot`] does; hold it
-/// briefly. Dropping it is a rollback.
+/// Its writes are in memory until it is committed. It keeps what it reads on disk, as a
+/// [`Snapshot`] does; hold it briefly. Dropping it is a rollback.
 pub struct Transaction {
     core: Arc<DbImpl>,
     snapshot: Snapshot,
@@ -76,8 +79,8 @@ impl Transaction {
         }
     }
 
-    /// The value of `key`, if it has one; the transaction can be committed only if nobody else has written the key by
-    /// then.
+    /// The value of `key`, if it has one; the transaction can be committed only if nobody else has
+    /// written the key by then.
     pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let key = key.as_ref();
         let value = self.get(key)?;
@@ -96,7 +99,8 @@ impl Transaction {
         }
     }
 
-    /// Sets `key` to `value`. Too large ones are refused when it is committed, as with [`WriteBatch::put`].
+    /// Sets `key` to `value`. Too large ones are refused when it is committed, as with
+    /// [`WriteBatch::put`].
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.writes.set(key.as_ref(), Write::Put(value.as_ref().to_vec()));
     }
@@ -154,14 +158,15 @@ impl Transaction {
         self.len() == 0
     }
 
-    /// Takes note of the writes so far, so that [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) comes back
-    /// to them. Savepoints may be set one behind the other.
+    /// Takes note of the writes so far, so that
+    /// [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) comes back to them. Savepoints
+    /// may be set one behind the other.
     pub fn set_savepoint(&mut self) {
         self.writes.set_savepoint();
     }
 
-    /// Undoes every write since the last savepoint, and forgets that savepoint. `InvalidArgument` if there is none. What was read
-    /// [for update](Transaction::get_for_update) stays so.
+    /// Undoes every write since the last savepoint, and forgets that savepoint. `InvalidArgument`
+    /// if there is none. What was read [for update](Transaction::get_for_update) stays so.
     pub fn rollback_to_savepoint(&mut self) -> Result<()> {
         if self.writes.rollback_to_savepoint() {
             Ok(())
@@ -172,8 +177,9 @@ impl Transaction {
 
     /// Does all writes at once, as durably as `options` say.
     ///
-    /// `Conflict` if others have come in between: see [above](Transaction#when-it-fails). Other errors are those of
-    /// [`Db::write`](crate::Db::write). A transaction without writes has nothing to do, whatever it has read.
+    /// `Conflict` if others have come in between: see [above](Transaction#when-it-fails). Other
+    /// errors are those of [`Db::write`](crate::Db::write). A transaction without writes has
+    /// nothing to do, whatever it has read.
     pub fn commit(self, options: WriteOptions) -> Result<()> {
         if self.is_empty() {
             return self.core.check_open();

@@ -95,7 +95,8 @@ impl OwnWrites {
         self.savepoints.push(self.replaced.len());
     }
 
-    /// Undoes what was written since the last savepoint, which is gone then. False if there is none.
+    /// Undoes what was written since the last savepoint, which is gone then. False if there is
+    /// none.
     pub(super) fn rollback_to_savepoint(&mut self) -> bool {
         let Some(replaced_then) = self.savepoints.pop() else { return false };
         while self.replaced.len() > replaced_then

@@ -1,13 +1,16 @@
-//! The life of a write: make room, append to the log, insert into the memtable, publish, and, if asked, wait for
-//! the disk.
+//! The life of a write: make room, append to the log, insert into the memtable, publish, and, if
+//! asked, wait for the disk.
 //!
 //! # Invariants
-//! 1. A batch is in the log before it is in the memtable, and in the memtable before its sequence number is visible.
-//! 2. After an append or a sync of the log has failed, no write is acknowledged before everything in that log has
-//!    become a durable table and the MANIFEST has left the log behind.
-//! 3. The memtable is switched together with the log: a log holds exactly the entries of one memtable.
+//! 1. A batch is in the log before it is in the memtable, and in the memtable before its sequence
+//!    number is visible.
+//! 2. After an append or a sync of the log has failed, no write is acknowledged before everything
+//!    in that log has become a durable table and the MANIFEST has left the log behind.
+//! 3. The memtable is switched together with the log: a log holds exactly the entries of one
+//!    memtable.
 //! 4. A key is cut out of the gaps before its put is visible.
-//! 5. After a panic between the append and the end of the insertions nothing is written or flushed any more.
+//! 5. After a panic between the append and the end of the insertions nothing is written or flushed
+//!    any more.
 
 pub(super) mod recycled_logs;
 
@@ -25,7 +28,9 @@ use crate::env::{CreateOptions, Env, FileSyncer, Priority, with_syncer};
 use crate::log::LogWriter;
 use crate::memtable::MemTableWriter;
 use crate::version::filename;
-use crate::write::batch::{BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark};
+use crate::write::batch::{
+    BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark,
+};
 use crate::write::throttle::Backlog;
 
 use crate::db::db_impl::{DbImpl, View};
@@ -47,9 +52,9 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) left_suspect_log: bool,
 }
 
-/// A write that is under way. Dropped in a panic, of the program's comparator most likely, it ends all writing and flushing:
-/// the batch is in the log as a whole and in the memtable in part, which neither the next write may make visible nor a flush
-/// durable.
+/// A write that is under way. Dropped in a panic, of the program's comparator most likely, it ends
+/// all writing and flushing: the batch is in the log as a whole and in the memtable in part, which
+/// neither the next write may make visible nor a flush durable.
 struct Unfinished<'a>(&'a DbImpl);
 
 impl Drop for Unfinished<'_> {
@@ -61,17 +66,24 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Immutable memtables together take at most about this many bytes, and there are at least two of them.
+/// Immutable memtables together take at most about this many bytes, and there are at least two of
+/// them.
 const IMMUTABLES_BYTES: usize = 32 << 20;
 const MAX_IMMUTABLES: usize = 8;
 
-/// Files in level 0 at which writers begin to slow down, and at which they go at half the speed of merging.
+/// Files in level 0 at which writers begin to slow down, and at which they go at half the speed of
+/// merging.
 pub(in crate::db) const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
 
 impl DbImpl {
-    /// Writes a batch. See the [module](self). Answers the last sequence number that was taken when it was written.
-    pub(in crate::db) fn write(self: &Arc<Self>, batch: &WriteBatch, options: WriteOptions) -> Result<SequenceNumber> {
+    /// Writes a batch. See the [module](self). Answers the last sequence number that was taken when
+    /// it was written.
+    pub(in crate::db) fn write(
+        self: &Arc<Self>,
+        batch: &WriteBatch,
+        options: WriteOptions,
+    ) -> Result<SequenceNumber> {
         batch.check()?;
         self.write_view(BatchView::of(batch), options)
     }
@@ -109,7 +121,9 @@ impl DbImpl {
                         core.gaps.cut(key);
                         commit.memtable.insert(sequence, EntryKind::Value, key, value);
                     }
-                    Operation::Delete { key } => commit.memtable.insert(sequence, EntryKind::Deletion, key, &[]),
+                    Operation::Delete { key } => {
+                        commit.memtable.insert(sequence, EntryKind::Deletion, key, &[])
+                    }
                 }
                 if mutated("publish-whole-batches") {
                     core.visible.store(sequence, Ordering::Release);
@@ -146,8 +160,8 @@ impl DbImpl {
         if options.sync { self.sync_log(sequence) } else { Ok(()) }
     }
 
-    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted. Answers the last sequence
-    /// number.
+    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted. Answers
+    /// the last sequence number.
     #[inline]
     fn commit(
         self: &Arc<Self>,
@@ -171,9 +185,13 @@ impl DbImpl {
         Ok(last)
     }
 
-    /// What the commit lock guards, unless the database is closed or a write was broken off by a panic.
+    /// What the commit lock guards, unless the database is closed or a write was broken off by a
+    /// panic.
     #[inline]
-    pub(in crate::db) fn usable<'a>(&self, guard: &'a mut MutexGuard<'_, Option<Commit>>) -> Result<&'a mut Commit> {
+    pub(in crate::db) fn usable<'a>(
+        &self,
+        guard: &'a mut MutexGuard<'_, Option<Commit>>,
+    ) -> Result<&'a mut Commit> {
         if self.write_panicked.load(Ordering::Relaxed) {
             return Err(self.write_panicked_error());
         }
@@ -182,11 +200,15 @@ impl DbImpl {
 
     fn write_panicked_error(&self) -> Error {
         let dir = self.dir.display();
-        Error::io_message(format!("{dir}: the comparator or the engine panicked in a write; open the database again"))
+        Error::io_message(format!(
+            "{dir}: the comparator or the engine panicked in a write; open the database again"
+        ))
     }
 
     pub(in crate::db) fn closed_error(&self) -> Error {
-        self.check_open().err().unwrap_or_else(|| Error::not_supported("the database takes no writes"))
+        self.check_open()
+            .err()
+            .unwrap_or_else(|| Error::not_supported("the database takes no writes"))
     }
 
     /// Appends a record of `count` operations to the log, and takes their sequence numbers.
@@ -194,7 +216,9 @@ impl DbImpl {
     fn append(&self, commit: &mut Commit, count: u64, parts: &[&[u8]]) -> Result<()> {
         let last = commit.last_sequence + count;
         if last > MAX_SEQUENCE {
-            return Err(Error::not_supported("the sequence numbers of this database are exhausted"));
+            return Err(Error::not_supported(
+                "the sequence numbers of this database are exhausted",
+            ));
         }
         if let Err(error) = commit.log.add_record_parts(parts) {
             self.log_suspect.store(!mutated("failed-append"), Ordering::Relaxed);
@@ -208,7 +232,9 @@ impl DbImpl {
     /// Waits until everything up to `sequence` is durable.
     pub(in crate::db) fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
         let appended = || self.visible_sequence();
-        let synced = self.log_sync.wait(sequence, appended, || self.sparing(|| self.env.sync_dir(&self.dir)));
+        let synced = self
+            .log_sync
+            .wait(sequence, appended, || self.sparing(|| self.env.sync_dir(&self.dir)));
         let durable = match synced {
             Ok(durable) => durable,
             Err(error) => {
@@ -216,8 +242,8 @@ impl DbImpl {
                 return Err(error);
             }
         };
-        // The mark tells recovery that damage before it is damage to durable data (docs/format.md). It is not needed
-        // for this write, so a failure to append it is the next write's trouble.
+        // The mark tells recovery that damage before it is damage to durable data (docs/format.md).
+        // It is not needed for this write, so a failure to append it is the next write's trouble.
         if let Some(durable) = durable.filter(|_| !mutated("write-marks"))
             && let Some(commit) = self.commit.lock().as_mut()
             && commit.log.add_split_record(&encode_mark(durable)).is_err()
@@ -227,7 +253,8 @@ impl DbImpl {
         Ok(())
     }
 
-    /// Makes sure that the log and the memtable can take `bytes` more, slowing down where work is left behind.
+    /// Makes sure that the log and the memtable can take `bytes` more, slowing down where work is
+    /// left behind.
     #[inline]
     fn make_room(self: &Arc<Self>, commit: &mut Commit, bytes: usize) -> Result<()> {
         if self.log_suspect.load(Ordering::Relaxed) {
@@ -278,10 +305,12 @@ impl DbImpl {
         }
     }
 
-    /// Waits until flushes have brought the database to where `is_done` holds. Returns whether that took time.
+    /// Waits until flushes have brought the database to where `is_done` holds. Returns whether that
+    /// took time.
     ///
-    /// A failure that may have gone by is put to another attempt, and so are as many as there were `earlier_attempts`
-    /// when the caller was called: neither says anything about the disk as it is now.
+    /// A failure that may have gone by is put to another attempt, and so are as many as there were
+    /// `earlier_attempts` when the caller was called: neither says anything about the disk as it is
+    /// now.
     pub(in crate::db) fn await_flushes(
         self: &Arc<Self>,
         state: &mut MutexGuard<'_, State>,
@@ -308,7 +337,8 @@ impl DbImpl {
     pub(in crate::db) fn switch_memtable(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         let number = self.numbers.take();
         let path = self.path(&filename::log(number));
-        // As large as a full memtable's: where the old one is not full the next may never be, and a small log will do.
+        // As large as a full memtable's: where the old one is not full the next may never be, and a
+        // small log will do.
         let is_full = commit.memtable.table().memory_usage() >= self.options.write_buffer_size;
         let (log, syncer) = match if is_full { self.reuse_log(&path) } else { None } {
             Some(log) => log,
@@ -333,7 +363,9 @@ impl DbImpl {
         state.is_write_idle = false;
         let replaced = self.swap_view(&mut state, |view| View {
             memtable,
-            immutables: std::iter::once(view.memtable.clone()).chain(view.immutables.iter().cloned()).collect(),
+            immutables: std::iter::once(view.memtable.clone())
+                .chain(view.immutables.iter().cloned())
+                .collect(),
             version: view.version.clone(),
             in_tables: view.in_tables,
         });
@@ -363,7 +395,8 @@ impl DbImpl {
     /// Moves everything that the suspect log should hold into tables, and on to a new log.
     #[cold]
     pub(in crate::db) fn leave_suspect_log(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
-        // With paranoid checks damage that background work met stops writes at once, as LevelDB's does.
+        // With paranoid checks damage that background work met stops writes at once, as LevelDB's
+        // does.
         if self.options.paranoid_checks {
             let state = self.state.lock();
             if state.error.as_ref().is_some_and(|error| !error.retryable) {
@@ -381,7 +414,8 @@ impl DbImpl {
         }
         self.await_flushes(&mut self.state.lock(), earlier, |state| state.immutables.is_empty())?;
         commit.left_suspect_log = false;
-        // In this order: a failure in between makes the log suspect once more, for nothing, and is not forgotten.
+        // In this order: a failure in between makes the log suspect once more, for nothing, and is
+        // not forgotten.
         self.log_suspect.store(false, Ordering::Relaxed);
         self.log_sync.reset();
         Ok(())
@@ -421,7 +455,8 @@ impl DbImpl {
             }
             commit.log_number
         };
-        let is_flushed = |state: &State| state.immutables.front().is_none_or(|next| next.first_log() >= last);
+        let is_flushed =
+            |state: &State| state.immutables.front().is_none_or(|next| next.first_log() >= last);
         self.await_flushes(&mut self.state.lock(), earlier, is_flushed).map(drop)
     }
 }

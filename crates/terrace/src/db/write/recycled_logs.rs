@@ -1,8 +1,9 @@
 //! Logs whose memtables have become tables, emptied, for memtables to come.
 //!
-//! Where a log's pages have not been written to the disk, the next log can have them ([`WritableFile::zero_out`]), which spares
-//! the system most of its work for a log. Until then the file has the name of a temporary one: whoever opens the database
-//! after a crash removes it, and nobody takes it for the log that it was.
+//! Where a log's pages have not been written to the disk, the next log can have them
+//! ([`WritableFile::zero_out`]), which spares the system most of its work for a log. Until then the
+//! file has the name of a temporary one: whoever opens the database after a crash removes it, and
+//! nobody takes it for the log that it was.
 //!
 //! Any thread.
 
@@ -37,11 +38,17 @@ pub(in crate::db) struct RecycledLogs {
 }
 
 impl RecycledLogs {
-    /// Empties log `number` and keeps it, once `rename` has given it its temporary name. `false` if that cannot be done, or
-    /// enough are kept: the log is closed and to be removed then, under the name that it has.
+    /// Empties log `number` and keeps it, once `rename` has given it its temporary name. `false` if
+    /// that cannot be done, or enough are kept: the log is closed and to be removed then, under the
+    /// name that it has.
     ///
     /// The MANIFEST says durably that the log is not needed.
-    pub(in crate::db) fn keep(&self, number: u64, log: LogWriter, rename: impl FnOnce() -> bool) -> bool {
+    pub(in crate::db) fn keep(
+        &self,
+        number: u64,
+        log: LogWriter,
+        rename: impl FnOnce() -> bool,
+    ) -> bool {
         let mut state = self.state.lock();
         if state.readers > 0 || state.logs.len() + state.emptying >= MOST {
             drop(state);

@@ -18,7 +18,10 @@ fn create(path: &Path, expected_size: u64) -> MappedLog {
 fn place() -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     if !filesystem::may_map_logs(fs::File::open(dir.path()).unwrap()) {
-        skip("mapped-logs", format_args!("the file system of {} does not take them", dir.path().display()));
+        skip(
+            "mapped-logs",
+            format_args!("the file system of {} does not take them", dir.path().display()),
+        );
         return None;
     }
     Some(dir)
@@ -64,7 +67,10 @@ fn holds_what_was_appended_then_zeros_then_nothing() {
         let contents = fs::read(&path).unwrap();
         assert!(contents.starts_with(&appended), "round {round}");
         assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "round {round}");
-        assert!(expected_size > 1 << 16 || appended.len() < 1 << 20 || log.plain.is_some(), "round {round}");
+        assert!(
+            expected_size > 1 << 16 || appended.len() < 1 << 20 || log.plain.is_some(),
+            "round {round}"
+        );
         Box::new(log).close().unwrap();
         assert!(fs::read(&path).unwrap() == appended, "round {round}");
         fs::remove_file(&path).unwrap();
@@ -92,7 +98,10 @@ fn every_window_is_prepared_before_it_is_needed() {
             pool::shared().schedule(Priority::Flush, Box::new(move || done.send(()).unwrap()));
             finished.recv().unwrap();
         }
-        assert!(region.ready() > ready, "after {windows} windows nobody prepared what is behind {ready}");
+        assert!(
+            region.ready() > ready,
+            "after {windows} windows nobody prepared what is behind {ready}"
+        );
         windows += 1;
     }
     assert!(windows >= 5, "{windows} windows");
@@ -141,7 +150,13 @@ fn is_zeroed_out(dir: &Path) -> bool {
     log.append(&[1; 1000]).unwrap();
     let zeroed_out = log.zero_out();
     if !zeroed_out {
-        skip("mapped-logs", format_args!("the file system of {} does not say what is in memory only", dir.display()));
+        skip(
+            "mapped-logs",
+            format_args!(
+                "the file system of {} does not say what is in memory only",
+                dir.display()
+            ),
+        );
     }
     zeroed_out
 }
@@ -181,7 +196,10 @@ fn a_recycled_log_is_reused_under_another_name() {
         }
         // The system may have written it out of its own accord.
         if !log.zero_out() {
-            assert!(!system_call::is_in_memory_only(log.shared.region.file.file.as_fd()), "life {life}");
+            assert!(
+                !system_call::is_in_memory_only(log.shared.region.file.file.as_fd()),
+                "life {life}"
+            );
             fs::remove_file(&name).unwrap();
             log = create(&name, 4 << 20);
             continue;
@@ -219,7 +237,10 @@ fn a_log_that_others_may_see_is_not_zeroed_out() {
     let mut linked = written("linked", 100_000);
     fs::hard_link(dir.path().join("linked"), dir.path().join("backup")).unwrap();
     assert!(!linked.zero_out(), "somebody's backup");
-    assert!(!written("large", LARGEST_RECYCLED + 1000).zero_out(), "too large to be kept in memory");
+    assert!(
+        !written("large", LARGEST_RECYCLED + 1000).zero_out(),
+        "too large to be kept in memory"
+    );
 }
 
 #[test]
@@ -347,20 +368,23 @@ fn a_full_disk_is_an_error_not_a_signal() {
     assert!(appended.len() >= 500_000, "only {} bytes found room", appended.len());
     assert!(fs::read(&path).unwrap().starts_with(&appended));
     log.close().unwrap();
-    // The same for records that are written. On a disk of its own: a thread that prepared the first log may have it
-    // open for a moment longer, and with it its space.
+    // The same for records that are written. On a disk of its own: a thread that prepared the first
+    // log may have it open for a moment longer, and with it its space.
     let dir = tempfile::tempdir().unwrap();
     let Some(small) = Small::mount(dir.path(), "600k") else { return };
     let path = small.0.join("log");
     let mut log = env.create_log(&path, CreateOptions::default(), 4 << 20).unwrap();
     let record = [9; 50_000];
-    let written = (0..100).take_while(|_| log.append_parts(&mut [IoSlice::new(&record)]).is_ok()).count();
+    let written =
+        (0..100).take_while(|_| log.append_parts(&mut [IoSlice::new(&record)]).is_ok()).count();
     assert!((9..=12).contains(&written), "{written} records");
     assert!(fs::read(&path).unwrap()[..written * record.len()].iter().all(|&byte| byte == 9));
     log.close().unwrap();
-    // No room for a first window: created all the same, and the first append fails or not by itself.
+    // No room for a first window: created all the same, and the first append fails or not by
+    // itself.
     fs::write(small.0.join("ballast"), vec![1; 8 << 10]).unwrap_or_default();
-    let mut log = env.create_log(&small.0.join("second"), CreateOptions::default(), 4 << 20).unwrap();
+    let mut log =
+        env.create_log(&small.0.join("second"), CreateOptions::default(), 4 << 20).unwrap();
     let error = (0..700).find_map(|_| log.append(&[7; 1000]).err()).unwrap();
     assert!(error.is_out_of_space(), "{error}");
     log.close().unwrap();

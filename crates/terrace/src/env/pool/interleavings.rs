@@ -1,4 +1,5 @@
-//! Jobs of both priorities, some of which panic, while the pool grows and the system refuses to start a thread.
+//! Jobs of both priorities, some of which panic, while the pool grows and the system refuses to
+//! start a thread.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The pool is the real one.
 
@@ -12,7 +13,8 @@ use super::Pool;
 use crate::base::locks::{Condvar, Mutex, explore, thread};
 use crate::env::{Job, Priority};
 
-/// What the jobs did. A failed assertion in a job would end that job only: its owner looks afterwards.
+/// What the jobs did. A failed assertion in a job would end that job only: its owner looks
+/// afterwards.
 #[derive(Default)]
 struct Done {
     runs: Mutex<[usize; JOBS]>,
@@ -79,7 +81,10 @@ fn every_job_runs_once_under_every_schedule() {
         pool.schedule(priority(JOBS - 1), job(&done, JOBS - 1));
         done.wait(&std::array::from_fn::<_, JOBS, _>(|number| number));
         assert_eq!(*done.runs.lock(), [1; JOBS], "a job ran twice");
-        assert!(done.most_merging.load(SeqCst) <= GROWN, "more jobs of the compaction priority than allowed");
+        assert!(
+            done.most_merging.load(SeqCst) <= GROWN,
+            "more jobs of the compaction priority than allowed"
+        );
         let state = pool.state.lock();
         assert!(state.threads <= GROWN + 1, "{} threads", state.threads);
         assert!(state.flushes.is_empty() && state.others.is_empty() && state.idle <= state.threads);
@@ -117,7 +122,8 @@ fn a_flush_runs_beside_a_merge_under_every_schedule() {
                 }
             }
         };
-        // The first finds no thread, and nobody but the thread that starts for the second could run it.
+        // The first finds no thread, and nobody but the thread that starts for the second could run
+        // it.
         let done = Arc::new(Done::default());
         pool.schedule(Priority::Compaction, job(&done, 2));
         pool.schedule(Priority::Compaction, job(&done, 4));

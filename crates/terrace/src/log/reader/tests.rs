@@ -34,7 +34,10 @@ fn read(bytes: &[u8], how: fn(LogReader) -> LogReader) -> Vec<Item> {
                 Item::Record(data.to_vec(), offset..end)
             }
             LogItem::Damage { offset, length, reason, .. } => {
-                assert!(offset >= behind && length > 0 && reason.contains("000003.log"), "{reason}");
+                assert!(
+                    offset >= behind && length > 0 && reason.contains("000003.log"),
+                    "{reason}"
+                );
                 behind = offset + length;
                 Damage(offset..behind)
             }
@@ -44,7 +47,10 @@ fn read(bytes: &[u8], how: fn(LogReader) -> LogReader) -> Vec<Item> {
         items.push(item);
         if ended {
             assert!(behind <= bytes.len() as u64);
-            assert_eq!(reader.next().unwrap(), LogItem::End { offset: end(&items), torn: torn(&items) });
+            assert_eq!(
+                reader.next().unwrap(),
+                LogItem::End { offset: end(&items), torn: torn(&items) }
+            );
             return items;
         }
     }
@@ -60,13 +66,18 @@ fn torn(items: &[Item]) -> bool {
 }
 
 fn records(items: &[Item]) -> Vec<&[u8]> {
-    items.iter().filter_map(|item| if let Item::Record(data, _) = item { Some(&data[..]) } else { None }).collect()
+    items
+        .iter()
+        .filter_map(|item| if let Item::Record(data, _) = item { Some(&data[..]) } else { None })
+        .collect()
 }
 
 fn damage(items: &[Item]) -> Vec<(u64, u64)> {
     items
         .iter()
-        .filter_map(|item| if let Damage(range) = item { Some((range.start, range.end)) } else { None })
+        .filter_map(
+            |item| if let Damage(range) = item { Some((range.start, range.end)) } else { None },
+        )
         .collect()
 }
 
@@ -156,7 +167,11 @@ fn filler_is_part_of_the_record_behind_it() {
             let end = bytes.len() as u64;
             let offset = BLOCK_SIZE as u64;
             for found in [items(&bytes), read(&bytes, LogReader::tolerating_gaps)] {
-                assert_eq!(found[1..], [Item::Record(behind.to_vec(), offset..end), End(end, false)], "{room}");
+                assert_eq!(
+                    found[1..],
+                    [Item::Record(behind.to_vec(), offset..end), End(end, false)],
+                    "{room}"
+                );
             }
             assert_eq!(begins(&bytes), [(0, false), (offset - room as u64, false)]);
             // Killed before the filler was stored, or half-way: its end first.
@@ -165,7 +180,11 @@ fn filler_is_part_of_the_record_behind_it() {
                 part.extend_from_slice(&filler[stored..]);
                 let killed = [&log(&[&first]), &part[..], &log(&[behind])].concat();
                 let found = read(&killed, LogReader::tolerating_gaps);
-                assert_eq!((records(&found), torn(&found)), (vec![&first[..], behind], false), "{room} {stored}");
+                assert_eq!(
+                    (records(&found), torn(&found)),
+                    (vec![&first[..], behind], false),
+                    "{room} {stored}"
+                );
                 assert_eq!(damage(&found), [], "{room} {stored}");
             }
         }
@@ -187,17 +206,25 @@ fn begins(bytes: &[u8]) -> Vec<(u64, bool)> {
 
 #[test]
 fn only_a_record_split_within_a_block_is_split() {
-    let is_split = |bytes: &[u8]| begins(bytes).into_iter().map(|(_, split)| split).collect::<Vec<_>>();
+    let is_split =
+        |bytes: &[u8]| begins(bytes).into_iter().map(|(_, split)| split).collect::<Vec<_>>();
     let before = log(&[&[b'f'; BLOCK_SIZE - HEADER_SIZE - 21]]);
     let filler = fragment(FIRST, b"").repeat(3);
     let split = [fragment(FIRST, b""), fragment(LAST, b"mark")].concat();
-    assert_eq!(is_split(&[&before[..], &filler, &split, &log(&[b"next"])].concat()), [false, true, false]);
-    assert_eq!(is_split(&[&before[..], &filler, &log(&[&[b'x'; 40_000], b"next"])].concat()), [false, false, false]);
+    assert_eq!(
+        is_split(&[&before[..], &filler, &split, &log(&[b"next"])].concat()),
+        [false, true, false]
+    );
+    assert_eq!(
+        is_split(&[&before[..], &filler, &log(&[&[b'x'; 40_000], b"next"])].concat()),
+        [false, false, false]
+    );
     assert_eq!(is_split(&[&before[..], &filler, &log(&[b"next"])].concat()), [false, false]);
     assert_eq!(is_split(&log(&[&[b'x'; 40_000], b"next"])), [false, false]);
 }
 
-/// A power cut keeps the sectors from any one on from the disk, whose boundary lies anywhere in a record.
+/// A power cut keeps the sectors from any one on from the disk, whose boundary lies anywhere in a
+/// record.
 #[test]
 fn records_that_lost_sectors_are_torn() {
     let not_torn = |bytes: &[u8], how: fn(LogReader) -> LogReader| {
@@ -229,9 +256,12 @@ fn records_that_lost_sectors_are_torn() {
             for length in [whole.len(), whole.len() + 100, BLOCK_SIZE, 3 * BLOCK_SIZE] {
                 let mut bytes = whole[..2 * SECTOR].to_vec();
                 bytes.resize(length, 0);
-                let place = format!("split: {split}, {inside} bytes of it before the boundary, {length} bytes in all");
+                let place = format!(
+                    "split: {split}, {inside} bytes of it before the boundary, {length} bytes in all"
+                );
                 assert_eq!(not_torn(&bytes, LogReader::tolerating_gaps), [""; 0], "{place}");
-                // The zeros of fewer bytes than a header's at the end of a file may be a record's own.
+                // The zeros of fewer bytes than a header's at the end of a file may be a record's
+                // own.
                 if length - 2 * SECTOR >= HEADER_SIZE {
                     assert_eq!(not_torn(&bytes, |reader| reader), [""; 0], "{place}");
                 }
@@ -257,7 +287,8 @@ fn zeros_before_a_record_are_damage() {
         assert_eq!(found.last(), Some(&End(bytes.len() as u64, false)));
     }
     // Also when the record's checksum begins with a zero.
-    let payload = (0u32..).map(u32::to_le_bytes).find(|p| fragment(FULL, p).starts_with(&[0])).unwrap();
+    let payload =
+        (0u32..).map(u32::to_le_bytes).find(|p| fragment(FULL, p).starts_with(&[0])).unwrap();
     let found = items(&[&[0; 20][..], &fragment(FULL, &payload)].concat());
     assert_eq!((records(&found), damage(&found)), (vec![&payload[..]], vec![(0, 20)]));
     // A record whose header never came, in prepared space.
@@ -280,9 +311,13 @@ fn gaps_are_passed_over_where_asked() {
     // A LevelDB went on behind the prepared space.
     let gap = with(&[(0, &first)]);
     assert_eq!(records(&tolerant(&gap)), [&b"first"[..], b"behind"]);
-    assert_eq!((damage(&tolerant(&gap)).len(), damage(&items(&gap))), (0, vec![(12, start as u64)]));
+    assert_eq!(
+        (damage(&tolerant(&gap)).len(), damage(&items(&gap))),
+        (0, vec![(12, start as u64)])
+    );
     assert_eq!(records(&tolerant(&with(&[]))), [b"behind"]);
-    // An append was killed before it was visible: of one fragment, of several, of a first one that became so.
+    // An append was killed before it was visible: of one fragment, of several, of a first one that
+    // became so.
     let (middle, last) = (fragment(MIDDLE, &[7; BLOCK_SIZE - HEADER_SIZE]), fragment(LAST, b"7"));
     let unfinished: [&[(usize, &[u8])]; 3] = [
         &[(0, &first), (20, b"payload of a record")],
@@ -303,14 +338,19 @@ fn gaps_are_passed_over_where_asked() {
     assert_eq!((records(&found).len(), damage(&found)), (3, vec![]));
     // Killed while the fragments behind the first were copied.
     let partial = &middle[..BLOCK_SIZE / 2];
-    let found = tolerant(&[&vec![0; BLOCK_SIZE], partial, &vec![0; BLOCK_SIZE / 2], &first].concat());
+    let found =
+        tolerant(&[&vec![0; BLOCK_SIZE], partial, &vec![0; BLOCK_SIZE / 2], &first].concat());
     assert_eq!((records(&found), damage(&found).len()), (vec![&b"first"[..]], 0));
     assert!(torn(&tolerant(&[&vec![0; BLOCK_SIZE], partial, &vec![0; BLOCK_SIZE]].concat())));
     // A writer that writes fragments one by one was killed between two, and another one went on.
     let parts = [(FIRST, &b"some"[..]), (MIDDLE, b"more"), (FULL, b"whole"), (FIRST, b"some")];
-    let bytes = parts.iter().flat_map(|(kind, payload)| fragment(*kind, payload)).collect::<Vec<_>>();
+    let bytes =
+        parts.iter().flat_map(|(kind, payload)| fragment(*kind, payload)).collect::<Vec<_>>();
     let found = tolerant(&bytes);
-    assert_eq!((records(&found), damage(&found), torn(&found)), (vec![&b"whole"[..]], vec![], true));
+    assert_eq!(
+        (records(&found), damage(&found), torn(&found)),
+        (vec![&b"whole"[..]], vec![], true)
+    );
     // Not a gap: other bytes before a record, and a block that begins with damage.
     let found = tolerant(&with(&[(0, &first), (40, b"garbage"), (50, &first)]));
     assert_eq!((records(&found).len(), damage(&found)), (3, vec![(12, 50)]));
@@ -359,7 +399,9 @@ fn records_behind_damage_are_found() {
 fn fragments_must_fit_together() {
     let whole = fragment(FULL, b"whole");
     let run = |parts: &[(u8, &[u8])]| {
-        items(&parts.iter().flat_map(|(kind, payload)| fragment(*kind, payload)).collect::<Vec<_>>())
+        items(
+            &parts.iter().flat_map(|(kind, payload)| fragment(*kind, payload)).collect::<Vec<_>>(),
+        )
     };
     assert_eq!(whole.len(), 12);
     // An unknown kind costs itself only.
@@ -373,7 +415,10 @@ fn fragments_must_fit_together() {
     assert_eq!((records(&found).len(), damage(&found)), (1, vec![(0, 24)]));
     let found = run(&[(FIRST, b"whole"), (FIRST, b"whole"), (LAST, b"whole")]);
     assert_eq!((records(&found), damage(&found)), (vec![&b"wholewhole"[..]], vec![(0, 12)]));
-    assert_eq!(run(&[(FULL, b"whole"), (FIRST, b"whole"), (MIDDLE, b"")]).last(), Some(&End(12, true)));
+    assert_eq!(
+        run(&[(FULL, b"whole"), (FIRST, b"whole"), (MIDDLE, b"")]).last(),
+        Some(&End(12, true))
+    );
     // Damage takes the fragments before it along.
     let found = run(&[(FIRST, b"whole"), (0, b"whole"), (LAST, b"whole"), (FULL, b"")]);
     assert_eq!((records(&found), damage(&found)), (vec![&b""[..]], vec![(0, 24), (24, 36)]));
@@ -409,8 +454,10 @@ fn flips_lose_only_what_they_hit() {
                 _ => xorshift(&mut random) as usize % 200,
             })
             .collect();
-        let written: Vec<Vec<u8>> =
-            sizes.iter().map(|&size| (0..size).map(|_| xorshift(&mut random) as u8).collect()).collect();
+        let written: Vec<Vec<u8>> = sizes
+            .iter()
+            .map(|&size| (0..size).map(|_| xorshift(&mut random) as u8).collect())
+            .collect();
         let mut bytes = log(&written.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let sound = items(&bytes);
         let bit = xorshift(&mut random) as usize % (bytes.len() * 8);
@@ -420,8 +467,15 @@ fn flips_lose_only_what_they_hit() {
         for item in &sound {
             let Item::Record(_, range) = item else { continue };
             // Never an altered record; the others are there.
-            assert_eq!(found.contains(item), !range.contains(&hit), "round {round}, byte {hit}, record {range:?}");
+            assert_eq!(
+                found.contains(item),
+                !range.contains(&hit),
+                "round {round}, byte {hit}, record {range:?}"
+            );
         }
-        assert!(records(&found).iter().all(|data| written.iter().any(|record| record == data)), "round {round}");
+        assert!(
+            records(&found).iter().all(|data| written.iter().any(|record| record == data)),
+            "round {round}"
+        );
     }
 }

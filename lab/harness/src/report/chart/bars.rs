@@ -62,7 +62,11 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
         canvas.group(&format!("mark {}", bar.pen.class()), Some(&bar.tip));
         canvas.rect("hit", 0.0, top, total, ROW);
         let terrace = bar.pen.slot == 0;
-        canvas.text(if terrace { "end strong" } else { "end" }, (room, base), &fit(label, SIZE, room));
+        canvas.text(
+            if terrace { "end strong" } else { "end" },
+            (room, base),
+            &fit(label, SIZE, room),
+        );
         match &bar.value {
             Value::Figure { value, range, text } => {
                 let end = at(*value).max(from + 0.75);
@@ -78,9 +82,15 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
                         canvas.line("whisker", (max, middle - 3.0), (max, middle + 3.0));
                     }
                 }
-                canvas.text(if terrace { "number strong" } else { "number" }, (right + 5.0, base), text);
+                canvas.text(
+                    if terrace { "number strong" } else { "number" },
+                    (right + 5.0, base),
+                    text,
+                );
             }
-            Value::Nothing(word) => canvas.text("gap", (from + 3.0, base), &fit(word, 11.0, total - from - 3.0)),
+            Value::Nothing(word) => {
+                canvas.text("gap", (from + 3.0, base), &fit(word, 11.0, total - from - 3.0))
+            }
         }
         canvas.close();
     }

@@ -1,4 +1,5 @@
-//! Bars in groups: for every setting a group, in it a bar for every engine, with a second figure beside the value.
+//! Bars in groups: for every setting a group, in it a bar for every engine, with a second figure
+//! beside the value.
 
 use super::super::scale::Scale;
 use super::super::svg::{Canvas, Chart, fit, width};
@@ -55,7 +56,13 @@ pub(crate) fn draw(groups: &[Group], heading: &str, note: &str, total: f64) -> C
             match &bar.value {
                 Value::Figure { value, text, .. } => {
                     let end = scale.at(*value).max(0.75);
-                    canvas.rect(if bar.pen.weaker { "weak" } else { "f" }, 0.0, y + 1.5, end, ROW - 3.0);
+                    canvas.rect(
+                        if bar.pen.weaker { "weak" } else { "f" },
+                        0.0,
+                        y + 1.5,
+                        end,
+                        ROW - 3.0,
+                    );
                     canvas.text("number", (end + 5.0, y + 11.5), text);
                     let next = end + 5.0 + width(text, SIZE) + 6.0;
                     canvas.text("axis number", (next, y + 11.5), &bar.beside);

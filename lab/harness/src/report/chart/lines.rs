@@ -1,4 +1,5 @@
-//! Lines: throughput against threads, latency against percentile. The engines' names stand at the lines' ends.
+//! Lines: throughput against threads, latency against percentile. The engines' names stand at the
+//! lines' ends.
 
 use super::super::number;
 use super::super::palette;
@@ -48,7 +49,8 @@ const WIDTH: f64 = 540.0;
 const LEFT: f64 = 44.0;
 const TOP: f64 = 42.0;
 
-/// Draws the lines. Latencies stand on a logarithmic axis, throughput on a linear one that begins at 0.
+/// Draws the lines. Latencies stand on a logarithmic axis, throughput on a linear one that begins
+/// at 0.
 pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     let labels: Vec<String> = lines.iter().map(|line| line.pen.label()).collect();
     let room = label_room(labels.iter().map(String::as_str), 40.0, 180.0) * 11.0 / 12.0;
@@ -56,7 +58,8 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     let bottom = TOP + plot;
     let height = bottom + 36.0 + 15.0 * frame.absent.len() as f64;
     let points = || lines.iter().flat_map(|line| &line.points);
-    let tops = points().map(|p| p.range.map_or(p.y, |(_, max)| max.max(p.y))).filter(|y| y.is_finite());
+    let tops =
+        points().map(|p| p.range.map_or(p.y, |(_, max)| max.max(p.y))).filter(|y| y.is_finite());
     let y = match axis {
         XAxis::Percentiles => Scale::log(points().map(|p| p.y), bottom, TOP),
         XAxis::Values | XAxis::Log => Scale::from_zero(tops.fold(0.0, f64::max), bottom, TOP),
@@ -68,11 +71,13 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
         XAxis::Percentiles => Scale::linear(place_of(50.0), place_of(100.0), LEFT + 6.0, right),
         XAxis::Log => Scale::log(values.iter().copied(), LEFT + 6.0, right),
         XAxis::Values => {
-            let (low, high) = (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(1.0));
+            let (low, high) =
+                (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(1.0));
             Scale::linear(low, high, LEFT + 8.0, right)
         }
     };
-    let across = |value: f64| x.at(if axis == XAxis::Percentiles { place_of(value) } else { value });
+    let across =
+        |value: f64| x.at(if axis == XAxis::Percentiles { place_of(value) } else { value });
 
     let mut canvas = Canvas::default();
     canvas.text("strong", (0.0, 12.0), &fit(frame.heading, SIZE, WIDTH));
@@ -80,8 +85,13 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     for tick in y.ticks() {
         let place = y.at(tick);
         canvas.line("grid", (LEFT, place), (right, place));
-        let text = if axis == XAxis::Percentiles { number::duration_us(tick) } else { number::tick(tick) };
-        canvas.text("axis end", (LEFT - 6.0, place + 4.0), &text.replace(".00", "").replace(".0", ""));
+        let text =
+            if axis == XAxis::Percentiles { number::duration_us(tick) } else { number::tick(tick) };
+        canvas.text(
+            "axis end",
+            (LEFT - 6.0, place + 4.0),
+            &text.replace(".00", "").replace(".0", ""),
+        );
     }
     let ticks = match axis {
         XAxis::Percentiles => vec![50.0, 90.0, 99.0, 99.9, 99.99, 100.0],
@@ -99,12 +109,14 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     canvas.line("base", (LEFT, bottom), (right, bottom));
     canvas.text("axis middle", ((LEFT + right) / 2.0, bottom + 32.0), frame.x_title);
 
-    let ends: Vec<f64> = lines.iter().map(|line| line.points.last().map_or(bottom, |p| y.at(p.y))).collect();
+    let ends: Vec<f64> =
+        lines.iter().map(|line| line.points.last().map_or(bottom, |p| y.at(p.y))).collect();
     let places = spread_labels(&ends, 14.0, TOP, bottom);
     // Terrace is drawn last, over the others.
     for (at, line) in lines.iter().enumerate().rev() {
         canvas.group(&format!("line {}", line.pen.class()), Some(&line.pen.title));
-        let corners: Vec<(f64, f64)> = line.points.iter().map(|p| (across(p.x), y.at(p.y))).collect();
+        let corners: Vec<(f64, f64)> =
+            line.points.iter().map(|p| (across(p.x), y.at(p.y))).collect();
         canvas.polyline("l", &corners);
         for (point, corner) in line.points.iter().zip(&corners) {
             canvas.group("mark", Some(&point.tip));
@@ -148,7 +160,9 @@ fn thinned(values: &[f64], at: &dyn Fn(f64) -> f64) -> Vec<f64> {
     let mut kept: Vec<f64> = Vec::new();
     for value in values {
         let free = kept.last().is_none_or(|last| {
-            let room = (width(&number::tick(*last), 11.0) + width(&number::tick(*value), 11.0)) / 2.0 + 4.0;
+            let room = (width(&number::tick(*last), 11.0) + width(&number::tick(*value), 11.0))
+                / 2.0
+                + 4.0;
             at(*value) - at(*last) >= room
         });
         if free {

@@ -1,4 +1,5 @@
-//! The charts, one kind a file. Each is a pure function from plain values to a drawing; no chart knows the run.
+//! The charts, one kind a file. Each is a pure function from plain values to a drawing; no chart
+//! knows the run.
 //!
 //! Invariants:
 //! 1. A chart shows every entry that it is given: one without a value says why.
@@ -41,16 +42,16 @@ fn label_room<'a>(labels: impl Iterator<Item = &'a str>, least: f64, most: f64) 
     labels.map(|label| width(label, SIZE)).fold(least, f64::max).min(most)
 }
 
-/// Places for labels `height` high as near as possible to where they belong, without overlaps, within `low..=high`.
-/// The places come in the order of the wishes.
+/// Places for labels `height` high as near as possible to where they belong, without overlaps,
+/// within `low..=high`. The places come in the order of the wishes.
 fn spread_labels(wishes: &[f64], height: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wishes.len()).collect();
     order.sort_by(|a, b| wishes[*a].total_cmp(&wishes[*b]));
     let others = wishes.len().saturating_sub(1).max(1) as f64;
     // Where there is not enough room they overlap evenly.
     let height = height.min((high - low).max(0.0) / others);
-    // With the label's own share of the heights taken off, "no overlap" is "not descending": the nearest such sequence
-    // has neighbours that descend replaced by their mean.
+    // With the label's own share of the heights taken off, "no overlap" is "not descending": the
+    // nearest such sequence has neighbours that descend replaced by their mean.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (at, index) in order.iter().enumerate() {
         let mut block = (wishes[*index] - at as f64 * height, 1);

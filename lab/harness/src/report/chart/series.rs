@@ -1,4 +1,5 @@
-//! Throughput and latency over time, one above the other. Intervals in which nothing completed are marked through both.
+//! Throughput and latency over time, one above the other. Intervals in which nothing completed are
+//! marked through both.
 
 use super::super::number;
 use super::super::scale::Scale;
@@ -63,7 +64,8 @@ const PARTS: usize = 150;
 
 impl Course {
     pub(crate) fn new(pen: Pen, steps: Vec<Step>) -> Course {
-        let mut gaps: Vec<f64> = steps.windows(2).map(|pair| pair[1].second - pair[0].second).collect();
+        let mut gaps: Vec<f64> =
+            steps.windows(2).map(|pair| pair[1].second - pair[0].second).collect();
         gaps.sort_by(f64::total_cmp);
         let gap = gaps.get(gaps.len() / 2).copied().or(steps.first().map(|step| step.second));
         let interval = gap.filter(|gap| gap.is_finite() && *gap > 0.0).unwrap_or(1.0);
@@ -112,7 +114,11 @@ impl Course {
             let latencies = (count > 0).then(|| {
                 std::array::from_fn(|at| {
                     let values = busy().map(|step| step.latencies[at]);
-                    if at == 4 { values.fold(0.0, f64::max) } else { values.sum::<f64>() / count as f64 }
+                    if at == 4 {
+                        values.fold(0.0, f64::max)
+                    } else {
+                        values.sum::<f64>() / count as f64
+                    }
                 })
             });
             Part {
@@ -130,13 +136,17 @@ impl Course {
 
 impl Shared {
     pub(crate) fn of(courses: &[Course]) -> Shared {
-        let steps = || courses.iter().flat_map(|course| course.steps.iter().map(move |step| (course, step)));
+        let steps = || {
+            courses.iter().flat_map(|course| course.steps.iter().map(move |step| (course, step)))
+        };
         let rate = steps().map(|(course, step)| course.rate(step)).fold(0.0, f64::max);
-        let latencies = steps().filter(|(_, step)| step.ops > 0.0).flat_map(|(_, step)| step.latencies);
+        let latencies =
+            steps().filter(|(_, step)| step.ops > 0.0).flat_map(|(_, step)| step.latencies);
         let latency = latencies
             .filter(|us| us.is_finite() && *us > 0.0)
             .fold((f64::INFINITY, 0.0_f64), |(low, high), us| (low.min(us), high.max(us)));
-        let seconds = steps().map(|(_, step)| step.second).filter(|s| s.is_finite()).fold(0.0, f64::max);
+        let seconds =
+            steps().map(|(_, step)| step.second).filter(|s| s.is_finite()).fold(0.0, f64::max);
         Shared { rate, latency, seconds }
     }
 }
@@ -160,8 +170,13 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
         "no stall".to_owned()
     } else {
         let longest = stalls.iter().map(|stall| stall.to - stall.from).fold(0.0, f64::max);
-        format!("{} stalls, {} in all, longest {}", stalls.len(), number::span(stalled), number::span(longest))
-            .replacen("1 stalls", if stalls.len() == 1 { "1 stall" } else { "1 stalls" }, 1)
+        format!(
+            "{} stalls, {} in all, longest {}",
+            stalls.len(),
+            number::span(stalled),
+            number::span(longest)
+        )
+        .replacen("1 stalls", if stalls.len() == 1 { "1 stall" } else { "1 stalls" }, 1)
     };
     let facts = format!(
         "mean {} op/s, slowest interval {} op/s, {said}",
@@ -187,7 +202,8 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     // A stall narrower than a line would not be seen.
     for stall in &stalls {
         let (from, to) = (x.at(stall.from), x.at(stall.to));
-        let (from, wide) = if to - from < 1.5 { ((from + to) / 2.0 - 0.75, 1.5) } else { (from, to - from) };
+        let (from, wide) =
+            if to - from < 1.5 { ((from + to) / 2.0 - 0.75, 1.5) } else { (from, to - from) };
         let tip = format!(
             "stall: nothing completed from {} to {} s",
             number::thousands(stall.from),
@@ -196,7 +212,10 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
         canvas.group("mark", Some(&tip));
         canvas.rect("stall", from, TOP, wide, bottom2 - TOP);
         let middle = from + wide / 2.0;
-        canvas.polygon("stallmark", &[(middle - 4.0, TOP - 7.0), (middle + 4.0, TOP - 7.0), (middle, TOP - 1.0)]);
+        canvas.polygon(
+            "stallmark",
+            &[(middle - 4.0, TOP - 7.0), (middle + 4.0, TOP - 7.0), (middle, TOP - 1.0)],
+        );
         canvas.close();
     }
     let parts = course.parts();
@@ -205,12 +224,17 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     let above = parts.iter().map(|part| (middle(part), rate.at(part.most)));
     let under = parts.iter().rev().map(|part| (middle(part), rate.at(part.least)));
     canvas.polygon("area", &above.chain(under).collect::<Vec<_>>());
-    canvas.polyline("l full", &parts.iter().map(|part| (middle(part), rate.at(part.mean))).collect::<Vec<_>>());
+    canvas.polyline(
+        "l full",
+        &parts.iter().map(|part| (middle(part), rate.at(part.mean))).collect::<Vec<_>>(),
+    );
     let mut ends = [bottom2; 5];
     for (at, end) in ends.iter_mut().enumerate() {
         for stretch in parts.split(|part| part.latencies.is_none()) {
-            let corners: Vec<(f64, f64)> =
-                stretch.iter().filter_map(|part| Some((middle(part), latency.at(part.latencies?[at])))).collect();
+            let corners: Vec<(f64, f64)> = stretch
+                .iter()
+                .filter_map(|part| Some((middle(part), latency.at(part.latencies?[at]))))
+                .collect();
             canvas.polyline(&format!("l full p{at}"), &corners);
             *end = corners.last().map_or(*end, |corner| corner.1);
         }
@@ -242,7 +266,11 @@ fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
         t if step < 3600.0 => format!("{} min", number::tick(t / 60.0)),
         t => format!("{} h", number::tick(t / 3600.0)),
     };
-    (0..=7).map(|n| f64::from(n) * step).take_while(|time| *time <= seconds).map(|time| (time, text(time))).collect()
+    (0..=7)
+        .map(|n| f64::from(n) * step)
+        .take_while(|time| *time <= seconds)
+        .map(|time| (time, text(time)))
+        .collect()
 }
 
 fn tip(part: &Part) -> String {
@@ -253,7 +281,8 @@ fn tip(part: &Part) -> String {
         number::thousands(part.mean)
     );
     let Some(latencies) = part.latencies else { return format!("{head}; nothing completed") };
-    let latencies = NAMES.iter().zip(latencies).map(|(name, us)| format!("{name} {}", number::duration_us(us)));
+    let latencies =
+        NAMES.iter().zip(latencies).map(|(name, us)| format!("{name} {}", number::duration_us(us)));
     format!("{head}; {}", latencies.collect::<Vec<_>>().join(", "))
 }
 
@@ -292,7 +321,8 @@ mod tests {
 
     #[test]
     fn ticks_are_at_round_times() {
-        let said = |seconds| time_ticks(seconds).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        let said =
+            |seconds| time_ticks(seconds).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
         assert_eq!(said(600.0), ["0", "2 min", "4 min", "6 min", "8 min", "10 min"]);
         assert_eq!(said(12.0), ["0", "2 s", "4 s", "6 s", "8 s", "10 s", "12 s"]);
         assert_eq!(said(0.0), ["0"]);

@@ -1,5 +1,5 @@
-//! Terrace against every other engine: for each a line with the geometric mean of its ratios and a dot for every cell, on a
-//! logarithmic axis around 1. The README shows it.
+//! Terrace against every other engine: for each a line with the geometric mean of its ratios and a
+//! dot for every cell, on a logarithmic axis around 1. The README shows it.
 
 use super::super::number;
 use super::super::palette;
@@ -23,7 +23,8 @@ pub(crate) struct Row {
 const WIDTH: f64 = 760.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 27.0;
-/// Where 1 is nearer to the axis's beginning, the word before it would stand in the column of means.
+/// Where 1 is nearer to the axis's beginning, the word before it would stand in the column of
+/// means.
 const SLOWER_ROOM: f64 = 44.0;
 
 /// Draws the rows in their order. `heading` and `note` stand above.
@@ -42,7 +43,11 @@ pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
     canvas.rect("below", left - 8.0, TOP - 4.0, one - left + 8.0, bottom - TOP + 4.0);
     for tick in x.ticks() {
         canvas.line("grid", (x.at(tick), TOP - 4.0), (x.at(tick), bottom));
-        canvas.text("axis middle", (x.at(tick), bottom + 17.0), &format!("{}×", number::tick(tick)));
+        canvas.text(
+            "axis middle",
+            (x.at(tick), bottom + 17.0),
+            &format!("{}×", number::tick(tick)),
+        );
     }
     canvas.line("one", (one, TOP - 12.0), (one, bottom));
     if one - left >= SLOWER_ROOM {
@@ -60,9 +65,16 @@ pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
         if best {
             canvas.rect("wash", 0.0, top, WIDTH, ROW - 1.0);
         }
-        canvas.group(&format!("mark {}", row.slot.map_or("c0".to_owned(), palette::class)), Some(&row.tip));
+        canvas.group(
+            &format!("mark {}", row.slot.map_or("c0".to_owned(), palette::class)),
+            Some(&row.tip),
+        );
         canvas.rect("hit", 0.0, top, WIDTH, ROW);
-        canvas.text(if best { "end strong" } else { "end" }, (room, middle + 4.0), &fit(&row.title, SIZE, room));
+        canvas.text(
+            if best { "end strong" } else { "end" },
+            (room, middle + 4.0),
+            &fit(&row.title, SIZE, room),
+        );
         let (from, to) = (one.min(x.at(row.mean)), one.max(x.at(row.mean)));
         canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
         canvas.close();
