@@ -164,6 +164,24 @@ fn numbers_that_an_intact_log_skips() {
     outcomes(skip, every_mode(["abcde"; 3]));
 }
 
+/// The append that fails may be the first one of a log: LevelDB's MANIFEST then ends before it, and
+/// the log begins behind it.
+#[test]
+fn numbers_that_the_first_append_to_a_log_of_leveldb_used_up() {
+    let skip = |dir: &Path| {
+        let later = [batch(4, "c", b"1"), batch(6, "e", b"1")].map(|batch| record(&batch));
+        fs::write(path(dir, ".log"), later.concat()).expect("writes");
+        // An edit as LevelDB writes it: previous log 0.
+        append(&path(dir, "MANIFEST"), &record(&[9, 0]));
+    };
+    outcomes(skip, every_mode(["ace"; 3]));
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    skip(dir.path());
+    let report = verify(dir.path(), &Options::new()).expect("checks");
+    assert!(report.problems.is_empty(), "{report:#?}");
+}
+
 /// Terrace syncs older writes first, so that no synced write can be behind them. With LevelDB one
 /// can.
 #[test]

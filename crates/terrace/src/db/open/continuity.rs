@@ -43,6 +43,8 @@ pub(in crate::db) struct Continuity {
     /// The log that the MANIFEST names as the first one needed: its first batch is the first that
     /// no table has. 0 if there is none yet.
     first_log: u64,
+    /// LevelDB wrote the logs: a failed append uses numbers up, the first one of a log too.
+    skips_numbers: bool,
     /// Bytes may be missing between the last batch and the next record.
     may_miss: bool,
     /// Where the next record begins if no bytes are missing before it.
@@ -51,9 +53,20 @@ pub(in crate::db) struct Continuity {
 
 impl Continuity {
     /// `flushed`: the last sequence number that the MANIFEST records, if there is one.
-    pub(in crate::db) fn new(flushed: Option<SequenceNumber>, first_log: u64) -> Self {
+    /// `is_leveldbs`: whether LevelDB may have written the logs.
+    pub(in crate::db) fn new(
+        flushed: Option<SequenceNumber>,
+        first_log: u64,
+        is_leveldbs: bool,
+    ) -> Self {
         let expected = flushed.map_or(Expected::Any, |flushed| Expected::AtMost(flushed + 1));
-        Continuity { expected, first_log, may_miss: false, next_offset: 0 }
+        Continuity {
+            expected,
+            first_log,
+            skips_numbers: is_leveldbs,
+            may_miss: false,
+            next_offset: 0,
+        }
     }
 
     pub(in crate::db) fn begin_log(&mut self, number: u64) {
@@ -83,7 +96,11 @@ impl Continuity {
             Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
                 Place::FollowsTables
             }
-            Expected::AtMost(most) if sequence <= most => Place::Follows,
+            Expected::AtMost(most)
+                if sequence <= most || self.skips_numbers && !self.may_miss =>
+            {
+                Place::Follows
+            }
             Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },
         };
         self.expected = Expected::Exactly(last + 1);
@@ -109,9 +126,26 @@ mod tests {
 
     /// The logs begin with log 3, the tables end at 10.
     fn at_first_log() -> Continuity {
-        let mut continuity = Continuity::new(Some(10), 3);
+        let mut continuity = Continuity::new(Some(10), 3, false);
         continuity.begin_log(3);
         continuity
+    }
+
+    /// The same, and LevelDB wrote the logs.
+    fn at_first_log_of_leveldb() -> Continuity {
+        let mut continuity = Continuity::new(Some(10), 3, true);
+        continuity.begin_log(3);
+        continuity
+    }
+
+    #[test]
+    fn the_first_append_to_a_log_of_leveldb_may_have_failed() {
+        assert_eq!(one(&mut at_first_log_of_leveldb(), (0, 50), 12), Place::Follows);
+        let mut with_zeros = at_first_log_of_leveldb();
+        assert_eq!(one(&mut with_zeros, (4096, 4150), 12), Place::Misplaced { due: 11 });
+        let mut later = at_first_log_of_leveldb();
+        later.begin_log(5);
+        assert_eq!(one(&mut later, (0, 50), 12), Place::Misplaced { due: 11 });
     }
 
     /// Notes a record and places its batch of one operation.
@@ -161,10 +195,10 @@ mod tests {
         let mut later = at_first_log();
         later.begin_log(5);
         assert_eq!(one(&mut later, (0, 50), 11), Place::FollowsTables);
-        let mut without = Continuity::new(Some(0), 0);
+        let mut without = Continuity::new(Some(0), 0, true);
         without.begin_log(5);
         assert_eq!(one(&mut without, (0, 50), 1), Place::Follows);
-        let mut unknown = Continuity::new(None, 0);
+        let mut unknown = Continuity::new(None, 0, true);
         unknown.begin_log(5);
         assert_eq!(one(&mut unknown, (70, 80), 90), Place::Follows);
     }
