@@ -101,8 +101,8 @@ fn compare(db: &Db, model: &Model, options: &ReadOptions, random: &mut Rng, seed
 }
 
 #[test]
-fn walks_over_deleted_keys_equal_a_model() {
-    campaign("walks_over_deleted_keys_equal_a_model", scaled(25), |seed| {
+fn scans_over_deleted_keys_equal_a_model() {
+    campaign("scans_over_deleted_keys_equal_a_model", scaled(25), |seed| {
         let mut random = Rng::new(seed);
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path(), Options::new().create_if_missing(true)).unwrap();

@@ -100,6 +100,13 @@ fn children_of_a_busy_process_read_and_free_what_they_evict() {
                 }
             });
         }
+        // Statistics take the locks of the state and of the cache.
+        let (asked, done_asking) = (&db, &done);
+        scope.spawn(move || {
+            while !done_asking.load(Ordering::Relaxed) {
+                assert!(asked.stats().open_tables > 0);
+            }
+        });
         let mut failures = Vec::new();
         for fork in 0..FORKS {
             let status = in_child(|| {
@@ -114,6 +121,8 @@ fn children_of_a_busy_process_read_and_free_what_they_evict() {
                     own.wait_idle().unwrap();
                     own.close().unwrap();
                 }
+                db.stats();
+                assert!(db.property("leveldb.stats").is_some());
                 (0..50).all(|index| db.get(key(fork * 31 + index * 997)).unwrap().is_some())
             });
             if status != 0 {

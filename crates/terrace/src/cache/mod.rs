@@ -86,7 +86,11 @@ impl<V: Weighted> SlotCache<V> {
 
     /// The bytes that the cache holds now.
     pub(crate) fn used(&self) -> usize {
-        self.shared.queues.lock().used()
+        // In a child of a fork a thread of the parent may hold the lock for ever.
+        match self.shared.origin.is_ancestor() {
+            true => self.shared.queues.try_lock().map_or(0, |queues| queues.used()),
+            false => self.shared.queues.lock().used(),
+        }
     }
 
     /// Empties every slot.

@@ -188,7 +188,7 @@ fn follow(db: &Db) {
 }
 
 #[test]
-fn walks_leap_over_nothing_that_is_there_under_every_schedule() {
+fn scans_skip_nothing_that_is_there_under_every_schedule() {
     const FIRST: u32 = 100;
     let count = scaled(10_000);
     explore(count, || {
@@ -210,7 +210,7 @@ fn walks_leap_over_nothing_that_is_there_under_every_schedule() {
         );
         db.close().expect("closes");
     });
-    println!("walks_leap_over_nothing_that_is_there: {count} schedules of gaps, moves and flushes");
+    println!("scans_skip_nothing_that_is_there: {count} schedules of gaps, moves and flushes");
 }
 
 /// Whether `key` is in a memtable that is being written or waits.

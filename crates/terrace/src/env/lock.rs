@@ -11,8 +11,8 @@
 //!
 //! # Invariants
 //! 1. The table has an entry for a file as long as a lock on it is held in this process.
-//! 2. A child of a fork starts with an empty table: the locks are its parent's. Dropping an
-//!    inherited lock releases nothing.
+//! 2. A child of a fork starts with an empty table, and without the descriptors: the locks are its
+//!    parent's, and end with it. Dropping an inherited lock does nothing.
 //! 3. No descriptor of a file is closed while another descriptor of this process may hold a POSIX
 //!    lock on it. At most one descriptor for each file and mode is kept for that.
 
@@ -20,11 +20,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use super::fork_descriptors;
 use super::posix_file::open_regular;
 use super::system_call::{LockRequest, lock_holder, set_lock};
 use super::{FileLock, LockMode};
@@ -123,7 +124,8 @@ fn table() -> Arc<Table> {
 
 /// A held lock.
 struct PosixLock {
-    file: File,
+    /// Always some before it is dropped.
+    file: Option<File>,
     id: FileId,
     mode: LockMode,
     table: Arc<Table>,
@@ -133,16 +135,19 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // In a child the descriptor shares its lock with the parent's: closing keeps the lock,
-        // releasing would not.
+        let Some(file) = self.file.take() else { return };
+        // In a child the lock is the parent's. The fork has closed the descriptor, whose number may
+        // be another file's by now.
         if self.table.generation != generation() {
+            std::mem::forget(file);
             return;
         }
         let mut locks = self.table.locks.lock();
-        // Released rather than left to closing: a child that inherited the descriptor would keep
+        // Released rather than left to closing: a child that still has the descriptor would keep
         // the lock alive. Several shared holders have a descriptor each, so this ends only this
         // one's.
-        let _ = set_lock(self.file.as_fd(), LockRequest::Release);
+        let _ = set_lock(file.as_fd(), LockRequest::Release);
+        fork_descriptors::withdraw(file.as_raw_fd());
         if let Entry::Occupied(mut entry) = locks.holders.entry(self.id) {
             entry.get_mut().remove(self.mode);
             if *entry.get() == Holders::default() {
@@ -211,7 +216,9 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
         }
         locks.holders.entry(id).or_default().add(mode);
         drop(locks);
-        return Ok(Box::new(PosixLock { file, id, mode, table }));
+        // A lock outlives its process in a child that has the descriptor.
+        fork_descriptors::close_in_children(file.as_raw_fd());
+        return Ok(Box::new(PosixLock { file: Some(file), id, mode, table }));
     }
 }
 
@@ -235,8 +242,6 @@ fn identify(path: &Path) -> Result<Option<FileId>> {
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code)]
-
-    use std::os::fd::AsRawFd;
 
     use super::*;
     use crate::base::error::ErrorKind;
@@ -406,6 +411,39 @@ mod tests {
         assert!(!leveldb_gets_the_lock(&path, true));
         drop(inherited);
         assert!(leveldb_gets_the_lock(&path, true));
+    }
+
+    /// A process that forked a worker and was killed: its locks are gone, though the worker lives.
+    #[test]
+    fn a_lock_ends_with_its_process_and_not_with_a_child_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        // What is done once in a process is done before it forks.
+        drop(lock(&path, LockMode::Exclusive).unwrap());
+        let (mut ready, ready_end) = io::pipe().unwrap();
+        let (release_end, release) = io::pipe().unwrap();
+        let release_number = release.as_raw_fd();
+        assert!(in_another_process(|| {
+            let Ok(held) = lock(&path, LockMode::Exclusive) else { return false };
+            // SAFETY: the child calls only functions that are async-signal-safe.
+            let worker = unsafe { libc::fork() };
+            if worker == 0 {
+                let mut byte = [0];
+                // SAFETY: the descriptors are open, the buffer outlives the calls. The read ends
+                // when the test drops its end of the pipe.
+                unsafe {
+                    libc::close(release_number);
+                    libc::write(ready_end.as_raw_fd(), byte.as_ptr().cast(), 1);
+                    libc::read(release_end.as_raw_fd(), byte.as_mut_ptr().cast(), 1);
+                    libc::_exit(0);
+                }
+            }
+            std::mem::forget(held);
+            worker > 0
+        }));
+        io::Read::read_exact(&mut ready, &mut [0]).unwrap();
+        assert_eq!(kind(lock(&path, LockMode::Exclusive)), None);
+        drop(release);
     }
 
     #[test]

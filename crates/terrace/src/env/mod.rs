@@ -9,6 +9,7 @@ mod clock;
 #[cfg(all(test, loom))]
 pub(crate) mod explored;
 mod filesystem;
+mod fork_descriptors;
 mod lock;
 mod log_region;
 mod mapped_log;

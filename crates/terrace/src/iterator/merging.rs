@@ -515,7 +515,7 @@ impl MergingIter {
 fn abbreviated(common: &[u8], key: &[u8]) -> (u128, u32) {
     let rest = if common.is_empty() { Some(key) } else { key.strip_prefix(common) };
     let Some(rest) = rest else {
-        let is_less = key < common || mutated("abbreviated_keys-beyond-common");
+        let is_less = key < common || mutated("abbreviated-keys-beyond-common");
         return (if is_less { 0 } else { u128::MAX }, MORE);
     };
     if let Some(bytes) = rest.first_chunk::<16>() {

@@ -96,9 +96,7 @@ impl Continuity {
             Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
                 Place::FollowsTables
             }
-            Expected::AtMost(most)
-                if sequence <= most || self.skips_numbers && !self.may_miss =>
-            {
+            Expected::AtMost(most) if sequence <= most || self.skips_numbers && !self.may_miss => {
                 Place::Follows
             }
             Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },

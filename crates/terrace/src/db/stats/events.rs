@@ -68,7 +68,10 @@ pub enum Event {
 
 /// Is told of events, on the thread on which they happen: background threads above all.
 ///
-/// An implementation must be quick and must not call the database's waiting operations.
+/// An implementation must be quick, and must not call what waits for background work: `flush`,
+/// `compact_range`, `wait_idle`, `close`. The drop of the last clone of a [`Db`](crate::Db) is a
+/// `close`: a listener that upgrades a weak handle must give the strong one to another thread to
+/// drop.
 pub trait EventListener: Send + Sync {
     /// Something happened.
     fn on_event(&self, event: &Event);

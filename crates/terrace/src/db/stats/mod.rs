@@ -199,10 +199,12 @@ impl DbImpl {
         let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
         let (stall_count, stall_micros) = self.throttle.stalls();
         let now = self.env.now_micros();
-        let (running_compactions, background_error) = {
-            let state = self.state.lock();
+        // In a child of a fork a thread of the parent may hold a lock for ever.
+        let is_inherited = self.is_inherited();
+        let state = if is_inherited { self.state.try_lock() } else { Some(self.state.lock()) };
+        let (running_compactions, background_error) = state.map_or((0, None), |state| {
             (state.compactions, state.error.as_ref().map(|error| error.error.to_string()))
-        };
+        });
         let load_bytes_written = get(&self.counters.load_bytes_written);
         // Every user byte goes to the log once, unless it was loaded past it.
         let logged = user_bytes_written - get(&self.counters.loaded_bytes).min(user_bytes_written);
@@ -231,8 +233,8 @@ impl DbImpl {
             filter_useful: table_stats.filter_useful,
             open_tables,
             table_memory_bytes: table_memory_bytes as u64,
-            snapshots: self.snapshots.count(),
-            oldest_snapshot_age: self.snapshots.oldest_age(now),
+            snapshots: if is_inherited { 0 } else { self.snapshots.count() },
+            oldest_snapshot_age: if is_inherited { None } else { self.snapshots.oldest_age(now) },
             stall_count,
             stall_micros,
             rate_limited_micros: self
