@@ -217,7 +217,7 @@ Examples:
 The copy is a database of its own, for LevelDB, too. Tables take no more space on the same file
 system until the database gives them up; on another one they are copied. DB itself is not changed,
 and must not be open for writing in another program: that makes a checkpoint by itself, or by
-`checkpoint` in `terrace shell`. TO must be absent or empty. After a failure there is nothing.
+`checkpoint` in `terrace shell`. TO must be absent or empty. After a failure it holds no database.
 
 Examples:
   terrace checkpoint DB /backups/2026-11-22
@@ -317,7 +317,7 @@ pub(crate) struct NotationArgs {
 pub(crate) struct FormArgs {
     #[command(flatten)]
     notation: NotationArgs,
-    /// JSON, one object a line: what is printed, and what `load` reads
+    /// Print JSON, one object a line; `load` reads JSON too, no other command does
     #[arg(long)]
     pub(crate) json: bool,
 }

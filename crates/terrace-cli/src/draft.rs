@@ -51,8 +51,9 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     let mut mode = old.as_ref().map_or(0o666, |old| old.mode() & 0o777);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".terrace-").permissions(Permissions::from_mode(mode));
-    let (temporary, _registered) =
-        signals::make_temporary(|| builder.tempfile_in(directory_of(&place)))?;
+    let (temporary, _registered) = signals::make_temporary(|| {
+        builder.tempfile_in(directory_of(&place)).map_err(without_temporary_name)
+    })?;
     let (file, written_as) = temporary.into_parts();
     if let Some(old) = old {
         let (owner, group) = (Some(old.uid()), Some(old.gid()));
@@ -64,6 +65,16 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     }
     let draft = Draft { file: file.try_clone()?, written_as, place, _registered };
     Ok((file, Some(draft)))
+}
+
+/// The system's error alone: nobody has asked for a temporary file.
+fn without_temporary_name(error: io::Error) -> io::Error {
+    let source = error.get_ref().and_then(|inner| inner.source());
+    let system = source.and_then(|source| source.downcast_ref::<io::Error>());
+    match system.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
+    }
 }
 
 /// Fails if `place` has the name of a file of the database in whose directory it is.

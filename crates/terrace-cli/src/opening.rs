@@ -30,11 +30,12 @@ pub(crate) struct OpenArgs {
     /// Files open at the same time
     #[arg(long, value_name = "N", help_heading = "Opening")]
     max_open_files: Option<usize>,
-    /// Refuse in every doubtful case, as LevelDB's paranoid_checks does
+    /// Fail where something may be lost that was synced, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
     paranoid: bool,
     /// What to do about damaged logs: prefix recovers exactly a prefix of the history of writes,
-    /// strict refuses every doubtful log, salvage takes whatever still decodes, with holes
+    /// strict fails where something may be lost that was synced, salvage takes whatever still
+    /// decodes, with holes. A torn end that was never synced is cut in every mode
     #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
     recovery: Recovery,
 }
@@ -243,9 +244,22 @@ fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
             Err(Failure::Other(format!("{message}; --create makes a new one")))
         }
         (found, _) => found.and_then(|()| {
-            Ok(Db::open(path, options.create_if_missing(missing == Missing::Create))?)
+            let opened = Db::open(path, options.create_if_missing(missing == Missing::Create));
+            opened.map_err(|error| in_words_of_the_command(path, error))
         }),
     }
+}
+
+/// The engine speaks of its options.
+fn in_words_of_the_command(path: &Path, error: terrace::Error) -> Failure {
+    if error.message().ends_with("create_if_missing is not set") {
+        let path = path.display();
+        return Failure::Other(format!(
+            "there is no database at {path}, only files that a failed creation left; --create \
+             makes a new one"
+        ));
+    }
+    Failure::Database(error)
 }
 
 /// Whether there is nothing at `path`, or a directory that can be read and is not a database's.

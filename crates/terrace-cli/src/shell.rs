@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rustix::termios::QueueSelector;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
@@ -55,7 +56,8 @@ Ctrl-C ends a scan, and twice the session; Tab completes commands, options and p
 .timer on|off            print how long each command takes
 .exit                    leave; so does the end of the input
 
-Quotes hold words with spaces together; \\xNN, \\t, \\n and \\\\ stand for bytes. # begins a comment line.";
+Quotes hold words with spaces together; \\xNN, \\t, \\n and \\\\ stand for bytes. # begins a comment line.
+A TAB that is typed completes; write \\t for one in a key or a value.";
 
 #[derive(Args, Debug)]
 pub(crate) struct ShellCommand {
@@ -208,11 +210,7 @@ struct Shell<'a> {
 
 impl Shell<'_> {
     fn interact(&mut self, out: &mut Output) -> Result<()> {
-        let failed = |error: ReadlineError| Failure::other(format!("line editing: {error}"));
-        let config = Config::builder().auto_add_history(true).build();
-        let mut editor: Editor<Completion, DefaultHistory> =
-            Editor::with_config(config).map_err(failed)?;
-        editor.set_helper(Some(Completion::new()));
+        let mut editor = start_editor()?;
         signals::interrupt_commands();
         let history = history_path();
         if let Some(path) = &history {
@@ -231,7 +229,16 @@ impl Shell<'_> {
                 }
                 Err(ReadlineError::Interrupted) => {}
                 Err(ReadlineError::Eof) => break,
-                Err(error) => return Err(failed(error)),
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    Failure::other(
+                        "this is not UTF-8, and what was typed is dropped; write other bytes as \\xNN",
+                    )
+                    .report();
+                    // What is left of the line could be another command.
+                    editor = start_editor()?;
+                    let _ = rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush);
+                }
+                Err(error) => return Err(editing_failed(&error)),
             }
         }
         if let Some(path) = &history {
@@ -369,6 +376,17 @@ impl Shell<'_> {
         }
         Ok(Next::Continue)
     }
+}
+
+fn start_editor() -> Result<Editor<Completion, DefaultHistory>> {
+    let config = Config::builder().auto_add_history(true).build();
+    let mut editor = Editor::with_config(config).map_err(|error| editing_failed(&error))?;
+    editor.set_helper(Some(Completion::new()));
+    Ok(editor)
+}
+
+fn editing_failed(error: &ReadlineError) -> Failure {
+    Failure::other(format!("line editing: {error}"))
 }
 
 fn print_help(command: Option<&str>, out: &mut Output) -> Result<()> {

@@ -49,6 +49,9 @@ pub(crate) struct DeleteArgs {
     notation: NotationArgs,
 }
 
+/// No value is as large; the engine's own limit is a little lower.
+const VALUE_LIMIT: u64 = 1 << 32;
+
 impl PutArgs {
     pub(crate) fn reads_standard_input(&self) -> bool {
         self.value_file.as_deref() == Some(Path::new("-"))
@@ -70,16 +73,27 @@ impl Run for PutArgs {
     }
 }
 
+/// Reads a value. Ends at the size that no value may have, whatever the input is.
 fn read_whole(path: &Path) -> Result<Vec<u8>> {
-    if path == Path::new("-") {
+    let bytes = if path == Path::new("-") {
         source::require_standard_input()?;
-        let mut bytes = Vec::new();
-        let read = io::stdin().lock().read_to_end(&mut bytes);
-        return read
-            .map(|_| bytes)
-            .map_err(|e| Failure::other(format!("cannot read standard input: {e}")));
+        read_value(io::stdin().lock())
+            .map_err(|e| Failure::other(format!("cannot read standard input: {e}")))?
+    } else {
+        let file = std::fs::File::open(path).map_err(|e| Failure::io("open", path, &e))?;
+        read_value(file).map_err(|e| Failure::io("read", path, &e))?
+    };
+    if bytes.len() as u64 >= VALUE_LIMIT {
+        let path = path.display();
+        return Err(Failure::other(format!("{path} is too large for a value: 4 GiB or more")));
     }
-    std::fs::read(path).map_err(|e| Failure::io("read", path, &e))
+    Ok(bytes)
+}
+
+fn read_value(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(VALUE_LIMIT).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Run for GetArgs {

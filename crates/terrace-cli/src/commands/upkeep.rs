@@ -234,6 +234,9 @@ impl DestroyCommand {
             .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
         let left: Vec<_> = left.unwrap_or_default();
         let path = self.db.display();
+        if left.is_empty() && self.db.is_dir() {
+            out.line(format!("the directory {path} stays, empty"))?;
+        }
         if left.iter().any(|name| name == "lost") {
             out.line(format!("{path}/lost stays: damaged files that a recovery or a repair kept"))?;
         }

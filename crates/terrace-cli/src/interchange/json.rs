@@ -10,7 +10,11 @@ use crate::output::Output;
 use crate::source::Source;
 use crate::text::{JsonBytes, Notation, to_json};
 
+const ONE_OBJECT_A_LINE: &str = "this is no JSON object on a line of its own, as in \
+    {\"key\": \"...\", \"value\": \"...\"}; `jq -c` prints such lines, of an array with `.[]`";
+
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ReadEntry {
     key: JsonBytes,
     value: JsonBytes,
@@ -24,8 +28,18 @@ pub(super) fn read(source: &mut Source, notation: Notation) -> Result<Option<(Ve
         if source.line().trim_ascii().is_empty() {
             continue;
         }
-        let entry: ReadEntry =
-            serde_json::from_slice(source.line()).map_err(|e| source.mistake(without_line(&e)))?;
+        let line = source.line().trim_ascii();
+        // A struct can be read from an array, too.
+        if !line.starts_with(b"{") {
+            return Err(source.mistake(ONE_OBJECT_A_LINE));
+        }
+        let entry: ReadEntry = serde_json::from_slice(line).map_err(|error| {
+            if error.is_eof() {
+                source.mistake(ONE_OBJECT_A_LINE)
+            } else {
+                source.mistake(without_line(&error))
+            }
+        })?;
         let decode = |name: &str, written: JsonBytes| {
             written.decode(notation).map_err(|e| source.mistake(format_args!("{name}: {e}")))
         };

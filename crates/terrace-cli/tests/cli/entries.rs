@@ -56,7 +56,7 @@ fn values_come_from_files() {
     tool.ok_with(&["put", "db", "k", "--value-file", "-"], b"from a pipe\n");
     assert_eq!(tool.run(&["get", "--raw", "db", "k"]).stdout, b"from a pipe\n");
     tool.run(&["put", "db", "k"]).fails(2, "VALUE");
-    tool.run(&["put", "db", "k", "--value-file", "nowhere"]).fails(2, "cannot read nowhere");
+    tool.run(&["put", "db", "k", "--value-file", "nowhere"]).fails(2, "cannot open nowhere");
 }
 
 #[test]

@@ -24,7 +24,11 @@ impl Terminal {
     }
 
     fn type_in(&mut self, text: &str) {
-        self.child.stdin.as_mut().expect("a pipe").write_all(text.as_bytes()).expect("typed");
+        self.type_in_bytes(text.as_bytes());
+    }
+
+    fn type_in_bytes(&mut self, bytes: &[u8]) {
+        self.child.stdin.as_mut().expect("a pipe").write_all(bytes).expect("typed");
     }
 
     /// Reads until `part` appears in what was not looked at yet.
@@ -88,6 +92,22 @@ fn the_prompt_shows_a_transaction_and_tab_completes_options_and_paths() {
     terminal.type_in("scan --keys\t\r.exit\r");
     let seen = terminal.end();
     assert!(seen.contains("--keys-only"), "{seen:?}");
+}
+
+#[test]
+fn a_line_that_is_not_utf8_is_not_run_and_the_transaction_goes_on() {
+    let tool = Tool::new();
+    let mut terminal = Terminal::start(&tool, "shell --create db");
+    terminal.expect("terrace> ");
+    terminal.type_in("begin\rput a 1\r");
+    terminal.expect("put a 1");
+    terminal.expect("terrace*> ");
+    terminal.type_in_bytes(b"put b caf\xe9 ; delete a\r");
+    terminal.expect("this is not UTF-8, and what was typed is dropped");
+    terminal.expect("terrace*> ");
+    terminal.type_in("put c 3\rcommit\r.exit\r");
+    terminal.end();
+    assert_eq!(tool.ok(&["scan", "db"]), "a\t1\nc\t3\n");
 }
 
 #[test]

@@ -80,7 +80,18 @@ fn wrong_lines_are_named_and_what_precedes_them_stays() {
         (&[], b"VERSION=3\n", "this looks like --format bdb"),
         (&["--hex"], b"61\t1\n", "standard input:1: value: an odd number"),
         (&["--format", "json"], b"{\"key\":\"a\"}\n", "standard input:1: missing field `value`"),
-        (&["--format", "json"], b"{\"key\":\"a\",\"val", "standard input:1: EOF"),
+        (
+            &["--format", "json"],
+            b"{\"key\":\"a\",\"val",
+            "standard input:1: this is no JSON object",
+        ),
+        (&["--format", "json"], b"{\n\"key\":\"a\"}\n", "`jq -c` prints such lines"),
+        (&["--format", "json"], b"[\"a\",\"b\"]\n", "standard input:1: this is no JSON object"),
+        (
+            &["--format", "json"],
+            b"{\"key\":\"a\",\"value\":\"1\",\"ttl\":9}\n",
+            "standard input:1: unknown field `ttl`",
+        ),
         (&["--format", "bdb"], b"a\t1\n", "standard input:1: not a header line"),
         (
             &["--format", "bdb"],
@@ -95,7 +106,7 @@ fn wrong_lines_are_named_and_what_precedes_them_stays() {
         tool.run_with(&[&["load", &db], options].concat(), input).fails(2, message);
     }
     assert_eq!(tool.ok(&["scan", "db0"]), "a\t1\n");
-    assert_eq!(tool.ok(&["scan", "db8"]), "a\t1\n");
+    assert_eq!(tool.ok(&["scan", "db11"]), "a\t1\n");
     tool.run(&["load", "db", "no-such-file"]).fails(2, "cannot open no-such-file");
     assert!(!tool.path("db").exists());
     tool.run_with(&["load", "db", "--no-create"], b"a\t1\n").fails(2, "db");

@@ -423,7 +423,7 @@ impl Replay<'_> {
             let durable = progress.durable;
             return Err(Error::corruption(format!(
                 "{what}: damage to durable data: writes up to sequence number {durable} were synced, only those up to \
-                 {recovered} can be read; repair or RecoveryMode::Salvage save what is left"
+                 {recovered} can be read; a repair, or the recovery mode \"salvage\", saves what is left"
             )));
         }
         let Some(problem) = progress.problem.take() else { return Ok(Vec::new()) };
