@@ -31,7 +31,7 @@ pub(crate) fn write(dir: &Path) {
                 opened.flush().expect("flushes");
             }
         }
-        opened.write(&terrace::WriteBatch::new(), terrace::WriteOptions::sync()).expect("a mark");
+        opened.write_with(&terrace::WriteBatch::new(), terrace::WriteOptions::sync()).expect("a mark");
         opened.close().expect("closes");
         take(dir, &db, &mut number);
         let Some(peer) = Peer::find() else { continue };

@@ -8,7 +8,7 @@ pub(crate) fn code(error: &Error) -> i32 {
         ErrorKind::NotFound => 1,
         ErrorKind::Corruption => 2,
         ErrorKind::NotSupported => 3,
-        ErrorKind::InvalidArgument => 4,
+        ErrorKind::InvalidArgument | ErrorKind::Closed => 4,
         // LevelDB has no word for a lock that somebody else holds.
         _ => 5,
     }

@@ -86,7 +86,7 @@ impl KeyRange {
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
         // A walk reads each block once: keeping them would only push others out of the cache.
-        let mut cursor = db.cursor(&ReadOptions::new().fill_cache(false))?;
+        let mut cursor = db.cursor_with(&ReadOptions::new().fill_cache(false))?;
         self.start(&mut cursor, reverse);
         while cursor.valid() && self.contains(cursor.key()) {
             if !visit(cursor.key(), cursor.value())? {

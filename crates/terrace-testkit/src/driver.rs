@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use terrace::{Db, Error, ReadOptions, WriteOptions};
+use terrace::{Db, Error, WriteOptions};
 
 use crate::history::{History, number_key, show};
 use crate::model::{Change, Pair};
@@ -122,7 +122,7 @@ impl Driver {
                 self.durable(outcome)
             }
             Action::Compact => {
-                let outcome = db.compact_range(None, None);
+                let outcome = db.compact_range::<&[u8]>(..);
                 self.durable(outcome)
             }
             Action::WaitIdle => self.accept(db.wait_idle()).map(|_| ()),
@@ -169,7 +169,7 @@ impl Driver {
         let batch = batch_of(&with_number);
         let at = self.history.begin(with_number, sync, self.fs.steps());
         let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
-        let written = db.write(&batch, options);
+        let written = db.write_with(&batch, options);
         if self.accept(written)?.is_some() {
             self.history.acknowledge(at, self.fs.steps());
         }
@@ -249,7 +249,7 @@ impl Driver {
 /// # Errors
 /// The database's.
 pub fn read_all(db: &Db) -> terrace::Result<Vec<Pair>> {
-    db.range::<Vec<u8>>(.., &ReadOptions::new())?.collect()
+    db.range::<Vec<u8>>(..)?.collect()
 }
 
 /// Reads every entry forwards, backwards and one by one, which must agree.

@@ -77,7 +77,7 @@ pub fn ingest(
         writer.finish()
     })();
     written.map_err(|error| format!("table of entries: {error}"))?;
-    let taken = db.ingest(&[&path], IngestOptions::new().move_files(move_files));
+    let taken = db.ingest_with(&[&path], IngestOptions::new().move_files(move_files));
     taken.map_err(|error| format!("ingest: {error}"))?;
     // What moved is gone.
     match (env.exists(&path), move_files) {

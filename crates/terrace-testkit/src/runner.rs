@@ -1,5 +1,6 @@
 //! Runs operations on a database and on the model side by side, and says where they part.
 
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,7 +119,7 @@ impl Runner {
             Op::OpenCursor(view) => {
                 if self.cursors.len() < 8 {
                     let (options, model) = self.view(*view);
-                    let cursor = self.db().cursor(&options).map_err(text)?;
+                    let cursor = self.db().cursor_with(&options).map_err(text)?;
                     self.cursors.push((cursor, ModelCursor::new(&model)));
                 }
                 Ok(())
@@ -135,14 +136,18 @@ impl Runner {
                 let bounds = (from.clone(), to.clone());
                 let expected =
                     model.range(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
-                compare_entries(self.db().range(bounds, &options).map_err(text)?, expected, takes)
+                compare_entries(
+                    self.db().range_with(bounds, &options).map_err(text)?,
+                    expected,
+                    takes,
+                )
             }
             Op::Prefix(prefix, backwards, view) => {
                 if self.settings.reverse {
                     return Ok(());
                 }
                 let (options, model) = self.view(*view);
-                let entries = self.db().prefix(prefix, &options).map_err(text)?;
+                let entries = self.db().prefix_with(prefix, &options).map_err(text)?;
                 compare_entries(entries, model.prefix(prefix), &vec![!backwards; model.len() + 1])
             }
             Op::Load(entries, memory) => self.load(entries, *memory),
@@ -151,7 +156,10 @@ impl Runner {
             Op::Flush => self.db().flush().map_err(text),
             Op::Compact(from, to, force) => {
                 let options = CompactOptions::new().force(*force);
-                self.db().compact_range_with(from.as_deref(), to.as_deref(), options).map_err(text)
+                let end = |key: Option<Vec<u8>>| key.map_or(Bound::Unbounded, Bound::Included);
+                self.db()
+                    .compact_range_with((end(from.clone()), end(to.clone())), options)
+                    .map_err(text)
             }
             Op::WaitIdle => self.db().wait_idle().map_err(text),
             Op::Linger(key) => {
@@ -225,13 +233,13 @@ impl Runner {
             Ending::Rollback => transaction.rollback(),
             Ending::Commit(sync) => {
                 let options = if *sync { WriteOptions::sync() } else { WriteOptions::new() };
-                transaction.commit(options).map_err(|error| format!("commit: {error}"))?;
+                transaction.commit_with(options).map_err(|error| format!("commit: {error}"))?;
                 self.model = own;
             }
             Ending::Conflict(other) => {
                 let collides = changes.iter().any(|change| change.key() == other.key());
                 self.change(other, false)?;
-                match transaction.commit(WriteOptions::new()) {
+                match transaction.commit() {
                     Err(error) if error.kind() == ErrorKind::Conflict && collides => (),
                     Ok(()) if !collides => self.model.apply(changes),
                     outcome => {
@@ -290,7 +298,7 @@ impl Runner {
 
     fn batch(&mut self, changes: &[Change], sync: bool) -> Outcome {
         let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
-        self.db().write(&batch_of(changes), options).map_err(text)?;
+        self.db().write_with(&batch_of(changes), options).map_err(text)?;
         self.model.apply(changes);
         Ok(())
     }
@@ -330,9 +338,9 @@ impl Runner {
         };
         agree("get_with", db.get_with(key, &options).map_err(text)?.as_deref())?;
         let mut buffer = b"leftover".to_vec();
-        let found = db.get_into(key, &mut buffer, &options).map_err(text)?;
+        let found = db.get_into_with(key, &mut buffer, &options).map_err(text)?;
         agree("get_into", found.then_some(buffer.as_slice()))?;
-        agree("get_pinned", db.get_pinned(key, &options).map_err(text)?.as_deref())?;
+        agree("get_pinned", db.get_pinned_with(key, &options).map_err(text)?.as_deref())?;
         let present = self.model.get(key);
         if db.get(key).map_err(text)?.as_deref() != present {
             return Err(format!("get {}: must be {:?}", show(key), present.map(show)));
@@ -345,7 +353,7 @@ impl Runner {
 
     fn multi_get(&self, keys: &[Vec<u8>], view: View) -> Outcome {
         let (options, model) = self.view(view);
-        let found = self.db().multi_get(keys, &options).map_err(text)?;
+        let found = self.db().multi_get_with(keys, &options).map_err(text)?;
         if found.len() != keys.len() {
             return Err(format!("multi_get of {} keys: {} answers", keys.len(), found.len()));
         }
@@ -395,7 +403,7 @@ impl Runner {
         self.compare_all(self.db())?;
         for (snapshot, model) in &self.snapshots {
             let options = ReadOptions::new().snapshot(snapshot);
-            let entries = self.db().range::<Vec<u8>>(.., &options).map_err(text)?;
+            let entries = self.db().range_with::<Vec<u8>>(.., &options).map_err(text)?;
             compare_entries(entries, model.entries(), &vec![true; model.len() + 1])
                 .map_err(|error| format!("in a snapshot: {error}"))?;
         }
@@ -417,7 +425,7 @@ impl Runner {
 /// # Errors
 /// The database's.
 pub fn load(db: &Db, entries: &[Pair], memory: usize) -> terrace::Result<LoadReport> {
-    let mut load = db.bulk_load(BulkLoadOptions::new().memory(memory))?;
+    let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(memory))?;
     entries.iter().try_for_each(|(key, value)| load.put(key, value))?;
     load.finish()
 }

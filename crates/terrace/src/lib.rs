@@ -1,7 +1,7 @@
 //! Terrace: an embedded, ordered, persistent key-value store on LevelDB's files.
 //!
 //! ```no_run
-//! use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
+//! use terrace::{Db, Options, WriteBatch, WriteOptions};
 //!
 //! # fn main() -> terrace::Result<()> {
 //! let db = Db::open("fruit.db", Options::new().create_if_missing(true))?;
@@ -11,11 +11,10 @@
 //! let mut batch = WriteBatch::new();
 //! batch.put("apple", "green");
 //! batch.put("banana", "yellow");
-//! db.write(&batch, WriteOptions::sync())?; // both or neither, and on the disk
+//! db.write_with(&batch, WriteOptions::sync())?; // both or neither, and on the disk
 //!
 //! assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
-//! let past = ReadOptions::new().snapshot(&before);
-//! assert_eq!(db.get_with("apple", &past)?.as_deref(), Some(&b"red"[..]));
+//! assert_eq!(before.get("apple")?.as_deref(), Some(&b"red"[..]));
 //! for entry in db.iter()? {
 //!     let (key, value) = entry?;
 //!     println!("{} = {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
@@ -55,8 +54,8 @@ pub use db::{
     BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Cursor, Db, Entries, Event,
     EventListener, IngestOptions, LevelStats, LoadReport, NUM_LEVELS, Options, PinnedValue,
     Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot, Stats, TableFile,
-    TableSummary, TableWriter, Transaction, TransactionCursor, TransactionEntries, VerifyReport,
-    Workload, WriteOptions, destroy, repair, verify, verify_with,
+    TableSummary, TableWriter, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
+    VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,

@@ -111,7 +111,7 @@ fn a_device_that_cannot_read_is_an_error_unless_tables_are_mapped_unchecked() {
     for number in 0..KEYS {
         db.put(key(number), format!("{number:02000}")).expect("writes");
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     db.close().expect("closes");
     drop(mounted);
     for (access, signal) in [("pread", None), ("auto", None), ("mapped", Some(SIGBUS))] {

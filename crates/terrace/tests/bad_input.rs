@@ -152,7 +152,7 @@ fn inputs_of_four_gibibytes_are_refused_before_any_io() {
         batch.put("k", large);
         assert!(batch.is_empty());
         expect_error(
-            db.write(&batch, WriteOptions::new()),
+            db.write_with(&batch, WriteOptions::new()),
             &[ErrorKind::InvalidArgument],
             &["8 MiB below 4 GiB"],
         );

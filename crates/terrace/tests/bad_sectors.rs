@@ -10,8 +10,8 @@ use std::{io, ops::ControlFlow};
 
 use terrace::{
     Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv,
-    Options, Priority, RandomAccessFile, ReadAccess, ReadOptions, Result, WritableFile,
-    WriteOptions, destroy, inspect, repair, verify,
+    Options, Priority, RandomAccessFile, ReadAccess, Result, WritableFile, WriteOptions, destroy,
+    inspect, repair, verify,
 };
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -61,7 +61,7 @@ impl Disk {
                 model.insert(key, value);
             }
             match name {
-                "deep" => db.compact_range(None, None).expect("compacts"),
+                "deep" => db.compact_range::<&[u8]>(..).expect("compacts"),
                 "newer" => db.flush().expect("flushes"),
                 _ => db.wait_idle().expect("rests"),
             }
@@ -471,7 +471,7 @@ fn reads_tell_of_bad_sectors_and_go_on_elsewhere() {
     }
     assert!(right > 10 * refused && refused > 0, "{right} right, {refused} refused");
     assert!(db.iter().expect("iterates").any(|entry| entry.is_err()), "a scan tells, too");
-    let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+    let mut cursor = db.cursor().expect("a cursor");
     let mut lost = 0;
     for key in model.keys() {
         cursor.seek_for_prev(key);

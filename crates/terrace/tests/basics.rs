@@ -39,7 +39,7 @@ fn values_survive_memtables_tables_and_reopening() {
         assert!(backwards.iter().rev().eq(&expected));
     };
     check(&db);
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     check(&db);
     db.close().expect("closes");
     for _ in 0..3 {
@@ -57,7 +57,7 @@ fn a_memory_database_needs_no_disk() {
     batch.put("a", "1");
     batch.put("b", "2");
     batch.delete("a");
-    db.write(&batch, WriteOptions::sync()).expect("writes");
+    db.write_with(&batch, WriteOptions::sync()).expect("writes");
     let before = db.snapshot();
     db.put("b", "3").expect("puts");
     assert_eq!(db.get("a").expect("gets"), None);
@@ -82,7 +82,7 @@ fn properties_and_sizes_tell_where_the_data_is() {
     assert!(
         property("approximate-memory-usage").expect("a text").parse::<u64>().expect("a number") > 0
     );
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     db.put([b'k', 0, 200], "later").expect("puts");
     db.flush().expect("flushes");
     let files: usize = (0..7)
@@ -130,12 +130,12 @@ fn a_forced_compaction_rewrites_the_bottommost_level_of_its_range() {
     let key = |n: u32| format!("key{n:06}").into_bytes();
     let db = open(Compression::Snappy);
     (0..40_000).for_each(|n| db.put(key(n), [n as u8; 100]).expect("puts"));
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     let files =
         || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
     let before = files();
-    db.compact_range(None, None).expect("compacts");
-    db.compact_range_with(None, None, CompactOptions::new()).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    db.compact_range_with::<&[u8]>(.., CompactOptions::new()).expect("compacts");
     assert_eq!(files(), before, "nothing has to be rewritten");
     db.close().expect("closes");
 
@@ -144,11 +144,11 @@ fn a_forced_compaction_rewrites_the_bottommost_level_of_its_range() {
         || db.files().into_iter().map(|file| (file.number, file.size)).collect::<BTreeMap<_, _>>();
     let bytes = |files: &BTreeMap<u64, u64>| files.values().sum::<u64>();
     let force = CompactOptions::new().force(true);
-    db.compact_range_with(Some(&key(0)), Some(&key(1)), force).expect("compacts");
+    db.compact_range_with(key(0)..=key(1), force).expect("compacts");
     let partly = files();
     let kept = before.keys().filter(|number| partly.contains_key(number)).count();
     assert!(kept > 0 && kept < before.len(), "{kept} of {} tables are left", before.len());
-    db.compact_range_with(None, None, force).expect("compacts");
+    db.compact_range_with::<&[u8]>(.., force).expect("compacts");
     let after = files();
     assert!(partly.keys().all(|number| !after.contains_key(number)), "{after:?}");
     assert!(
@@ -267,7 +267,7 @@ fn a_clock_that_goes_back_does_no_harm() {
     for number in 0..5_000u32 {
         db.put(number.to_be_bytes(), [7; 100]).expect("puts");
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     assert_eq!(db.iter().expect("reads").count(), 5_000);
     db.close().expect("closes");
 }
@@ -298,7 +298,7 @@ fn a_comparator_that_panics_in_a_write_leaves_no_half_batch() {
     for key in ["a", "b", "c"] {
         batch.put(key, "new");
     }
-    let write = || db.write(&batch, WriteOptions::new());
+    let write = || db.write(&batch);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(write)).is_err(), "it panicked");
     comparator.0.store(false, std::sync::atomic::Ordering::SeqCst);
     let refused = |result: terrace::Result<()>| {
@@ -306,7 +306,7 @@ fn a_comparator_that_panics_in_a_write_leaves_no_half_batch() {
     };
     refused(db.put("d", "new"));
     refused(db.flush());
-    refused(db.compact_range(None, None));
+    refused(db.compact_range::<&[u8]>(..));
     assert_eq!(
         (db.get("a").expect("gets"), db.get("0").expect("gets").as_deref()),
         (None, Some(&b"old"[..]))
@@ -337,8 +337,9 @@ fn a_listener_that_panics_in_a_merge_by_hand_keeps_nobody_waiting() {
             db.put("a", value).expect("puts");
             db.flush().expect("flushes");
         }
-        let merged =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| db.compact_range(None, None)));
+        let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            db.compact_range::<&[u8]>(..)
+        }));
         assert!(merged.is_err(), "it panicked");
     }
     db.wait_idle().expect("no work");

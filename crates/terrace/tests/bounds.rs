@@ -80,7 +80,7 @@ fn memory_and_space_stay_within_bounds() {
             measure(&db);
         }
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     assert!(db.iter().expect("iterates").next().is_none());
     db.close().expect("closes");
     let left = space(dir.path());

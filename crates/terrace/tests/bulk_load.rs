@@ -43,7 +43,7 @@ fn value(rng: &mut Rng, version: u64) -> Vec<u8> {
 }
 
 fn contents(db: &Db, options: &ReadOptions) -> Map {
-    db.range::<Vec<u8>>(.., options)
+    db.range_with::<Vec<u8>>(.., options)
         .expect("entries")
         .map(|entry| entry.expect("an entry"))
         .collect()
@@ -65,7 +65,7 @@ fn temporary_files(env: &MemEnv) -> Vec<String> {
 }
 
 fn load(db: &Db, entries: &[(Vec<u8>, Vec<u8>)], options: BulkLoadOptions) -> terrace::LoadReport {
-    let mut load = db.bulk_load(options).expect("a load");
+    let mut load = db.bulk_load_with(options).expect("a load");
     entries.iter().for_each(|(key, value)| load.put(key, value).expect("an entry"));
     load.finish().expect("a finished load")
 }
@@ -124,7 +124,7 @@ fn loads_of_any_order_over_any_contents_equal_a_map() {
                 }
             }
             if rng.one_in(3) {
-                db.compact_range(None, None).expect("a compaction");
+                db.compact_range::<&[u8]>(..).expect("a compaction");
             }
             let count = *rng.pick(&[1, 1_000, 20_000]);
             let mut entries: Vec<_> = (0..count)
@@ -166,7 +166,7 @@ fn a_dropped_load_leaves_no_trace() {
     db.put("key", "value").expect("a write");
     let mut rng = Rng::new(3);
     for ordered in [true, false] {
-        let mut load = db.bulk_load(BulkLoadOptions::new().memory(300_000)).expect("a load");
+        let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(300_000)).expect("a load");
         for number in 0..30_000 {
             let number = if ordered { number } else { rng.below(30_000) as u64 };
             load.put(key(number), value(&mut rng, 1)).expect("an entry");
@@ -184,13 +184,13 @@ fn a_load_ends_with_its_database() {
     let env = MemEnv::new();
     let db = open(&env);
     let mut rng = Rng::new(4);
-    let mut load = db.bulk_load(BulkLoadOptions::new().memory(300_000)).expect("a load");
+    let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(300_000)).expect("a load");
     for number in 0..10_000 {
         load.put(key(number), value(&mut rng, 1)).expect("an entry");
     }
     db.clone().close().expect("a close");
     let error = load.finish().expect_err("the database is closed");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     let db = open(&env);
     // The name of a fresh MANIFEST comes by way of a temporary file, too.
     db.wait_idle().expect("settles");
@@ -198,17 +198,14 @@ fn a_load_ends_with_its_database() {
     check(&db, &Map::new());
     db.close().expect("a close");
     let reader = Db::open(PATH, options(&env).read_only(true)).expect("a read-only open");
-    assert_eq!(
-        reader.bulk_load(BulkLoadOptions::new()).err().map(|e| e.kind()),
-        Some(ErrorKind::NotSupported)
-    );
+    assert_eq!(reader.bulk_load().err().map(|e| e.kind()), Some(ErrorKind::NotSupported));
 }
 
 #[test]
 fn loads_happen_in_the_order_in_which_they_are_finished() {
     let env = MemEnv::new();
     let db = open(&env);
-    let begin = || db.bulk_load(BulkLoadOptions::new().memory(200_000)).expect("a load");
+    let begin = || db.bulk_load_with(BulkLoadOptions::new().memory(200_000)).expect("a load");
     let (mut first, mut second, mut third) = (begin(), begin(), begin());
     for number in 0..5_000 {
         first.put(key(number), "first").expect("an entry");
@@ -247,7 +244,7 @@ fn others_read_and_write_while_loads_come_in_whole() {
                 } else {
                     WriteOptions::new()
                 };
-                db.write(&batch, sync).expect("a write");
+                db.write_with(&batch, sync).expect("a write");
                 written += 1;
             }
             written
@@ -258,7 +255,7 @@ fn others_read_and_write_while_loads_come_in_whole() {
                 let snapshot = db.snapshot();
                 let options = ReadOptions::new().snapshot(&snapshot);
                 let loaded: Map = db
-                    .prefix("key", &options)
+                    .prefix_with("key", &options)
                     .expect("entries")
                     .map(|entry| entry.expect("an entry"))
                     .collect();
@@ -291,7 +288,7 @@ fn others_read_and_write_while_loads_come_in_whole() {
 fn a_failed_load_says_so_again() {
     let env = MemEnv::new();
     let db = open(&env);
-    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("a load");
+    let mut load = db.bulk_load().expect("a load");
     db.clone().close().expect("a close");
     let mut rng = Rng::new(5);
     let failed = (0..1_000_000).find_map(|number| load.put(key(number), value(&mut rng, 0)).err());
@@ -313,8 +310,9 @@ fn tables_are_taken_in_as_they_are_where_that_is_legal() {
     db.put(key(500), "written").expect("a write");
     let low = table(&env, "/low", 0..400, "low");
     let high = table(&env, "/high", 600..900, "high");
-    let report =
-        db.ingest(&[&high, &low], IngestOptions::new().move_files(true)).expect("an ingestion");
+    let report = db
+        .ingest_with(&[&high, &low], IngestOptions::new().move_files(true))
+        .expect("an ingestion");
     assert_eq!((report.entries, report.tables, report.sequence), (700, 2, 0));
     assert!(!env.exists(&low).expect("a look") && !env.exists(&high).expect("a look"));
     let mut expected: Map = (0..400).map(|number| (key(number), b"low".to_vec())).collect();
@@ -327,21 +325,22 @@ fn tables_are_taken_in_as_they_are_where_that_is_legal() {
     expected.insert(key(1), b"newer".to_vec());
     expected.remove(&key(2));
     check(&db, &expected);
-    db.compact_range(None, None).expect("a compaction");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     check(&db, &expected);
 
     // Over contents, each other or a snapshot the entries are written anew.
     let over = table(&env, "/over", 300..700, "over");
     let later = table(&env, "/later", 350..360, "later");
     let snapshot = db.snapshot();
-    let report = db.ingest(&[&over, &later], IngestOptions::new()).expect("an ingestion");
+    let report = db.ingest(&[&over, &later]).expect("an ingestion");
     assert!(report.sequence > 0 && report.entries == 400);
     assert!(contents(&db, &ReadOptions::new().snapshot(&snapshot)) == expected);
     expected.extend((300..700).map(|number| (key(number), b"over".to_vec())));
     expected.extend((350..360).map(|number| (key(number), b"later".to_vec())));
     check(&db, &expected);
     let apart = table(&env, "/apart", 2_000..2_010, "apart");
-    let report = db.ingest(&[&apart], IngestOptions::new().move_files(true)).expect("an ingestion");
+    let report =
+        db.ingest_with(&[&apart], IngestOptions::new().move_files(true)).expect("an ingestion");
     assert!(report.sequence > 0, "a snapshot must not see them");
     assert!(!env.exists(&apart).expect("a look"));
     drop(snapshot);
@@ -350,7 +349,10 @@ fn tables_are_taken_in_as_they_are_where_that_is_legal() {
     let db = open(&env);
     check(&db, &expected);
     assert!(env.exists(&over).expect("a look"), "copied");
-    assert_eq!(db.ingest::<&str>(&[], IngestOptions::new()).expect("nothing to do").entries, 0);
+    assert_eq!(
+        db.ingest_with::<&str>(&[], IngestOptions::new()).expect("nothing to do").entries,
+        0
+    );
 }
 
 #[test]
@@ -360,7 +362,7 @@ fn tables_that_do_not_belong_are_refused() {
     let good = table(&env, "/good", 0..5_000, "some value, and some more of it");
     let refuse = |path: &Path, kind: ErrorKind, part: &str| {
         let error =
-            db.ingest(&[&good, path], IngestOptions::new().move_files(true)).expect_err(part);
+            db.ingest_with(&[&good, path], IngestOptions::new().move_files(true)).expect_err(part);
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(part), "{error}");
         assert!(env.exists(&good).expect("a look") && db.files().is_empty());
@@ -390,7 +392,7 @@ fn tables_that_do_not_belong_are_refused() {
     other.flush().expect("a flush");
     let own = Path::new("/other").join(format!("{:06}.ldb", other.files()[0].number));
     refuse(&own, ErrorKind::InvalidArgument, "TableWriter");
-    assert_eq!(db.ingest(&[&good], IngestOptions::new()).expect("an ingestion").entries, 5_000);
+    assert_eq!(db.ingest(&[&good]).expect("an ingestion").entries, 5_000);
 }
 
 const OUTSIDE: &str = "/data/table";
@@ -410,7 +412,7 @@ fn beside_a_table(fs: &SimFs, key: &str) -> Db {
 }
 
 fn move_in(db: &Db) -> terrace::Result<terrace::LoadReport> {
-    db.ingest(&[OUTSIDE], IngestOptions::new().move_files(true))
+    db.ingest_with(&[OUTSIDE], IngestOptions::new().move_files(true))
 }
 
 #[test]
@@ -705,8 +707,9 @@ fn a_table_of_the_database_is_not_taken_away_from_it() {
     move_in(&db).expect("an ingestion");
     let name = db.files().iter().map(|file| file.number).max().expect("a table");
     let own = format!("/data/db/{name:06}.ldb");
-    let error =
-        db.ingest(&[own.as_str()], IngestOptions::new().move_files(true)).expect_err("its own");
+    let error = db
+        .ingest_with(&[own.as_str()], IngestOptions::new().move_files(true))
+        .expect_err("its own");
     assert!(
         error.kind() == ErrorKind::InvalidArgument && error.message().contains(&own),
         "{error}"
@@ -741,13 +744,14 @@ fn a_table_of_the_database_is_its_own_under_any_path() {
     let mut writer = TableWriter::create(&outside, &Options::new()).expect("a table");
     writer.put("key", "value").expect("an entry");
     writer.finish().expect("a finished table");
-    db.ingest(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
+    db.ingest_with(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
     std::os::unix::fs::symlink("db", dir.path().join("another name")).expect("a link");
     std::fs::create_dir(dir.path().join("beside")).expect("a directory");
     let table = format!("{:06}.ldb", db.files()[0].number);
     for other in ["db", "another name", "beside/../db", "./another name"] {
         let own = dir.path().join(other).join(&table);
-        let error = db.ingest(&[&own], IngestOptions::new().move_files(true)).expect_err("its own");
+        let error =
+            db.ingest_with(&[&own], IngestOptions::new().move_files(true)).expect_err("its own");
         assert!(
             error.kind() == ErrorKind::InvalidArgument && path.join(&table).exists(),
             "{other}: {error}"
@@ -774,7 +778,7 @@ fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays(
             assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
             // A name that was left is nobody's business: the table goes and comes as any other.
             db.put("key", "newer").expect("a write");
-            db.compact_range(None, None).expect("a merge");
+            db.compact_range::<&[u8]>(..).expect("a merge");
             assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"newer"[..]));
             assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
             assert!(db.verify().expect("a check").is_clean());
@@ -795,7 +799,7 @@ fn leveldb_reads_what_was_loaded_and_taken_in() {
     let mut writer = TableWriter::create(&outside, &make()).expect("a table");
     (0..3_000).for_each(|number| writer.put(key(number), "taken in").expect("an entry"));
     writer.finish().expect("a finished table");
-    db.ingest(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
+    db.ingest_with(&[&outside], IngestOptions::new().move_files(true)).expect("an ingestion");
     let entries: Vec<_> =
         (1_000..20_000).rev().map(|number| (key(number), b"loaded".to_vec())).collect();
     load(&db, &entries, BulkLoadOptions::new().memory(1 << 20));

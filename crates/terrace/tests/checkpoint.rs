@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use terrace::{
-    BulkLoadOptions, CreateOptions, Db, Env, ErrorKind, MemEnv, Options, PosixEnv, ReadOptions,
-    WriteBatch, WriteOptions, destroy,
+    CreateOptions, Db, Env, ErrorKind, MemEnv, Options, PosixEnv, ReadOptions, WriteBatch,
+    WriteOptions, destroy,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::hooked::Hooked;
@@ -64,7 +64,7 @@ fn check(path: &str, options: Options, expected: &Map) {
         }
     }
     assert!(contents(&db) == expected);
-    db.compact_range(None, None).expect("a merge");
+    db.compact_range::<&[u8]>(..).expect("a merge");
     assert!(contents(&db) == expected);
     db.close().expect("a close");
 }
@@ -95,10 +95,10 @@ fn a_checkpoint_holds_what_was_written_before_it_and_nothing_else() {
                 }
             }
             match rng.below(6) {
-                0 => db.compact_range(None, None).expect("a merge"),
+                0 => db.compact_range::<&[u8]>(..).expect("a merge"),
                 1 => db.flush().expect("a flush"),
                 2 => {
-                    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("a load");
+                    let mut load = db.bulk_load().expect("a load");
                     for number in 0..rng.below(500) {
                         load.put(key(number), "loaded").expect("an entry");
                         model.insert(key(number), b"loaded".to_vec());
@@ -144,7 +144,7 @@ fn writes_and_merges_meanwhile_are_not_in_it_and_do_it_no_harm() {
         // Into the memtable that is being copied; and then every table that it is made of goes.
         (0..500).for_each(|number| db.put(key(number), "later").expect("a write"));
         (500..600).for_each(|number| db.delete(key(number)).expect("a deletion"));
-        db.compact_range(None, None).expect("a merge");
+        db.compact_range::<&[u8]>(..).expect("a merge");
         db.wait_idle().expect("no work");
         // Nor can anybody else make one in this place.
         assert_eq!(db.checkpoint(COPY).expect_err("busy").kind(), ErrorKind::Busy);
@@ -179,7 +179,7 @@ fn a_checkpoint_beside_writers_holds_a_prefix() {
                 let mut batch = WriteBatch::new();
                 (0..20).for_each(|at| batch.put(key(at), number.to_be_bytes()));
                 batch.put(key(100 + number as usize), vec![7; 500]);
-                db.write(&batch, WriteOptions::new()).expect("a write");
+                db.write(&batch).expect("a write");
                 written.store(number, Ordering::Release);
                 if stop.load(Ordering::Relaxed) {
                     break;
@@ -236,7 +236,7 @@ fn leveldb_opens_a_checkpoint() {
     // LevelDB writes to the copy and merges it, while the database is open and goes on.
     peer.put(&copy, &PeerOptions::default(), &key(1), b"LevelDB's").expect("LevelDB writes");
     db.put(key(1), "ours").expect("a write");
-    db.compact_range(None, None).expect("a merge");
+    db.compact_range::<&[u8]>(..).expect("a merge");
     peer.simple("compact", &copy, &PeerOptions::default()).expect("LevelDB compacts");
     assert_eq!(
         peer.get(&copy, &PeerOptions::default(), &key(1)).expect("reads").as_deref(),
@@ -306,7 +306,7 @@ fn the_place_must_be_empty_and_nobody_elses() {
 fn filled(fs: &SimFs) -> (Db, Map) {
     let db = Db::open(DB, options(fs.env())).expect("a database");
     (0..300).for_each(|number| db.put(key(number), "merged").expect("a write"));
-    db.compact_range(None, None).expect("a merge");
+    db.compact_range::<&[u8]>(..).expect("a merge");
     (0..300).step_by(3).for_each(|number| db.put(key(number), "in a table").expect("a write"));
     db.flush().expect("a flush");
     (0..300).step_by(5).for_each(|number| db.put(key(number), "in memory").expect("a write"));

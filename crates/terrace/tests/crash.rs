@@ -149,7 +149,7 @@ impl Trial<'_> {
         if self.counts.states.get().is_multiple_of(READ_ONLY_ONE_IN) {
             self.check_read_only(&before, &found)?;
         }
-        db.write(&marker(), WriteOptions::sync())
+        db.write_with(&marker(), WriteOptions::sync())
             .map_err(|error| format!("write after recovery: {error}"))?;
         let cut = fs.power_loss(PowerLoss::STRICT);
         db.close().map_err(|error| format!("close after recovery: {error}"))?;
@@ -443,7 +443,7 @@ fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
     db.flush().expect("flush");
     db.close().expect("close");
     let db = open(&fs);
-    db.write(&terrace::WriteBatch::new(), WriteOptions::sync()).expect("a mark");
+    db.write_with(&terrace::WriteBatch::new(), WriteOptions::sync()).expect("a mark");
     db.close().expect("close");
     // As long as the MANIFEST cannot leave the log behind, nothing is acknowledged.
     let kinds = vec![OpKind::Create];
@@ -453,9 +453,9 @@ fn a_log_of_marks_alone_does_not_stand_before_later_writes() {
         ..FaultPlan::at(0, Fault::Io, true)
     }));
     let db = open(&fs);
-    if db.write(&marker(), WriteOptions::sync()).is_err() {
+    if db.write_with(&marker(), WriteOptions::sync()).is_err() {
         fs.set_faults(None);
-        db.write(&marker(), WriteOptions::sync()).expect("put");
+        db.write_with(&marker(), WriteOptions::sync()).expect("put");
     }
     let first = seed();
     for number in 0..scaled(1_000).max(500) {
@@ -510,7 +510,7 @@ fn write_at_once(fs: &SimFs, db: &Db, seed: u64) -> Result<Vec<Vec<Done>>, Strin
             let changes = changes_of(writer, number, &mut rng);
             let batch = batch_of(&changes);
             let began = fs.steps();
-            db.write(&batch, if sync { WriteOptions::sync() } else { WriteOptions::new() })?;
+            db.write_with(&batch, if sync { WriteOptions::sync() } else { WriteOptions::new() })?;
             done.push(Done { changes, sync, began, acknowledged: fs.steps() });
         }
         Ok(done)
@@ -637,7 +637,7 @@ fn several_writers_survive_a_crash_at_every_step() {
                 }
                 check_writers(&done, &survived, at, loss.loses_nothing()).map_err(context)?;
                 check_values(&done, &survived, &found).map_err(context)?;
-                db.write(&marker(), WriteOptions::sync())
+                db.write_with(&marker(), WriteOptions::sync())
                     .map_err(|error| context(error.to_string()))?;
                 let cut = fs.power_loss(PowerLoss::STRICT);
                 db.close().map_err(|error| context(error.to_string()))?;

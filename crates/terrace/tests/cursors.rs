@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use terrace::{Cursor, Db, Options, ReadOptions};
+use terrace::{Cursor, Db, Options};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
@@ -133,12 +133,12 @@ fn cursors_go_where_a_model_says() {
                 write(&db, &mut model, &mut random, &beginnings);
             }
             match random.below(8) {
-                0 => db.compact_range(None, None).unwrap(),
+                0 => db.compact_range::<&[u8]>(..).unwrap(),
                 1..6 => db.flush().unwrap(),
                 _ => {}
             }
             let then = model.clone();
-            let mut cursor = db.cursor(&ReadOptions::new()).unwrap();
+            let mut cursor = db.cursor().unwrap();
             for _ in 0..4 {
                 steps += walk(&mut cursor, &then, &mut random, &beginnings, seed);
                 for _ in 0..random.below(100) {

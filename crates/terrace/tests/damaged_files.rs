@@ -367,7 +367,7 @@ fn examine_compaction(
     expected: &[Pair],
 ) -> Result<(), String> {
     let dir = Path::new(DIR);
-    named("compact", db.compact_range(None, None))?;
+    named("compact", db.compact_range::<&[u8]>(..))?;
     let compacted = read_all_ways(&db);
     let _ = db.close();
     let again = Db::open(dir, settings.options(fs.env())).map_err(|error| error.to_string());
@@ -433,7 +433,7 @@ fn examine(
     };
     match right {
         Some(right) => examine_compaction(db, fs, settings, &right)?,
-        None => drop(db.compact_range(None, None)),
+        None => drop(db.compact_range::<&[u8]>(..)),
     }
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use terrace::{BulkLoadOptions, Db, Options, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use terrace::{Db, Options, ReadOptions, Snapshot, WriteBatch};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
@@ -35,10 +35,10 @@ fn change(db: &Db, model: &mut Model, random: &mut Rng) {
                 batch.put(key(number), b"batch");
                 model.insert(key(number), b"batch".to_vec());
             }
-            db.write(&batch, WriteOptions::new()).unwrap();
+            db.write(&batch).unwrap();
         }
         5 => {
-            let mut load = db.bulk_load(BulkLoadOptions::new()).unwrap();
+            let mut load = db.bulk_load().unwrap();
             for number in (from..to).step_by(100) {
                 load.put(key(number), b"load").unwrap();
                 model.insert(key(number), b"load".to_vec());
@@ -46,7 +46,7 @@ fn change(db: &Db, model: &mut Model, random: &mut Rng) {
             load.finish().unwrap();
         }
         6 => db.flush().unwrap(),
-        7 if random.one_in(8) => db.compact_range(None, None).unwrap(),
+        7 if random.one_in(8) => db.compact_range::<&[u8]>(..).unwrap(),
         _ => {
             for _ in 0..random.below(4) {
                 let key = key(random.below(KEYS));
@@ -59,7 +59,7 @@ fn change(db: &Db, model: &mut Model, random: &mut Rng) {
 
 /// Looks at a place from both sides, as long as a few steps take.
 fn compare(db: &Db, model: &Model, options: &ReadOptions, random: &mut Rng, seed: u64) {
-    let mut cursor = db.cursor(options).unwrap();
+    let mut cursor = db.cursor_with(options).unwrap();
     let sought = key(random.below(KEYS + 1));
     let entry = |entry: Option<(&Vec<u8>, &Vec<u8>)>| {
         entry.map(|(key, value)| (key.clone(), value.clone()))
@@ -143,7 +143,7 @@ fn queues_lose_nothing() {
     // Both ends of a queue that may be anything but where the other one says that it is not.
     let look = || {
         while !done.load(Ordering::Acquire) {
-            let mut cursor = db.cursor(&ReadOptions::new()).unwrap();
+            let mut cursor = db.cursor().unwrap();
             cursor.seek_to_last();
             let last = cursor.entry().map(|(key, _)| key.to_vec());
             cursor.seek_to_first();
@@ -155,7 +155,7 @@ fn queues_lose_nothing() {
         let mut popped = Vec::new();
         while popped.len() < 2 * each as usize {
             let is_over = done.load(Ordering::Acquire);
-            let mut cursor = db.cursor(&ReadOptions::new()).unwrap();
+            let mut cursor = db.cursor().unwrap();
             cursor.seek_to_first();
             let Some((key, _)) = cursor.entry() else {
                 assert!(!is_over, "{} of {} came out", popped.len(), 2 * each);

@@ -80,8 +80,8 @@ fn blocks_live_in_the_programs_cache() {
         for i in 0..ENTRIES {
             db.put(key(i), [b'v'; 100]).unwrap();
         }
-        db.compact_range(None, None).unwrap();
-        let mut unkept = db.cursor(&ReadOptions::new().fill_cache(false)).unwrap();
+        db.compact_range::<&[u8]>(..).unwrap();
+        let mut unkept = db.cursor_with(&ReadOptions::new().fill_cache(false)).unwrap();
         unkept.seek_to_first();
         while unkept.valid() {
             unkept.next();
@@ -93,15 +93,12 @@ fn blocks_live_in_the_programs_cache() {
             for thread in 0..4 {
                 let db = &db;
                 scope.spawn(move || {
-                    let mut cursor = db.cursor(&ReadOptions::new()).unwrap();
+                    let mut cursor = db.cursor().unwrap();
                     cursor.seek_to_first();
                     for i in 0..ENTRIES {
                         assert_eq!(cursor.key(), key(i).as_bytes());
                         if i % 4 == thread {
-                            assert_eq!(
-                                db.get_pinned(key(i), &ReadOptions::new()).unwrap().unwrap().len(),
-                                100
-                            );
+                            assert_eq!(db.get_pinned(key(i)).unwrap().unwrap().len(), 100);
                             assert_eq!(db.get(key(ENTRIES - 1 - i)).unwrap().unwrap().len(), 100);
                         }
                         cursor.next();
@@ -113,7 +110,7 @@ fn blocks_live_in_the_programs_cache() {
         assert_eq!(cache.held.load(Ordering::Relaxed), 0, "limit {limit}");
         assert!(cache.lookups.load(Ordering::Relaxed) > cache.inserts.load(Ordering::Relaxed));
         assert_eq!(db.stats().cache_used, cache.used() as u64);
-        let pinned = db.get_pinned(key(77), &ReadOptions::new()).unwrap().unwrap();
+        let pinned = db.get_pinned(key(77)).unwrap().unwrap();
         assert_eq!(cache.held.load(Ordering::Relaxed), 1);
         db.close().unwrap();
         cache.blocks.lock().unwrap().clear();

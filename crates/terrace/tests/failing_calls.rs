@@ -106,7 +106,7 @@ fn process_under_test() {
             }
             if number % 50 == 20 {
                 let result =
-                    if number % 100 == 20 { db.flush() } else { db.compact_range(None, None) };
+                    if number % 100 == 20 { db.flush() } else { db.compact_range::<&[u8]>(..) };
                 result.unwrap_or_else(|error| tell(format!("flush: {error}")));
             }
         }

@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use terrace::{BulkLoadOptions, Db, Env, ErrorKind, ReadOptions, WriteOptions};
+use terrace::{Db, Env, ErrorKind, WriteOptions};
 use terrace_testkit::campaign::{campaign, panics, seed};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::{History, Survived};
@@ -162,7 +162,8 @@ fn after(
     history.check_numbered(&expected, required, begun)?;
     let mut marker = terrace::WriteBatch::new();
     marker.put(MARKER, b"1");
-    db.write(&marker, WriteOptions::sync()).map_err(|error| format!("a synced put: {error}"))?;
+    db.write_with(&marker, WriteOptions::sync())
+        .map_err(|error| format!("a synced put: {error}"))?;
     expected.push((MARKER.to_vec(), b"1".to_vec()));
     let (cut, other) = (fs.power_loss(PowerLoss::STRICT), fs.power_loss(PowerLoss::random(seed)));
     db.close().map_err(|error| format!("close: {error}"))?;
@@ -306,7 +307,7 @@ fn a_failed_read_never_leads_elsewhere() {
     let key = |n: usize| format!("{:04}", 20 * n);
     let put = |key: String| db.put(key, vec![b'v'; 300]).expect("put");
     (0..100).for_each(|n| put(key(n)));
-    db.compact_range(None, None).expect("one run");
+    db.compact_range::<&[u8]>(..).expect("one run");
     // In memory, on both sides of what is sought, which at the end of a block leads into the next
     // one and back.
     (0..100).for_each(|n| ["4", "6"].into_iter().for_each(|end| put(key(n) + end)));
@@ -321,13 +322,13 @@ fn a_failed_read_never_leads_elsewhere() {
                 ..FaultPlan::at(after, Fault::Io, false)
             };
             fs.set_faults(Some(plan.clone()));
-            let mut entries = db.range(..=target.as_str(), &ReadOptions::new()).expect("a range");
+            let mut entries = db.range(..=target.as_str()).expect("a range");
             if let Some(Ok((found, _))) = entries.next_back() {
                 assert_eq!(String::from_utf8_lossy(&found), expected, "after {after} reads");
             }
             let mut injected = fs.injected();
             fs.set_faults(Some(plan));
-            let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+            let mut cursor = db.cursor().expect("a cursor");
             cursor.seek_for_prev(&target);
             match cursor.status() {
                 Ok(()) => assert_eq!(
@@ -359,7 +360,7 @@ fn what_a_failed_sync_left_is_not_built_upon() {
         let put = |db: &Db, key: &str, options| {
             let mut batch = terrace::WriteBatch::new();
             batch.put(key, vec![b'v'; 3000]);
-            db.write(&batch, options)
+            db.write_with(&batch, options)
         };
         let keys: Vec<_> = (0..10).map(|n| format!("key{n}")).collect();
         let db = open(&fs);
@@ -425,7 +426,7 @@ fn no_write_comes_after_a_load_in_doubt() {
         for after in 0.. {
             let fs = file_system(&settings);
             let db = open(&fs);
-            let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+            let mut load = db.bulk_load().expect("begins");
             load.put(b"key", b"loaded").expect("takes");
             fs.set_faults(Some(FaultPlan::at(after, Fault::Late, forever)));
             let loaded = load.finish().is_ok();

@@ -50,7 +50,7 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
         let steps = || {
             let db = db.take()?;
             let reads = db.get("table").ok()?? == b"1" && db.get("log").ok()?? == b"2";
-            let mut cursor = db.cursor(&terrace::ReadOptions::new()).ok()?;
+            let mut cursor = db.cursor().ok()?;
             for _ in 0..20_000 {
                 db.get("table").ok()??;
                 cursor.seek("table");

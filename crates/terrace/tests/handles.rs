@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use terrace::{
-    BulkLoadOptions, Compression, Db, Env, ErrorKind, MemEnv, Options, ReadOptions, TableWriter,
-    WriteBatch, WriteOptions,
+    Compression, Db, Env, ErrorKind, MemEnv, Options, ReadOptions, TableWriter, WriteBatch,
+    WriteOptions,
 };
 use terrace_testkit::model::ReverseComparator;
 use terrace_testkit::scale::scaled;
@@ -24,9 +24,9 @@ fn a_snapshot_belongs_to_its_database() {
     let theirs = ReadOptions::new().snapshot(&other.snapshot());
     for outcome in [
         one.get_with("k", &theirs).map(drop),
-        one.get_pinned("k", &theirs).map(drop),
-        one.multi_get(&["k"], &theirs).map(drop),
-        one.cursor(&theirs).map(drop),
+        one.get_pinned_with("k", &theirs).map(drop),
+        one.multi_get_with(&["k"], &theirs).map(drop),
+        one.cursor_with(&theirs).map(drop),
     ] {
         let error = outcome.expect_err("not this database's");
         assert!(
@@ -44,16 +44,16 @@ fn iterators_stay_at_their_end() {
     for key in ["a", "b", "c"] {
         db.put(key, "").expect("puts");
     }
-    let mut forward = db.range("b".."c", &ReadOptions::new()).expect("iterates");
+    let mut forward = db.range("b".."c").expect("iterates");
     assert_eq!(forward.next().expect("b").expect("reads").0, b"b");
-    let mut backward = db.range("b"..="c", &ReadOptions::new()).expect("iterates");
+    let mut backward = db.range("b"..="c").expect("iterates");
     assert_eq!(backward.next_back().expect("c").expect("reads").0, b"c");
     assert_eq!(backward.next().expect("b").expect("reads").0, b"b");
     for _ in 0..3 {
         assert!(forward.next().is_none() && forward.next_back().is_none());
         assert!(backward.next_back().is_none() && backward.next().is_none());
     }
-    let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+    let mut cursor = db.cursor().expect("a cursor");
     for _ in 0..2 {
         // Not anywhere yet, and then behind the last entry.
         cursor.next();
@@ -69,13 +69,13 @@ fn iterators_stay_at_their_end() {
 fn prefixes_need_the_order_of_bytes() {
     let db = Db::open("/db", memory().comparator(Arc::new(ReverseComparator))).expect("opens");
     db.put("ab", "").expect("puts");
-    let error = db.prefix("a", &ReadOptions::new()).expect_err("no order of bytes");
+    let error = db.prefix("a").expect_err("no order of bytes");
     assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
     let db = Db::open("/db", memory()).expect("opens");
     for key in [&b"a"[..], b"\xff", b"\xff\xff", b"\xff\xffx"] {
         db.put(key, "").expect("puts");
     }
-    let count = |prefix: &[u8]| db.prefix(prefix, &ReadOptions::new()).expect("iterates").count();
+    let count = |prefix: &[u8]| db.prefix(prefix).expect("iterates").count();
     assert_eq!((count(b""), count(b"\xff"), count(b"\xff\xff"), count(b"b")), (4, 3, 2, 0));
 }
 
@@ -86,7 +86,7 @@ fn what_no_table_takes_fails_a_load_for_good() {
     let db = Db::open("/db", memory()).expect("opens");
     // The second by its tag alone.
     for size in [1 << 32, 4_286_578_680] {
-        let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+        let mut load = db.bulk_load().expect("begins");
         load.put("a", "1").expect("puts");
         let refused = [load.put(&huge[..size], ""), load.put("b", "2"), load.finish().map(drop)];
         for outcome in refused {
@@ -123,7 +123,7 @@ fn a_database_of_every_rate_and_compression_reads_the_same() {
         for n in 0..6000u32 {
             db.put(format!("{:05}", n * 7919 % 3000), format!("{n:0100}")).expect("puts");
         }
-        db.compact_range(None, None).expect("compacts");
+        db.compact_range::<&[u8]>(..).expect("compacts");
         db.wait_idle().expect("rests");
         let stats = db.stats();
         assert!(stats.compaction_bytes_written > 0 && stats.flush_bytes_written > 0, "{stats:?}");
@@ -158,12 +158,12 @@ fn levels_that_worked_and_are_empty_are_listed() {
         db.put("z", value).expect("puts");
         db.flush().expect("flushes");
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     let before = lines(&db);
     assert!(before >= 1);
     db.delete("a").expect("deletes");
     db.delete("z").expect("deletes");
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     assert!(db.files().is_empty() && lines(&db) >= before, "{:?}", db.property("leveldb.stats"));
     assert_eq!(db.property("leveldb.nonsense"), None);
 }
@@ -172,9 +172,9 @@ fn levels_that_worked_and_are_empty_are_listed() {
 fn an_empty_batch_and_an_empty_range_are_no_work() {
     let env = MemEnv::new();
     let db = Db::open("/db", memory().env(Arc::new(env.clone()))).expect("opens");
-    db.write(&WriteBatch::new(), WriteOptions::new()).expect("writes nothing");
-    db.write(&WriteBatch::new(), WriteOptions::sync()).expect("syncs nothing");
-    db.compact_range(Some(b"z"), Some(b"a")).expect("an empty range");
+    db.write_with(&WriteBatch::new(), WriteOptions::new()).expect("writes nothing");
+    db.write_with(&WriteBatch::new(), WriteOptions::sync()).expect("syncs nothing");
+    db.compact_range("z"..="a").expect("an empty range");
     db.flush().expect("nothing to flush");
     assert!(db.iter().expect("iterates").next().is_none() && db.files().is_empty());
     assert_eq!(db.approximate_sizes(&[(b"a", b"z"), (b"z", b"a")]).expect("estimates"), [0, 0]);

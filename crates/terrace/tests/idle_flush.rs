@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use terrace::{Db, Options, ReadOptions};
+use terrace::{Db, Options};
 use terrace_testkit::rng::Rng;
 
 const ENTRIES: usize = 20_000;
@@ -20,7 +20,7 @@ fn layered(dir: &Path, options: Options) -> Db {
     for n in 0..ENTRIES {
         db.put(key(n), rng.bytes(100)).expect("puts");
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     for n in (0..ENTRIES).step_by(1000) {
         db.put(key(n), "newer").expect("puts");
     }
@@ -36,7 +36,7 @@ fn runs(db: &Db) -> usize {
 }
 
 fn seek(db: &Db, times: usize) {
-    let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+    let mut cursor = db.cursor().expect("a cursor");
     for n in (0..ENTRIES).cycle().take(times) {
         cursor.seek(key(n));
         assert!(cursor.valid());
@@ -124,7 +124,7 @@ fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
         for n in 0..20_000 {
             db.put(key(n), [7; 100]).expect("puts");
         }
-        db.compact_range(None, None).expect("compacts");
+        db.compact_range::<&[u8]>(..).expect("compacts");
         for n in 0..10_000 {
             db.put(key(n), [8; 100]).expect("puts");
         }
@@ -132,7 +132,7 @@ fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
         db.wait_idle().expect("settles");
         let levels = |db: &Db| db.stats().levels.iter().filter(|level| level.files > 0).count();
         let before = levels(&db);
-        let mut cursor = db.cursor(&ReadOptions::new()).expect("a cursor");
+        let mut cursor = db.cursor().expect("a cursor");
         // The values are small: the memtable is not full before the end.
         for n in 0..5_000 {
             cursor.seek(key(n));

@@ -25,7 +25,7 @@ fn sample(dir: &Path) -> Options {
     let mut batch = WriteBatch::new();
     batch.put("a", "1");
     batch.delete("b");
-    db.write(&batch, WriteOptions::sync()).expect("written");
+    db.write_with(&batch, WriteOptions::sync()).expect("written");
     db.put("c", "").expect("put");
     db.close().expect("closed");
     options

@@ -51,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// Everything in order, or the error that ended the scan.
 fn scan(db: &Db) -> Result<Digest, Error> {
-    let mut cursor = db.cursor(&ReadOptions::new())?;
+    let mut cursor = db.cursor()?;
     let mut digest = Digest::default();
     cursor.seek_to_first();
     while cursor.valid() {
@@ -174,7 +174,7 @@ fn a_flipped_bit_in_synced_data_is_an_error() {
             Operation::Put { key, value } => batch.put(&key, &value),
             Operation::Delete { key } => batch.delete(&key),
         }
-        db.write(&batch, WriteOptions { sync: i % 100 == 99 }).expect("a write");
+        db.write_with(&batch, WriteOptions { sync: i % 100 == 99 }).expect("a write");
     }
     db.close().expect("a close");
     let log = files(&healthy, "log").pop().expect("a log");
@@ -282,7 +282,7 @@ fn the_versions_of_a_key_stay_in_one_file() {
         }
         snapshots.push(db.snapshot());
     }
-    db.compact_range(None, None).expect("a compaction");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     let tables = db.files();
     assert!(
         tables.iter().any(|table| table.level > 0 && table.size > 2 << 20),
@@ -308,7 +308,7 @@ fn the_versions_of_a_key_stay_in_one_file() {
     }
     db.delete("b").expect("a delete");
     drop(snapshots);
-    db.compact_range(Some(b"b"), Some(b"b")).expect("a compaction");
+    db.compact_range("b"..="b").expect("a compaction");
     assert_eq!(db.get("b").expect("a read"), None);
     db.close().expect("a close");
     if let Some(peer) = Peer::find() {
@@ -380,7 +380,7 @@ fn deletes_give_their_space_back() {
     let by_itself = bytes_on_disk(&path);
     println!("{full} bytes, after deleting everything {by_itself}");
     assert!(by_itself < full / 3, "{full} bytes, and {by_itself} after deleting everything");
-    db.compact_range(None, None).expect("a compaction");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     db.wait_idle().expect("nothing to do");
     let compacted = bytes_on_disk(&path);
     assert!(compacted < 1 << 20, "{compacted} bytes after compacting nothing");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use terrace::{Db, Error, ErrorKind, Options, ReadOptions};
+use terrace::{Db, Error, ErrorKind, Options};
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::scale::scaled;
 use terrace_testkit::watchdog::Watchdog;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Everything in order, or the error that ended the scan.
 fn scan(db: &Db) -> Result<Digest, Error> {
-    let mut cursor = db.cursor(&ReadOptions::new())?;
+    let mut cursor = db.cursor()?;
     let mut digest = Digest::default();
     cursor.seek_to_first();
     while cursor.valid() {
@@ -52,7 +52,7 @@ fn a_healthy_database_is_the_same_after_repair() {
         let expected = state.digest(false);
         let db = Db::open(&path, Options::new()).expect("the repaired database opens");
         assert_eq!(scan(&db).expect("a scan"), expected, "seed {seed}");
-        db.compact_range(None, None).expect("a compaction");
+        db.compact_range::<&[u8]>(..).expect("a compaction");
         assert_eq!(scan(&db).expect("a scan"), expected, "seed {seed}, compacted");
         db.close().expect("a close");
         let seen = peer.verify(&path, &options, workload, operations).expect("LevelDB reads");

@@ -36,7 +36,7 @@ fn fill(db: &Db, from: usize, sync: bool) -> usize {
         let mut batch = WriteBatch::new();
         batch.put(key(n), vec![b'v'; 1000]);
         let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
-        if let Err(error) = db.write(&batch, options) {
+        if let Err(error) = db.write_with(&batch, options) {
             assert!(error.is_out_of_space(), "the reason is told: {error}");
             return n;
         }
@@ -247,7 +247,7 @@ fn sixteen_descriptors_are_enough() {
                 accept(db.put(format!("new{round}"), "value"));
                 accept(db.flush());
             }
-            accept(db.compact_range(None, None));
+            accept(db.compact_range::<&[u8]>(..));
             accept(whole(&db));
             accept(db.close());
         }
@@ -293,7 +293,7 @@ fn sixty_four_mebibytes_are_enough() {
         for n in (0..ENTRIES).step_by(9) {
             assert_eq!(db.get(key(n * 7919 % ENTRIES)).expect("get"), Some(value(n)));
         }
-        db.compact_range(None, None).expect("compact");
+        db.compact_range::<&[u8]>(..).expect("compact");
         let read = db
             .iter()
             .expect("read")
@@ -377,7 +377,7 @@ fn a_cursor_reads_on_in_files_that_merges_have_replaced() {
         for n in 0..ENTRIES {
             db.put(key(n), vec![value; 1000]).expect("a put");
         }
-        db.compact_range(None, None).expect("merging everything");
+        db.compact_range::<&[u8]>(..).expect("merging everything");
     };
     fill(b'1');
     let tables = || -> Vec<PathBuf> {

@@ -45,7 +45,7 @@ fn work(db: &Db, clock: &AtomicU64, seed: u64, thread: u64) -> Result<Vec<(usize
                 bytes.resize(length, b'.');
                 let mut batch = WriteBatch::new();
                 batch.put(name, bytes);
-                db.write(&batch, WriteOptions { sync: rng.one_in(30) }).map_err(text)?;
+                db.write_with(&batch, WriteOptions { sync: rng.one_in(30) }).map_err(text)?;
                 Action::Write(Some(value))
             }
             8..10 => {
@@ -54,7 +54,7 @@ fn work(db: &Db, clock: &AtomicU64, seed: u64, thread: u64) -> Result<Vec<(usize
             }
             10..17 => Action::Read(db.get(name).map_err(text)?.as_deref().map(number)),
             17 => {
-                let entry = db.range(name..=name, &ReadOptions::new()).map_err(text)?.next();
+                let entry = db.range(name..=name).map_err(text)?.next();
                 Action::Read(entry.transpose().map_err(text)?.map(|(_, value)| number(&value)))
             }
             18 => {
@@ -77,7 +77,7 @@ fn work(db: &Db, clock: &AtomicU64, seed: u64, thread: u64) -> Result<Vec<(usize
             _ => {
                 match rng.below(8) {
                     0 => db.flush().map_err(text)?,
-                    1 => db.compact_range(None, None).map_err(text)?,
+                    1 => db.compact_range::<&[u8]>(..).map_err(text)?,
                     _ => {}
                 }
                 continue;

@@ -87,7 +87,7 @@ fn readers_see_whole_batches_while_writers_write_and_tables_move() {
                 let mut batch = WriteBatch::new();
                 batch.put(key("a", pair), &value);
                 batch.put(key("z", pair), &value);
-                db.write(
+                db.write_with(
                     &batch,
                     if rng.one_in(50) { WriteOptions::sync() } else { WriteOptions::new() },
                 )?;
@@ -107,7 +107,7 @@ fn readers_see_whole_batches_while_writers_write_and_tables_move() {
                     return Err(format!("half a batch at pair {pair}"));
                 }
                 let whole = |backwards: bool| -> terrace::Result<Vec<_>> {
-                    let entries = db.range::<Vec<u8>>(.., &options)?;
+                    let entries = db.range_with::<Vec<u8>>(.., &options)?;
                     if backwards { entries.rev().collect() } else { entries.collect() }
                 };
                 let forwards = whole(false).map_err(|error| error.to_string())?;

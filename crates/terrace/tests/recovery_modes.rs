@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
-    BulkLoadOptions, Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch,
-    WriteOptions, repair, verify,
+    Db, ErrorKind, Event, EventListener, Options, RecoveryMode, WriteBatch, WriteOptions, repair,
+    verify,
 };
 use terrace_testkit::simfs::{PowerLoss, SimFs};
 
@@ -309,8 +309,8 @@ fn a_listener_is_told_of_damage_and_of_work() {
         db.put(key, "2").expect("puts");
     }
     db.flush().expect("flushes");
-    db.compact_range(None, None).expect("compacts");
-    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    let mut load = db.bulk_load().expect("begins");
     load.put("load", "1").expect("puts");
     load.finish().expect("finishes");
     db.close().expect("closes");
@@ -343,7 +343,7 @@ fn a_load_whose_record_is_damaged_is_repaired() {
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path());
     let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("opens");
-    let mut load = db.bulk_load(BulkLoadOptions::new()).expect("begins");
+    let mut load = db.bulk_load().expect("begins");
     (0..1000).for_each(|n| load.put(format!("load{n:04}"), "1").expect("takes"));
     load.finish().expect("finishes");
     let all = keys(&db);
@@ -448,8 +448,8 @@ fn sequence_numbers_run_out_with_an_error() {
     for outcome in [
         db.put("more", "1"),
         db.delete("a"),
-        db.write(&batch, WriteOptions::sync()),
-        db.bulk_load(BulkLoadOptions::new()).and_then(|mut load| {
+        db.write_with(&batch, WriteOptions::sync()),
+        db.bulk_load().and_then(|mut load| {
             load.put("k", "v")?;
             load.finish().map(drop)
         }),
@@ -470,7 +470,7 @@ fn sequence_numbers_run_out_with_an_error() {
     }
     let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
     db.flush().expect("flushes");
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     db.close().expect("closes");
     let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
     assert_eq!(keys(&db), "abcdlastlate");

@@ -212,7 +212,7 @@ fn current_and_manifest_can_be_done_without() {
         // And life goes on.
         let db = Db::open(dir.path(), options()).expect("opens");
         db.put("key00000", "new").expect("puts");
-        db.compact_range(None, None).expect("compacts");
+        db.compact_range::<&[u8]>(..).expect("compacts");
         assert_eq!(db.get("key00000").expect("gets").as_deref(), Some(&b"new"[..]), "{what}");
     }
 }
@@ -230,7 +230,7 @@ fn a_manifest_cut_off_between_records_loses_nothing() {
     // Tables and logs that this MANIFEST has never heard of; those it names are gone.
     db.delete("key00001").expect("deletes");
     db.put("second", "2").expect("puts");
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     db.put("third", "3").expect("puts");
     db.close().expect("closes");
     assert_eq!(manifest(path), name);
@@ -254,7 +254,7 @@ fn leveled(dir: &Path) -> Contents {
         db.put(&key, &value).expect("puts");
         model.insert(key, value);
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     db.close().expect("closes");
     assert!(names(dir, ".ldb").len() > 1);
     model
@@ -402,7 +402,7 @@ fn a_flipped_bit_in_a_log_costs_a_batch() {
         let mut batch = WriteBatch::new();
         batch.put(format!("a{number:04}"), "x".repeat(100));
         batch.put(format!("b{number:04}"), "y".repeat(100));
-        db.write(&batch, WriteOptions { sync: number % 50 == 0 }).expect("writes");
+        db.write_with(&batch, WriteOptions { sync: number % 50 == 0 }).expect("writes");
     }
     let model = contents_of(&db);
     db.close().expect("closes");
@@ -439,7 +439,7 @@ fn tables_that_nothing_names_do_not_come_back() {
     for number in 0..100u32 {
         db.delete(format!("key{number}")).expect("deletes");
     }
-    db.compact_range(None, None).expect("compacts");
+    db.compact_range::<&[u8]>(..).expect("compacts");
     db.close().expect("closes");
     // An open removes what the last one left.
     Db::open(path, options()).expect("opens").close().expect("closes");
@@ -527,7 +527,7 @@ fn on_simfs(rng: &mut Rng) -> (SimFs, History) {
         }
         history.entry(key).or_default().push(value);
         match number {
-            300 => db.compact_range(None, None).expect("compacts"),
+            300 => db.compact_range::<&[u8]>(..).expect("compacts"),
             500 | 700 => db.flush().expect("flushes"),
             _ => {}
         }

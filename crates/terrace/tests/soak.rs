@@ -50,7 +50,7 @@ fn write(
                 model.insert(key, value);
             }
         }
-        db.write(&batch, WriteOptions { sync: rng.one_in(100) })?;
+        db.write_with(&batch, WriteOptions { sync: rng.one_in(100) })?;
     }
     Ok(())
 }
@@ -61,10 +61,11 @@ fn read(db: &Db, rng: &mut Rng) -> terrace::Result<()> {
     for _ in 0..200 {
         db.get_with(format!("{}{:06}", rng.below(3), rng.below(KEYS)), &options)?;
     }
-    let forwards =
-        db.range::<Vec<u8>>(.., &options)?.try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+    let forwards = db
+        .range_with::<Vec<u8>>(.., &options)?
+        .try_fold(0, |count, entry| entry.map(|_| count + 1))?;
     let backwards = db
-        .range::<Vec<u8>>(.., &options)?
+        .range_with::<Vec<u8>>(.., &options)?
         .rev()
         .try_fold(0, |count, entry| entry.map(|_| count + 1))?;
     assert_eq!(forwards, backwards, "a snapshot changed");
@@ -110,7 +111,7 @@ fn memory_and_descriptors_stay_flat_under_mixed_load() {
         assert!(entries.next().is_none(), "round {round}: more than in the model");
         drop(entries);
         if round % 10 == 9 {
-            db.compact_range(None, None).expect("compact");
+            db.compact_range::<&[u8]>(..).expect("compact");
         }
         db.close().expect("close");
         if round % 50 == 49 {

@@ -21,7 +21,8 @@ fn shown(step: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])) -> bool) -> Option<Entr
 }
 
 fn walk(db: &Db, options: &ReadOptions, random: &mut Rng, seed: u64) -> (usize, usize) {
-    let (mut plain, mut showing) = (db.cursor(options).unwrap(), db.cursor(options).unwrap());
+    let (mut plain, mut showing) =
+        (db.cursor_with(options).unwrap(), db.cursor_with(options).unwrap());
     let (mut forwards, mut backwards) = (0, 0);
     for _ in 0..30 {
         match random.below(4) {
@@ -72,7 +73,7 @@ fn steps_that_show_go_where_steps_go() {
             }
             match random.below(4) {
                 0 => db.flush().unwrap(),
-                1 => db.compact_range(None, None).unwrap(),
+                1 => db.compact_range::<&[u8]>(..).unwrap(),
                 2 => snapshots.push(db.snapshot()),
                 _ => {}
             }

@@ -28,7 +28,7 @@ fn options(env: Arc<dyn Env>, threads: usize) -> Options {
 }
 
 fn contents(db: &Db, options: &ReadOptions) -> Map {
-    db.range::<Vec<u8>>(.., options)
+    db.range_with::<Vec<u8>>(.., options)
         .expect("entries")
         .map(|entry| entry.expect("an entry"))
         .collect()
@@ -60,7 +60,7 @@ fn parts_equal_the_whole() {
             if rng.one_in(2) {
                 snapshots.push((db.snapshot(), expected.clone()));
             }
-            db.compact_range(None, None).expect("a compaction");
+            db.compact_range::<&[u8]>(..).expect("a compaction");
             assert!(contents(&db, &ReadOptions::new()) == expected, "round {round}");
             for (snapshot, expected) in &snapshots {
                 assert!(
@@ -109,7 +109,7 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
         let of_tables = FaultPlan::at(after, Fault::NoSpace, false);
         let plan = FaultPlan { kinds: vec![OpKind::Sync], suffix: ".ldb".to_owned(), ..of_tables };
         fs.set_faults(Some(plan));
-        match db.compact_range(None, None) {
+        match db.compact_range::<&[u8]>(..) {
             Ok(()) => {}
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Io, "{error}");

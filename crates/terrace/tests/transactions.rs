@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use terrace::{
-    BulkLoadOptions, Comparator, Db, ErrorKind, MemEnv, Options, ReadOptions, Transaction,
-    WriteBatch, WriteOptions,
-};
+use terrace::{Comparator, Db, ErrorKind, MemEnv, Options, Transaction, WriteBatch, WriteOptions};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
@@ -27,7 +24,7 @@ fn open() -> Db {
 }
 
 fn conflicts(transaction: Transaction) -> bool {
-    match transaction.commit(ASYNC) {
+    match transaction.commit_with(ASYNC) {
         Ok(()) => false,
         Err(error) if error.kind() == ErrorKind::Conflict => true,
         Err(error) => panic!("{error}"),
@@ -131,9 +128,9 @@ impl Play {
         let (key, value) = (self.key(), self.value());
         match self.random.below(20) {
             0 => self.db.flush().unwrap(),
-            1 => self.db.compact_range(None, None).unwrap(),
+            1 => self.db.compact_range::<&[u8]>(..).unwrap(),
             2 => {
-                let mut load = self.db.bulk_load(BulkLoadOptions::new()).unwrap();
+                let mut load = self.db.bulk_load().unwrap();
                 let keys: BTreeSet<_> = (0..5).map(|_| self.key()).collect();
                 for key in keys {
                     load.put(&key, &value).unwrap();
@@ -373,7 +370,7 @@ fn whoever_comes_second_is_refused() {
         |db| db.delete("key").unwrap(),
         |db| {
             db.delete("key").unwrap();
-            db.compact_range(None, None).unwrap();
+            db.compact_range::<&[u8]>(..).unwrap();
         },
         |db| {
             db.put("key", "other").unwrap();
@@ -381,12 +378,12 @@ fn whoever_comes_second_is_refused() {
             db.put("another", "later").unwrap();
         },
         |db| {
-            let mut load = db.bulk_load(BulkLoadOptions::new()).unwrap();
+            let mut load = db.bulk_load().unwrap();
             load.put("key", "loaded").unwrap();
             load.finish().unwrap();
         },
         |db| {
-            let written = db.transact(ASYNC, |other| {
+            let written: terrace::Result<()> = db.transact(|other| {
                 other.put("key", "other");
                 Ok(())
             });
@@ -433,7 +430,7 @@ fn a_transaction_survives_a_reopen_as_a_whole() {
     transaction.put("b", "new");
     transaction.delete("c");
     assert_eq!(db.get("b").unwrap(), None, "seen before it is committed");
-    transaction.commit(WriteOptions::sync()).unwrap();
+    transaction.commit_with(WriteOptions::sync()).unwrap();
     let mut lost = db.transaction();
     lost.put("d", "never");
     drop(lost);
@@ -454,7 +451,7 @@ fn what_cannot_be_committed_says_why() {
     db.put("key", "value").unwrap();
     let (mut late, idle) = (db.transaction(), db.transaction());
     late.put("key", "late");
-    let failure = db.transact(ASYNC, |transaction| {
+    let failure = db.transact(|transaction| {
         transaction.put("key", "never");
         transaction.rollback_to_savepoint()
     });
@@ -463,8 +460,8 @@ fn what_cannot_be_committed_says_why() {
     db.close().unwrap();
     for error in [
         late.get("other").unwrap_err(),
-        late.commit(ASYNC).unwrap_err(),
-        idle.commit(ASYNC).unwrap_err(),
+        late.commit_with(ASYNC).unwrap_err(),
+        idle.commit_with(ASYNC).unwrap_err(),
     ] {
         assert!(error.to_string().contains("closed"), "{error}");
     }
@@ -472,14 +469,14 @@ fn what_cannot_be_committed_says_why() {
     let mut transaction = db.transaction();
     assert!(transaction.get_for_update("key").unwrap().is_some());
     transaction.put("key", "new");
-    assert_eq!(transaction.commit(ASYNC).unwrap_err().kind(), ErrorKind::NotSupported);
+    assert_eq!(transaction.commit_with(ASYNC).unwrap_err().kind(), ErrorKind::NotSupported);
     let long = [b'x'; 200];
     let conflict = {
         let db = open();
         let mut transaction = db.transaction();
         transaction.put(long, "mine");
         db.put(long, "other").unwrap();
-        transaction.commit(ASYNC).unwrap_err().to_string()
+        transaction.commit_with(ASYNC).unwrap_err().to_string()
     };
     assert!(conflict.starts_with("conflict: ") && conflict.len() < 160, "{conflict}");
 }
@@ -503,7 +500,7 @@ fn threads_that_conflict_take_turns() {
                     for _ in 0..rounds {
                         let (from, to) = (random.below(ACCOUNTS), random.below(ACCOUNTS));
                         let amount = random.below(20) as u64;
-                        let done = db.transact(ASYNC, |transaction| {
+                        let done: terrace::Result<u64> = db.transact(|transaction| {
                             let has = number(&transaction.get_for_update(account(from))?.unwrap());
                             if has < amount || from == to {
                                 return Ok(0);
@@ -535,11 +532,7 @@ fn threads_that_conflict_take_turns() {
         assert!(outcomes.iter().all(Result::is_ok));
     });
     assert!(moved.load(Relaxed) > 0);
-    let sum: u64 = db
-        .range::<&str>(.., &ReadOptions::new())
-        .unwrap()
-        .map(|entry| number(&entry.unwrap().1))
-        .sum();
+    let sum: u64 = db.range::<&str>(..).unwrap().map(|entry| number(&entry.unwrap().1)).sum();
     assert_eq!(sum, ACCOUNTS as u64 * EACH);
     db.close().unwrap();
 }

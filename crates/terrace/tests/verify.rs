@@ -79,7 +79,7 @@ fn an_open_database_is_checked_under_load() {
                 let sync = WriteOptions { sync: number % 1000 == 0 };
                 let mut batch = terrace::WriteBatch::new();
                 batch.put(format!("key{:05}", number * 7919 % 3000), vec![number as u8; 100]);
-                db.write(&batch, sync).expect("writes");
+                db.write_with(&batch, sync).expect("writes");
             }
         });
         while !writer.is_finished() {
@@ -261,8 +261,8 @@ fn a_key_that_leveldb_split_over_two_tables_is_healthy() {
             db.delete("c").expect("deletes");
             expected.remove(b"c".as_slice());
         }
-        let (key_range, force) = (Some(key.as_bytes()), CompactOptions::new().force(true));
-        db.compact_range_with(key_range, key_range, force).expect("compacts");
+        let force = CompactOptions::new().force(true);
+        db.compact_range_with(key..=key, force).expect("compacts");
         assert!(contents_of(&db) == expected, "after {key}");
         ["b", key].iter().for_each(|key| {
             assert_eq!(db.get(key).expect("reads").as_ref(), expected.get(key.as_bytes()))

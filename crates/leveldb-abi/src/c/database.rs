@@ -1,6 +1,7 @@
 //! `leveldb_t` and `leveldb_snapshot_t`.
 
 use std::ffi::{c_char, c_int};
+use std::ops::Bound;
 use std::ptr;
 
 use terrace::{Db, ReadOptions, Result, Snapshot, WriteOptions, abi, destroy};
@@ -95,7 +96,7 @@ export! {
     fn leveldb_write(
         db: *mut Database, options: *const CWriteOptions, batch: *mut CWriteBatch, errptr: *mut *mut c_char,
     ) {
-        reporting(errptr, || required(db, "db")?.0.write(required(batch, "batch")?.complete()?, write_options(options)))
+        reporting(errptr, || required(db, "db")?.0.write_with(required(batch, "batch")?.complete()?, write_options(options)))
     }
 
     /// The value of a key in memory from `malloc`, or null.
@@ -121,7 +122,7 @@ export! {
     /// An iterator at no entry.
     fn leveldb_create_iterator(db: *mut Database, options: *const CReadOptions) -> *mut Iterator {
         match db.as_ref() {
-            Some(db) => hand_out(Iterator::new(db.0.cursor(&read_options(options)))),
+            Some(db) => hand_out(Iterator::new(db.0.cursor_with(&read_options(options)))),
             None => ptr::null_mut(),
         }
     }
@@ -176,10 +177,13 @@ export! {
         limit_key: *const c_char, limit_key_len: usize,
     ) {
         let Some(db) = db.as_ref() else { return };
-        let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+        let bound = |key: *const c_char, length| {
+            let key = (!key.is_null()).then(|| bytes(key, length));
+            key.map_or(Bound::Unbounded, Bound::Included)
+        };
         // LevelDB's function has no way to report an error; the next write does.
         reporting(ptr::null_mut(), || {
-            db.0.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len))
+            db.0.compact_range::<&[u8]>((bound(start_key, start_key_len), bound(limit_key, limit_key_len)))
         });
     }
 

@@ -1,6 +1,7 @@
 //! `terrace/c.h`: what the engine offers beyond LevelDB's API.
 
 use std::ffi::{c_char, c_int};
+use std::ops::Bound;
 use std::{ptr, slice};
 
 use terrace::{PinnedValue, ReadAccess, Result};
@@ -99,7 +100,7 @@ export! {
             required(key_lengths, "key_lengths")?;
             let (keys, lengths) = (slice::from_raw_parts(keys, count), slice::from_raw_parts(key_lengths, count));
             let keys = keys.iter().zip(lengths).map(|(&key, &length)| argument(key, length, "key"));
-            let found = db.multi_get(&keys.collect::<Result<Vec<_>>>()?, &read_options(options))?;
+            let found = db.multi_get_with(&keys.collect::<Result<Vec<_>>>()?, &read_options(options))?;
             for (at, value) in found.iter().enumerate() {
                 if let Some(value) = value {
                     values.add(at).write(malloc_copy(value));
@@ -116,7 +117,7 @@ export! {
         errptr: *mut *mut c_char,
     ) -> *mut Pinned {
         reporting(errptr, || {
-            let found = required(db, "db")?.db().get_pinned(argument(key, keylen, "key")?, &read_options(options))?;
+            let found = required(db, "db")?.db().get_pinned_with(argument(key, keylen, "key")?, &read_options(options))?;
             Ok(found.map_or(ptr::null_mut(), |value| hand_out(Pinned(value))))
         })
     }
@@ -143,10 +144,13 @@ export! {
         db: *mut Database, start_key: *const c_char, start_key_len: usize,
         limit_key: *const c_char, limit_key_len: usize, errptr: *mut *mut c_char,
     ) {
-        let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+        let bound = |key: *const c_char, length| {
+            let key = (!key.is_null()).then(|| bytes(key, length));
+            key.map_or(Bound::Unbounded, Bound::Included)
+        };
         reporting(errptr, || {
             let db = required(db, "db")?.db();
-            db.compact_range(bound(start_key, start_key_len), bound(limit_key, limit_key_len))
+            db.compact_range::<&[u8]>((bound(start_key, start_key_len), bound(limit_key, limit_key_len)))
         })
     }
 

@@ -1,6 +1,7 @@
 //! Databases and snapshots.
 
 use std::ffi::c_void;
+use std::ops::Bound;
 
 use terrace::{Db, ReadOptions, Snapshot, WriteOptions, abi, destroy};
 
@@ -104,7 +105,7 @@ export! {
         db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot, cursor: *mut *mut ShimCursor,
     ) -> Outcome {
         Outcome::of(|| {
-            let opened = (*db).0.cursor(&read_options(fill_cache, snapshot))?;
+            let opened = (*db).0.cursor_with(&read_options(fill_cache, snapshot))?;
             store(cursor, hand_out(ShimCursor::Database(opened)));
             Ok(())
         })
@@ -138,9 +139,11 @@ export! {
 
     /// Merges what lies between two keys; null is an open end.
     fn shim_db_compact(db: *const ShimDb, from: *const Bytes, to: *const Bytes) {
-        let bound = |key: *const Bytes| key.as_ref().map(|key| key.get());
+        let bound = |key: *const Bytes| {
+            key.as_ref().map_or(Bound::Unbounded, |key| Bound::Included(key.get()))
+        };
         // LevelDB's function has no way to report an error; the next write does.
-        let _ = (*db).0.compact_range(bound(from), bound(to));
+        let _ = (*db).0.compact_range::<&[u8]>((bound(from), bound(to)));
     }
 
     /// Removes a database.

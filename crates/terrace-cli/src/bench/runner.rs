@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
-use terrace::{BulkLoadOptions, Db, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{Db, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
 
 use super::BenchArgs;
 use super::data::{KEY_SIZE, Key, Random, ValuePool};
@@ -274,7 +274,7 @@ impl Share<'_> {
             Benchmark::DeleteSeq => self.delete(KeyOrder::Sequential, work),
             Benchmark::DeleteRandom => self.delete(random, work),
             Benchmark::Compact => {
-                self.db.compact_range(None, None)?;
+                self.db.compact_range::<&[u8]>(..)?;
                 work.end(1);
                 Ok(())
             }
@@ -336,7 +336,7 @@ impl Share<'_> {
                 batch.put(key.set(number(next)), fill.values.next(&mut position));
                 count += 1;
             }
-            self.db.write(&batch, fill.options)?;
+            self.db.write_with(&batch, fill.options)?;
             work.bytes += count * entry_size;
             work.end(count);
             self.tick(work.operations);
@@ -348,7 +348,7 @@ impl Share<'_> {
         let values = &self.runner.values;
         let entry_size = (KEY_SIZE + values.value_size()) as u64;
         let (mut key, mut position) = (Key::new(), 0);
-        let mut load = self.db.bulk_load(BulkLoadOptions::new())?;
+        let mut load = self.db.bulk_load()?;
         for number in 0..self.runner.args.num {
             load.put(key.set(number), values.next(&mut position))?;
             work.bytes += entry_size;
@@ -380,7 +380,7 @@ impl Share<'_> {
         let mut value = Vec::new();
         let options = ReadOptions::new();
         for _ in self.part_of(self.runner.args.reads()) {
-            if self.db.get_into(key.set(random.below(range)), &mut value, &options)? {
+            if self.db.get_into_with(key.set(random.below(range)), &mut value, &options)? {
                 work.found += 1;
                 work.bytes += (KEY_SIZE + value.len()) as u64;
             }
@@ -393,7 +393,7 @@ impl Share<'_> {
     fn scan(&self, forwards: bool, work: &mut Work) -> Result<()> {
         let part = self.part_of(self.runner.args.reads());
         let mut left = part.end - part.start;
-        let mut cursor = self.db.cursor(&ReadOptions::new())?;
+        let mut cursor = self.db.cursor()?;
         if forwards {
             cursor.seek_to_first();
         } else {
@@ -425,7 +425,7 @@ impl Share<'_> {
         let options = ReadOptions::new();
         for _ in self.part_of(self.runner.args.reads()) {
             let target = key.set(random.below(self.runner.args.num));
-            let mut cursor = self.db.cursor(&options)?;
+            let mut cursor = self.db.cursor_with(&options)?;
             cursor.seek(target);
             work.found += u64::from(cursor.valid() && cursor.key() == target);
             for step in 1..=SEEK_STEPS {

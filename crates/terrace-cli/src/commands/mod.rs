@@ -74,7 +74,7 @@ impl<'a> Session<'a> {
     pub(crate) fn write(&self, batch: &WriteBatch) -> Result<()> {
         match &mut *self.transaction.borrow_mut() {
             Some(transaction) => Ok(transaction.apply(batch)?),
-            None => Ok(self.db()?.write(batch, WriteOptions::sync())?),
+            None => Ok(self.db()?.write_with(batch, WriteOptions::sync())?),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
 
     /// Ends the transaction and does its writes, durably.
     pub(crate) fn commit(&self) -> Result<()> {
-        Ok(self.take_transaction()?.commit(WriteOptions::sync())?)
+        Ok(self.take_transaction()?.commit_with(WriteOptions::sync())?)
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{BulkLoadOptions, Db, WriteBatch};
+use terrace::{Db, WriteBatch};
 
 use super::{Run, Session};
 use crate::args::{Form, FormArgs};
@@ -121,7 +121,7 @@ fn load(
     progress: Progress,
     taken: &mut Taken,
 ) -> Result<()> {
-    let mut load = db.bulk_load(BulkLoadOptions::new())?;
+    let mut load = db.bulk_load()?;
     let mut next = Ok(first);
     let end = loop {
         signals::check()?;

@@ -1,6 +1,7 @@
 //! Care for a whole database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
 
 use std::ffi::OsString;
+use std::ops::Bound;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -165,7 +166,8 @@ impl Run for CompactArgs {
         let progress = Progress::spinner("compacting");
         let before = table_bytes();
         let options = CompactOptions::new().force(self.force);
-        db.compact_range_with(from.as_deref(), to.as_deref(), options)?;
+        let end = |key: Option<Vec<u8>>| key.map_or(Bound::Unbounded, Bound::Included);
+        db.compact_range_with((end(from), end(to)), options)?;
         drop(progress);
         let after = table_bytes();
         if form.json {

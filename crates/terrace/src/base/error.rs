@@ -22,9 +22,11 @@ pub enum ErrorKind {
     Io,
     /// Somebody else holds what is needed, for example the database's lock.
     Busy,
-    /// Somebody else has changed what a transaction rests on. Nothing was changed by it; begin
-    /// anew.
+    /// Others have written a key that a transaction writes or has read for update. The transaction
+    /// changed nothing; run it again.
     Conflict,
+    /// The database was closed.
+    Closed,
 }
 
 impl fmt::Display for ErrorKind {
@@ -37,6 +39,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Io => "I/O error",
             ErrorKind::Busy => "busy",
             ErrorKind::Conflict => "conflict",
+            ErrorKind::Closed => "closed",
         })
     }
 }
@@ -84,7 +87,12 @@ impl Error {
         Self::new(ErrorKind::Busy, message.into(), None)
     }
 
-    /// Somebody else came in between.
+    /// The database was closed.
+    pub fn closed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Closed, message.into(), None)
+    }
+
+    /// Others have written meanwhile.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message.into(), None)
     }
@@ -162,8 +170,22 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|e| e as _)
+/// The message has the operating system's error in it, so there is no
+/// [`source`](std::error::Error::source) that would repeat it; [`Error::raw_os_error`] has the
+/// number, and [`io::Error::from`] the rest.
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match (&error.0.source, error.kind()) {
+            (Some(source), _) => source.kind(),
+            (None, ErrorKind::NotFound) => io::ErrorKind::NotFound,
+            (None, ErrorKind::Corruption) => io::ErrorKind::InvalidData,
+            (None, ErrorKind::NotSupported) => io::ErrorKind::Unsupported,
+            (None, ErrorKind::InvalidArgument) => io::ErrorKind::InvalidInput,
+            (None, ErrorKind::Busy) => io::ErrorKind::ResourceBusy,
+            (None, ErrorKind::Io | ErrorKind::Conflict | ErrorKind::Closed) => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
     }
 }

@@ -1,10 +1,10 @@
 //! The database as its users hold it.
 
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::error::{ErrorKind, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::env::pace;
 use crate::write::batch::WriteBatch;
 
@@ -19,7 +19,7 @@ use crate::db::read::cursor::{Cursor, Entries};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::snapshot::Snapshot;
 use crate::db::stats::{Stats, TableFile};
-use crate::db::transaction::Transaction;
+use crate::db::transaction::{TransactOptions, Transaction};
 
 /// An open database.
 ///
@@ -70,17 +70,19 @@ impl Db {
         self.handle.core.dir()
     }
 
-    /// Sets `key` to `value`, asynchronously (see [`WriteOptions`]).
+    /// Sets `key` to `value`. The write survives the death of the process; for the loss of power see
+    /// [`put_with`](Self::put_with) and [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.core().write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
-    }
-
-    /// Removes `key`, asynchronously. Removing an absent key is no error.
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.core().write_one(key.as_ref(), None, WriteOptions::new())
+        self.put_with(key, value, WriteOptions::new())
     }
 
     /// Sets `key` to `value`, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
     pub fn put_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -90,26 +92,82 @@ impl Db {
         self.core().write_one(key.as_ref(), Some(value.as_ref()), options)
     }
 
+    /// Removes `key`. Removing an absent key is no error.
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_with(key, WriteOptions::new())
+    }
+
     /// Removes `key`, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         self.core().write_one(key.as_ref(), None, options)
     }
 
-    /// Applies every operation of `batch`, or none. With `sync` an empty batch makes all earlier
-    /// writes durable.
+    /// Applies every operation of `batch`, or none.
     ///
-    /// Fails with `InvalidArgument`, before anything is written, if the batch has 4 GiB or more, or
-    /// a key and its value together 8 MiB less, which is more than a table can hold.
-    pub fn write(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_with(batch, WriteOptions::new())
+    }
+
+    /// Applies every operation of `batch`, or none, as durably as `options` say.
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument), before anything is written, if the batch
+    ///   has 4 GiB or more, or a key and its value together have 4 GiB − 8 MiB or more.
+    /// - [`NotSupported`](ErrorKind::NotSupported) in a database that was opened read-only.
+    /// - [`Closed`](ErrorKind::Closed) after [`close`](Self::close).
+    /// - [`Io`](ErrorKind::Io) if the write-ahead log could not be appended to or synced, or if a
+    ///   flush or a compaction failed earlier and the failure lasts: the batch is not acknowledged
+    ///   then, and whether it is there after the next open is not known.
+    /// - [`Corruption`](ErrorKind::Corruption) if background work met damage that stops writes.
+    pub fn write_with(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
         self.core().write(batch, options).map(drop)
     }
 
-    /// The value of `key`, if it has one.
+    /// Makes every earlier write survive the loss of power: waits until the write-ahead log is
+    /// synced. Concurrent callers share one sync.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/sync.db", options)?;
+    /// for number in 0..1000_u32 {
+    ///     db.put(number.to_be_bytes(), "fast")?;
+    /// }
+    /// db.sync()?; // all of them are durable
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with). After an error the earlier writes may or may not
+    /// be durable.
+    pub fn sync(&self) -> Result<()> {
+        self.write_with(&WriteBatch::new(), WriteOptions::sync())
+    }
+
+    /// Returns the value of `key`, if it has one.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_with(key, &ReadOptions::new())
     }
 
-    /// The value of `key`, read as `options` say.
+    /// Returns the value of `key`, if it has one, read as `options` say.
+    ///
+    /// # Errors
+    /// - [`Corruption`](ErrorKind::Corruption), naming file and offset, if a block that the lookup
+    ///   needs is damaged; [`Io`](ErrorKind::Io) if it cannot be read.
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) if the snapshot is another database's.
+    /// - [`Closed`](ErrorKind::Closed) after [`close`](Self::close).
     pub fn get_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -118,9 +176,20 @@ impl Db {
         self.core().get(key.as_ref(), options, <[u8]>::to_vec)
     }
 
-    /// Replaces the contents of `buffer` by the value of `key`, reusing its memory. Answers whether
-    /// there was one; if not, the buffer is as it was.
-    pub fn get_into(
+    /// Replaces the contents of `buffer` by the value of `key`, reusing its memory. Returns whether
+    /// there is a value; if not, the buffer is as it was.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn get_into(&self, key: impl AsRef<[u8]>, buffer: &mut Vec<u8>) -> Result<bool> {
+        self.get_into_with(key, buffer, &ReadOptions::new())
+    }
+
+    /// Does what [`get_into`](Self::get_into) does, reading as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn get_into_with(
         &self,
         key: impl AsRef<[u8]>,
         buffer: &mut Vec<u8>,
@@ -133,9 +202,20 @@ impl Db {
         Ok(found.is_some())
     }
 
-    /// The value of `key` where it lies in memory, for large values and brief looks. Small values
-    /// that are not in a table yet are copied.
-    pub fn get_pinned(
+    /// Returns the value of `key` where it lies in memory, for large values. A small value that is
+    /// still in a memtable is copied.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.get_pinned_with(key, &ReadOptions::new())
+    }
+
+    /// Does what [`get_pinned`](Self::get_pinned) does, reading as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn get_pinned_with(
         &self,
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
@@ -143,8 +223,19 @@ impl Db {
         self.core().get_pinned(key.as_ref(), options)
     }
 
-    /// The values of `keys`, in their order, all as of one moment.
-    pub fn multi_get<K: AsRef<[u8]>>(
+    /// Returns the values of `keys`, in their order, all as of one moment.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.multi_get_with(keys, &ReadOptions::new())
+    }
+
+    /// Does what [`multi_get`](Self::multi_get) does, reading as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn multi_get_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         options: &ReadOptions,
@@ -152,33 +243,100 @@ impl Db {
         self.core().multi_get(keys, options)
     }
 
-    /// Whether `key` has a value.
+    /// Returns whether `key` has a value.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.contains_key_with(key, &ReadOptions::new())
     }
 
-    /// Whether `key` has a value, read as `options` say.
+    /// Returns whether `key` has a value, read as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
     pub fn contains_key_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<bool> {
         Ok(self.core().get(key.as_ref(), options, |_| ())?.is_some())
     }
 
-    /// A cursor over the whole database. Seek it first.
-    pub fn cursor(&self, options: &ReadOptions) -> Result<Cursor> {
+    /// Returns the entry with the smallest key, if there is an entry.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.iter()?.next().transpose()
+    }
+
+    /// Returns the entry with the largest key, if there is an entry.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.iter()?.next_back().transpose()
+    }
+
+    /// Returns a cursor over the whole database, at no entry: seek it first.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn cursor(&self) -> Result<Cursor> {
+        self.cursor_with(&ReadOptions::new())
+    }
+
+    /// Returns a cursor that reads as `options` say, between their
+    /// [bounds](ReadOptions::lower_bound).
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn cursor_with(&self, options: &ReadOptions) -> Result<Cursor> {
         Cursor::new(self.core(), options)
     }
 
-    /// Every entry, in order of keys, from either end.
+    /// Returns every entry, in the order of keys, from either end.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
     pub fn iter(&self) -> Result<Entries> {
         self.iter_with(&ReadOptions::new())
     }
 
-    /// Every entry, read as `options` say.
+    /// Returns every entry, read as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
     pub fn iter_with(&self, options: &ReadOptions) -> Result<Entries> {
-        self.range::<&[u8]>(.., options)
+        self.range_with::<&[u8]>(.., options)
     }
 
-    /// The entries whose keys are in `range`.
-    pub fn range<K: AsRef<[u8]>>(
+    /// Returns the entries whose keys are in `range`, from either end.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/range.db", options)?;
+    /// db.put("2026-11-23", "rain")?;
+    /// db.put("2026-11-24", "sun")?;
+    /// db.put("2026-12-01", "snow")?;
+    /// for entry in db.range("2026-11".."2026-12")? {
+    ///     let (day, weather) = entry?;
+    ///     println!("{}: {}", String::from_utf8_lossy(&day), String::from_utf8_lossy(&weather));
+    /// }
+    /// # assert_eq!(db.range("2026-11".."2026-12")?.count(), 2);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Entries> {
+        self.range_with(range, &ReadOptions::new())
+    }
+
+    /// Returns the entries whose keys are in `range`, read as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn range_with<K: AsRef<[u8]>>(
         &self,
         range: impl RangeBounds<K>,
         options: &ReadOptions,
@@ -186,26 +344,37 @@ impl Db {
         Entries::range(self.core(), &range, options)
     }
 
-    /// The entries whose keys begin with `prefix`. `NotSupported` under a custom comparator, where
-    /// such keys need not be neighbours.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Entries> {
+    /// Returns the entries whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// Those of [`prefix_with`](Self::prefix_with).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Entries> {
+        self.prefix_with(prefix, &ReadOptions::new())
+    }
+
+    /// Returns the entries whose keys begin with `prefix`, read as `options` say.
+    ///
+    /// # Errors
+    /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
+    /// not be neighbours; else those of [`get_with`](Self::get_with).
+    pub fn prefix_with(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Entries> {
         Entries::prefix(self.core(), prefix.as_ref(), options)
     }
 
-    /// The database as it is now, for any number of reads later.
+    /// Returns the database as it is now, for any number of reads later.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(self.core())
     }
 
-    /// Begins a transaction. Others neither wait for it nor see anything of it until it is
+    /// Begins a transaction. Others neither wait for it nor see any of its writes before it is
     /// committed.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.core())
     }
 
-    /// Does `work` in a transaction and commits it; does it again, with the database as it is then,
-    /// for as long as others come in between (see [`Transaction`]). An error of `work` ends it, and
-    /// nothing has happened.
+    /// Runs `work` in a transaction and commits it; runs it again, on the database as it is then,
+    /// for as long as the commit [conflicts](ErrorKind::Conflict) with other writes (see
+    /// [`Transaction`]).
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
@@ -213,7 +382,7 @@ impl Db {
     /// # let db = terrace::Db::open("/stock.db", options)?;
     /// # db.put("apples", "3")?;
     /// let number = |value: Option<Vec<u8>>| value.and_then(|value| String::from_utf8(value).ok()?.parse::<u32>().ok());
-    /// let sold = db.transact(terrace::WriteOptions::sync(), |transaction| {
+    /// let sold = db.transact(|transaction| -> terrace::Result<bool> {
     ///     let left = number(transaction.get("apples")?).unwrap_or(0);
     ///     if left > 0 {
     ///         transaction.put("apples", (left - 1).to_string());
@@ -225,24 +394,54 @@ impl Db {
     /// # db.close()
     /// # }
     /// ```
-    pub fn transact<T>(
+    ///
+    /// # Errors
+    /// An error of `work`, of whatever type, ends the transaction without a trace; else those of
+    /// [`Transaction::commit`], but for conflicts.
+    pub fn transact<T, E: From<Error>>(
         &self,
-        options: WriteOptions,
-        mut work: impl FnMut(&mut Transaction) -> Result<T>,
-    ) -> Result<T> {
+        work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.transact_with(TransactOptions::new(), work)
+    }
+
+    /// Does what [`transact`](Self::transact) does, as durably and as often as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`transact`](Self::transact); [`Conflict`](ErrorKind::Conflict) when the
+    /// [limit of retries](TransactOptions::retry_limit) is reached.
+    pub fn transact_with<T, E: From<Error>>(
+        &self,
+        options: TransactOptions,
+        mut work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let mut retries = 0;
         loop {
             let mut transaction = self.transaction();
             let result = work(&mut transaction)?;
-            match transaction.commit(options) {
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                committed => return committed.map(|()| result),
+            match transaction.commit_with(options.write) {
+                Err(error) if error.kind() == ErrorKind::Conflict && retries < options.retries => {
+                    retries += 1;
+                }
+                committed => return Ok(committed.map(|()| result)?),
             }
         }
     }
 
-    /// Begins to load many entries at once: much faster than writing them, and all of them visible
-    /// at the same moment.
-    pub fn bulk_load(&self, options: BulkLoadOptions) -> Result<BulkLoad> {
+    /// Begins a load of many entries: much faster than writes, and all of them become visible at
+    /// the same moment.
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn bulk_load(&self) -> Result<BulkLoad> {
+        self.bulk_load_with(BulkLoadOptions::new())
+    }
+
+    /// Begins a load, as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn bulk_load_with(&self, options: BulkLoadOptions) -> Result<BulkLoad> {
         BulkLoad::new(self, options)
     }
 
@@ -253,7 +452,20 @@ impl Db {
     /// between a table's first and last key, and there is no snapshot, the files become part of the
     /// database as they are; otherwise their entries are loaded as [`bulk_load`](Db::bulk_load)
     /// does it, with the same guarantees.
-    pub fn ingest<P: AsRef<Path>>(
+    ///
+    /// # Errors
+    /// [`Corruption`](ErrorKind::Corruption) if a table is damaged;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if one has another comparator. Nothing is
+    /// taken in then. Else those of [`write_with`](Self::write_with).
+    pub fn ingest<P: AsRef<Path>>(&self, paths: &[P]) -> Result<LoadReport> {
+        self.ingest_with(paths, IngestOptions::new())
+    }
+
+    /// Does what [`ingest`](Self::ingest) does, as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`ingest`](Self::ingest).
+    pub fn ingest_with<P: AsRef<Path>>(
         &self,
         paths: &[P],
         options: IngestOptions,
@@ -283,23 +495,39 @@ impl Db {
         self.core().flush()
     }
 
-    /// Merges everything between `from` and `to`, both inclusive, down to as few tables as
-    /// possible, dropping overwritten and deleted entries; an absent end is open. Waits for it.
-    pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
-        self.compact_range_with(from, to, CompactOptions::new())
+    /// Compacts the tables that hold keys in `range` down to as few as possible, dropping
+    /// overwritten and deleted entries, and waits for it. `compact_range::<&[u8]>(..)` compacts
+    /// everything. An excluded bound is treated as included.
+    ///
+    /// # Errors
+    /// Those of the flushes and compactions: [`Io`](ErrorKind::Io),
+    /// [`Corruption`](ErrorKind::Corruption); [`Closed`](ErrorKind::Closed) if the database is
+    /// closed meanwhile.
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.compact_range_with(range, CompactOptions::new())
     }
 
     /// Does what [`compact_range`](Self::compact_range) does, as `options` say.
-    pub fn compact_range_with(
+    ///
+    /// # Errors
+    /// Those of [`compact_range`](Self::compact_range).
+    pub fn compact_range_with<K: AsRef<[u8]>>(
         &self,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
+        range: impl RangeBounds<K>,
         options: CompactOptions,
     ) -> Result<()> {
-        self.core().compact_range(from, to, options)
+        let key = |bound: Bound<&K>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+            Bound::Unbounded => None,
+        };
+        let (from, to) = (key(range.start_bound()), key(range.end_bound()));
+        self.core().compact_range(from.as_deref(), to.as_deref(), options)
     }
 
-    /// Waits until no flush or merge is due or running.
+    /// Waits until no flush or compaction is due or running.
+    ///
+    /// # Errors
+    /// The background error that stops the work, if there is one.
     pub fn wait_idle(&self) -> Result<()> {
         self.core().wait_idle()
     }

@@ -192,10 +192,7 @@ impl DbImpl {
     #[inline]
     pub(in crate::db) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::invalid_argument(format!(
-                "{}: the database is closed",
-                self.dir.display()
-            )));
+            return Err(Error::closed(format!("{}: the database is closed", self.dir.display())));
         }
         Ok(())
     }

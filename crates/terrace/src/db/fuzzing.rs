@@ -209,7 +209,7 @@ fn directory(data: &[u8]) {
         let outcome = read(db)
             .and_then(|()| db.put("key", "value"))
             .and_then(|()| db.flush())
-            .and_then(|()| db.compact_range(None, None))
+            .and_then(|()| db.compact_range::<&[u8]>(..))
             .and_then(|()| read(db));
         outcome.unwrap_or_else(|error| no_panic(&error));
     };

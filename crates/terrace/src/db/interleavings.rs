@@ -56,7 +56,7 @@ fn write_pairs(db: &Db, last: u64) {
         batch.put("left", value.to_string());
         batch.put("right", value.to_string());
         let options = if value == last { SYNCED } else { WriteOptions::new() };
-        db.write(&batch, options).expect("writes");
+        db.write_with(&batch, options).expect("writes");
         if value.is_multiple_of(2) {
             db.flush().expect("flushes");
         }
@@ -74,7 +74,7 @@ fn read_pairs(db: &Db) {
         db.get_with(key, options).expect("reads").as_deref().map_or(0, number)
     };
     let both = |options: &ReadOptions| {
-        let (left, right) = pair(&db.multi_get(&["left", "right"], options).expect("reads"));
+        let (left, right) = pair(&db.multi_get_with(&["left", "right"], options).expect("reads"));
         assert_eq!(left, right, "half a batch");
         left
     };
@@ -115,7 +115,7 @@ fn readers_see_whole_batches_under_every_schedule() {
             start(|db| write_pairs(db, LAST)),
             start(read_pairs),
             start(read_pairs),
-            start(|db| db.compact_range(None, None).expect("merges")),
+            start(|db| db.compact_range::<&[u8]>(..).expect("merges")),
         ];
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
@@ -140,7 +140,7 @@ fn delete_places(db: &Db, first: u32) {
     PLACES.for_each(|at| puts.put(place(at), "0"));
     PLACES.filter(|&at| at != first).for_each(|at| deletes.delete(place(at)));
     for batch in [puts, deletes] {
-        db.write(&batch, WriteOptions::new()).expect("writes");
+        db.write_with(&batch, WriteOptions::new()).expect("writes");
     }
 }
 
@@ -154,14 +154,14 @@ fn move_about(db: &Db, first: u32) {
         if value % 2 == 0 {
             db.flush().expect("flushes");
         }
-        db.write(&batch, WriteOptions::new()).expect("writes");
+        db.write_with(&batch, WriteOptions::new()).expect("writes");
         before = at;
     }
 }
 
 /// What a walk from either end comes to, and nothing else does it come to.
 fn only_entry(db: &Db, options: &ReadOptions) -> (Vec<u8>, u64) {
-    let mut cursor = db.cursor(options).expect("reads");
+    let mut cursor = db.cursor_with(options).expect("reads");
     cursor.seek_to_first();
     assert!(cursor.valid(), "forward there is nothing");
     let first = (cursor.key().to_vec(), number(cursor.value()));
@@ -311,7 +311,7 @@ fn too_late(error: &Error) {
 
 /// Counts once more. Answers what it has counted.
 fn count(db: &Db) -> u64 {
-    db.transact(WriteOptions::new(), |transaction| {
+    db.transact(|transaction| -> Result<u64> {
         let counted = transaction.get("count")?.as_deref().map_or(0, number) + 1;
         transaction.put("count", counted.to_string());
         Ok(counted)
@@ -343,7 +343,7 @@ fn no_transaction_is_overwritten_unseen_under_every_schedule() {
             }),
             thread::spawn({
                 let db = db.clone();
-                move || db.compact_range(None, None).expect("merges")
+                move || db.compact_range::<&[u8]>(..).expect("merges")
             }),
         ];
         counters.into_iter().chain(others).for_each(|thread| thread.join().expect("no panic"));

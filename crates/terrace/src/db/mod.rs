@@ -58,5 +58,5 @@ pub use self::read::snapshot::Snapshot;
 pub use self::repair::{RepairReport, repair};
 pub use self::stats::events::{Event, EventListener};
 pub use self::stats::{LevelStats, Stats, TableFile};
-pub use self::transaction::{Transaction, TransactionCursor, TransactionEntries};
+pub use self::transaction::{TransactOptions, Transaction, TransactionCursor, TransactionEntries};
 pub use self::workload::Workload;

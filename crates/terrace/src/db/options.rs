@@ -5,6 +5,7 @@
 //! working; options that only Terrace has are checked, and a bad value is
 //! [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::base::comparator::{BytewiseComparator, Comparator};
@@ -116,6 +117,43 @@ impl Default for Options {
             dir_mode: 0o755,
             seek_compaction: true,
         }
+    }
+}
+
+/// The settings that are values; of objects their names, or whether there is one.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create_if_missing", &self.create_if_missing)
+            .field("error_if_exists", &self.error_if_exists)
+            .field("paranoid_checks", &self.paranoid_checks)
+            .field("recovery_mode", &self.recovery_mode)
+            .field("read_only", &self.read_only)
+            .field("comparator", &String::from_utf8_lossy(self.comparator.name_bytes()))
+            .field("filter_policy", &self.filter_policy.is_some())
+            .field("table_filter_bits", &self.table_filter_bits)
+            .field("logger", &self.logger.is_some())
+            .field("listener", &self.listener.is_some())
+            .field("write_buffer_size", &self.write_buffer_size)
+            .field("max_open_files", &self.max_open_files)
+            .field("block_cache", &self.block_cache.is_some())
+            .field("block_cache_size", &self.block_cache_size)
+            .field("block_size", &self.block_size)
+            .field("block_restart_interval", &self.block_restart_interval)
+            .field("max_file_size", &self.max_file_size)
+            .field("compression", &self.compression)
+            .field("compression_per_level", &self.compression_per_level)
+            .field("reuse_logs", &self.reuse_logs)
+            .field("background_threads", &self.background_threads)
+            .field("read_access", &self.read_access)
+            .field("mapped_log", &self.mapped_log)
+            .field("bytes_per_sync", &self.bytes_per_sync)
+            .field("compaction_rate_limit", &self.compaction_rate_limit)
+            .field("max_manifest_size", &self.max_manifest_size)
+            .field("file_mode", &format_args!("0o{:o}", self.file_mode))
+            .field("dir_mode", &format_args!("0o{:o}", self.dir_mode))
+            .field("seek_compaction", &self.seek_compaction)
+            .finish_non_exhaustive()
     }
 }
 
@@ -262,10 +300,12 @@ fn check(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
 }
 
 /// How a read is done.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) skip_cache: bool,
+    pub(crate) lower_bound: Option<Vec<u8>>,
+    pub(crate) upper_bound: Option<Vec<u8>>,
 }
 
 impl ReadOptions {
@@ -278,6 +318,21 @@ impl ReadOptions {
     #[must_use]
     pub fn snapshot(mut self, snapshot: &Snapshot) -> Self {
         self.snapshot = Some(snapshot.clone());
+        self
+    }
+
+    /// The smallest key that cursors and ranges show. Gets take no notice of it. Default: none.
+    #[must_use]
+    pub fn lower_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.lower_bound = Some(key.into());
+        self
+    }
+
+    /// The key at which cursors and ranges end, itself left out. Gets take no notice of it.
+    /// Default: none.
+    #[must_use]
+    pub fn upper_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.upper_bound = Some(key.into());
         self
     }
 

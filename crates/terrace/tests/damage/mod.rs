@@ -52,13 +52,13 @@ pub(crate) fn build(dir: &Path, options: Options, seed: u64) -> Contents {
                 model.insert(key, value);
             }
             let sync = number % 200 == 199;
-            db.write(&batch, WriteOptions { sync }).expect("writes");
+            db.write_with(&batch, WriteOptions { sync }).expect("writes");
             if number % 700 == 0 {
                 kept.push(db.snapshot());
             }
         }
         match phase {
-            0 => db.compact_range(None, None).expect("compacts"),
+            0 => db.compact_range::<&[u8]>(..).expect("compacts"),
             1 | 2 => db.flush().expect("flushes"),
             _ => {}
         }

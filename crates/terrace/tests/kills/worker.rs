@@ -100,7 +100,7 @@ fn write(path: &Path, seed: u64) -> terrace::Result<()> {
             Operation::Delete { key } => batch.delete(key),
         }
         let sync = mix(seed ^ number).is_multiple_of(11);
-        db.write(&batch, WriteOptions { sync })?;
+        db.write_with(&batch, WriteOptions { sync })?;
         number += 1;
         say(if sync { SYNCED } else { WRITTEN }, number);
     }

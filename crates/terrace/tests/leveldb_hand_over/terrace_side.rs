@@ -107,9 +107,9 @@ fn write(db: &Db, segment: &Segment) {
         }
         writes += 1;
         let sync = segment.sync_every != 0 && writes % segment.sync_every == 0;
-        db.write(&batch, WriteOptions { sync }).expect("a write");
+        db.write_with(&batch, WriteOptions { sync }).expect("a write");
         if !compacted && next >= half {
-            db.compact_range(None, None).expect("a compaction");
+            db.compact_range::<&[u8]>(..).expect("a compaction");
             compacted = true;
         }
     }
@@ -118,7 +118,7 @@ fn write(db: &Db, segment: &Segment) {
 /// Does the operations up to the next deletion, `most` at most, by a bulk load, and says how many
 /// those were.
 fn load(db: &Db, segment: &Segment, from: u64, most: u64) -> u64 {
-    let mut load = db.bulk_load(BulkLoadOptions::new().memory(1 << 20)).expect("a bulk load");
+    let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(1 << 20)).expect("a bulk load");
     let end = segment.to.min(from + most);
     let puts = (from..end).map_while(|index| match segment.workload.operation(index) {
         Operation::Put { key, value } => Some((key, value)),
@@ -142,7 +142,7 @@ pub(crate) fn compare(path: &Path, settings: &Settings, read_only: bool, state: 
 pub(crate) fn compare_with(path: &Path, options: Options, settings: &Settings, state: &State) {
     let db = Db::open(path, options).expect("Terrace opens the database");
     let options = ReadOptions::new().fill_cache(false);
-    let mut cursor = db.cursor(&options).expect("a cursor");
+    let mut cursor = db.cursor_with(&options).expect("a cursor");
     let mut digest = Digest::default();
     cursor.seek_to_first();
     while cursor.valid() {

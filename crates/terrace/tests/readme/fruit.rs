@@ -1,4 +1,4 @@
-use terrace::{Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{Db, Options, WriteBatch, WriteOptions};
 
 fn main() -> terrace::Result<()> {
     let db = Db::open("fruit.db", Options::new().create_if_missing(true))?;
@@ -9,17 +9,16 @@ fn main() -> terrace::Result<()> {
     let mut batch = WriteBatch::new();
     batch.put("apple", "green");
     batch.delete("banana");
-    db.write(&batch, WriteOptions::sync())?; // both or neither, and on the disk
+    db.write_with(&batch, WriteOptions::sync())?; // both or neither, and on the disk
 
     assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
-    let past = ReadOptions::new().snapshot(&before);
-    assert_eq!(db.get_with("apple", &past)?.as_deref(), Some(&b"red"[..]));
-    for entry in db.range("a".."c", &past)?.rev() {
+    assert_eq!(before.get("apple")?.as_deref(), Some(&b"red"[..]));
+    for entry in before.range("a".."c")?.rev() {
         let (key, value) = entry?;
         println!("{} = {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
     }
 
-    db.transact(WriteOptions::new(), |transaction| {
+    db.transact(|transaction| -> terrace::Result<()> {
         let apple = transaction.get("apple")?.unwrap_or_default();
         transaction.put("pear", apple);
         transaction.delete("apple");

@@ -7,7 +7,7 @@ use lab_driver::{
     Description, Durability, Engine, Failure, Operation, Operations, Result, Session, Settings,
     Start, Variant, Visit,
 };
-use terrace::{BulkLoadOptions, Compression, Db, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{Compression, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
 struct Terrace {
     db: Db,
@@ -89,7 +89,7 @@ impl Engine for Terrace {
     }
 
     fn compact(&mut self) -> Result<()> {
-        self.db.compact_range(None, None).map_err(failed)
+        self.db.compact_range::<&[u8]>(..).map_err(failed)
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -117,7 +117,7 @@ impl Session for TerraceSession<'_> {
 
     #[inline]
     fn get<R>(&mut self, key: &[u8], look: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        let found = self.db.get_into(key, &mut self.value, &self.read).map_err(failed)?;
+        let found = self.db.get_into_with(key, &mut self.value, &self.read).map_err(failed)?;
         Ok(found.then(|| look(&self.value)))
     }
 
@@ -129,11 +129,11 @@ impl Session for TerraceSession<'_> {
                 Operation::Delete(key) => self.batch.delete(key),
             }
         }
-        self.db.write(&self.batch, WriteOptions::new()).map_err(failed)
+        self.db.write(&self.batch).map_err(failed)
     }
 
     fn bulk_load(&mut self, entries: &mut impl Operations) -> Result<()> {
-        let mut load = self.db.bulk_load(BulkLoadOptions::new()).map_err(failed)?;
+        let mut load = self.db.bulk_load().map_err(failed)?;
         while let Some(Operation::Put(key, value)) = entries.next() {
             load.put(key, value).map_err(failed)?;
         }
@@ -145,7 +145,7 @@ impl Session for TerraceSession<'_> {
         start: Start<'_>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Visit,
     ) -> Result<()> {
-        let mut cursor = self.db.cursor(&self.read).map_err(failed)?;
+        let mut cursor = self.db.cursor_with(&self.read).map_err(failed)?;
         match start {
             Start::First => cursor.seek_to_first(),
             Start::Last => cursor.seek_to_last(),

@@ -3,6 +3,7 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
 use crate::iterator::db_iter::DbIter;
@@ -13,7 +14,7 @@ use crate::iterator::source::Source;
 
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::ReadOptions;
-use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor};
+use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
 use crate::db::read::snapshot::Snapshot;
 
 /// A position among the entries of a database, as they were when the cursor was made (or its
@@ -27,8 +28,34 @@ pub struct Cursor {
     /// Kept for as long as the cursor reads.
     _view: Arc<View>,
     _snapshot: Option<Snapshot>,
+    bounds: Option<Box<Bounds>>,
+    /// Whether the entry at which `iter` stands is beyond the bounds.
+    is_outside: bool,
     /// The last one: fields are dropped in this order, and the core is its last one.
     iter: DbIter<PurgedCore>,
+}
+
+/// The bounds of [`ReadOptions`].
+struct Bounds {
+    keys: KeyOrder,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Bounds {
+    fn new(keys: &KeyOrder, options: &ReadOptions) -> Option<Box<Self>> {
+        let (lower, upper) = (options.lower_bound.clone(), options.upper_bound.clone());
+        let any = lower.is_some() || upper.is_some();
+        any.then(|| Box::new(Bounds { keys: keys.clone(), lower, upper }))
+    }
+
+    fn is_below(&self, key: &[u8]) -> bool {
+        self.lower.as_ref().is_some_and(|lower| self.keys.compare(key, lower).is_lt())
+    }
+
+    fn is_above(&self, key: &[u8]) -> bool {
+        self.upper.as_ref().is_some_and(|upper| self.keys.compare(key, upper).is_ge())
+    }
 }
 
 /// Has files removed that only the cursor kept, once everything else of it is gone.
@@ -83,76 +110,127 @@ impl Cursor {
             beginning,
             PurgedCore(core.clone()),
         );
-        Ok(Cursor { _view: view, _snapshot: options.snapshot.clone(), iter })
+        let bounds = Bounds::new(&core.order.keys, options);
+        let _snapshot = options.snapshot.clone();
+        Ok(Cursor { _view: view, _snapshot, bounds, is_outside: false, iter })
+    }
+
+    #[inline]
+    fn heed_bounds(&mut self) {
+        if let Some(bounds) = &self.bounds {
+            let entry = self.iter.entry();
+            self.is_outside =
+                entry.is_some_and(|(key, _)| bounds.is_below(key) || bounds.is_above(key));
+        }
+    }
+
+    /// Moves to the last entry before the upper bound.
+    fn seek_before(&mut self, upper: &[u8]) {
+        self.iter.seek_for_prev(upper);
+        if self.iter.entry().is_some_and(|(key, _)| key == upper) {
+            self.iter.prev();
+        }
     }
 
     /// Whether the cursor stands at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
-        self.iter.valid()
+        !self.is_outside && self.iter.valid()
     }
 
     /// The key at the cursor.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.iter.key()
+        if self.is_outside { &[] } else { self.iter.key() }
     }
 
     /// The value at the cursor.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        self.iter.value()
+        if self.is_outside { &[] } else { self.iter.value() }
     }
 
     /// The key and the value at the cursor, if it is valid.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
-        self.iter.entry()
+        if self.is_outside { None } else { self.iter.entry() }
     }
 
     /// Moves to the first entry.
     pub fn seek_to_first(&mut self) {
-        self.iter.seek_to_first();
+        match self.bounds.as_ref().and_then(|bounds| bounds.lower.clone()) {
+            Some(lower) => self.iter.seek(&lower),
+            None => self.iter.seek_to_first(),
+        }
+        self.heed_bounds();
     }
 
     /// Moves to the last entry.
     pub fn seek_to_last(&mut self) {
-        self.iter.seek_to_last();
+        match self.bounds.as_ref().and_then(|bounds| bounds.upper.clone()) {
+            Some(upper) => self.seek_before(&upper),
+            None => self.iter.seek_to_last(),
+        }
+        self.heed_bounds();
     }
 
     /// Moves to the first entry whose key is at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.iter.keeper().0.sample_seek();
-        self.iter.seek(key.as_ref());
+        let key = key.as_ref();
+        match &self.bounds {
+            Some(bounds) if bounds.is_below(key) => {
+                let lower = bounds.lower.clone().unwrap_or_default();
+                self.iter.seek(&lower);
+            }
+            _ => self.iter.seek(key),
+        }
+        self.heed_bounds();
     }
 
     /// Moves to the last entry whose key is at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.iter.keeper().0.sample_seek();
-        self.iter.seek_for_prev(key.as_ref());
+        let key = key.as_ref();
+        match &self.bounds {
+            Some(bounds) if bounds.is_above(key) => {
+                let upper = bounds.upper.clone().unwrap_or_default();
+                self.seek_before(&upper);
+            }
+            _ => self.iter.seek_for_prev(key),
+        }
+        self.heed_bounds();
     }
 
     /// Moves to the next entry.
     #[inline]
     pub fn next(&mut self) {
-        self.iter.next();
+        if !self.is_outside {
+            self.iter.next();
+            self.heed_bounds();
+        }
     }
 
     /// See [`crate::db::abi::next_with`].
     #[inline]
     pub(in crate::db) fn next_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
+        debug_assert!(self.bounds.is_none(), "cursors of the drop-in have no bounds");
         self.iter.next_with(show)
     }
 
     /// Moves to the previous entry.
     #[inline]
     pub fn prev(&mut self) {
-        self.iter.prev();
+        if !self.is_outside {
+            self.iter.prev();
+            self.heed_bounds();
+        }
     }
 
     /// See [`crate::db::abi::prev_with`].
     #[inline]
     pub(in crate::db) fn prev_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
+        debug_assert!(self.bounds.is_none(), "cursors of the drop-in have no bounds");
         self.iter.prev_with(show)
     }
 
@@ -191,11 +269,12 @@ fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
     Ok(sources)
 }
 
-/// The entries of a range, from either end, each as an owned key and value.
+/// The entries of a range, from either end, each as an owned key and value; with
+/// [`next_ref`](Self::next_ref) and [`next_back_ref`](Self::next_back_ref) without a copy.
 ///
 /// After an error it ends.
 pub struct Entries {
-    span: RangeIter<Cursor>,
+    range: RangeIter<Cursor>,
     /// What cursors at both ends read.
     view: Arc<View>,
     sequence: SequenceNumber,
@@ -222,11 +301,48 @@ impl Entries {
         Self::over(core, RangeIter::prefix(&core.order.keys, prefix)?, options)
     }
 
-    fn over(core: &Arc<DbImpl>, span: RangeIter<Cursor>, options: &ReadOptions) -> Result<Self> {
+    fn over(core: &Arc<DbImpl>, range: RangeIter<Cursor>, options: &ReadOptions) -> Result<Self> {
         let beginning = core.beginning();
         let (view, sequence) = core.present(options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
-        Ok(Entries { span, view, sequence, beginning, options, core })
+        Ok(Entries { range, view, sequence, beginning, options, core })
+    }
+}
+
+impl Entries {
+    /// Returns the next entry from the front where it lies, until the next call.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/lend.db", options)?;
+    /// # db.put("a", "12")?;
+    /// # db.put("b", "345")?;
+    /// let mut entries = db.iter()?;
+    /// let mut bytes = 0;
+    /// while let Some((_, value)) = entries.next_ref()? {
+    ///     bytes += value.len();
+    /// }
+    /// assert_eq!(bytes, 5);
+    /// # drop(entries);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with). There are no entries after an error.
+    pub fn next_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        let Entries { range, view, sequence, beginning, options, core } = self;
+        range.next(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
+    }
+
+    /// Returns the next entry from the back where it lies, until the next call.
+    ///
+    /// # Errors
+    /// Those of [`next_ref`](Self::next_ref).
+    pub fn next_back_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        let Entries { range, view, sequence, beginning, options, core } = self;
+        range.next_back(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
     }
 }
 
@@ -234,15 +350,13 @@ impl Iterator for Entries {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Entries { span, view, sequence, beginning, options, core } = self;
-        span.next(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
+        self.next_ref().map(|entry| entry.map(owned)).transpose()
     }
 }
 
 impl DoubleEndedIterator for Entries {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let Entries { span, view, sequence, beginning, options, core } = self;
-        span.next_back(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
+        self.next_back_ref().map(|entry| entry.map(owned)).transpose()
     }
 }
 
@@ -250,7 +364,7 @@ impl std::iter::FusedIterator for Entries {}
 
 impl std::fmt::Debug for Entries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (from, to) = self.span.bounds();
+        let (from, to) = self.range.bounds();
         f.debug_struct("Entries").field("from", from).field("to", to).finish_non_exhaustive()
     }
 }
@@ -258,7 +372,7 @@ impl std::fmt::Debug for Entries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Db, MemEnv, Options, WriteBatch, WriteOptions};
+    use crate::{Db, MemEnv, Options, WriteBatch};
 
     /// A reader may have got hold of memtables before another one was begun, and of its number
     /// after a write into that.
@@ -276,14 +390,14 @@ mod tests {
         let mut batch = WriteBatch::new();
         batch.delete("0100");
         batch.put("0250", "later");
-        db.write(&batch, WriteOptions::new()).unwrap();
+        db.write(&batch).unwrap();
         let sequence = core.visible_sequence();
         let first = |cursor: &mut Cursor| {
             cursor.seek_to_first();
             cursor.key().to_vec()
         };
         for _ in 0..3 {
-            assert_eq!(first(&mut db.cursor(&read).unwrap()), b"0200");
+            assert_eq!(first(&mut db.cursor_with(&read).unwrap()), b"0200");
         }
         assert!(core.gaps.around(b"0050", sequence, |_, _| ()).is_some());
         let mut late = Cursor::over(core, view, sequence, beginning, &read).unwrap();

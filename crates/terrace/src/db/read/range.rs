@@ -73,14 +73,19 @@ pub(in crate::db) struct RangeIter<C> {
     done: bool,
 }
 
-fn owned<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
+/// A copy of an entry.
+pub(in crate::db) fn owned((key, value): (&[u8], &[u8])) -> Entry {
+    (key.to_vec(), value.to_vec())
+}
+
+fn owned_bound<K: AsRef<[u8]>>(bound: Bound<&K>) -> Bound<Vec<u8>> {
     bound.map(|key| key.as_ref().to_vec())
 }
 
 impl<C: ScanCursor> RangeIter<C> {
     /// The keys in `range`.
     pub(in crate::db) fn new<K: AsRef<[u8]>>(keys: &KeyOrder, range: &impl RangeBounds<K>) -> Self {
-        Self::bounded(keys, owned(range.start_bound()), owned(range.end_bound()))
+        Self::bounded(keys, owned_bound(range.start_bound()), owned_bound(range.end_bound()))
     }
 
     /// The keys that begin with `prefix`. These are a range in bytewise order only.
@@ -105,30 +110,32 @@ impl<C: ScanCursor> RangeIter<C> {
     pub(in crate::db) fn next(
         &mut self,
         cursor: impl FnOnce() -> Result<C>,
-    ) -> Option<Result<Entry>> {
+    ) -> Result<Option<(&[u8], &[u8])>> {
         if self.done {
-            return None;
+            return Ok(None);
         }
-        let item = self.step_front(cursor).transpose();
         // Until then both cursors stand at entries.
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        self.done = true;
+        self.done = !self.step_front(cursor)?;
+        Ok(self.front.as_ref().filter(|_| !self.done).and_then(ScanCursor::entry))
     }
 
     /// The next entry from the back, as [`next`](Self::next).
     pub(in crate::db) fn next_back(
         &mut self,
         cursor: impl FnOnce() -> Result<C>,
-    ) -> Option<Result<Entry>> {
+    ) -> Result<Option<(&[u8], &[u8])>> {
         if self.done {
-            return None;
+            return Ok(None);
         }
-        let item = self.step_back(cursor).transpose();
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        self.done = true;
+        self.done = !self.step_back(cursor)?;
+        Ok(self.back.as_ref().filter(|_| !self.done).and_then(ScanCursor::entry))
     }
 
-    fn step_front(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<Option<Entry>> {
+    /// Moves the cursor at the front. Returns whether it is at an entry of the range that the
+    /// other end has not given.
+    fn step_front(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<bool> {
         let cursor = match &mut self.front {
             Some(cursor) => {
                 cursor.next();
@@ -147,14 +154,16 @@ impl<C: ScanCursor> RangeIter<C> {
             }
         };
         cursor.status()?;
-        let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
+        let Some((key, _)) = self.front.as_ref().and_then(ScanCursor::entry) else {
+            return Ok(false);
+        };
         let behind = self.back.as_ref().and_then(ScanCursor::entry);
-        let met =
-            |key: &[u8]| behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
-        Ok(entry.filter(|(key, _)| !self.is_after_end(key) && !met(key)))
+        let met = behind.is_some_and(|(behind, _)| self.keys.compare(key, behind).is_ge());
+        Ok(!self.is_after_end(key) && !met)
     }
 
-    fn step_back(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<Option<Entry>> {
+    /// Moves the cursor at the back, as [`step_front`](Self::step_front).
+    fn step_back(&mut self, cursor: impl FnOnce() -> Result<C>) -> Result<bool> {
         let cursor = match &mut self.back {
             Some(cursor) => {
                 cursor.prev();
@@ -173,11 +182,12 @@ impl<C: ScanCursor> RangeIter<C> {
             }
         };
         cursor.status()?;
-        let entry = cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()));
+        let Some((key, _)) = self.back.as_ref().and_then(ScanCursor::entry) else {
+            return Ok(false);
+        };
         let ahead = self.front.as_ref().and_then(ScanCursor::entry);
-        let met =
-            |key: &[u8]| ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
-        Ok(entry.filter(|(key, _)| !self.is_before_start(key) && !met(key)))
+        let met = ahead.is_some_and(|(ahead, _)| self.keys.compare(key, ahead).is_le());
+        Ok(!self.is_before_start(key) && !met)
     }
 
     fn is_before_start(&self, key: &[u8]) -> bool {

@@ -1,13 +1,17 @@
 //! The database as it was at one moment.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::Mutex;
 
 use crate::db::db_impl::DbImpl;
+use crate::db::options::ReadOptions;
+use crate::db::read::cursor::{Cursor, Entries};
 
 /// The sequence numbers at which somebody may still read.
 #[derive(Default)]
@@ -91,6 +95,79 @@ impl Snapshot {
     /// The sequence number of the last write that the snapshot sees.
     pub fn sequence(&self) -> u64 {
         self.0.sequence
+    }
+
+    fn options(&self) -> ReadOptions {
+        ReadOptions::new().snapshot(self)
+    }
+
+    /// Returns the value that `key` had, if it had one.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/snapshot.db", options)?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.put("apple", "green")?;
+    /// assert_eq!(before.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # drop(before);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.0.core.get(key.as_ref(), &self.options(), <[u8]>::to_vec)
+    }
+
+    /// Returns whether `key` had a value.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.0.core.get(key.as_ref(), &self.options(), |_| ())?.is_some())
+    }
+
+    /// Returns the values that `keys` had, in their order.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.0.core.multi_get(keys, &self.options())
+    }
+
+    /// Returns a cursor over the database as it was, at no entry: seek it first.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn cursor(&self) -> Result<Cursor> {
+        Cursor::new(&self.0.core, &self.options())
+    }
+
+    /// Returns every entry that there was, in the order of keys, from either end.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn iter(&self) -> Result<Entries> {
+        self.range::<&[u8]>(..)
+    }
+
+    /// Returns the entries that there were in `range`.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Entries> {
+        Entries::range(&self.0.core, &range, &self.options())
+    }
+
+    /// Returns the entries that there were whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// Those of [`Db::prefix_with`](crate::Db::prefix_with).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Entries> {
+        Entries::prefix(&self.0.core, prefix.as_ref(), &self.options())
     }
 
     /// Whether the snapshot is one of the database behind `core`.

@@ -7,7 +7,7 @@ use std::ops::RangeBounds;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::db::read::cursor::Cursor;
-use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor};
+use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
 
 use super::Transaction;
 use super::own_writes::{OwnEntry, OwnWrites};
@@ -201,7 +201,7 @@ impl std::fmt::Debug for TransactionCursor<'_> {
 /// After an error it ends.
 pub struct TransactionEntries<'t> {
     transaction: &'t Transaction,
-    span: RangeIter<TransactionCursor<'t>>,
+    range: RangeIter<TransactionCursor<'t>>,
 }
 
 impl<'t> TransactionEntries<'t> {
@@ -209,11 +209,14 @@ impl<'t> TransactionEntries<'t> {
         transaction: &'t Transaction,
         range: &impl RangeBounds<K>,
     ) -> Self {
-        TransactionEntries { transaction, span: RangeIter::new(transaction.keys(), range) }
+        TransactionEntries { transaction, range: RangeIter::new(transaction.keys(), range) }
     }
 
     pub(super) fn prefix(transaction: &'t Transaction, prefix: &[u8]) -> Result<Self> {
-        Ok(TransactionEntries { transaction, span: RangeIter::prefix(transaction.keys(), prefix)? })
+        Ok(TransactionEntries {
+            transaction,
+            range: RangeIter::prefix(transaction.keys(), prefix)?,
+        })
     }
 }
 
@@ -222,14 +225,14 @@ impl Iterator for TransactionEntries<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let transaction = self.transaction;
-        self.span.next(|| transaction.cursor())
+        self.range.next(|| transaction.cursor()).map(|entry| entry.map(owned)).transpose()
     }
 }
 
 impl DoubleEndedIterator for TransactionEntries<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let transaction = self.transaction;
-        self.span.next_back(|| transaction.cursor())
+        self.range.next_back(|| transaction.cursor()).map(|entry| entry.map(owned)).transpose()
     }
 }
 
@@ -237,7 +240,7 @@ impl std::iter::FusedIterator for TransactionEntries<'_> {}
 
 impl std::fmt::Debug for TransactionEntries<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (from, to) = self.span.bounds();
+        let (from, to) = self.range.bounds();
         f.debug_struct("TransactionEntries")
             .field("from", from)
             .field("to", to)

@@ -33,6 +33,39 @@ pub use self::cursor::{TransactionCursor, TransactionEntries};
 
 use self::own_writes::{OwnWrites, Write};
 
+/// How [`Db::transact_with`](crate::Db::transact_with) commits, and how often it tries.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct TransactOptions {
+    pub(in crate::db) write: WriteOptions,
+    pub(in crate::db) retries: u64,
+}
+
+impl Default for TransactOptions {
+    fn default() -> Self {
+        TransactOptions { write: WriteOptions::new(), retries: u64::MAX }
+    }
+}
+
+impl TransactOptions {
+    /// Commits asynchronously, and retries without limit.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How durably the transaction commits. Default: [`WriteOptions::new`].
+    pub fn write_options(mut self, options: WriteOptions) -> Self {
+        self.write = options;
+        self
+    }
+
+    /// How often a transaction that conflicts is run again. Default: without limit.
+    pub fn retry_limit(mut self, retries: u64) -> Self {
+        self.retries = retries;
+        self
+    }
+}
+
 /// Reads and writes that belong together. Made by [`Db::transaction`](crate::Db::transaction).
 ///
 /// # What it sees
@@ -175,12 +208,21 @@ impl Transaction {
         }
     }
 
-    /// Does all writes at once, as durably as `options` say.
+    /// Applies all writes at once. They survive the death of the process.
     ///
-    /// `Conflict` if others have come in between: see [above](Transaction#when-it-fails). Other
-    /// errors are those of [`Db::write`](crate::Db::write). A transaction without writes has
-    /// nothing to do, whatever it has read.
-    pub fn commit(self, options: WriteOptions) -> Result<()> {
+    /// # Errors
+    /// [`Conflict`](crate::ErrorKind::Conflict) if others have written one of its keys: see
+    /// [above](Transaction#when-it-fails). Else those of [`Db::write_with`](crate::Db::write_with).
+    /// A transaction without writes does nothing, whatever it has read.
+    pub fn commit(self) -> Result<()> {
+        self.commit_with(WriteOptions::new())
+    }
+
+    /// Applies all writes at once, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
+    pub fn commit_with(self, options: WriteOptions) -> Result<()> {
         if self.is_empty() {
             return self.core.check_open();
         }

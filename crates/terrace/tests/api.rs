@@ -1,0 +1,215 @@
+//! The shape of the public interface: short forms, reads of snapshots, bounds, errors of callers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use terrace::{
+    BulkLoad, Cursor, Db, Entries, Error, ErrorKind, MemEnv, Options, ReadOptions, Snapshot, Stats,
+    TransactOptions, Transaction, WriteBatch, WriteOptions,
+};
+
+fn open() -> Db {
+    let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+    Db::open("/api.db", options).expect("opens")
+}
+
+fn text((key, value): (Vec<u8>, Vec<u8>)) -> String {
+    format!("{}={}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value))
+}
+
+fn all(entries: Entries) -> Vec<String> {
+    entries.map(|entry| text(entry.expect("reads"))).collect()
+}
+
+#[test]
+fn handles_cross_threads() {
+    fn is_send_and_sync<T: Send + Sync>() {}
+    fn is_send<T: Send>() {}
+    is_send_and_sync::<Db>();
+    is_send_and_sync::<Snapshot>();
+    is_send_and_sync::<Options>();
+    is_send_and_sync::<ReadOptions>();
+    is_send_and_sync::<WriteBatch>();
+    is_send_and_sync::<Error>();
+    is_send_and_sync::<Stats>();
+    is_send::<Cursor>();
+    is_send::<Entries>();
+    is_send::<Transaction>();
+    is_send::<BulkLoad>();
+}
+
+#[test]
+fn the_first_and_the_last_entry() {
+    let db = open();
+    assert_eq!((db.first().expect("reads"), db.last().expect("reads")), (None, None));
+    for key in ["b", "a", "c"] {
+        db.put(key, "1").expect("puts");
+    }
+    db.delete("a").expect("deletes");
+    assert_eq!(db.first().expect("reads").map(text).as_deref(), Some("b=1"));
+    assert_eq!(db.last().expect("reads").map(text).as_deref(), Some("c=1"));
+    db.sync().expect("syncs");
+    db.close().expect("closes");
+}
+
+#[test]
+fn a_snapshot_reads_by_itself_and_after_the_handle() {
+    let db = open();
+    db.put("a1", "1").expect("puts");
+    db.put("b1", "1").expect("puts");
+    let before = db.snapshot();
+    db.put("a1", "2").expect("puts");
+    db.put("a2", "2").expect("puts");
+    assert_eq!(before.get("a1").expect("reads").as_deref(), Some(&b"1"[..]));
+    assert!(!before.contains_key("a2").expect("reads"));
+    let values = before.multi_get(&["b1", "a2"]).expect("reads");
+    assert_eq!(values, [Some(b"1".to_vec()), None]);
+    assert_eq!(all(before.iter().expect("reads")), ["a1=1", "b1=1"]);
+    assert_eq!(all(before.range("a2"..).expect("reads")), ["b1=1"]);
+    assert_eq!(all(before.prefix("a").expect("reads")), ["a1=1"]);
+    let mut cursor = before.cursor().expect("reads");
+    cursor.seek_to_last();
+    assert_eq!(cursor.key(), b"b1");
+    drop(cursor);
+    db.close().expect("closes");
+    let closed = before.get("a1").expect_err("closed");
+    assert_eq!(closed.kind(), ErrorKind::Closed);
+}
+
+/// Every movement within every pair of bounds, against a map.
+#[test]
+fn bounds_hide_what_is_beyond_them() {
+    let db = open();
+    let keys: Vec<String> = (10..30).step_by(2).map(|number| number.to_string()).collect();
+    for (at, key) in keys.iter().enumerate() {
+        db.put(key, key).expect("puts");
+        if at == 4 {
+            db.flush().expect("flushes");
+        }
+    }
+    let model: BTreeMap<String, ()> = keys.into_iter().map(|key| (key, ())).collect();
+    let edges = || (9..32).map(|number| format!("{number:02}")).map(Some).chain([None]);
+    for lower in edges() {
+        for upper in edges() {
+            let mut options = ReadOptions::new();
+            if let Some(lower) = &lower {
+                options = options.lower_bound(lower.as_bytes());
+            }
+            if let Some(upper) = &upper {
+                options = options.upper_bound(upper.as_bytes());
+            }
+            let is_inside = |key: &String| {
+                lower.as_ref().is_none_or(|lower| key >= lower)
+                    && upper.as_ref().is_none_or(|upper| key < upper)
+            };
+            let inside: Vec<&String> = model.keys().filter(|key| is_inside(key)).collect();
+            let mut cursor = db.cursor_with(&options).expect("reads");
+            let shown = |cursor: &Cursor| {
+                assert_eq!(cursor.valid(), cursor.entry().is_some());
+                cursor.valid().then(|| String::from_utf8_lossy(cursor.key()).into_owned())
+            };
+            cursor.seek_to_first();
+            for key in &inside {
+                assert_eq!(shown(&cursor).as_ref(), Some(*key), "{options:?}");
+                cursor.next();
+            }
+            assert_eq!(shown(&cursor), None, "{options:?}");
+            cursor.next();
+            assert_eq!((shown(&cursor), cursor.key()), (None, &b""[..]));
+            cursor.seek_to_last();
+            for key in inside.iter().rev() {
+                assert_eq!(shown(&cursor).as_ref(), Some(*key), "{options:?}");
+                cursor.prev();
+            }
+            assert_eq!(shown(&cursor), None, "{options:?}");
+            for target in 9..32 {
+                let target = format!("{target:02}");
+                cursor.seek(&target);
+                let expected = inside.iter().find(|key| ***key >= target).copied();
+                assert_eq!(shown(&cursor).as_ref(), expected, "{options:?} {target}");
+                cursor.seek_for_prev(&target);
+                let expected = inside.iter().rfind(|key| ***key <= target).copied();
+                assert_eq!(shown(&cursor).as_ref(), expected, "{options:?} {target}");
+            }
+            let forward = db.iter_with(&options).expect("reads").count();
+            let backward = db.range_with("14"..="20", &options).expect("reads").rev().count();
+            let narrow = inside.iter().filter(|key| ("14"..="20").contains(&key.as_str()));
+            assert_eq!((forward, backward), (inside.len(), narrow.count()), "{options:?}");
+        }
+    }
+}
+
+#[test]
+fn entries_are_lent_from_both_ends() {
+    let db = open();
+    for key in ["a", "b", "c"] {
+        db.put(key, key).expect("puts");
+    }
+    let mut entries = db.iter().expect("reads");
+    assert_eq!(entries.next_ref().expect("reads"), Some((&b"a"[..], &b"a"[..])));
+    assert_eq!(entries.next_back_ref().expect("reads"), Some((&b"c"[..], &b"c"[..])));
+    assert_eq!(entries.next().expect("one").map(text).expect("reads"), "b=b");
+    assert_eq!(entries.next_ref().expect("reads"), None);
+    assert_eq!(entries.next_back_ref().expect("reads"), None);
+}
+
+/// An error of an application.
+#[derive(Debug)]
+enum Trouble {
+    Store(Error),
+    OutOfStock,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::Store(error)
+    }
+}
+
+#[test]
+fn transactions_end_with_errors_of_the_caller_and_retry_as_often_as_they_may() {
+    let db = open();
+    let refused: Result<(), Trouble> = db.transact(|transaction| {
+        transaction.put("apples", "0");
+        match transaction.get("pears")? {
+            Some(_) => Ok(()),
+            None => Err(Trouble::OutOfStock),
+        }
+    });
+    assert!(matches!(refused, Err(Trouble::OutOfStock)));
+    assert_eq!(db.get("apples").expect("reads"), None);
+
+    for limit in [0, 3] {
+        let mut runs = 0;
+        let options = TransactOptions::new().retry_limit(limit).write_options(WriteOptions::sync());
+        let conflict = db.transact_with(options, |transaction| -> Result<(), Trouble> {
+            runs += 1;
+            transaction.put("apples", "1");
+            db.put("apples", "others")?;
+            Ok(())
+        });
+        let Err(Trouble::Store(error)) = conflict else { panic!("{conflict:?}") };
+        assert_eq!((error.kind(), runs), (ErrorKind::Conflict, limit + 1));
+    }
+}
+
+#[test]
+fn errors_are_told_once_and_become_those_of_io() {
+    let missing = Db::open("/nowhere/at/all", Options::new()).expect_err("no database");
+    assert!(std::error::Error::source(&missing).is_none());
+    let kind = |error: Error| std::io::Error::from(error).kind();
+    assert_eq!(kind(missing), std::io::ErrorKind::InvalidInput);
+    assert_eq!(kind(Error::corruption("x")), std::io::ErrorKind::InvalidData);
+    let system = std::io::Error::from_raw_os_error(libc::ENOSPC);
+    let full = Error::io("write", std::path::Path::new("x"), system);
+    assert_eq!(kind(full), std::io::ErrorKind::StorageFull);
+    let options = format!("{:?}", Options::new().read_only(true));
+    assert!(options.contains("read_only: true") && options.contains("BytewiseComparator"));
+}
