@@ -23,6 +23,7 @@ help:
 	@echo "make handovers  histories that Terrace shares with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)"
 	@echo "make soak    rounds of the same with new seeds, HOURS=1 by default: out/soak.txt"
 	@echo "make tsan, make coverage, make audit   data races; lines and branches that tests run; dependencies"
+	@echo "make package  the crates as they would be published, built and tested by themselves"
 	@echo "make fuzz    nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt"
 	@echo "make bench   the comparison of 2011 with every engine that can be had, 1,000,000 entries (under 20 minutes)"
 	@echo "make bench-all  every suite of the lab in its short form (under 90 minutes)"
@@ -71,7 +72,10 @@ test-rest: lint
 	@tools/install-peers upstream
 	DROPIN_PROFILE=checked tools/upstream/run
 
-.PHONY: mutants pace crash handovers upstream soak fuzz tsan coverage audit
+.PHONY: package mutants pace crash handovers upstream soak fuzz tsan coverage audit
+package:
+	@tools/package
+
 mutants: peers
 	@tools/mutants
 

@@ -1,6 +1,6 @@
 //! Takes along what the lab's suite `configurations` measured, for `terrace advise`: the figures of
-//! the newest run under `docs/results`. Without one the command is built all the same, and says
-//! that it has none.
+//! the newest run under `measured`, each the output directory of a `lab run`. Without one the
+//! command is built all the same, and says that it has none.
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 const SUITE: &str = "configurations";
 
 fn main() {
-    let docs = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by Cargo")).join("../../docs");
-    let results = docs.join("results");
+    let package = env::var("CARGO_MANIFEST_DIR").expect("set by Cargo");
+    let package = Path::new(&package);
+    let results = package.join("measured");
     // Of what is missing Cargo would say every time that it has changed.
-    let watched = [results.as_path(), docs.as_path(), Path::new("build.rs")];
+    let watched = [results.as_path(), package];
     if let Some(path) = watched.into_iter().find(|path| path.exists()) {
         println!("cargo::rerun-if-changed={}", path.display());
     }

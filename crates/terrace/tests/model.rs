@@ -3,12 +3,13 @@
 //!
 //! `TERRACE_TEST_SCALE` sets the size, `TERRACE_SEED` repeats one run.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use terrace::{Db, Env, MemEnv, PosixEnv, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{Db, Env, MemEnv, Options, PosixEnv, ReadOptions, WriteBatch, WriteOptions};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::ops::{Generator, Op, Shape};
 use terrace_testkit::option_set::OptionSet;
@@ -17,6 +18,7 @@ use terrace_testkit::runner::Runner;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::SimFs;
 use terrace_testkit::watchdog::Watchdog;
+use terrace_testkit::workload::{Operation, Workload};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -134,4 +136,31 @@ fn readers_see_whole_batches_while_writers_write_and_tables_move() {
         drop(watchdog);
         db.close().map_err(|error| error.to_string())
     });
+}
+
+/// Keys of one memtable that share long prefixes with some and nothing with others: a node may have
+/// to be split more than once before an entry fits.
+#[test]
+fn keys_of_many_shapes_meet_in_one_memtable() {
+    for (seed, from) in [(7, 680_000), (1, 0), (2, 40_000), (3, 90_000)] {
+        let workload = Workload::new(seed);
+        let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+        let db = Db::open("/db", options.write_buffer_size(64 << 20)).expect("opens");
+        let mut model = BTreeMap::new();
+        for number in 0..4_000_u64 {
+            let (Operation::Put { key, .. } | Operation::Delete { key }) =
+                workload.operation(from + number);
+            let value = number.to_be_bytes().to_vec();
+            db.put(&key, &value).expect("puts");
+            model.insert(key, value);
+        }
+        let entries: Vec<_> = db.iter().expect("reads").collect::<Result<_, _>>().expect("reads");
+        assert!(entries.into_iter().eq(model.clone()), "seed {seed}");
+        for (key, value) in model {
+            let found = db.get(&key).expect("reads");
+            assert_eq!(found, Some(value), "seed {seed}: {key:?}");
+        }
+        assert!(db.files().is_empty(), "all of it is in the memtable");
+        db.close().expect("closes");
+    }
 }

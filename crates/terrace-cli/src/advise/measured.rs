@@ -1,5 +1,5 @@
 //! What the lab's suite `configurations` measured: in a run that is named, or else in the newest of
-//! `docs/results` when the command was built, if there was one.
+//! `crates/terrace-cli/measured` when the command was built, if there was one.
 
 use std::fs;
 use std::path::Path;

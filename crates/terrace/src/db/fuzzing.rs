@@ -245,7 +245,12 @@ mod tests {
     /// What fuzzing has kept, in every build.
     #[test]
     fn the_corpus_is_harmless() {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // Cargo writes this file into packages alone, which have no corpus with them.
+        if package.join("Cargo.toml.orig").exists() {
+            return;
+        }
+        let corpus = package.join("../../fuzz/corpus");
         for target in &TARGETS {
             let mut count = 0;
             for entry in fs::read_dir(corpus.join(target.name)).expect("a corpus") {

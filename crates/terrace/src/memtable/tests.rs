@@ -347,39 +347,3 @@ fn readers_see_whole_entries_while_a_writer_adds() {
     });
     assert_eq!(check(&table.tree) as u64, WRITES);
 }
-
-/// Keys of one table that share long prefixes with some and nothing with others: a node may have to
-/// be split more than once before an entry fits.
-#[test]
-fn keys_of_many_shapes_meet_in_one_table() {
-    use terrace_testkit::workload::{Operation, Workload};
-    for (seed, from) in [(7, 680_000), (1, 0), (2, 40_000), (3, 90_000)] {
-        let workload = Workload::new(seed);
-        let (mut writer, table) = MemTable::new(InternalOrder::default(), 1 << 20);
-        let mut model = Model::new();
-        for sequence in 1..=4_000 {
-            let (Operation::Put { key, .. } | Operation::Delete { key }) =
-                workload.operation(from + sequence - 1);
-            writer.insert(sequence, EntryKind::Value, &key, b"value");
-            let tag = pack_tag(sequence, EntryKind::Value);
-            model.insert((key, std::cmp::Reverse(tag)), b"value".to_vec());
-        }
-        let mut iter = table.iter();
-        iter.seek_to_first();
-        let mut found = Vec::new();
-        while iter.valid() {
-            let (key, tag) = split(iter.key()).unwrap();
-            found.push((key.to_vec(), tag, iter.value().to_vec()));
-            iter.next();
-        }
-        let expected: Vec<Entry> =
-            model.into_iter().map(|((key, tag), value)| (key, tag.0, value)).collect();
-        assert_same(&found, &expected);
-        for (key, tag, _) in expected {
-            assert!(
-                table.get(&key, tag >> 8).is_some_and(|(found, _)| found == tag),
-                "seed {seed}: {key:?}"
-            );
-        }
-    }
-}
