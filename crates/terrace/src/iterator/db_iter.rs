@@ -112,6 +112,11 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.valid
     }
 
+    /// Leaves the entry, as if there were none: it is beyond what the reader asked for.
+    pub(crate) fn leave(&mut self) {
+        self.valid = false;
+    }
+
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match (self.valid, self.direction) {

@@ -29,8 +29,6 @@ pub struct Cursor {
     _view: Arc<View>,
     _snapshot: Option<Snapshot>,
     bounds: Option<Box<Bounds>>,
-    /// Whether the entry at which `iter` stands is beyond the bounds.
-    is_outside: bool,
     /// The last one: fields are dropped in this order, and the core is its last one.
     iter: DbIter<PurgedCore>,
 }
@@ -112,15 +110,22 @@ impl Cursor {
         );
         let bounds = Bounds::new(&core.order.keys, options);
         let _snapshot = options.snapshot.clone();
-        Ok(Cursor { _view: view, _snapshot, bounds, is_outside: false, iter })
+        Ok(Cursor { _view: view, _snapshot, bounds, iter })
     }
 
+    /// Leaves an entry that is beyond the bounds.
     #[inline]
     fn heed_bounds(&mut self) {
-        if let Some(bounds) = &self.bounds {
-            let entry = self.iter.entry();
-            self.is_outside =
-                entry.is_some_and(|(key, _)| bounds.is_below(key) || bounds.is_above(key));
+        if self.bounds.is_some() {
+            self.leave_outside();
+        }
+    }
+
+    #[cold]
+    fn leave_outside(&mut self) {
+        let (Some(bounds), Some((key, _))) = (&self.bounds, self.iter.entry()) else { return };
+        if bounds.is_below(key) || bounds.is_above(key) {
+            self.iter.leave();
         }
     }
 
@@ -135,25 +140,25 @@ impl Cursor {
     /// Whether the cursor stands at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
-        !self.is_outside && self.iter.valid()
+        self.iter.valid()
     }
 
     /// The key at the cursor.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        if self.is_outside { &[] } else { self.iter.key() }
+        self.iter.key()
     }
 
     /// The value at the cursor.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        if self.is_outside { &[] } else { self.iter.value() }
+        self.iter.value()
     }
 
     /// The key and the value at the cursor, if it is valid.
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
-        if self.is_outside { None } else { self.iter.entry() }
+        self.iter.entry()
     }
 
     /// Moves to the first entry.
@@ -205,10 +210,8 @@ impl Cursor {
     /// Moves to the next entry.
     #[inline]
     pub fn next(&mut self) {
-        if !self.is_outside {
-            self.iter.next();
-            self.heed_bounds();
-        }
+        self.iter.next();
+        self.heed_bounds();
     }
 
     /// See [`crate::db::abi::next_with`].
@@ -221,10 +224,8 @@ impl Cursor {
     /// Moves to the previous entry.
     #[inline]
     pub fn prev(&mut self) {
-        if !self.is_outside {
-            self.iter.prev();
-            self.heed_bounds();
-        }
+        self.iter.prev();
+        self.heed_bounds();
     }
 
     /// See [`crate::db::abi::prev_with`].
