@@ -76,7 +76,7 @@ impl Db {
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_with(key, value, WriteOptions::new())
+        self.core().write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
     }
 
     /// Sets `key` to `value`, as durably as `options` say.
@@ -97,7 +97,7 @@ impl Db {
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_with(key, WriteOptions::new())
+        self.core().write_one(key.as_ref(), None, WriteOptions::new())
     }
 
     /// Removes `key`, as durably as `options` say.
