@@ -245,21 +245,21 @@ fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
         }
         (found, _) => found.and_then(|()| {
             let opened = Db::open(path, options.create_if_missing(missing == Missing::Create));
-            opened.map_err(|error| in_words_of_the_command(path, error))
+            opened.map_err(|error| in_words_of_the_command(path, missing, error))
         }),
     }
 }
 
-/// The engine speaks of its options.
-fn in_words_of_the_command(path: &Path, error: terrace::Error) -> Failure {
-    if error.message().ends_with("create_if_missing is not set") {
-        let path = path.display();
-        return Failure::Other(format!(
-            "there is no database at {path}, only files that a failed creation left; --create \
-             makes a new one"
-        ));
+/// The engine speaks of its own options.
+fn in_words_of_the_command(path: &Path, missing: Missing, error: terrace::Error) -> Failure {
+    if !error.message().ends_with("create_if_missing is not set") {
+        return Failure::Database(error);
     }
-    Failure::Database(error)
+    let hint = if missing == Missing::FailWithHint { "; --create makes a new one" } else { "" };
+    let path = path.display();
+    Failure::Other(format!(
+        "there is no database at {path}, only files that a failed creation left{hint}"
+    ))
 }
 
 /// Whether there is nothing at `path`, or a directory that can be read and is not a database's.

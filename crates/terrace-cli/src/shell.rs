@@ -5,7 +5,7 @@
 //! more.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -210,13 +210,9 @@ struct Shell<'a> {
 
 impl Shell<'_> {
     fn interact(&mut self, out: &mut Output) -> Result<()> {
-        let mut editor = start_editor()?;
-        signals::interrupt_commands();
         let history = history_path();
-        if let Some(path) = &history {
-            // A first session has no history yet.
-            let _ = editor.load_history(path);
-        }
+        let mut editor = start_editor(history.as_deref())?;
+        signals::interrupt_commands();
         out.line(format!("{}; .help for help", self.session.path().display()))?;
         loop {
             out.flush()?;
@@ -234,17 +230,16 @@ impl Shell<'_> {
                         "this is not UTF-8, and what was typed is dropped; write other bytes as \\xNN",
                     )
                     .report();
-                    // What is left of the line could be another command.
-                    editor = start_editor()?;
+                    // What is left of the line could be another command. The editor holds some of
+                    // it, and the history, which goes on.
+                    save_history(&mut editor, history.as_deref());
+                    editor = start_editor(history.as_deref())?;
                     let _ = rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush);
                 }
                 Err(error) => return Err(editing_failed(&error)),
             }
         }
-        if let Some(path) = &history {
-            // Not worth failing over.
-            let _ = editor.save_history(path);
-        }
+        save_history(&mut editor, history.as_deref());
         Ok(())
     }
 
@@ -378,11 +373,24 @@ impl Shell<'_> {
     }
 }
 
-fn start_editor() -> Result<Editor<Completion, DefaultHistory>> {
+type LineEditor = Editor<Completion, DefaultHistory>;
+
+fn start_editor(history: Option<&Path>) -> Result<LineEditor> {
     let config = Config::builder().auto_add_history(true).build();
-    let mut editor = Editor::with_config(config).map_err(|error| editing_failed(&error))?;
+    let mut editor = LineEditor::with_config(config).map_err(|error| editing_failed(&error))?;
     editor.set_helper(Some(Completion::new()));
+    if let Some(path) = history {
+        // A first session has no history yet.
+        let _ = editor.load_history(path);
+    }
     Ok(editor)
+}
+
+fn save_history(editor: &mut LineEditor, history: Option<&Path>) {
+    if let Some(path) = history {
+        // Not worth failing over.
+        let _ = editor.save_history(path);
+    }
 }
 
 fn editing_failed(error: &ReadlineError) -> Failure {

@@ -1,12 +1,13 @@
 //! The shape of the public interface: short forms, reads of snapshots, bounds, errors of callers.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use terrace::{
-    BulkLoad, Cursor, Db, Entries, Error, ErrorKind, MemEnv, Options, ReadOptions, Snapshot, Stats,
-    TransactOptions, Transaction, WriteBatch, WriteOptions,
+    BulkLoad, Comparator, Cursor, Db, Entries, Error, ErrorKind, MemEnv, Options, ReadOptions,
+    Snapshot, Stats, TransactOptions, Transaction, WriteBatch, WriteOptions,
 };
 
 fn open() -> Db {
@@ -138,6 +139,36 @@ fn bounds_hide_what_is_beyond_them() {
             assert_eq!((forward, backward), (inside.len(), narrow.count()), "{options:?}");
         }
     }
+}
+
+/// An order in which keys of different bytes are equal.
+struct IgnoringCase;
+
+impl Comparator for IgnoringCase {
+    fn name(&self) -> &str {
+        "test.IgnoringCase"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+#[test]
+fn bounds_go_by_the_comparator() {
+    let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
+    let db = Db::open("/order.db", options.comparator(Arc::new(IgnoringCase))).expect("opens");
+    for key in ["a", "B", "c"] {
+        db.put(key, "1").expect("puts");
+    }
+    let mut cursor = db.cursor_with(&ReadOptions::new().upper_bound("C")).expect("reads");
+    cursor.seek_to_last();
+    assert_eq!(cursor.key(), b"B");
+    cursor.seek_for_prev("d");
+    assert_eq!(cursor.key(), b"B");
+    drop(cursor);
+    let inside = ReadOptions::new().lower_bound("b").upper_bound("C");
+    assert_eq!(all(db.iter_with(&inside).expect("reads")), ["B=1"]);
 }
 
 #[test]

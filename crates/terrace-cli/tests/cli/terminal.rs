@@ -13,10 +13,14 @@ struct Terminal {
 
 impl Terminal {
     fn start(tool: &Tool, args: &str) -> Self {
+        Self::start_with_history(tool, args, "")
+    }
+
+    fn start_with_history(tool: &Tool, args: &str, history: &str) -> Self {
         let line = format!("'{}' {args}", env!("CARGO_BIN_EXE_terrace"));
         let mut command = Command::new("script");
         command.args(["-qefc", &line, "/dev/null"]).current_dir(tool.path("")).env("TERM", "xterm");
-        command.env("TERRACE_HISTORY", "").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env("TERRACE_HISTORY", history).stdin(Stdio::piped()).stdout(Stdio::piped());
         Terminal {
             child: command.spawn().expect("script, of util-linux, runs"),
             seen: String::new(),
@@ -108,6 +112,25 @@ fn a_line_that_is_not_utf8_is_not_run_and_the_transaction_goes_on() {
     terminal.type_in("put c 3\rcommit\r.exit\r");
     terminal.end();
     assert_eq!(tool.ok(&["scan", "db"]), "a\t1\nc\t3\n");
+}
+
+#[test]
+fn a_line_that_is_not_utf8_costs_no_history() {
+    let tool = Tool::new();
+    std::fs::write(tool.path("history"), "#V2\nget earlier\n").expect("written");
+    let mut terminal = Terminal::start_with_history(&tool, "shell --create db", "history");
+    terminal.expect("terrace> ");
+    terminal.type_in("put now 1\r");
+    terminal.expect("terrace> ");
+    terminal.type_in_bytes(b"\xe9\r");
+    terminal.expect("this is not UTF-8");
+    terminal.expect("terrace> ");
+    terminal.type_in("get now\r.exit\r");
+    terminal.end();
+    let history = std::fs::read_to_string(tool.path("history")).expect("saved");
+    for line in ["get earlier", "put now 1", "get now"] {
+        assert!(history.lines().any(|saved| saved == line), "{line} is not in {history:?}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) struct AbbreviatedKeys {
 }
 
 impl AbbreviatedKeys {
-    /// The abbreviated keys of keys in ascending bytewise order.
+    /// Abbreviates `keys`, which ascend in bytewise order.
     pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let Some(first) = keys.clone().next() else { return AbbreviatedKeys::default() };
         let prefix =

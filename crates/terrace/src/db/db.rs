@@ -70,8 +70,8 @@ impl Db {
         self.handle.core.dir()
     }
 
-    /// Sets `key` to `value`. The write survives the death of the process; for the loss of power see
-    /// [`put_with`](Self::put_with) and [`sync`](Self::sync).
+    /// Sets `key` to `value`. The write survives the death of the process; for the loss of power
+    /// see [`put_with`](Self::put_with) and [`sync`](Self::sync).
     ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).

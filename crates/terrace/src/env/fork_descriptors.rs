@@ -8,7 +8,7 @@
 //! # Invariants
 //! 1. A registered descriptor is open, and is not closed by the process that registered it before
 //!    it is withdrawn.
-//! 2. A child never closes it again: whoever owns the descriptor compares
+//! 2. A child never closes it again: its owner compares
 //!    [generations](crate::base::fork::generation) first.
 #![allow(unsafe_code)]
 

@@ -3,10 +3,11 @@
 //! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so
 //! that after the winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art
 //! of Computer Programming* 3, 5.4.1). The first 16 bytes of every source's user key are kept as
-//! one number, its *abbreviated*, and only ties look at keys. Where keys that differ tie again and
-//! again, as those of one tenant or table do, abbreviated keys leave out what they have in common.
-//! Sources are seldom of one size: where the same one wins again, the best of the others, its
-//! *runner-up*, is remembered, and until that one is reached nothing is compared but two numbers.
+//! one number, its *abbreviated key*, and only ties look at keys. Where keys that differ tie again
+//! and again, as those of one tenant or table do, abbreviated keys leave out what they have in
+//! common. Sources are seldom of one size: where the same one wins again, the best of the others,
+//! its *runner-up*, is remembered, and until that one is reached nothing is compared but two
+//! numbers.
 //!
 //! # Invariants
 //! 1. The current source is the one with the least key (forward) or the greatest (backward) among

@@ -23,7 +23,7 @@ use super::order::TableOrder;
 pub(crate) struct Place {
     /// The number of the block.
     pub(super) at: usize,
-    /// The abbreviated key of the key, if it begins as all separators do.
+    /// The key abbreviated, if it begins as all separators do.
     pub(super) abbreviated: Option<u64>,
 }
 

@@ -121,7 +121,8 @@ impl Cursor {
         }
     }
 
-    #[cold]
+    /// Out of line: a step of a cursor without bounds stays short.
+    #[inline(never)]
     fn leave_outside(&mut self) {
         let (Some(bounds), Some((key, _))) = (&self.bounds, self.iter.entry()) else { return };
         if bounds.is_below(key) || bounds.is_above(key) {
@@ -130,9 +131,11 @@ impl Cursor {
     }
 
     /// Moves to the last entry before the upper bound.
-    fn seek_before(&mut self, upper: &[u8]) {
+    fn seek_before_upper_bound(&mut self, upper: &[u8]) {
         self.iter.seek_for_prev(upper);
-        if self.iter.entry().is_some_and(|(key, _)| key == upper) {
+        let (bounds, entry) = (&self.bounds, self.iter.entry());
+        // The bound itself is left out.
+        if bounds.as_ref().zip(entry).is_some_and(|(bounds, (key, _))| bounds.is_above(key)) {
             self.iter.prev();
         }
     }
@@ -173,7 +176,7 @@ impl Cursor {
     /// Moves to the last entry.
     pub fn seek_to_last(&mut self) {
         match self.bounds.as_ref().and_then(|bounds| bounds.upper.clone()) {
-            Some(upper) => self.seek_before(&upper),
+            Some(upper) => self.seek_before_upper_bound(&upper),
             None => self.iter.seek_to_last(),
         }
         self.heed_bounds();
@@ -200,7 +203,7 @@ impl Cursor {
         match &self.bounds {
             Some(bounds) if bounds.is_above(key) => {
                 let upper = bounds.upper.clone().unwrap_or_default();
-                self.seek_before(&upper);
+                self.seek_before_upper_bound(&upper);
             }
             _ => self.iter.seek_for_prev(key),
         }
