@@ -16,6 +16,8 @@ pub enum Action {
     Write(Option<u64>),
     /// It answered so.
     Read(Option<u64>),
+    /// It saw the first and set the register to the second, at one moment.
+    Update(Option<u64>, Option<u64>),
 }
 
 /// One call.
@@ -59,7 +61,8 @@ pub fn is_linearisable(calls: &[Call]) -> bool {
             let next = match calls[call].action {
                 Action::Write(next) => next,
                 Action::Read(seen) if seen == value => value,
-                Action::Read(_) => continue,
+                Action::Update(seen, next) if seen == value => next,
+                Action::Read(_) | Action::Update(..) => continue,
             };
             let done = done.iter().copied().chain([call]).collect();
             open.push((first, done, next));
@@ -71,7 +74,7 @@ pub fn is_linearisable(calls: &[Call]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Action::{Read, Write};
+    use Action::{Read, Update, Write};
 
     fn history(calls: &[(u64, u64, Action)]) -> bool {
         let calls: Vec<_> =
@@ -94,6 +97,14 @@ mod tests {
         assert!(history(&[two[0], two[1], (10, 11, Read(Some(2)))]));
         assert!(!history(&[two[0], two[1], (10, 11, Read(Some(1))), (12, 13, Read(Some(2)))]));
         assert!(!history(&[(0, 1, Read(Some(7)))]), "never written");
+    }
+
+    #[test]
+    fn a_lost_update_is_refused() {
+        let (one, two) = (Some(1), Some(2));
+        assert!(history(&[(0, 5, Update(None, one)), (1, 4, Update(one, two))]));
+        assert!(!history(&[(0, 5, Update(None, one)), (1, 4, Update(None, two))]));
+        assert!(!history(&[(0, 1, Update(None, one)), (2, 3, Read(None))]));
     }
 
     #[test]

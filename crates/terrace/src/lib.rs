@@ -24,10 +24,11 @@
 //! ```
 //!
 //! Where to look: [`Db`] for what a database does and promises, [`Options`] for how it is opened,
-//! [`Cursor`] and [`Entries`] for scans, [`Transaction`] for reads and writes that belong together,
-//! [`BulkLoad`], [`TableWriter`] and [`Db::ingest`] for much data at once, [`Db::checkpoint`] for
-//! copies, [`verify()`] and [`repair()`] for what disks do, [`Stats`] and [`EventListener`] for
-//! what is going on, [`Env`] for other places than the file system, [`inspect`] for single files.
+//! [`Cursor`] and [`Entries`] for scans, [`Db::update`] and [`Db::merge`] for one key that is read
+//! and written, [`Transaction`] for reads and writes that belong together, [`BulkLoad`],
+//! [`TableWriter`] and [`Db::ingest`] for much data at once, [`Db::checkpoint`] for copies,
+//! [`verify()`] and [`repair()`] for what disks do, [`Stats`] and [`EventListener`] for what is
+//! going on, [`Env`] for other places than the file system, [`inspect`] for single files.
 
 mod base;
 mod cache;
@@ -51,11 +52,12 @@ pub use db::abi;
 pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
-    BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Cursor, Db, Entries, Event,
-    EventListener, IngestOptions, LevelStats, LoadReport, NUM_LEVELS, Options, PinnedValue,
-    Problem, Progress, ReadOptions, RecoveryMode, RepairReport, Snapshot, Stats, TableFile,
-    TableSummary, TableWriter, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
-    VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
+    Append, BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Counter, Cursor, Db,
+    Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport, MergeOperator,
+    NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport,
+    SetUnion, Snapshot, Stats, TableFile, TableSummary, TableWriter, TransactOptions, Transaction,
+    TransactionCursor, TransactionEntries, VerifyReport, Workload, WriteOptions, destroy, repair,
+    verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,

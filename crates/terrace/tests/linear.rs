@@ -37,7 +37,11 @@ fn work(db: &Db, clock: &AtomicU64, seed: u64, thread: u64) -> Result<Vec<(usize
         let key = rng.below(KEYS);
         let name = [b'k', key as u8];
         let began = now();
-        let action = match rng.below(20) {
+        let action = match rng.below(24) {
+            20..24 => match update(db, &name, thread << 32 | at, &mut rng).map_err(text)? {
+                Some(action) => action,
+                None => continue,
+            },
             0..8 => {
                 let value = thread << 32 | at;
                 let length = *rng.pick(&[8, 30, 3_000]);
@@ -86,6 +90,28 @@ fn work(db: &Db, clock: &AtomicU64, seed: u64, thread: u64) -> Result<Vec<(usize
         calls.push((key, Call { began, ended: now(), action }));
     }
     Ok(calls)
+}
+
+/// One atomic update, and what it saw and did, if it did anything.
+fn update(db: &Db, key: &[u8], new: u64, rng: &mut Rng) -> terrace::Result<Option<Action>> {
+    let bytes = new.to_le_bytes();
+    let mut seen = None;
+    if rng.one_in(3) {
+        let value = db.get(key)?;
+        seen = value.as_deref().map(number);
+        let swapped = db.compare_and_swap(key, value.as_deref(), Some(&bytes))?;
+        return Ok(swapped.then_some(Action::Update(seen, Some(new))));
+    }
+    if rng.one_in(3) {
+        let inserted = db.insert_if_absent(key, bytes)?;
+        return Ok(inserted.then_some(Action::Update(None, Some(new))));
+    }
+    let deletes = rng.one_in(3);
+    db.update(key, |value| {
+        seen = value.map(number);
+        (!deletes).then_some(bytes)
+    })?;
+    Ok(Some(Action::Update(seen, (!deletes).then_some(new))))
 }
 
 #[test]

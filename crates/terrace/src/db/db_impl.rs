@@ -74,6 +74,8 @@ pub(crate) struct DbImpl {
     /// memtable.
     pub(in crate::db) visible: AtomicU64,
     pub(in crate::db) snapshots: SnapshotList,
+    /// How many ingests came in beneath all sequence numbers: no number tells that they did.
+    pub(in crate::db) ingests: AtomicU64,
 
     /// `None` in a read-only or closed database.
     pub(in crate::db) commit: Mutex<Option<Commit>>,

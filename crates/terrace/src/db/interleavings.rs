@@ -309,7 +309,7 @@ fn too_late(error: &Error) {
     assert!(message.contains("closed"), "{message}");
 }
 
-/// Counts once more. Answers what it has counted.
+/// Counts once more. Returns what it has counted.
 fn count(db: &Db) -> u64 {
     db.transact(|transaction| -> Result<u64> {
         let counted = transaction.get("count")?.as_deref().map_or(0, number) + 1;
@@ -319,19 +319,26 @@ fn count(db: &Db) -> u64 {
     .expect("commits")
 }
 
+/// Does the same by an atomic update.
+fn count_by_update(db: &Db) -> u64 {
+    let next = |value: Option<&[u8]>| Some((value.map_or(0, number) + 1).to_string());
+    let counted = db.update("count", next).expect("updates");
+    counted.map_or(0, |counted| number(counted.as_bytes()))
+}
+
 #[test]
-fn no_transaction_is_overwritten_unseen_under_every_schedule() {
+fn no_transaction_and_no_update_is_lost_under_every_schedule() {
     const TIMES: u64 = 3;
     let schedules = scaled(10_000);
     explore(schedules, || {
         let env = ExploredEnv::new();
         let db = open(&env);
         let counted = Arc::new(Mutex::new(Vec::new()));
-        let counters = [0, 1].map(|_| {
+        let counters = [0, 1].map(|way| {
             let (db, counted) = (db.clone(), counted.clone());
             thread::spawn(move || {
                 for _ in 0..TIMES {
-                    let value = count(&db);
+                    let value = if way == 0 { count(&db) } else { count_by_update(&db) };
                     counted.lock().push(value);
                 }
             })
@@ -354,7 +361,7 @@ fn no_transaction_is_overwritten_unseen_under_every_schedule() {
         db.close().expect("closes");
     });
     println!(
-        "no_transaction_is_overwritten_unseen: {schedules} schedules of transactions, flushes and merges"
+        "no_transaction_and_no_update_is_lost: {schedules} schedules of both, flushes and compactions"
     );
 }
 

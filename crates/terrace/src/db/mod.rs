@@ -39,6 +39,7 @@ mod repair;
 mod state;
 mod stats;
 mod transaction;
+mod update;
 mod workload;
 mod write;
 
@@ -59,4 +60,5 @@ pub use self::repair::{RepairReport, repair};
 pub use self::stats::events::{Event, EventListener};
 pub use self::stats::{LevelStats, Stats, TableFile};
 pub use self::transaction::{TransactOptions, Transaction, TransactionCursor, TransactionEntries};
+pub use self::update::{Append, Counter, MergeOperator, SetUnion};
 pub use self::workload::Workload;

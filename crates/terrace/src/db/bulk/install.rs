@@ -188,6 +188,10 @@ impl DbImpl {
         });
         commit.last_sequence = last_sequence;
         self.visible.store(last_sequence, Ordering::Release);
+        if sequence.is_none() {
+            // After the swap: a read that knows of this ingest has a view with it.
+            self.ingests.fetch_add(1, Ordering::Release);
+        }
         drop(no_snapshot);
         self.update_throttle(&state);
         self.schedule(&mut state);

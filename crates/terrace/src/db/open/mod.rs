@@ -405,6 +405,7 @@ impl Parts {
             view: ArcSwap::from_pointee(view),
             visible: AtomicU64::new(recovered.last_sequence),
             snapshots: SnapshotList::default(),
+            ingests: AtomicU64::new(0),
             commit: Mutex::new(None),
             log_sync: LogSync::default(),
             log_suspect: AtomicBool::new(false),

@@ -197,6 +197,19 @@ impl DbImpl {
         Ok(found.map(|found| use_value(found.as_slice())))
     }
 
+    /// Looks `key` up as it is now, hands its value to `use_value`, and returns what that returns,
+    /// and the sequence number up to which the read sees.
+    pub(in crate::db) fn get_present<R>(
+        self: &Arc<Self>,
+        key: &[u8],
+        use_value: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> Result<(R, SequenceNumber)> {
+        let options = ReadOptions::new();
+        let (view, sequence) = self.present(&options)?;
+        let found = self.find(&view, key, sequence, &options)?;
+        Ok((use_value(found.as_ref().map(Found::as_slice)), sequence))
+    }
+
     /// Looks every key up, all as of one moment.
     pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
         self: &Arc<Self>,

@@ -79,7 +79,8 @@ impl DbImpl {
 }
 
 impl View {
-    fn newest_in_memory(&self, key: &[u8]) -> Option<SequenceNumber> {
+    /// The sequence number of the newest entry of `key` that is not in tables yet.
+    pub(in crate::db) fn newest_in_memory(&self, key: &[u8]) -> Option<SequenceNumber> {
         let mut memtables = std::iter::once(&self.memtable).chain(&self.immutables);
         memtables.find_map(|table| table.get(key, MAX_SEQUENCE)).map(|(tag, _)| tag_sequence(tag))
     }

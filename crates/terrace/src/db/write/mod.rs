@@ -145,19 +145,60 @@ impl DbImpl {
         options: WriteOptions,
     ) -> Result<()> {
         let mut frame = SingleFrame::new(key, value)?;
+        let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
+        let sequence =
+            self.commit(bytes, |core, commit| core.append_one(commit, &mut frame, key, value))?;
+        if options.sync { self.sync_log(sequence) } else { Ok(()) }
+    }
+
+    /// Does what [`write_one`](Self::write_one) does, if `check` holds. Returns whether it did;
+    /// between the check and the write nobody else writes.
+    pub(in crate::db) fn write_one_if(
+        self: &Arc<Self>,
+        key: &[u8],
+        value: Option<&[u8]>,
+        options: WriteOptions,
+        check: impl FnOnce() -> bool,
+    ) -> Result<bool> {
+        let mut frame = SingleFrame::new(key, value)?;
+        let mut holds = true;
+        let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
+        let written = self.commit(bytes, |core, commit| {
+            holds = check();
+            if !holds {
+                return Err(Error::conflict("the key was written meanwhile"));
+            }
+            core.append_one(commit, &mut frame, key, value)
+        });
+        if !holds {
+            return Ok(false);
+        }
+        let sequence = written?;
+        if options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(true)
+    }
+
+    /// Appends one operation to the log and inserts it into the memtable.
+    #[inline]
+    fn append_one(
+        &self,
+        commit: &mut Commit,
+        frame: &mut SingleFrame,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
         let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
         let value = value.unwrap_or_default();
-        let sequence = self.commit(frame.len() + key.len() + value.len(), |core, commit| {
-            let sequence = commit.last_sequence + 1;
-            let (head, middle) = frame.around(sequence);
-            core.append(commit, 1, &[head, key, middle, value])?;
-            if kind == EntryKind::Value {
-                core.gaps.cut(key);
-            }
-            commit.memtable.insert(sequence, kind, key, value);
-            Ok(())
-        })?;
-        if options.sync { self.sync_log(sequence) } else { Ok(()) }
+        let sequence = commit.last_sequence + 1;
+        let (head, middle) = frame.around(sequence);
+        self.append(commit, 1, &[head, key, middle, value])?;
+        if kind == EntryKind::Value {
+            self.gaps.cut(key);
+        }
+        commit.memtable.insert(sequence, kind, key, value);
+        Ok(())
     }
 
     /// Takes the commit lock, makes room, and publishes what `write` appended and inserted. Answers

@@ -1,0 +1,241 @@
+//! Atomic updates: one key is read, and written in the light of what was read, in one commit.
+//!
+//! The value is read without a lock. Under the commit lock the memtables alone are asked whether
+//! the key was written since: whoever commits never waits for a disk read of another. If it was,
+//! or if a flush or an ingest has come in between, the value is read once more and the change computed anew;
+//! another write has succeeded then, so all writers together make progress.
+//!
+//! # Invariants
+//! 1. Between the check and the write nobody else writes.
+//! 2. Functions and operators of the caller run outside of every lock.
+
+mod merge_operator;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::base::error::Result;
+use crate::base::mutation::mutated;
+
+use crate::db::db::Db;
+use crate::db::db_impl::DbImpl;
+use crate::db::options::WriteOptions;
+
+pub use self::merge_operator::{Append, Counter, MergeOperator, SetUnion};
+
+/// What becomes of a key.
+enum Change<V> {
+    Keep,
+    Set(Option<V>),
+}
+
+impl DbImpl {
+    /// Does to `key` what `decide` says of its present value. Returns what it was set to, or `None`
+    /// if it was kept. `decide` is called again whenever the key was written in between.
+    fn change_key<V: AsRef<[u8]>>(
+        self: &Arc<Self>,
+        key: &[u8],
+        options: WriteOptions,
+        mut decide: impl FnMut(Option<&[u8]>) -> Result<Change<V>>,
+    ) -> Result<Option<Option<V>>> {
+        self.check_writable()?;
+        loop {
+            let ingests = self.ingests.load(Ordering::Acquire);
+            let (decision, read_at) = self.get_present(key, &mut decide)?;
+            let Change::Set(value) = decision? else { return Ok(None) };
+            let bytes = value.as_ref().map(AsRef::as_ref);
+            let check = || {
+                let ingested = self.ingests.load(Ordering::Relaxed) != ingests;
+                mutated("updates") || !ingested && self.is_unchanged(key, read_at)
+            };
+            if self.write_one_if(key, bytes, options, check)? {
+                return Ok(Some(value));
+            }
+        }
+    }
+
+    /// Whether nobody has written `key` since `sequence`, as far as memtables tell. False if later
+    /// writes are in tables by now. The caller holds the commit lock.
+    fn is_unchanged(&self, key: &[u8], sequence: u64) -> bool {
+        let view = self.view.load();
+        view.in_tables <= sequence
+            && view.newest_in_memory(key).is_none_or(|newest| newest <= sequence)
+    }
+}
+
+/// Atomic updates. Each is one commit: nothing that others write is lost, whether they write by an
+/// update, a batch, a transaction or a bulk load, and no loop is needed around them.
+impl Db {
+    /// Sets `key` to what `change` makes of its value, and returns that. `None` stands for no
+    /// value, on both sides.
+    ///
+    /// `change` runs outside of every lock, and again if others have written the key in between. It
+    /// should do nothing but compute.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/update.db", options)?;
+    /// let visits = |value: Option<&[u8]>| match value {
+    ///     Some(value) => String::from_utf8_lossy(value).parse().unwrap_or(0),
+    ///     None => 0,
+    /// };
+    /// db.update("visits", |value| Some((visits(value) + 1).to_string()))?;
+    /// let new = db.update("visits", |value| Some((visits(value) + 1).to_string()))?;
+    /// assert_eq!(new.as_deref(), Some("2"));
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with) and [`write_with`](Self::write_with). A panic of
+    /// `change` goes on to the caller; nothing is written then.
+    pub fn update<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Option<V>,
+    ) -> Result<Option<V>> {
+        self.update_with(key, change, WriteOptions::new())
+    }
+
+    /// Does what [`update`](Self::update) does, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn update_with<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
+        options: WriteOptions,
+    ) -> Result<Option<V>> {
+        let decide = |value: Option<&[u8]>| match (value, change(value)) {
+            (None, None) => Ok(Change::Keep),
+            (_, new) => Ok(Change::Set(new)),
+        };
+        Ok(self.core().change_key(key.as_ref(), options, decide)?.flatten())
+    }
+
+    /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands
+    /// for no value: `compare_and_swap(key, Some(value), None)` deletes.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/cas.db", options)?;
+    /// assert!(db.compare_and_swap("leader", None, Some(b"anna"))?);
+    /// assert!(!db.compare_and_swap("leader", None, Some(b"berta"))?);
+    /// assert!(db.compare_and_swap("leader", Some(b"anna"), None)?);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with) and [`write_with`](Self::write_with).
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        self.compare_and_swap_with(key, expected, new, WriteOptions::new())
+    }
+
+    /// Does what [`compare_and_swap`](Self::compare_and_swap) does, as durably as `options` say.
+    /// Where the value is another one nothing is written, and nothing waited for.
+    ///
+    /// # Errors
+    /// Those of [`compare_and_swap`](Self::compare_and_swap).
+    pub fn compare_and_swap_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+        options: WriteOptions,
+    ) -> Result<bool> {
+        let decide = |value: Option<&[u8]>| match value == expected {
+            true => Ok(Change::Set(new)),
+            false => Ok(Change::Keep),
+        };
+        Ok(self.core().change_key(key.as_ref(), options, decide)?.is_some())
+    }
+
+    /// Sets `key` to `value` if it has no value, and returns whether it had none.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/insert.db", options)?;
+    /// assert!(db.insert_if_absent("user:anna", "1")?);
+    /// assert!(!db.insert_if_absent("user:anna", "2")?);
+    /// assert_eq!(db.get("user:anna")?.as_deref(), Some(&b"1"[..]));
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with) and [`write_with`](Self::write_with).
+    pub fn insert_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.insert_if_absent_with(key, value, WriteOptions::new())
+    }
+
+    /// Does what [`insert_if_absent`](Self::insert_if_absent) does, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`insert_if_absent`](Self::insert_if_absent).
+    pub fn insert_if_absent_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> Result<bool> {
+        self.compare_and_swap_with(key, None, Some(value.as_ref()), options)
+    }
+
+    /// Sets `key` to what `operator` makes of its value and `operand`, and returns that.
+    ///
+    /// The operator is applied when the write commits: what is stored is the result, an ordinary
+    /// value, which any program that reads LevelDB's files can read.
+    ///
+    /// ```
+    /// use terrace::Counter;
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/merge.db", options)?;
+    ///
+    /// db.merge("hits", Counter::encode(1), &Counter)?;
+    /// let hits = db.merge("hits", Counter::encode(41), &Counter)?;
+    /// assert_eq!(Counter::decode(&hits)?, 42);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The operator's; nothing is written then. Else those of [`get_with`](Self::get_with) and
+    /// [`write_with`](Self::write_with). A panic of the operator goes on to the caller; nothing is
+    /// written then either.
+    pub fn merge(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        operator: &(impl MergeOperator + ?Sized),
+    ) -> Result<Vec<u8>> {
+        self.merge_with(key, operand, operator, WriteOptions::new())
+    }
+
+    /// Does what [`merge`](Self::merge) does, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`merge`](Self::merge).
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        operator: &(impl MergeOperator + ?Sized),
+        options: WriteOptions,
+    ) -> Result<Vec<u8>> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        let decide =
+            |value: Option<&[u8]>| Ok(Change::Set(Some(operator.merge(key, value, operand)?)));
+        Ok(self.core().change_key(key, options, decide)?.flatten().unwrap_or_default())
+    }
+}
