@@ -1,6 +1,6 @@
 /* Loads a database and reads it: op/s, device reads and bytes for each operation, from /proc/self/io and the block
  * device's counters. Built once for LevelDB's API (LevelDB, Terrace) and once for RocksDB's.
- * Usage: bench NAME DIRECTORY ENTRIES STEP..., STEP being fill, settle, get, seek or scan; DEVICE_STAT names the device's
+ * Usage: bench NAME DIRECTORY ENTRIES STEP..., STEP being fill, settle, get, multiget, seek or scan; DEVICE_STAT names the device's
  * /sys/block/X/stat. */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,9 +11,16 @@
 #include <rocksdb/c.h>
 #define DB(name) rocksdb_##name
 #else
+#ifdef TERRACE
+#include <terrace/c.h>
+#else
 #include <leveldb/c.h>
+#endif
 #define DB(name) leveldb_##name
 #endif
+
+/* Keys of one call of multi_get. */
+#define MANY 64
 
 typedef DB(t) db_t;
 static const char* engine;
@@ -76,6 +83,30 @@ static void Value(char* value, uint64_t number) {
 
 static void Key(char* key, uint64_t number) { snprintf(key, 17, "%016llu", (unsigned long long)number); }
 
+/* Looks up MANY random keys in one call, or one after the other where there is none. */
+static void GetMany(db_t* db, DB(readoptions_t)* read, uint64_t entries, char** err) {
+  char keys[MANY][17], *values[MANY];
+  size_t lengths[MANY];
+  for (int i = 0; i < MANY; i++) Key(keys[i], Random(entries));
+#if defined(TERRACE) || defined(ROCKSDB)
+  const char* list[MANY];
+  size_t sizes[MANY];
+  for (int i = 0; i < MANY; i++) list[i] = keys[i], sizes[i] = 16;
+#ifdef TERRACE
+  terrace_multi_get(db, read, MANY, list, sizes, values, lengths, err);
+#else
+  char* errors[MANY];
+  rocksdb_multi_get(db, read, MANY, list, sizes, values, lengths, errors);
+  for (int i = 0; i < MANY; i++)
+    if (errors[i] != NULL) *err = errors[i];
+#endif
+#else
+  for (int i = 0; i < MANY; i++) values[i] = DB(get)(db, read, keys[i], 16, &lengths[i], err);
+#endif
+  if (*err != NULL) Die("multi_get", *err);
+  for (int i = 0; i < MANY; i++) free(values[i]);
+}
+
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
   engine = argv[1];
@@ -124,6 +155,11 @@ int main(int argc, char** argv) {
         free(DB(get)(db, read, key, 16, &length, &err));
         if (err != NULL) Die("get", err);
       }
+    } else if (strcmp(step, "multiget") == 0) {
+      for (double start = Now(); Now() - start < limit / 2; done++) GetMany(db, read, entries, &err);
+      done = 0;
+      Begin();
+      for (; Now() - began < limit; done += MANY) GetMany(db, read, entries, &err);
     } else if (strcmp(step, "seek") == 0) {
       for (double start = Now(); done % 64 != 0 || Now() - start < limit / 2; done++) {
         Key(key, Random(entries));

@@ -111,7 +111,8 @@ pub trait RandomAccessFile: Send + Sync {
         Ok(())
     }
 
-    /// Says that `length` bytes from `offset` will be read soon. A hint.
+    /// Says that `length` bytes from `offset` will be read soon, so that they are read in the
+    /// background. A hint.
     fn will_need(&self, offset: u64, length: usize) {
         let _ = (offset, length);
     }

@@ -102,7 +102,8 @@ pub(super) fn write_parts_at(
     })
 }
 
-/// A file read by `pread`.
+/// A file read by `pread`: exactly what is asked for. The kernel is told not to read ahead, so that
+/// a point read costs the pages of its block; scans say themselves what they will need.
 pub(super) struct PosixRandomFile {
     file: File,
     path: Box<Path>,
@@ -111,6 +112,7 @@ pub(super) struct PosixRandomFile {
 
 impl PosixRandomFile {
     pub(super) fn new(file: File, path: &Path, size: u64) -> Self {
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
         PosixRandomFile { file, path: path.into(), size }
     }
 }

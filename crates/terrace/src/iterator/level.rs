@@ -136,15 +136,22 @@ impl LevelIter {
         if index == self.index && self.table.as_ref().is_some_and(|table| table.status().is_ok()) {
             return;
         }
+        let is_neighbour = index.abs_diff(self.index) == 1;
         self.index = index;
-        if let Some(mut read) = self.table.take() {
+        let mut previous = self.table.take();
+        if let Some(read) = &mut previous {
             read.give_back();
         }
         let Some(file) = self.files.get(index) else { return };
         match self.tables.table(file) {
             Ok(table) => {
-                let table = table.into_arc().iter(self.fill_cache);
-                self.table = Some(if self.once { table.read_once() } else { table });
+                let mut table = table.into_arc().iter(self.fill_cache);
+                if self.once {
+                    table = table.read_once();
+                } else if let Some(previous) = previous.filter(|_| is_neighbour) {
+                    table.continue_from(&previous);
+                }
+                self.table = Some(table);
             }
             Err(error) => self.error = Some(error),
         }

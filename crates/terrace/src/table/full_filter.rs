@@ -55,9 +55,7 @@ impl FullFilterBuilder {
     /// The whole block.
     pub(super) fn finish(self) -> Vec<u8> {
         let lines = (self.hashes.len() * self.bits_per_key).div_ceil(8 * LINE).max(1);
-        // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a
-        // little less.
-        let probes = (self.bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
+        let probes = probes_for(self.bits_per_key);
         let mut block = vec![0; lines * LINE + TRAILER];
         for &hash in &self.hashes {
             let start = line_of(hash, lines) * LINE;
@@ -108,9 +106,21 @@ impl FullFilter {
         prefetch(self.data.as_slice().get(start..start + LINE).unwrap_or_default());
     }
 
+    /// Whether a Bloom filter with `bits_per_key` bits has nothing to add. To ask both would take
+    /// twice the memory and, for a key that is there, twice the time.
+    pub(super) fn replaces_bloom_filter(&self, bits_per_key: usize) -> bool {
+        probes_for(bits_per_key) <= self.probes
+    }
+
     pub(super) fn owned_bytes(&self) -> usize {
         self.data.owned_bytes()
     }
+}
+
+/// ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a little
+/// less.
+fn probes_for(bits_per_key: usize) -> usize {
+    (bits_per_key.saturating_mul(6) / 10).clamp(1, MAX_PROBES)
 }
 
 /// The line of a hash: its upper half, scaled.

@@ -14,6 +14,7 @@ use super::block_iter::BlockIter;
 use super::external_cache::HeldBlock;
 use super::format::StoredBlock;
 use super::index::Place;
+use super::readahead::Readahead;
 use super::table::Table;
 
 /// Bytes behind a walk that reads a table once and for all, after which it gives them back.
@@ -26,6 +27,7 @@ pub(crate) struct TableIter {
     /// How much of the file's beginning has been given back, if nobody reads the table after this
     /// walk.
     given_back: Option<u64>,
+    readahead: Readahead,
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
@@ -39,14 +41,28 @@ pub(crate) struct TableIter {
 impl TableIter {
     pub(super) fn new(table: Arc<Table>, fill_cache: bool) -> Self {
         let block = BlockIter::new(table.order().tag_size());
-        let (at, aim) = (usize::MAX, Place::NOWHERE);
-        TableIter { table, fill_cache, given_back: None, at, block, hold: None, aim, failure: None }
+        TableIter {
+            table,
+            fill_cache,
+            given_back: None,
+            readahead: Readahead::default(),
+            at: usize::MAX,
+            block,
+            hold: None,
+            aim: Place::NOWHERE,
+            failure: None,
+        }
     }
 
     /// For a walk forward after which the table is gone: the memory that the process has for what
     /// lies behind it would only be missing elsewhere.
     pub(crate) fn read_once(self) -> Self {
-        TableIter { given_back: Some(0), ..self }
+        TableIter { given_back: Some(0), readahead: Readahead::of_whole_file(), ..self }
+    }
+
+    /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
+    pub(crate) fn continue_from(&mut self, previous: &TableIter) {
+        self.readahead = previous.readahead.in_next_file();
     }
 
     /// Says that the walk is over.
@@ -239,7 +255,10 @@ impl TableIter {
         {
             self.give_back_before(handle.offset);
         }
-        let block = handle.map(|handle| self.table.block(at, handle, self.fill_cache, false));
+        let block = handle.map(|handle| {
+            self.table.read_ahead(&mut self.readahead, handle);
+            self.table.block(at, handle, self.fill_cache, false)
+        });
         let (block, hold) = match block {
             Some(Ok(block)) => {
                 let (block, hold) = block.into_owned();

@@ -28,6 +28,7 @@ mod key_buffer;
 mod order;
 mod properties;
 mod read_policy;
+mod readahead;
 mod rescue;
 mod scan;
 #[expect(clippy::module_inception, reason = "LevelDB's noun for its reader")]

@@ -41,6 +41,7 @@ use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 use super::read_policy::{Populated, ReadPolicy};
+use super::readahead::Readahead;
 use super::table_builder::COMPARATOR_NAME;
 
 /// Bytes of a block in a file that are asked for ahead, at most.
@@ -136,14 +137,19 @@ impl Table {
         };
         let properties = read(PROPERTIES_NAME.as_bytes())
             .and_then(|data| TableProperties::decode(data.as_slice()));
+        let has_full = self.order.is_internal() && self.order.is_bytewise();
+        let full_filter = Some(FULL_FILTER_NAME.as_bytes()).filter(|_| has_full);
+        let full_filter = full_filter.and_then(read).and_then(FullFilter::new);
         let filter = policy.and_then(|policy| {
+            let full = full_filter.as_ref().zip(policy.bloom_bits_per_key());
+            if full.is_some_and(|(full, bits)| full.replaces_bloom_filter(bits)) {
+                return None;
+            }
             let data = read(&filter_block::block_name(policy.as_ref()))?;
             FilterBlockReader::new(policy, data)
         });
-        if self.order.is_internal() && self.order.is_bytewise() {
-            self.full_filter = read(FULL_FILTER_NAME.as_bytes()).and_then(FullFilter::new);
-        }
         self.properties = properties;
+        self.full_filter = full_filter;
         self.filter = filter;
     }
 
@@ -238,13 +244,20 @@ impl Table {
         self.slots.prefetch(place.at);
     }
 
-    /// Asks for what tells where in the block at `place` things are; for its bytes in the file, if
-    /// it is not in the cache and they are mapped.
+    /// Asks for what tells where in the block at `place` things are. If the block is not in the
+    /// cache, asks the processor for its bytes in a mapped file, and the device for those in
+    /// another, so that several reads are under way at once.
     pub(crate) fn prefetch_block(&self, place: Place) {
         match self.slots.get(place.at) {
             Some(block) => prefetch_value::<Block>(&block),
-            None if self.external.is_none() => self.prefetch_stored(place.at),
-            None => {}
+            None if self.external.is_some() => {}
+            None if self.file.mapped().is_some() => self.prefetch_stored(place.at),
+            None => {
+                if let Some(handle) = self.index.handle(place.at) {
+                    let size = handle.size.saturating_add(TRAILER_SIZE as u64);
+                    self.file.will_need(handle.offset, usize::try_from(size).unwrap_or(usize::MAX));
+                }
+            }
         }
     }
 
@@ -289,6 +302,12 @@ impl Table {
     pub(crate) fn approximate_offset_of(&self, key: &[u8]) -> u64 {
         let at = self.index.search(&self.order, key).at;
         self.index.handle(at).unwrap_or(self.footer.metaindex).offset
+    }
+
+    /// Takes note that a scan comes to the block at `handle`.
+    #[inline]
+    pub(super) fn read_ahead(&self, readahead: &mut Readahead, handle: BlockHandle) {
+        readahead.enter(self.file.as_ref(), handle);
     }
 
     /// Says that the bytes of the file in `range` will not be read soon.
