@@ -7,7 +7,7 @@ use terrace::Db;
 
 use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
-use crate::commands::entries::{DeleteArgs, GetArgs, PutArgs};
+use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
@@ -82,6 +82,16 @@ Examples:
   terrace delete DB apple
   terrace delete --hex DB 6b6579")]
     Delete(Writing<DeleteArgs>),
+
+    /// Remove every key of a range, all of them or none
+    #[command(after_help = "\
+FROM is part of the range, TO is not. A large range takes about as long as a small one: its tables
+are removed, and their space is free at once. The removal is durable when the command returns.
+
+Examples:
+  terrace delete-range DB 2026-01 2026-07        keys from 2026-01 on, and before 2026-07
+  terrace delete-range DB --prefix user:7:")]
+    DeleteRange(Writing<DeleteRangeArgs>),
 
     /// Print entries in the order of their keys
     #[command(after_help = "\
@@ -353,6 +363,7 @@ impl Cli {
             Command::Put(command) => command.run(out),
             Command::Get(command) => command.run(out),
             Command::Delete(command) => command.run(out, WriteArgs::open_for_few_writes),
+            Command::DeleteRange(command) => command.run(out, WriteArgs::open_for_few_writes),
             Command::Scan(command) => command.run(out),
             Command::Load(command) => {
                 let missing = if command.no_create { Missing::Fail } else { Missing::Create };

@@ -77,6 +77,11 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
+    pub(crate) fn bounds(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        let from = self.from.clone().map_or(Bound::Unbounded, Bound::Included);
+        (from, self.to.clone().map_or(Bound::Unbounded, Bound::Excluded))
+    }
+
     /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers
     /// false.
     pub(crate) fn walk(
@@ -108,9 +113,7 @@ impl KeyRange {
         reverse: bool,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
-        let from = self.from.as_ref().map_or(Bound::Unbounded, Bound::Included);
-        let to = self.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut entries = transaction.range::<Vec<u8>>((from, to));
+        let mut entries = transaction.range(self.bounds());
         while let Some(entry) = if reverse { entries.next_back() } else { entries.next() } {
             let (key, value) = entry?;
             if !visit(&key, &value)? {

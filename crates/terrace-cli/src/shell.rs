@@ -17,7 +17,7 @@ use rustyline::{Config, Editor};
 
 use crate::advise::AdviseCommand;
 use crate::args::Form;
-use crate::commands::entries::{DeleteArgs, GetArgs, PutArgs};
+use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
@@ -41,7 +41,8 @@ const TRANSACTION_PROMPT: &str = "terrace*> ";
 const HELP: &str = "\
 put KEY VALUE            store a value            scan [--prefix P] ...    print entries in order
 get KEY                  print a value            dump [FILE], load [FILE] everything out, or in
-delete KEY               remove a key             batch FILE               put and delete lines, atomically
+delete KEY               remove a key             delete-range FROM TO     remove the keys of a range
+batch FILE               put and delete lines, atomically
 begin, commit, rollback  what comes between, all of it or nothing, unless others come in between
 stat                     levels and counters      files                    the files and their key ranges
 compact [--force]        compact tables           inspect FILE ...         look into files
@@ -92,6 +93,8 @@ enum Verb {
     Get(GetArgs),
     /// Remove a key
     Delete(DeleteArgs),
+    /// Remove every key of a range, all of them or none
+    DeleteRange(DeleteRangeArgs),
     /// Print entries in the order of their keys
     Scan(ScanArgs),
     /// Read entries from a file
@@ -342,6 +345,7 @@ impl Shell<'_> {
             Verb::Put(command) => command.run(session, out)?,
             Verb::Get(command) => command.run(session, out)?,
             Verb::Delete(command) => command.run(session, out)?,
+            Verb::DeleteRange(command) => command.run(session, out)?,
             Verb::Scan(command) => command.run(session, out)?,
             Verb::Load(command) => command.run(session, out)?,
             Verb::Dump(command) => command.run(session, out)?,

@@ -1,6 +1,7 @@
 //! Plays a [`Script`] on a database in a [`SimFs`], and keeps a [`History`] of what was written and
 //! acknowledged.
 
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use terrace::{Db, Error, WriteOptions};
@@ -116,6 +117,7 @@ impl Driver {
         let Some(db) = self.db.clone() else { return Ok(()) };
         match action {
             Action::Write(changes, sync) => self.write(&db, changes, *sync),
+            Action::DeleteRange(from, to, sync) => self.delete_range(&db, from, to, *sync),
             Action::Load(entries) => self.load(&db, entries),
             Action::Flush => {
                 let outcome = db.flush();
@@ -187,6 +189,26 @@ impl Driver {
             changes.push(Change::Put(number_key(self.history.writes().len()), Vec::new()));
         }
         changes
+    }
+
+    /// Not where writes are numbered: a range delete puts no number.
+    fn delete_range(
+        &mut self,
+        db: &Db,
+        from: &Bound<Vec<u8>>,
+        to: &Bound<Vec<u8>>,
+        sync: bool,
+    ) -> Result<(), String> {
+        if self.numbered {
+            return Ok(());
+        }
+        let (low, high) = (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+        let at = self.history.begin(self.history.deletions(low, high), sync, self.fs.steps());
+        let options = if sync { WriteOptions::sync() } else { WriteOptions::new() };
+        if self.accept(db.delete_range_with((from.clone(), to.clone()), options))?.is_some() {
+            self.history.acknowledge(at, self.fs.steps());
+        }
+        Ok(())
     }
 
     fn load(&mut self, db: &Db, entries: &[Pair]) -> Result<(), String> {

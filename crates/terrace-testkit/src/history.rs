@@ -5,6 +5,7 @@
 //! steps.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::{Bound, RangeBounds};
 
 use crate::model::{Change, Model, Pair};
 use crate::rng::mix;
@@ -72,6 +73,13 @@ impl History {
         }
         next.floors.push((0, survived.required));
         next
+    }
+
+    /// A deletion of every key in a range that any write so far has named.
+    pub fn deletions(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<Change> {
+        let named = self.writes.iter().flat_map(|write| &write.changes).map(Change::key);
+        let keys: BTreeSet<&[u8]> = named.filter(|&key| (from, to).contains(key)).collect();
+        keys.into_iter().map(|key| Change::Delete(key.to_vec())).collect()
     }
 
     /// Notes that a write begins.

@@ -70,6 +70,12 @@ impl Model {
         }
     }
 
+    /// Removes all keys between two bounds.
+    pub fn delete_range(&mut self, from: Bound<&[u8]>, to: Bound<&[u8]>) {
+        let keys = self.range(from, to).into_iter().map(|(key, _)| Change::Delete(key));
+        self.apply(&keys.collect::<Vec<_>>());
+    }
+
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.entries.len()

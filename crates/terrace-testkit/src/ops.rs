@@ -31,6 +31,8 @@ pub enum Op {
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>, Vec<bool>, View),
     /// Reads all keys that begin so, backwards if true.
     Prefix(Vec<u8>, bool, View),
+    /// Deletes a range, synced or not.
+    DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>, bool),
     /// Loads entries in bulk, in this order, holding so many bytes in memory.
     Load(Vec<Pair>, usize),
     /// Takes in a table of these entries, moving it or not.
@@ -261,7 +263,8 @@ impl Generator {
     }
 
     fn heavy_op(&mut self) -> Op {
-        match self.rng.below(18) {
+        match self.rng.below(20) {
+            18 | 19 => Op::DeleteRange(self.bound(), self.bound(), self.synced()),
             0..4 => Op::Flush,
             10 | 11 => {
                 let (entries, memory) = self.load();

@@ -40,6 +40,8 @@ pub struct OptionSet {
     pub seek_compaction: bool,
     /// Refuse doubtful logs.
     pub paranoid_checks: bool,
+    /// Entries of a deleted range that are deleted one by one.
+    pub range_delete_batch: usize,
     /// Keys in the order of [`ReverseComparator`].
     pub reverse: bool,
 }
@@ -63,6 +65,7 @@ impl Default for OptionSet {
             max_manifest_size: 64 << 20,
             seek_compaction: true,
             paranoid_checks: false,
+            range_delete_batch: 4096,
             reverse: false,
         }
     }
@@ -87,6 +90,7 @@ impl OptionSet {
             max_manifest_size: *rng.pick(&[4 << 10, 64 << 20]),
             seek_compaction: rng.one_in(2),
             paranoid_checks: rng.one_in(4),
+            range_delete_batch: *rng.pick(&[0, 0, 5, 4096]),
             reverse: rng.one_in(6),
         }
     }
@@ -107,6 +111,7 @@ impl OptionSet {
                 bloom_bits: 10,
                 block_cache_size: 0,
                 mapped_reads: false,
+                range_delete_batch: 0,
                 background_threads: 1,
                 ..base()
             },
@@ -119,6 +124,7 @@ impl OptionSet {
             OptionSet {
                 max_manifest_size: 4 << 10,
                 max_open_files: 74,
+                range_delete_batch: 0,
                 bloom_bits: 1,
                 snappy: false,
                 ..base()
@@ -133,6 +139,7 @@ impl OptionSet {
                 seek_compaction: false,
                 reuse_logs: true,
                 mapped_log: false,
+                range_delete_batch: 5,
                 bloom_bits: 20,
                 ..base()
             },
@@ -164,6 +171,7 @@ impl OptionSet {
             .background_threads(self.background_threads)
             .max_manifest_size(self.max_manifest_size)
             .seek_compaction(self.seek_compaction)
+            .range_delete_batch(self.range_delete_batch)
             .paranoid_checks(self.paranoid_checks);
         let options = match self.bloom_bits {
             0 => options,

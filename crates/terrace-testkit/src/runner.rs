@@ -150,6 +150,13 @@ impl Runner {
                 let entries = self.db().prefix_with(prefix, &options).map_err(text)?;
                 compare_entries(entries, model.prefix(prefix), &vec![!backwards; model.len() + 1])
             }
+            Op::DeleteRange(from, to, sync) => {
+                let options = if *sync { WriteOptions::sync() } else { WriteOptions::new() };
+                self.db().delete_range_with((from.clone(), to.clone()), options).map_err(text)?;
+                let (from, to) = (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
+                self.model.delete_range(from, to);
+                Ok(())
+            }
             Op::Load(entries, memory) => self.load(entries, *memory),
             Op::Ingest(entries, move_files) => self.ingest(entries, *move_files),
             Op::Transact(changes, ending) => self.transact(changes, ending),

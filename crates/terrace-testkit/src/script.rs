@@ -1,5 +1,7 @@
 //! Writes and upkeep of one writer, for tests that crash or fail at every step of it.
 
+use std::ops::Bound;
+
 use crate::model::{Change, Pair};
 use crate::ops::{Generator, Shape};
 use crate::rng::Rng;
@@ -9,6 +11,8 @@ use crate::rng::Rng;
 pub enum Action {
     /// Writes a batch, synced or not.
     Write(Vec<Change>, bool),
+    /// Deletes a range of keys, synced or not.
+    DeleteRange(Bound<Vec<u8>>, Bound<Vec<u8>>, bool),
     /// Loads entries in bulk, in this order.
     Load(Vec<Pair>),
     /// Writes the memtable out and waits.
@@ -104,6 +108,21 @@ impl Script {
                 ]),
             ),
             Script::new(
+                "ranges deleted",
+                of(&[
+                    &[load(0..30, 1_000)],
+                    &many(0, 20, 300, 9),
+                    &[Flush],
+                    &many(10, 12, 200, 0),
+                    &[delete_range(5, 25, false)],
+                    &many(8, 4, 100, 0),
+                    &[Flush, delete_range(9, 10, true), Scan],
+                    &many(0, 9, 100, 4),
+                    &[delete_range(0, 40, false), Reopen, Scan],
+                    &many(20, 3, 10, 1),
+                ]),
+            ),
+            Script::new(
                 "everything deleted",
                 of(&[
                     &many(0, 20, 300, 9),
@@ -131,7 +150,12 @@ impl Script {
         let mut generator = Generator::new(rng.next_u64(), shape);
         let actions = (0..length).map(|_| {
             if rng.one_in(heavy_one_in) {
-                return match rng.below(9) {
+                return match rng.below(10) {
+                    9 => {
+                        let (from, to) = (generator.key(), generator.key());
+                        let (from, to) = (Bound::Included(from), Bound::Excluded(to));
+                        Action::DeleteRange(from, to, generator.synced())
+                    }
                     8 => Action::Load(generator.load().0),
                     0..3 => Action::Flush,
                     3 => Action::Compact,
@@ -167,6 +191,10 @@ fn batch(from: usize, count: usize, version: usize, size: usize, sync: bool) -> 
 
 fn load(numbers: impl Iterator<Item = usize>, version: usize) -> Action {
     Action::Load(numbers.map(|number| (key(number), value(version + number, 4_000))).collect())
+}
+
+fn delete_range(from: usize, to: usize, sync: bool) -> Action {
+    Action::DeleteRange(Bound::Included(key(from)), Bound::Excluded(key(to)), sync)
 }
 
 fn deletes(from: usize, count: usize) -> Vec<Action> {

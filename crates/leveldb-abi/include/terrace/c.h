@@ -77,6 +77,14 @@ LEVELDB_EXPORT terrace_pinned_t* terrace_get_pinned(leveldb_t* db, const leveldb
 LEVELDB_EXPORT const char* terrace_pinned_value(const terrace_pinned_t*, size_t* length);
 LEVELDB_EXPORT void terrace_pinned_destroy(terrace_pinned_t*);
 
+/* ---- Writing ---- */
+
+/* Removes every key from `start_key` on and before `limit_key`, as one step; a null end is open. A large range costs about
+ * as much as a small one: its tables are removed, durably whatever the options say, and their space is free once nothing
+ * that began before reads them. */
+LEVELDB_EXPORT void terrace_delete_range(leveldb_t* db, const leveldb_writeoptions_t* options, const char* start_key,
+                                         size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr);
+
 /* ---- Maintenance ---- */
 
 /* Writes what is in memory to tables. */

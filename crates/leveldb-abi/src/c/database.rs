@@ -45,7 +45,7 @@ pub(super) unsafe fn read_options(options: *const CReadOptions) -> ReadOptions {
 
 /// # Safety
 /// `options` is null or leads to write options.
-unsafe fn write_options(options: *const CWriteOptions) -> WriteOptions {
+pub(super) unsafe fn write_options(options: *const CWriteOptions) -> WriteOptions {
     // SAFETY: guaranteed by the caller.
     unsafe { options.as_ref() }.map_or_else(WriteOptions::new, |options| options.0)
 }

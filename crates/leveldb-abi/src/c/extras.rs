@@ -6,10 +6,10 @@ use std::{ptr, slice};
 
 use terrace::{PinnedValue, ReadAccess, Result};
 
-use super::database::{Database, read_options};
+use super::database::{Database, read_options, write_options};
 use super::error::{last_error, reporting, required};
 use super::iterator::Iterator;
-use super::options::{COptions, CReadOptions};
+use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
 use crate::memory::{
     address, argument, bytes, c_string, detached, hand_out, malloc_copy, release, store,
@@ -137,6 +137,20 @@ export! {
     /// Writes what is in memory to tables.
     fn terrace_flush(db: *mut Database, errptr: *mut *mut c_char) {
         reporting(errptr, || required(db, "db")?.db().flush())
+    }
+
+    /// Deletes every key of a range; a null end is open.
+    fn terrace_delete_range(
+        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char, start_key_len: usize,
+        limit_key: *const c_char, limit_key_len: usize, errptr: *mut *mut c_char,
+    ) {
+        let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            let from = bound(start_key, start_key_len).map_or(Bound::Unbounded, Bound::Included);
+            let to = bound(limit_key, limit_key_len).map_or(Bound::Unbounded, Bound::Excluded);
+            db.delete_range_with::<&[u8]>((from, to), write_options(options))
+        })
     }
 
     /// Merges a range of keys and says what went wrong; a null end is open.

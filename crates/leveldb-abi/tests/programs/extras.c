@@ -190,6 +190,20 @@ static void Checkpoint(leveldb_t* db, const char* dir) {
   OK;
   uint64_t sequence = 0;
   CHECK(terrace_stat(copy, "sequence", &sequence) && sequence == 1000);
+  terrace_delete_range(copy, NULL, "key0004", 7, "key0008", 7, &err);
+  OK;
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  size_t length = 0;
+  CHECK(leveldb_get(copy, read, "key0006", 7, &length, &err) == NULL);
+  OK;
+  char* value = leveldb_get(copy, read, "key0008", 7, &length, &err);
+  CHECK(value != NULL && length == 7);
+  leveldb_free(value);
+  terrace_delete_range(copy, NULL, NULL, 0, NULL, 0, &err);
+  OK;
+  CHECK(leveldb_get(copy, read, "key0008", 7, &length, &err) == NULL);
+  OK;
+  leveldb_readoptions_destroy(read);
   leveldb_close(copy);
   leveldb_options_destroy(options);
 }
@@ -205,6 +219,7 @@ static void Nulls(void) {
   terrace_wait_idle(NULL, NULL);
   terrace_checkpoint(NULL, NULL, NULL);
   terrace_compact_range(NULL, NULL, 0, NULL, 0, NULL);
+  terrace_delete_range(NULL, NULL, NULL, 0, NULL, 0, NULL);
   terrace_multi_get(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
   CHECK(terrace_get_pinned(NULL, NULL, NULL, 0, NULL) == NULL);
   CHECK(terrace_pinned_value(NULL, &length) != NULL && length == 0);

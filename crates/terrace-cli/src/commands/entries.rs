@@ -1,4 +1,4 @@
-//! One entry: `put`, `get`, `delete`.
+//! Entries: `put`, `get`, `delete`, `delete-range`.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use super::{Run, Session};
 use crate::args::{FormArgs, NotationArgs};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use crate::range::decode_argument;
+use crate::range::{RangeArgs, decode_argument};
 use crate::source;
 use crate::text::to_json;
 
@@ -45,6 +45,21 @@ pub(crate) struct GetArgs {
 pub(crate) struct DeleteArgs {
     /// The key
     key: OsString,
+    #[command(flatten)]
+    notation: NotationArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeleteRangeArgs {
+    /// Begin at this key, or at the first one after it
+    #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]
+    from: Option<OsString>,
+    /// End before this key: it is not part of the range
+    #[arg(required_unless_present = "prefix")]
+    to: Option<OsString>,
+    /// Every key that begins with these bytes, in place of FROM and TO
+    #[arg(long, value_name = "BYTES")]
+    prefix: Option<OsString>,
     #[command(flatten)]
     notation: NotationArgs,
 }
@@ -126,5 +141,14 @@ impl Run for DeleteArgs {
         let mut batch = WriteBatch::new();
         batch.delete(&key);
         session.write(&batch)
+    }
+}
+
+impl Run for DeleteRangeArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let notation = self.notation.over(session.form());
+        let (from, to) = (self.from.clone(), self.to.clone());
+        let range = RangeArgs { from, to, prefix: self.prefix.clone() }.range(notation)?;
+        session.delete_range(&range)
     }
 }

@@ -78,6 +78,14 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Deletes every key of the range, durably, or as part of the transaction.
+    pub(crate) fn delete_range(&self, range: &KeyRange) -> Result<()> {
+        match &mut *self.transaction.borrow_mut() {
+            Some(transaction) => Ok(transaction.delete_range(range.bounds())?),
+            None => Ok(self.db()?.delete_range_with(range.bounds(), WriteOptions::sync())?),
+        }
+    }
+
     /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers
     /// false.
     pub(crate) fn walk(

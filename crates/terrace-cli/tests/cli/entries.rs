@@ -28,6 +28,28 @@ fn a_value_comes_back_until_it_is_deleted() {
 }
 
 #[test]
+fn ranges_and_prefixes_are_removed() {
+    let tool = Tool::new();
+    tool.ok_with(&["load", "db"], b"a\t1\nb\t2\nba\t3\nbb\t4\nc\t5\n");
+    let keys = || tool.ok(&["scan", "db", "--keys-only"]).replace('\n', " ");
+    tool.ok(&["delete-range", "db", "ba", "bb"]);
+    assert_eq!(keys(), "a b bb c ");
+    tool.ok(&["delete-range", "db", "--prefix", "b"]);
+    assert_eq!(keys(), "a c ");
+    tool.ok(&["delete-range", "db", "z", "a"]);
+    tool.ok(&["delete-range", "db", "--hex", "61", "62"]);
+    assert_eq!(keys(), "c ");
+    tool.run(&["delete-range", "db", "a"]).fails(2, "TO");
+    tool.run(&["delete-range", "db"]).fails(2, "FROM");
+    tool.run(&["delete-range", "db", "a", "b", "--prefix", "c"]).fails(2, "cannot be used with");
+    tool.run(&["delete-range", "nowhere", "a", "b"]).fails(2, "there is no database");
+    let script = b"begin\nput d 1\ndelete-range c e\nput e 1\nscan\nrollback\nscan\n";
+    assert_eq!(tool.ok_with(&["shell", "db"], script), "e\t1\nc\t5\n");
+    let script = b"begin\ndelete-range c e\ncommit\nscan\n";
+    assert_eq!(tool.ok_with(&["shell", "db"], script), "");
+}
+
+#[test]
 fn bytes_are_written_in_three_notations() {
     let tool = Tool::new();
     tool.ok(&["put", "--create", "db", "\\x00\\tkey\\\\", "\\xff\\n"]);

@@ -22,6 +22,7 @@ use crate::env::{Env, FileLock, LockMode};
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
 use crate::version::edit::{NewFile, VersionEdit};
+use crate::version::file_meta::FileMeta;
 use crate::version::filename;
 use crate::version::version_set::{FileNumbers, ManifestSettings, begin_history};
 
@@ -78,19 +79,12 @@ impl DbImpl {
         let mut report = CheckpointReport { sequence, ..CheckpointReport::default() };
         let mut tables = Vec::new();
         for (level, file) in view.version.files() {
-            let name = self.table_name(file.number)?;
-            let (from, to) = (self.path(&name), place.add(&name));
-            let size = self.env.file_size(&from)?;
-            if size != file.size {
-                let (from, named) = (from.display(), file.size);
-                return Err(Error::corruption(format!(
-                    "{from}: is {size} bytes long, the MANIFEST says {named}"
-                )));
-            }
-            match self.try_link(&from, &to) {
-                Some(()) => report.linked += 1,
-                None => self.copy_file(&from, &to)?,
-            }
+            let linked = match self.second_file(place, file) {
+                // A range delete has given it another name since.
+                Err(error) if error.kind() == ErrorKind::NotFound => self.second_file(place, file),
+                linked => linked,
+            };
+            report.linked += usize::from(linked?);
             tables.push(file.record(level));
         }
         // What is in memory is newer than any table, and within level 0 the greatest number is the
@@ -122,11 +116,32 @@ impl DbImpl {
         Ok(report)
     }
 
-    /// The name of a table's file: the present one, or that of old LevelDBs.
-    fn table_name(&self, number: u64) -> Result<String> {
-        let (name, old) = (filename::table(number), filename::old_table(number));
-        let is_old = !self.env.exists(&self.path(&name))? && self.env.exists(&self.path(&old))?;
-        Ok(if is_old { old } else { name })
+    /// Puts a table into the copy. Answers whether that is a link.
+    fn second_file(&self, place: &mut Place<'_>, file: &FileMeta) -> Result<bool> {
+        let from = self.table_path(file.number)?;
+        let to = place.add(&filename::table(file.number));
+        let size = self.env.file_size(&from)?;
+        if size != file.size {
+            let (from, named) = (from.display(), file.size);
+            return Err(Error::corruption(format!(
+                "{from}: is {size} bytes long, the MANIFEST says {named}"
+            )));
+        }
+        match self.try_link(&from, &to) {
+            Some(()) => Ok(true),
+            None => self.copy_file(&from, &to).map(|()| false),
+        }
+    }
+
+    /// Where the file of a table is.
+    fn table_path(&self, number: u64) -> Result<PathBuf> {
+        for name in filename::names_of_table(number) {
+            let path = self.path(&name);
+            if self.env.exists(&path)? {
+                return Ok(path);
+            }
+        }
+        Ok(self.path(&filename::table(number)))
     }
 
     /// Writes what the memtables hold up to `sequence` to one table, if that is anything.

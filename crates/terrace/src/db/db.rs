@@ -15,6 +15,7 @@ use crate::db::checkpoint::CheckpointReport;
 use crate::db::db_impl::DbImpl;
 use crate::db::open;
 use crate::db::options::{Options, ReadOptions, WriteOptions};
+use crate::db::range_delete::KeyRange;
 use crate::db::read::cursor::{Cursor, Entries};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::snapshot::Snapshot;
@@ -106,6 +107,67 @@ impl Db {
     /// Those of [`write_with`](Self::write_with).
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         self.core().write_one(key.as_ref(), None, options)
+    }
+
+    /// Removes every key in `range`, as one step: a reader sees all of them or none. A crash leaves
+    /// either.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/delete_range.db", options)?;
+    /// db.put("2026-11-23", "rain")?;
+    /// db.put("2026-11-24", "sun")?;
+    /// db.put("2026-12-01", "snow")?;
+    /// db.delete_range("2026-11".."2026-12")?;
+    /// assert_eq!(db.first()?, Some((b"2026-12-01".to_vec(), b"snow".to_vec())));
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`delete_range_with`](Self::delete_range_with).
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_range_with(range, WriteOptions::new())
+    }
+
+    /// Removes every key in `range` as one step, as durably as `options` say.
+    ///
+    /// Where the range holds few entries ([`Options::range_delete_batch`]) and less than 32 MiB of
+    /// tables lie inside it, this is a batch of deletions. Otherwise the tables inside it go and
+    /// those across its ends are written anew without it, whatever `options` say durably: this
+    /// takes time by the number of tables, not of entries, leaves no tombstones behind, and gives
+    /// the space back at once, or when the last snapshot or cursor from before goes. It first waits
+    /// for the compactions of these tables; writers wait while one memtable is flushed and the
+    /// MANIFEST synced. Readers never wait.
+    ///
+    /// Snapshots, cursors and transactions that began before see the range as it was; a transaction
+    /// that writes a key of it, or has read one for update, conflicts. A [`WriteBatch`] has no
+    /// range delete, for it knows no database; a transaction has
+    /// [one of its own](Transaction::delete_range).
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with). Besides, [`Corruption`](ErrorKind::Corruption) or
+    /// [`Io`](ErrorKind::Io) if a table across an end of the range cannot be read: nothing is
+    /// deleted then.
+    pub fn delete_range_with<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        self.core().delete_range(&KeyRange::new(&range), options)
+    }
+
+    /// Removes every key that begins with `prefix`, as
+    /// [`delete_range_with`](Self::delete_range_with) does.
+    ///
+    /// # Errors
+    /// Those of [`delete_range_with`](Self::delete_range_with), and
+    /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
+    /// not be a range.
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        let range = KeyRange::prefix(&self.core().order.keys, prefix.as_ref())?;
+        self.core().delete_range(&range, options)
     }
 
     /// Applies every operation of `batch`, or none.

@@ -25,6 +25,7 @@ use crate::write::throttle::Throttle;
 
 use crate::db::background::jobs::Jobs;
 use crate::db::options::Options;
+use crate::db::range_delete::RecentRangeDeletes;
 use crate::db::read::snapshot::SnapshotList;
 use crate::db::state::{BackgroundError, State};
 use crate::db::stats::Counters;
@@ -104,6 +105,7 @@ pub(crate) struct DbImpl {
     pub(in crate::db) counters: Counters,
     pub(in crate::db) read_stats: ReadStats,
     pub(in crate::db) gaps: DeletedRanges,
+    pub(in crate::db) range_deletes: RecentRangeDeletes,
 }
 
 /// A read that asks for fewer sorted runs.

@@ -34,6 +34,7 @@ mod interleavings;
 mod io_error;
 mod open;
 pub(crate) mod options;
+mod range_delete;
 mod read;
 mod repair;
 mod state;

@@ -81,6 +81,7 @@ pub struct Options {
     pub(crate) file_mode: u32,
     pub(crate) dir_mode: u32,
     pub(crate) seek_compaction: bool,
+    pub(crate) range_delete_batch: usize,
 }
 
 impl Default for Options {
@@ -116,6 +117,7 @@ impl Default for Options {
             file_mode: 0o644,
             dir_mode: 0o755,
             seek_compaction: true,
+            range_delete_batch: 4096,
         }
     }
 }
@@ -153,6 +155,7 @@ impl fmt::Debug for Options {
             .field("file_mode", &format_args!("0o{:o}", self.file_mode))
             .field("dir_mode", &format_args!("0o{:o}", self.dir_mode))
             .field("seek_compaction", &self.seek_compaction)
+            .field("range_delete_batch", &self.range_delete_batch)
             .finish_non_exhaustive()
     }
 }
@@ -257,6 +260,10 @@ impl Options {
         /// where little has to be rewritten for it, all of the database when the reads since the
         /// last write have been worth it (256 bytes a seek, 32 a look-up). Default: true.
         seek_compaction: bool = |v| v;
+        /// Entries that [`Db::delete_range`](crate::Db::delete_range) deletes one by one, in a
+        /// batch. Where a range holds more, its tables are removed and those at its ends written
+        /// anew. 0 for always. Default: 4,096.
+        range_delete_batch: usize = |v| v;
     }
 
     /// Checks Terrace's own options and clips LevelDB's.

@@ -7,6 +7,7 @@
 //!    reader to let go of it hands its number to the [`ObsoleteFiles`], and only then may it be
 //!    unlinked.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -26,6 +27,8 @@ use super::edit::NewFile;
 pub(crate) struct ObsoleteFiles {
     origin: Origin,
     numbers: Mutex<Vec<u64>>,
+    /// All that are obsolete, those that are still being read included, until their files are gone.
+    present: Mutex<BTreeSet<u64>>,
 }
 
 impl ObsoleteFiles {
@@ -40,8 +43,22 @@ impl ObsoleteFiles {
     /// Puts numbers back whose files could not be removed, to try again later.
     pub(crate) fn put_back(&self, numbers: Vec<u64>) {
         if !self.origin.is_ancestor() {
+            self.present.lock().extend(&numbers);
             self.numbers.lock().extend(numbers);
         }
+    }
+
+    /// The obsolete files that are there, also those that are still being read.
+    pub(crate) fn present(&self) -> Vec<u64> {
+        if self.origin.is_ancestor() {
+            return Vec::new();
+        }
+        self.present.lock().iter().copied().collect()
+    }
+
+    /// Notes that a file is gone.
+    pub(crate) fn removed(&self, number: u64) {
+        self.present.lock().remove(&number);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -152,6 +169,9 @@ impl FileMeta {
 
     /// Called once an edit that removes this file is durable and installed.
     pub(crate) fn mark_obsolete(&self) {
+        if !self.obsolete_files.origin.is_ancestor() {
+            self.obsolete_files.present.lock().insert(self.number);
+        }
         self.obsolete.store(true, Ordering::Release);
         if mutated("files-of-readers") {
             self.obsolete_files.put_back(vec![self.number]);

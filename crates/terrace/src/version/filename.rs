@@ -42,6 +42,12 @@ pub(crate) fn old_table(number: u64) -> String {
     format!("{number:06}.sst")
 }
 
+/// The names that the file of a table may have, in the order in which one may follow another: a
+/// table that was removed while it is being read may go by that of a temporary file.
+pub(crate) fn names_of_table(number: u64) -> [String; 3] {
+    [table(number), old_table(number), temp(number)]
+}
+
 pub(crate) fn manifest(number: u64) -> String {
     format!("MANIFEST-{number:06}")
 }

@@ -66,7 +66,7 @@ impl TableSet {
         capacity: usize,
     ) -> Self {
         let (capacity, open) = (AtomicUsize::new(capacity), AtomicUsize::new(0));
-        let names = |number| vec![filename::table(number), filename::old_table(number)];
+        let names = |number| filename::names_of_table(number).to_vec();
         TableSet {
             env,
             dir,

@@ -96,7 +96,10 @@ impl DbImpl {
     }
 
     /// Does work that automatic merges wait for.
-    fn manually(self: &Arc<Self>, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(in crate::db) fn manually<T>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let _manual = Manual::begin(self);
         work()
     }

@@ -20,14 +20,15 @@ impl DbImpl {
         }
         let mut left = Vec::new();
         for number in self.obsolete_files.take() {
-            let removed = match self.env.remove(&self.path(&filename::table(number))) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    self.env.remove(&self.path(&filename::old_table(number)))
+            let removed = filename::names_of_table(number).iter().find_map(|name| {
+                match self.env.remove(&self.path(name)) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => None,
+                    result => Some(result),
                 }
-                result => result,
-            };
-            if removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
-                left.push(number);
+            });
+            match removed {
+                Some(Err(_)) => left.push(number),
+                _ => self.obsolete_files.removed(number),
             }
         }
         if !left.is_empty() {

@@ -42,7 +42,7 @@ struct Places {
 impl DbImpl {
     /// Fails if the database takes no writes, is closed or is being closed, and otherwise keeps it
     /// from being closed for a while.
-    pub(super) fn stay_open(&self) -> Result<StayOpen<'_>> {
+    pub(in crate::db) fn stay_open(&self) -> Result<StayOpen<'_>> {
         self.check_writable()?;
         self.put_close_off()
     }
@@ -60,7 +60,7 @@ impl DbImpl {
 
     /// Removes tables that will not come into force. Once the database is closed its files are the
     /// next open's.
-    pub(super) fn discard(&self, staged: &[Staged]) {
+    pub(in crate::db) fn discard(&self, staged: &[Staged]) {
         if !staged.is_empty()
             && let Ok(_open) = self.stay_open()
         {
@@ -180,8 +180,11 @@ impl DbImpl {
         if !mutated("loads-in-gaps") {
             self.gaps.clear();
         }
+        // A reader that has got hold of the view from before must not see what is written after the
+        // load without the load.
+        let memtable = self.renew_memtable(commit);
         let replaced = self.swap_view(&mut state, |view| View {
-            memtable: view.memtable.clone(),
+            memtable,
             immutables: view.immutables.clone(),
             version,
             in_tables: last_sequence,
@@ -230,7 +233,7 @@ impl DbImpl {
     }
 
     /// Writes every memtable out while nobody can write.
-    fn flush_under_lock(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
+    pub(in crate::db) fn flush_under_lock(self: &Arc<Self>, commit: &mut Commit) -> Result<()> {
         let earlier = self.state.lock().attempts();
         if self.log_suspect.load(Ordering::Relaxed) {
             self.leave_suspect_log(commit)?;
@@ -283,7 +286,7 @@ impl DbImpl {
     /// A link may have an unrecorded number here, unlike a temporary name: the logs hold no writes,
     /// so LevelDB makes no table in its recovery, and then removes those that the MANIFEST does not
     /// name before it makes any.
-    fn give_names(&self, staged: &mut [Staged]) -> Result<Vec<Output>> {
+    pub(in crate::db) fn give_names(&self, staged: &mut [Staged]) -> Result<Vec<Output>> {
         for staged in staged.iter_mut() {
             let number = self.numbers.take();
             let path = self.path(&filename::table(number));

@@ -27,6 +27,7 @@ mod staged;
 mod table_writer;
 
 pub(super) use ingest::ingest;
+pub(super) use staged::Staged;
 
 pub use ingest::IngestOptions;
 pub use load::{BulkLoad, BulkLoadOptions, LoadReport};

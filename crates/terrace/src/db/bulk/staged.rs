@@ -8,9 +8,9 @@ use crate::env::Env;
 
 /// A finished table and where it lies. Nobody removes it unless [`discard`](Staged::discard) is
 /// called.
-pub(super) struct Staged {
-    pub(super) table: Output,
-    pub(super) path: PathBuf,
+pub(in crate::db) struct Staged {
+    pub(in crate::db) table: Output,
+    pub(in crate::db) path: PathBuf,
 }
 
 impl Staged {

@@ -44,6 +44,7 @@ use crate::db::background::jobs::Jobs;
 use crate::db::db_impl::{DbImpl, ReadStats, View};
 use crate::db::open::recovery::{Recovered, RecoveredMemtable, Replay};
 use crate::db::options::{Options, RecoveryMode};
+use crate::db::range_delete::RecentRangeDeletes;
 use crate::db::read::snapshot::SnapshotList;
 use crate::db::state::{FlushProgress, Immutable, State};
 use crate::db::stats::Counters;
@@ -423,6 +424,7 @@ impl Parts {
             counters: Counters::default(),
             read_stats: ReadStats::default(),
             gaps: DeletedRanges::default(),
+            range_deletes: RecentRangeDeletes::default(),
             options,
         })
     }

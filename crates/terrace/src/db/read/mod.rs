@@ -73,14 +73,21 @@ impl SeekKey {
 }
 
 impl DbImpl {
-    /// The sequence number that a read with `options` sees.
-    pub(in crate::db) fn read_sequence(
+    /// What a read with `options` looks into, and up to which write, if `view` is the present view.
+    ///
+    /// The sequence number is read after the view was taken. It may be a moment behind a view
+    /// without the tables of a deleted range, which at an earlier number would be half a deletion.
+    #[inline]
+    fn as_of<'v>(
         self: &Arc<Self>,
-        options: &ReadOptions,
-    ) -> Result<SequenceNumber> {
+        view: &'v Arc<View>,
+        options: &'v ReadOptions,
+    ) -> Result<(&'v Arc<View>, SequenceNumber)> {
         match &options.snapshot {
-            None => Ok(self.visible_sequence()),
-            Some(snapshot) if snapshot.belongs_to(self) => Ok(snapshot.sequence()),
+            None => Ok((view, self.visible_sequence().max(view.in_tables))),
+            Some(snapshot) if snapshot.belongs_to(self) => {
+                Ok((snapshot.earlier_view().unwrap_or(view), snapshot.sequence()))
+            }
             Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
         }
     }
@@ -98,8 +105,9 @@ impl DbImpl {
     ) -> Result<(Arc<View>, SequenceNumber)> {
         self.check_open()?;
         // The view first: what the number counts is in it then, or came later.
-        let view = self.view.load_full();
-        Ok((view, self.read_sequence(options)?))
+        let present = self.view.load();
+        let (view, sequence) = self.as_of(&present, options)?;
+        Ok((view.clone(), sequence))
     }
 
     /// Looks `key` up in a view as of a sequence number that was read after the view was pinned.
@@ -192,22 +200,25 @@ impl DbImpl {
         use_value: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         self.check_open()?;
-        let view = self.view.load();
-        let found = self.find(&view, key, self.read_sequence(options)?, options)?;
+        let present = self.view.load();
+        let (view, sequence) = self.as_of(&present, options)?;
+        let found = self.find(view, key, sequence, options)?;
         Ok(found.map(|found| use_value(found.as_slice())))
     }
 
     /// Looks `key` up as it is now, hands its value to `use_value`, and returns what that returns,
-    /// and the sequence number up to which the read sees.
+    /// and a sequence number up to which the read certainly sees: read before the view is taken,
+    /// so that it counts no load and no range delete that is not part of the view.
     pub(in crate::db) fn get_present<R>(
         self: &Arc<Self>,
         key: &[u8],
         use_value: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<(R, SequenceNumber)> {
         let options = ReadOptions::new();
+        let seen = self.visible_sequence();
         let (view, sequence) = self.present(&options)?;
         let found = self.find(&view, key, sequence, &options)?;
-        Ok((use_value(found.as_ref().map(Found::as_slice)), sequence))
+        Ok((use_value(found.as_ref().map(Found::as_slice)), seen))
     }
 
     /// Looks every key up, all as of one moment.
@@ -255,9 +266,9 @@ impl DbImpl {
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
         self.check_open()?;
-        let view = self.view.load();
-        let sequence = self.read_sequence(options)?;
-        Ok(match self.find(&view, key, sequence, options)? {
+        let present = self.view.load();
+        let (view, sequence) = self.as_of(&present, options)?;
+        Ok(match self.find(view, key, sequence, options)? {
             None => None,
             Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
             Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => {

@@ -90,9 +90,7 @@ impl<C: ScanCursor> RangeIter<C> {
 
     /// The keys that begin with `prefix`. These are a range in bytewise order only.
     pub(in crate::db) fn prefix(keys: &KeyOrder, prefix: &[u8]) -> Result<Self> {
-        if !keys.is_bytewise() {
-            return Err(Error::not_supported("prefixes need the bytewise comparator"));
-        }
+        check_prefixes(keys)?;
         let to = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         Ok(Self::bounded(keys, Bound::Included(prefix.to_vec()), to))
     }
@@ -213,8 +211,16 @@ fn stands_at(cursor: &impl ScanCursor, keys: &KeyOrder, bound: &Bound<Vec<u8>>) 
     cursor.entry().is_some_and(|(key, _)| keys.compare(key, left_out).is_eq())
 }
 
+/// Fails under a comparator in whose order the keys with a prefix need not be a range.
+pub(in crate::db) fn check_prefixes(keys: &KeyOrder) -> Result<()> {
+    if keys.is_bytewise() {
+        return Ok(());
+    }
+    Err(Error::not_supported("prefixes need the bytewise comparator"))
+}
+
 /// The first key after all keys that begin with `prefix`; `None` if there is none.
-fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::db) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;

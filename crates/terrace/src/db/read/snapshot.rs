@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::base::error::Result;
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::Mutex;
 
-use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::ReadOptions;
 use crate::db::read::cursor::{Cursor, Entries};
 
@@ -20,9 +20,19 @@ pub(in crate::db) struct SnapshotList {
     /// last: across the I/O of a load and with other locks taken in between. So nobody else waits
     /// for it; merges look at the list with the state lock held.
     gate: Mutex<()>,
-    /// How many snapshots there are at a sequence number, and when the first of them was taken.
-    live: Mutex<BTreeMap<SequenceNumber, (usize, u64)>>,
+    live: Mutex<BTreeMap<SequenceNumber, Live>>,
 }
+
+/// The snapshots at a sequence number.
+struct Live {
+    count: usize,
+    /// When the first of them was taken.
+    taken: u64,
+    earlier_view: EarlierView,
+}
+
+/// The view that snapshots read, once a later one lacks tables that they see into.
+type EarlierView = Arc<OnceLock<Arc<View>>>;
 
 impl SnapshotList {
     /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that
@@ -31,22 +41,42 @@ impl SnapshotList {
         &self,
         present: impl FnOnce() -> SequenceNumber,
         now_micros: u64,
-    ) -> SequenceNumber {
+    ) -> (SequenceNumber, EarlierView) {
         let _gate = self.gate.lock();
         let mut live = self.live.lock();
         let sequence = present();
-        live.entry(sequence).or_insert((0, now_micros)).0 += 1;
-        sequence
+        let first = || Live { count: 0, taken: now_micros, earlier_view: Arc::default() };
+        let snapshots = live.entry(sequence).or_insert_with(first);
+        snapshots.count += 1;
+        (sequence, snapshots.earlier_view.clone())
     }
 
     fn release(&self, sequence: SequenceNumber) {
         let mut live = self.live.lock();
-        if let Some((count, _)) = live.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(snapshots) = live.get_mut(&sequence) {
+            snapshots.count -= 1;
+            if snapshots.count == 0 {
                 live.remove(&sequence);
             }
         }
+    }
+
+    /// Has all live snapshots go on reading `view`, but for those that read an earlier one. To be
+    /// called before a view without tables that they see into is there to be seen.
+    pub(in crate::db) fn keep_view(&self, view: &Arc<View>) {
+        for snapshots in self.live.lock().values() {
+            snapshots.earlier_view.get_or_init(|| view.clone());
+        }
+    }
+
+    /// Keeps snapshots from being taken.
+    pub(in crate::db) fn close(&self) -> impl Sized + '_ {
+        self.gate.lock()
+    }
+
+    /// The oldest sequence number of all.
+    pub(in crate::db) fn oldest(&self) -> Option<SequenceNumber> {
+        self.live.lock().keys().next().copied()
     }
 
     /// All live sequence numbers, ascending, and the present one.
@@ -65,13 +95,13 @@ impl SnapshotList {
     }
 
     pub(in crate::db) fn count(&self) -> usize {
-        self.live.lock().values().map(|(count, _)| count).sum()
+        self.live.lock().values().map(|snapshots| snapshots.count).sum()
     }
 
     pub(in crate::db) fn oldest_age(&self, now_micros: u64) -> Option<Duration> {
         let live = self.live.lock();
-        let (_, taken) = live.values().min_by_key(|(_, taken)| *taken)?;
-        Some(Duration::from_micros(now_micros.saturating_sub(*taken)))
+        let taken = live.values().map(|snapshots| snapshots.taken).min()?;
+        Some(Duration::from_micros(now_micros.saturating_sub(taken)))
     }
 }
 
@@ -82,14 +112,17 @@ impl SnapshotList {
 pub struct Snapshot(Arc<Inner>);
 
 struct Inner {
-    core: Arc<DbImpl>,
     sequence: SequenceNumber,
+    earlier_view: EarlierView,
+    /// The last one: fields are dropped in this order.
+    core: Arc<DbImpl>,
 }
 
 impl Snapshot {
     pub(in crate::db) fn take(core: &Arc<DbImpl>) -> Self {
-        let sequence = core.snapshots.take(|| core.visible_sequence(), core.env.now_micros());
-        Snapshot(Arc::new(Inner { core: core.clone(), sequence }))
+        let (sequence, earlier_view) =
+            core.snapshots.take(|| core.visible_sequence(), core.env.now_micros());
+        Snapshot(Arc::new(Inner { sequence, earlier_view, core: core.clone() }))
     }
 
     /// The sequence number of the last write that the snapshot sees.
@@ -170,6 +203,12 @@ impl Snapshot {
         Entries::prefix(&self.0.core, prefix.as_ref(), &self.options())
     }
 
+    /// The view to read, where that is not the present one. To be asked for after the present one
+    /// was taken.
+    pub(in crate::db) fn earlier_view(&self) -> Option<&Arc<View>> {
+        self.0.earlier_view.get()
+    }
+
     /// Whether the snapshot is one of the database behind `core`.
     pub(in crate::db) fn belongs_to(&self, core: &Arc<DbImpl>) -> bool {
         Arc::ptr_eq(&self.0.core, core)
@@ -179,6 +218,11 @@ impl Snapshot {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.core.snapshots.release(self.sequence);
+        // The last one at its number lets go of the tables that only it kept.
+        if self.earlier_view.get().is_some() {
+            self.earlier_view = EarlierView::default();
+            self.core.purge_later();
+        }
     }
 }
 
@@ -208,7 +252,7 @@ mod tests {
         let seen = looked.recv_timeout(Duration::from_secs(60)).expect("waits for nobody");
         assert_eq!(seen, ((Vec::new(), 7), 0, None));
         drop(kept);
-        assert_eq!(list.take(|| 3, 0), 3);
+        assert_eq!(list.take(|| 3, 0).0, 3);
         assert!(list.keep_none().is_none());
         list.release(3);
         assert!(list.keep_none().is_some());

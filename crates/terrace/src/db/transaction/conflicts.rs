@@ -59,9 +59,13 @@ impl DbImpl {
         let newest = match view.newest_in_memory(key) {
             Some(sequence) => sequence,
             None if in_tables => self.newest_in_tables(view, key)?.unwrap_or(0),
-            None => return Ok(()),
+            None => 0,
         };
-        if newest <= since {
+        let is_deleted = || {
+            !mutated("range-delete-conflicts")
+                && self.range_deletes.holds(&self.order.keys, key, since)
+        };
+        if newest <= since && !is_deleted() {
             return Ok(());
         }
         let shown = key[..key.len().min(SHOWN)].escape_ascii();

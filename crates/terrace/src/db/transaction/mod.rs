@@ -143,6 +143,18 @@ impl Transaction {
         self.writes.set(key.as_ref(), Write::Delete);
     }
 
+    /// Removes every key in `range` that the transaction sees: a deletion for each, in memory until
+    /// it is committed. Keys that others add to the range meanwhile stay, and are no conflict.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with). The transaction is as it was then.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
+        let keys = self.range(range).map(|entry| entry.map(|(key, _)| key));
+        let keys: Vec<_> = keys.collect::<Result<_>>()?;
+        keys.iter().for_each(|key| self.delete(key));
+        Ok(())
+    }
+
     /// Does every operation of `batch`, in order.
     pub fn apply(&mut self, batch: &WriteBatch) -> Result<()> {
         batch.check()?;

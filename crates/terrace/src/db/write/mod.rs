@@ -26,7 +26,7 @@ use crate::base::mutation::mutated;
 use crate::compaction::plan::LEVEL_0_TRIGGER;
 use crate::env::{CreateOptions, Env, FileSyncer, Priority, with_syncer};
 use crate::log::LogWriter;
-use crate::memtable::MemTableWriter;
+use crate::memtable::{MemTable, MemTableWriter};
 use crate::version::filename;
 use crate::write::batch::{
     BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark,
@@ -108,33 +108,61 @@ impl DbImpl {
         check_size(HEADER_SIZE + operations.len())?;
         let sequence = self.commit(HEADER_SIZE + operations.len(), |core, commit| {
             check()?;
-            // An empty batch in the log means something: it is a durability mark.
-            if batch.count == 0 {
-                return Ok(());
-            }
-            let sequence = commit.last_sequence + 1;
-            let parts = [&sequence.to_le_bytes()[..], &batch.count.to_le_bytes(), operations];
-            core.append(commit, u64::from(batch.count), &parts)?;
-            for (sequence, operation) in (sequence..).zip(batch.operations()) {
-                match operation? {
-                    Operation::Put { key, value } => {
-                        core.gaps.cut(key);
-                        commit.memtable.insert(sequence, EntryKind::Value, key, value);
-                    }
-                    Operation::Delete { key } => {
-                        commit.memtable.insert(sequence, EntryKind::Deletion, key, &[])
-                    }
-                }
-                if mutated("publish-whole-batches") {
-                    core.visible.store(sequence, Ordering::Release);
-                }
-            }
-            Ok(())
+            core.apply(commit, batch)
         })?;
         if options.sync {
             self.sync_log(sequence)?;
         }
         Ok(sequence)
+    }
+
+    /// Writes the batch that `make` returns, between which and the write nobody else writes; it
+    /// takes about `bytes`. False, and nothing has happened, if it returns none.
+    pub(in crate::db) fn write_made(
+        self: &Arc<Self>,
+        bytes: usize,
+        options: WriteOptions,
+        make: impl FnOnce() -> Result<Option<WriteBatch>>,
+    ) -> Result<bool> {
+        let mut is_made = false;
+        let sequence = self.commit(HEADER_SIZE + bytes, |core, commit| {
+            let Some(batch) = make()? else { return Ok(()) };
+            batch.check()?;
+            is_made = true;
+            core.apply(commit, BatchView::of(&batch))
+        })?;
+        if is_made && options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(is_made)
+    }
+
+    /// Appends a batch to the log and inserts it into the memtable.
+    #[inline]
+    fn apply(&self, commit: &mut Commit, batch: BatchView<'_>) -> Result<()> {
+        // An empty batch in the log means something: it is a durability mark.
+        if batch.count == 0 {
+            return Ok(());
+        }
+        let sequence = commit.last_sequence + 1;
+        let operations = batch.operation_bytes();
+        let parts = [&sequence.to_le_bytes()[..], &batch.count.to_le_bytes(), operations];
+        self.append(commit, u64::from(batch.count), &parts)?;
+        for (sequence, operation) in (sequence..).zip(batch.operations()) {
+            match operation? {
+                Operation::Put { key, value } => {
+                    self.gaps.cut(key);
+                    commit.memtable.insert(sequence, EntryKind::Value, key, value);
+                }
+                Operation::Delete { key } => {
+                    commit.memtable.insert(sequence, EntryKind::Deletion, key, &[])
+                }
+            }
+            if mutated("publish-whole-batches") {
+                self.visible.store(sequence, Ordering::Release);
+            }
+        }
+        Ok(())
     }
 
     /// Writes one operation, a put or, without a value, a deletion, without building a batch first.
@@ -416,6 +444,16 @@ impl DbImpl {
         drop(state);
         drop(replaced);
         Ok(())
+    }
+
+    /// Begins another memtable in place of one that is empty, with the same log, and returns it. The
+    /// caller makes it part of the next view: those from before show nothing that is written from
+    /// now on.
+    pub(in crate::db) fn renew_memtable(&self, commit: &mut Commit) -> Arc<MemTable> {
+        debug_assert!(commit.memtable.table().is_empty());
+        let (writer, memtable) = commit.memtable.successor();
+        commit.memtable = writer;
+        memtable
     }
 
     /// A log that another memtable has no use for any more, under the name `path`, if there is one.

@@ -1,0 +1,59 @@
+//! What a range delete does to the tables of a version. Pure.
+
+use std::sync::Arc;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::mutation::mutated;
+use crate::version::file_meta::FileMeta;
+use crate::version::version::Version;
+
+use super::key_range::KeyRange;
+
+/// A table and its level.
+type LevelFile = (usize, Arc<FileMeta>);
+
+/// See the [module](self).
+pub(super) struct Cut {
+    /// Tables that lie inside the range.
+    pub(super) dropped: Vec<LevelFile>,
+    /// Tables that hold other keys, too, and those of level 0 that are newer than one of them;
+    /// within level 0 the oldest first.
+    pub(super) rewritten: Vec<LevelFile>,
+}
+
+impl Cut {
+    pub(super) fn of(version: &Version, keys: &KeyOrder, range: &KeyRange) -> Cut {
+        let mut cut = Cut { dropped: Vec::new(), rewritten: Vec::new() };
+        for (level, files) in version.levels.iter().enumerate() {
+            let mut follows_rewritten = false;
+            // The last is the oldest one of level 0.
+            for file in files.iter().rev() {
+                let (first, last) = (file.smallest_user_key(), file.largest_user_key());
+                if range.holds(keys, first) && range.holds(keys, last) {
+                    cut.dropped.push((level, file.clone()));
+                } else if range.overlaps(keys, first, last) || follows_rewritten {
+                    cut.rewritten.push((level, file.clone()));
+                    follows_rewritten = level == 0 && !mutated("range-delete-level-0-order");
+                }
+            }
+        }
+        cut
+    }
+
+    /// Every table that goes.
+    pub(super) fn files(&self) -> impl Iterator<Item = &LevelFile> {
+        self.dropped.iter().chain(&self.rewritten)
+    }
+
+    /// The numbers of these, sorted.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<_> = self.files().map(|(_, file)| file.number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Bytes of the tables that lie inside.
+    pub(super) fn bytes_inside(&self) -> u64 {
+        self.dropped.iter().map(|(_, file)| file.size).sum()
+    }
+}

@@ -1,0 +1,90 @@
+//! Deletes every key of a range.
+//!
+//! LevelDB's format has no record for this, so there are two ways:
+//!
+//! - A range with few entries becomes a batch with a deletion for each of them, made and written
+//!   under the commit lock.
+//! - A larger one is a point in the history of writes, as the end of a bulk load is. With the
+//!   commit lock held and nothing left in memtables one edit removes the tables that lie inside the
+//!   range, and replaces those that lie across its ends by tables without what is inside
+//!   ([`cut`], [`rewrite`], [`install`]). Nothing of the range is left in any level, so there are no
+//!   tombstones either.
+//!
+//! # Invariants
+//! 1. The edit leaves out every entry of the range, of whatever age. Where it replaces a table of
+//!    level 0, it replaces the newer ones there too, in their order: the greater file number is the
+//!    newer table.
+//! 2. No compaction has one of these tables as its input: they are reserved.
+//! 3. The edit takes a sequence number of its own. A read that sees the view without the tables
+//!    reads at that number or a later one; a view from before never shows a write that came after,
+//!    for the memtable is another one.
+//! 4. A snapshot from before goes on reading the view from before.
+//! 5. A transaction that began before conflicts if it writes a key of the range.
+//! 6. When the call returns no file of a removed table has the name of a table, durably: LevelDB's
+//!    repair, which takes in every table that it finds, does not bring the entries back.
+
+mod cut;
+mod install;
+mod key_range;
+mod recent;
+mod rewrite;
+
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::write::batch::WriteBatch;
+
+use crate::db::db_impl::DbImpl;
+use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::range_delete::cut::Cut;
+use crate::db::read::cursor::Entries;
+
+pub(in crate::db) use self::key_range::KeyRange;
+pub(in crate::db) use self::recent::RecentRangeDeletes;
+
+/// Bytes of keys that a batch of deletions holds at most.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+/// Bytes of tables inside the range from which on they are removed, however few entries they hold:
+/// their space is free at once.
+const REMOVE_FROM_BYTES: u64 = 32 << 20;
+
+impl DbImpl {
+    /// See [`Db::delete_range_with`](crate::Db::delete_range_with).
+    pub(in crate::db) fn delete_range(
+        self: &Arc<Self>,
+        range: &KeyRange,
+        options: WriteOptions,
+    ) -> Result<()> {
+        self.check_writable()?;
+        if range.is_empty(&self.order.keys) {
+            return Ok(());
+        }
+        let inside = Cut::of(&self.view.load().version, &self.order.keys, range).bytes_inside();
+        if inside < REMOVE_FROM_BYTES && self.delete_each(range, options)? {
+            return Ok(());
+        }
+        self.remove_range(range)
+    }
+
+    /// Deletes each key of the range, if there are few.
+    fn delete_each(self: &Arc<Self>, range: &KeyRange, options: WriteOptions) -> Result<bool> {
+        // What has to be read is in the cache then, before the lock is taken.
+        let Some(expected) = self.deletions(range)? else { return Ok(false) };
+        self.write_made(expected.len(), options, || self.deletions(range))
+    }
+
+    /// A batch that deletes every key that the range has now; none if they are too many.
+    fn deletions(self: &Arc<Self>, range: &KeyRange) -> Result<Option<WriteBatch>> {
+        let mut batch = WriteBatch::new();
+        let mut entries = Entries::range(self, &range.bounds(), &ReadOptions::new())?;
+        let mut left = self.options.range_delete_batch;
+        while let Some((key, _)) = entries.next_ref()? {
+            if left == 0 || batch.len() + key.len() > MAX_BATCH_BYTES {
+                return Ok(None);
+            }
+            left -= 1;
+            batch.delete(key);
+        }
+        Ok(Some(batch))
+    }
+}
