@@ -288,3 +288,39 @@ fn the_other_ways_of_reading_stay_what_they_were_asked_to_be() {
         assert!(disk.opened().iter().all(|opened| *opened == access));
     }
 }
+
+/// `max_open_files` bounds descriptors, of which mapped tables have none.
+#[test]
+fn mapped_tables_stay_open_beyond_max_open_files() {
+    const TABLES: u32 = 100;
+    const ROOM: usize = 64;
+    let (disk, path) = (Disk::new(), Path::new("/db"));
+    let options = Options::new()
+        .create_if_missing(true)
+        .env(Arc::new(disk.clone()))
+        .max_open_files(ROOM + 10);
+    let db = Db::open(path, options.seek_compaction(false)).expect("opens");
+    let mut rest = 1_u32;
+    let value: Vec<u8> = std::iter::repeat_with(|| {
+        rest = rest.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (rest >> 24) as u8
+    })
+    .take(200_000)
+    .collect();
+    for number in 0..TABLES {
+        db.put(key(number), &value).expect("writes");
+        db.flush().expect("flushes");
+    }
+    let read_all = || {
+        (0..TABLES).for_each(|number| assert!(db.get(key(number)).expect("reads").is_some()));
+        db.stats().open_tables
+    };
+    db.wait_idle().expect("rests");
+    let tables = db.files().len();
+    assert!(tables > ROOM, "{tables}");
+    assert_eq!(read_all(), tables);
+    disk.available_memory.store(10 << 20, Ordering::Relaxed);
+    db.put(b"more", &value).expect("writes");
+    db.flush().expect("flushes");
+    assert!(read_all() <= ROOM);
+}

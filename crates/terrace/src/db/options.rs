@@ -203,7 +203,8 @@ impl Options {
         /// 4 MiB.
         write_buffer_size: usize = |v| v;
         /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10
-        /// are kept for other uses. Default: 1,000.
+        /// are kept for other uses. A mapped table holds no descriptor: while all tables are
+        /// mapped, 1,000 of them stay open, however small this is. Default: 1,000.
         max_open_files: usize = |v| v;
         /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the
         /// database's own.

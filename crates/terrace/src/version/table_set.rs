@@ -1,12 +1,13 @@
 //! The open tables of a database, bounded by `max_open_files`, and by the process's descriptors if
-//! those are fewer.
+//! those are fewer. A mapped table holds no descriptor: while all are mapped, at least
+//! [`MAPPED_TABLES`] stay open, because to open one again costs more than its index is worth.
 //!
 //! A table hangs on its [`FileMeta`], so that a reader who has the version finds it by one pointer
 //! load; the set only decides which tables stay open, by a clock over those that are.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::Guard;
@@ -42,6 +43,9 @@ impl std::ops::Deref for TableRef {
 /// CURRENT, a directory and a few tables that are being written.
 const SPARE_DESCRIPTORS: usize = 6;
 
+/// Mapped tables that stay open, however small `max_open_files` is: LevelDB's default.
+const MAPPED_TABLES: usize = 1000;
+
 /// Opens tables and keeps at most `capacity` of them.
 pub(crate) struct TableSet {
     env: Arc<dyn Env>,
@@ -53,6 +57,8 @@ pub(crate) struct TableSet {
     /// Falls when the process runs out of descriptors.
     capacity: AtomicUsize,
     open: AtomicUsize,
+    /// Whether a table was opened that holds a descriptor.
+    has_descriptors: AtomicBool,
     ring: Mutex<VecDeque<Weak<FileMeta>>>,
     origin: Origin,
 }
@@ -65,16 +71,15 @@ impl TableSet {
         settings: TableReadSettings,
         capacity: usize,
     ) -> Self {
-        let (capacity, open) = (AtomicUsize::new(capacity), AtomicUsize::new(0));
-        let names = |number| filename::names_of_table(number).to_vec();
         TableSet {
             env,
             dir,
             access,
             settings,
-            names,
-            capacity,
-            open,
+            names: |number| filename::names_of_table(number).to_vec(),
+            capacity: AtomicUsize::new(capacity),
+            open: AtomicUsize::new(0),
+            has_descriptors: AtomicBool::new(false),
             ring: Mutex::default(),
             origin: Origin::here(),
         }
@@ -90,6 +95,7 @@ impl TableSet {
             names: |number| vec![filename::temp(number)],
             capacity: AtomicUsize::new(capacity),
             open: AtomicUsize::new(0),
+            has_descriptors: AtomicBool::new(false),
             ring: Mutex::default(),
             origin: Origin::here(),
         }
@@ -149,6 +155,7 @@ impl TableSet {
         if previous.is_some() {
             file.table.compare_and_swap(&*previous, Some(table.clone()));
         }
+        self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
     }
 
@@ -166,10 +173,18 @@ impl TableSet {
         };
         ring.push_back(Arc::downgrade(file));
         drop(ring);
-        if self.open.fetch_add(1, Ordering::Relaxed) + 1 > self.capacity.load(Ordering::Relaxed) {
-            self.evict_one();
-        }
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.close_excess();
         Ok(TableRef(Guard::from_inner(Some(table))))
+    }
+
+    /// Closes tables until no more are open than may be: one, but for when mappings were given up.
+    fn close_excess(&self) {
+        let mut limit = self.capacity.load(Ordering::Relaxed);
+        if !self.has_descriptors.load(Ordering::Relaxed) {
+            limit = limit.max(MAPPED_TABLES);
+        }
+        while self.open.load(Ordering::Relaxed) > limit && self.evict_one() {}
     }
 
     /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened
@@ -187,6 +202,9 @@ impl TableSet {
                 handle.size(),
                 file.size
             )));
+        }
+        if handle.mapped().is_none() && !self.has_descriptors.load(Ordering::Relaxed) {
+            self.has_descriptors.store(true, Ordering::Relaxed);
         }
         let table = Arc::new(Table::open(handle, display, self.settings.clone())?);
         if let Some(properties) = table.properties() {
