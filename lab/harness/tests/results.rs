@@ -3,26 +3,29 @@
 use std::fs;
 use std::path::Path;
 
-#[test]
-fn the_links_of_kept_reports_lead_somewhere() {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
-    let entries =
-        fs::read_dir(&results).expect("results").map(|entry| entry.expect("an entry").path());
-    let mut broken = Vec::new();
-    for dir in entries.filter(|path| path.is_dir()) {
-        let path = dir.join("report.html");
-        let page = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let links = files(&page);
-        assert!(links.contains(&"run.json"), "{}: {links:?}", path.display());
-        broken.extend(links.iter().map(|link| dir.join(link)).filter(|file| !file.is_file()));
-    }
-    assert!(broken.is_empty(), "{broken:#?}");
-}
+/// Figures, notes and one chart are kept; reports are made by `lab run`.
+const KEPT: [&str; 4] = ["notes.md", "results.csv", "run.json", "summary.svg"];
+const LIMIT: u64 = 1 << 20;
 
-/// What a page refers to beside itself.
-fn files(page: &str) -> Vec<&str> {
-    let values = |attribute| page.split(attribute).skip(1).filter_map(|rest| rest.split_once('"'));
-    let links = values(" href=\"").chain(values(" src=\"")).map(|(link, _)| link);
-    // The others lead to a place on the page, or have a scheme.
-    links.filter(|link| !link.starts_with('#') && !link.contains(':')).collect()
+#[test]
+fn kept_results_are_figures_and_notes_of_less_than_a_megabyte() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let mut size = 0;
+    for run in fs::read_dir(&results).expect("results").map(|entry| entry.expect("an entry")) {
+        if !run.path().is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(run.path()).expect("a run").map(|entry| entry.expect("an entry")) {
+            let name = file.file_name();
+            assert!(KEPT.iter().any(|kept| name == *kept), "{}", file.path().display());
+            size += file.metadata().expect("a file").len();
+        }
+        let path = run.path().join("run.json");
+        if path.exists() {
+            let text = fs::read_to_string(&path).expect("a run's description");
+            let run: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            assert!(run["engines"].is_array(), "{}", path.display());
+        }
+    }
+    assert!(size < LIMIT, "{size} bytes");
 }

@@ -35,13 +35,13 @@ fn all_suites_can_be_planned_in_every_form() {
     let suites = suites();
     let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
     let expected = [
+        "against-all",
+        "against-leveldb",
         "bangdb-2012",
         "basho-2011",
         "configurations",
-        "goals",
         "leveldb-2011",
         "modern",
-        "steering",
         "wiredtiger-2012",
     ];
     assert_eq!(names, expected);
@@ -162,8 +162,8 @@ fn steady_load_runs_for_its_time() {
 }
 
 #[test]
-fn the_steering_table_has_every_workload_three_times() {
-    let plan = full(&suite("steering"));
+fn against_leveldb_has_every_workload_with_three_amounts_of_memory() {
+    let plan = full(&suite("against-leveldb"));
     for section in &plan.sections {
         let cells: BTreeSet<&str> =
             section.cells.iter().map(|cell| cell.benchmark.as_str()).collect();
