@@ -1,6 +1,6 @@
 //! Fixed and variable length integers, and length-prefixed bytes, as LevelDB writes them.
 //!
-//! Decoders take a cursor (`&mut &[u8]`), advance it past what they read, and answer `None` on
+//! Decoders take a cursor (`&mut &[u8]`), advance it past what they read, and return `None` on
 //! bytes that do not decode; the caller knows the file and turns that into a corruption with a
 //! name.
 

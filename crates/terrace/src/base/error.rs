@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What went wrong, coarsely: enough to decide what to do next.
+/// The kind of an error: enough to decide what to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -20,7 +20,7 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The operating system refused an operation. The message names the operation and the path.
     Io,
-    /// Somebody else holds what is needed, for example the database's lock.
+    /// Another owner holds a resource, for example the database's lock.
     Busy,
     /// Others have written a key that a transaction writes or has read for update. The transaction
     /// changed nothing; run it again.
@@ -44,7 +44,8 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// An error of the database. Cheap to clone, because one background failure answers many callers.
+/// An error of the database. Cheap to clone, because one background failure is returned to many
+/// callers.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -82,7 +83,7 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message.into(), None)
     }
 
-    /// Somebody else holds what is needed.
+    /// Another owner holds a resource.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Busy, message.into(), None)
     }

@@ -39,7 +39,7 @@ fn too_large(size: usize) -> Error {
     ))
 }
 
-/// What an entry does to its user key.
+/// The effect of an entry on its user key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum EntryKind {

@@ -1,8 +1,8 @@
-//! What threads wait for and swap: the standard library's and arc-swap's, or shuttle's where
-//! schedules are explored (`interleavings`).
+//! Locks, condition variables, atomics and swaps: the standard library's and arc-swap's, or
+//! shuttle's where schedules are explored (`interleavings`).
 //!
-//! Whoever holds a lock while others may come to wait, or shares what a schedule could spoil, takes
-//! it from here. Only a test build with `--cfg loom` differs: there every type stands on shuttle's,
+//! Code that waits, or shares state that another schedule could spoil, takes its types
+//! from here. Only a test build with `--cfg loom` differs: there every type stands on shuttle's,
 //! in the same form, and may be used in an explored schedule alone.
 
 #[cfg(not(all(test, loom)))]
@@ -240,7 +240,7 @@ mod explored {
             guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
         }
 
-        /// Time may always be up: what schedules decide is who comes first.
+        /// The time may always be up: schedules decide the order.
         pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _: Duration) -> TimedOut {
             drop(guard.0.take());
             shuttle::thread::yield_now();
@@ -286,7 +286,7 @@ mod explored {
         }
     }
 
-    /// Threads that end with the schedule: nobody waits for those of a pool.
+    /// Threads that end with the schedule: pool threads are not joined.
     pub(crate) mod thread {
         use std::cell::Cell;
         use std::io;

@@ -1,10 +1,9 @@
-//! Hints to the processor: what it is about to need. Each costs an instruction for a line of
-//! memory, and waits for nothing.
+//! Prefetch hints. Each costs one instruction for a cache line and never waits.
 #![allow(unsafe_code)]
 
 use std::ptr;
 
-/// What the processor loads at once.
+/// The bytes that the processor loads at once.
 const LINE: usize = 64;
 
 /// Asks for `bytes`.
@@ -13,7 +12,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     ask(bytes.as_ptr(), bytes.len());
 }
 
-/// Asks for `value` itself, without what it points to.
+/// Prefetches `value` itself, not what it points to.
 #[inline]
 pub(crate) fn prefetch_value<T>(value: &T) {
     ask(ptr::from_ref(value).cast(), size_of::<T>());

@@ -1,12 +1,11 @@
-//! Whom a full cache lets in.
+//! Admission to a full cache.
 //!
-//! While there is room, everything. Once it is full, a value gets in only if it was wanted before,
-//! not long ago: what is read once in a while costs a read that misses nothing but the load itself,
-//! no eviction of something else and no lock. A look-up at random in a database ten times the
-//! cache's size turns nine of ten blocks away.
+//! A cache with room admits everything. A full cache admits a value only if it was requested
+//! before, not long ago: a value that is read once in a while costs its load, but no eviction and
+//! no lock. Random reads in a database ten times the cache's size are rejected nine times in ten.
 //!
 //! Any thread may call anything. The figures are read without the cache's lock and may be a moment
-//! old, which moves the border between letting in and turning away, and nothing else.
+//! old, which shifts the border between admission and rejection and nothing else.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -17,7 +16,7 @@ pub(super) struct Admission {
     used: AtomicUsize,
     /// How many values that is.
     places: AtomicUsize,
-    /// Counts values turned away or evicted.
+    /// Counts values rejected or evicted.
     clock: AtomicU32,
 }
 
@@ -33,7 +32,7 @@ impl Admission {
         self.used.load(Ordering::Relaxed).saturating_add(weight) <= capacity
     }
 
-    /// The time that values turned away or evicted from now on are remembered by; never 0.
+    /// The time by which values rejected or evicted from now on are remembered; never 0.
     pub(super) fn tick(&self) -> u32 {
         self.clock.fetch_add(1, Ordering::Relaxed).max(1)
     }

@@ -1,8 +1,8 @@
-//! When nobody can have a value any more by the pointer that a slot held (`crossbeam-epoch`).
+//! Decides when no reader can hold a value any more that a slot gave up (`crossbeam-epoch`).
 //!
-//! The collector is this crate's own, and each process's own. Pins of other crates do not keep our
-//! memory, and a thread that was pinned when the process forked, which is not there in the child,
-//! does not keep the child's for ever.
+//! The collector belongs to this crate and to one process. Pins of other crates do not retain this
+//! crate's memory, and a thread that was pinned at the moment of a fork, which does not exist in
+//! the child, does not retain the child's.
 //!
 //! A value in a slot is found under a pin of the process that evicts it: in a child, caches of its
 //! ancestors evict nothing.
@@ -53,7 +53,7 @@ impl Local {
     }
 }
 
-/// What a look into any slot does for itself; before many looks, once for all of them. Nothing that
+/// A pin for reads of any slot. Each read takes one for itself; many reads share one. Nothing that
 /// is evicted meanwhile is freed.
 #[inline]
 pub(crate) fn pin() -> Guard {

@@ -1,9 +1,9 @@
-//! Threads that fill and read a cache of few values, with arrays that go away and a cache that is
-//! emptied meanwhile.
+//! Threads that fill and read a cache of few values while arrays are dropped and the cache is
+//! cleared.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The cache is the real one;
-//! others run before it takes its lock. The slots' pointers change under it, and how readers meet
-//! them is `cache::slot`'s own test.
+//! other threads run before it takes its lock. The slots' pointers change under the lock;
+//! `cache::slot` tests how readers meet them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Weighted for Value {
     }
 }
 
-/// What a thread does with an array: looks, and inserts what it misses.
+/// A thread's use of an array: it looks values up, and inserts those that are missing.
 fn read(cache: &SlotCache<Value>, slots: &SlotArray<Value>, array: usize, indexes: &[usize]) {
     for &index in indexes {
         let found = match slots.get(index) {
@@ -53,7 +53,7 @@ fn capacity_and_places_are_exact_under_every_schedule() {
             .into_iter()
             .enumerate()
             .map(|(thread, order)| {
-                // The last to let go of the shared array empties it, beside those who still fill
+                // The last owner of the shared array empties it, beside threads that still fill
                 // the other.
                 let (cache, kept, shared) = (cache.clone(), kept.clone(), shared.clone());
                 shuttle::thread::spawn(move || {

@@ -1,25 +1,23 @@
-//! A cache whose entries live where they are used.
+//! A cache whose entries are stored with their owners.
 //!
-//! Whoever has things worth keeping (a table: its blocks) owns an array of slots, one for each
-//! thing, and looks there. A hit is one load of a slot: no lock, no table to search, no counter
-//! shared between readers. The cache itself owns what is common: the capacity, and the queues that
-//! decide which slot is emptied next.
+//! The owner of cacheable values (a table: its blocks) has an array of slots, one for each value,
+//! and looks there. A hit is one load of a slot: no lock, no hash table, no counter shared between
+//! readers. The cache owns the capacity and the queues that decide which slot is evicted next.
 //!
-//! Any thread may call anything. Looking into a slot never waits; filling one takes the cache's
-//! lock for the work of a few pointers.
+//! Any thread may call anything. Reading a slot never waits; filling one takes the cache's lock for
+//! the work of a few pointers.
 //!
 //! # Invariants
 //! 1. The weight of all filled slots is at most the capacity whenever no insertion is under way.
-//!    What readers hold beyond that, because it was evicted under them, is theirs to release.
+//!    Evicted values that readers still hold are not counted.
 //! 2. A filled slot has exactly one place in the queues; an empty one has none.
-//! 3. An array that goes away empties its slots and gives their weight back. Its places in the
-//!    queues are swept before they make up half of the queues.
-//! 4. Nothing is dropped while the lock is held: what slots gave up is collected, and dropped
-//!    afterwards by whoever comes upon enough of it. It does not stay with a thread that may do
-//!    nothing more, nor longer than until an array goes away: a block keeps its file, which may
-//!    have been removed.
-//! 5. In a child of a fork the caches of its ancestors neither keep nor evict anything: whoever
-//!    held their lock is not here.
+//! 3. An array that is dropped empties its slots and returns their weight. Its places in the queues
+//!    are swept before they make up half of the queues.
+//! 4. Nothing is dropped while the lock is held. References that slots gave up are collected and
+//!    dropped afterwards by the thread that finds enough of them, at the latest when an array is
+//!    dropped: a block retains its file, which may be obsolete.
+//! 5. In a child of a fork the caches of its ancestors neither keep nor evict anything: the owner
+//!    of their lock may not exist there.
 
 mod admission;
 mod epoch;
@@ -40,7 +38,7 @@ use queues::Queues;
 use slot::GivenUp;
 use slots::Slots;
 
-/// What can be cached.
+/// A value that can be cached.
 pub(crate) trait Weighted: Send + Sync + 'static {
     /// The memory that this value takes, in bytes, everything included. The same at every call.
     fn weight(&self) -> usize;
@@ -118,7 +116,7 @@ impl<V: Weighted> SlotCache<V> {
 const GIVEN_UP_BYTES: usize = 32 << 10;
 const GIVEN_UP_VALUES: usize = 32;
 
-/// Drops what slots gave up as soon as nobody can have it. Not to be called under a lock.
+/// Flushes deferred drops of this thread. Not to be called under a lock.
 fn dispose_of<V: Weighted>(given_up: Vec<GivenUp<V>>) {
     if !given_up.is_empty() {
         drop(given_up);
@@ -138,7 +136,7 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.memory_usage()
     }
 
-    /// What slot `index` holds. Marks it as used.
+    /// Returns the value in slot `index` and marks it as used.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<Cached<V>> {
         self.slots.get(index)

@@ -1,12 +1,12 @@
-//! Which slot is emptied next: two queues, after S3-FIFO (Yang et al., *FIFO queues are all you
-//! need for cache eviction*, SOSP 2023).
+//! Eviction: two queues, after S3-FIFO (Yang et al., *FIFO queues are all you need for cache
+//! eviction*, SOSP 2023).
 //!
-//! A value that came in because there was room is on *probation*: it is dropped when it leaves
-//! there without having been used; otherwise it moves to the *main* queue, where every use buys
-//! another round. A value that comes back soon after it failed probation, or was not [let
-//! in](super::admission), goes to the main queue at once. Probation ends before anything leaves the
-//! main queue. So a scan through everything costs a full cache nothing, which a single clock or an
-//! LRU list cannot say. The memory of who left when costs nothing either: slots outlive values.
+//! A value that was admitted because there was room is on *probation*: it is evicted at the end of
+//! that queue if it was not used, and moves to the *main* queue otherwise, where every use buys
+//! another round. A value that returns soon after probation or a [rejection](super::admission) goes
+//! to the main queue at once. Probation is emptied before the main queue. So a scan through
+//! everything costs a full cache nothing, unlike with a clock or an LRU list. Slots outlive values,
+//! so the memory of evictions costs nothing.
 //!
 //! All of this happens under the cache's lock.
 
@@ -140,7 +140,7 @@ impl<V: Weighted> Queues<V> {
         self.given_up.push(value);
     }
 
-    /// What slots gave up since the last call, to be dropped without the lock.
+    /// References that slots gave up since the last call, to be dropped without the lock.
     pub(super) fn take_given_up(&mut self) -> Vec<GivenUp<V>> {
         self.given_up_bytes = 0;
         mem::take(&mut self.given_up)

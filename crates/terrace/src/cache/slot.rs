@@ -1,7 +1,7 @@
-//! One place for a shared value that many threads read and few replace.
+//! A shared value that many threads read and few replace.
 //!
-//! A reader pins the current epoch (`crossbeam-epoch`), loads a pointer and uses the value for as
-//! long as it holds the pin: no lock, and no counter that readers share. Whoever empties the slot
+//! A reader pins the current epoch (`crossbeam-epoch`), loads a pointer and uses the value as long
+//! as it holds the pin: no lock, and no counter that readers share. A thread that empties the slot
 //! hands the slot's reference to the epoch scheme, which drops it once every pin of that time is
 //! gone.
 //!
@@ -30,7 +30,7 @@ pub(super) struct Slot<V: Send + Sync + 'static> {
 /// Has what this thread let slots give up dropped soon. Otherwise that waits until the thread has
 /// given up a few dozen values more: for ever, if it gives up no more.
 pub(crate) fn hand_on() {
-    // Once to hand it on, and until nobody can have it any more: the epoch moves on twice, if no
+    // Once to hand it on, and until no reader can have it any more: the epoch moves on twice, if no
     // pin keeps it.
     for _ in 0..3 {
         epoch::pin().flush();
@@ -78,8 +78,8 @@ impl<V: Send + Sync + 'static> Slot<V> {
     }
 }
 
-/// What a slot gave up. Dropping it has the slot's reference dropped once no reader can have the
-/// value by its pointer.
+/// A reference that a slot gave up. Dropping this value releases the reference once no reader can
+/// hold the value by its pointer.
 pub(super) struct GivenUp<V: Send + Sync + 'static>(Option<Arc<V>>);
 
 impl<V: Send + Sync + 'static> Deref for GivenUp<V> {
@@ -99,7 +99,7 @@ impl<V: Send + Sync + 'static> Drop for GivenUp<V> {
 
 impl<V: Send + Sync + 'static> Drop for Slot<V> {
     fn drop(&mut self) {
-        // A reader may hold what it found here for longer than the slot lives.
+        // A reader may hold the value for longer than the slot exists.
         drop(self.take());
     }
 }
@@ -180,7 +180,7 @@ mod tests {
             done.store(true, Ordering::Relaxed);
         });
         drop(slot);
-        // Whoever pins often enough carries the deferred drops out.
+        // Frequent pins run the deferred drops.
         let made = ROUNDS - ROUNDS / 4;
         while DROPS.load(Ordering::SeqCst) < made {
             epoch::pin().flush();

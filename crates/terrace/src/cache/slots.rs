@@ -1,7 +1,7 @@
 //! The slots of one owner.
 //!
-//! Readers only load the value and set the mark that they used it; everything else but the time
-//! when something left changes under the lock of the cache's queues.
+//! Readers only load the value and set its used mark; everything else except the eviction time
+//! changes under the lock of the cache's queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ struct Place<V: Send + Sync + 'static> {
     value: Slot<V>,
     /// Whether a reader came by since the value was put here or last passed over by an eviction.
     used: AtomicBool,
-    /// When a value was last turned away from here or evicted on probation; 0 if never.
+    /// When a value was last rejected or evicted on probation; 0 if never.
     left_at: AtomicU32,
     /// The address of what readers of the value want next; 0 if nothing. Only ever prefetched.
     beside: AtomicUsize,

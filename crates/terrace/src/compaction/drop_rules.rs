@@ -1,4 +1,4 @@
-//! Which entries survive when tables are merged or a memtable is written out.
+//! Which entries survive a compaction or a flush.
 //!
 //! Live snapshots cut history into stripes: two sequence numbers are in the same stripe if no
 //! snapshot lies between them. Of the versions of one key, only the newest of each stripe can ever
@@ -23,7 +23,7 @@ pub(crate) struct DropRules {
 }
 
 impl DropRules {
-    /// `snapshots`: the sequence numbers that somebody may still read at, besides the present.
+    /// `snapshots`: the sequence numbers of live snapshots.
     pub(crate) fn new(keys: KeyOrder, mut snapshots: Vec<SequenceNumber>) -> Self {
         snapshots.sort_unstable();
         if mutated("versions-for-snapshots") {
@@ -38,7 +38,7 @@ impl DropRules {
         self.starts_key
     }
 
-    /// Whether `entry` must be kept. `is_base` answers whether no older entry of its key can lie
+    /// Whether `entry` must be kept. `is_base` returns whether no older entry of its key can lie
     /// below the output.
     #[inline]
     pub(crate) fn keep(
@@ -74,7 +74,7 @@ impl DropRules {
 mod tests {
     use super::*;
 
-    /// Runs entries `(key, sequence, is_value)` through the rules and answers the sequences that
+    /// Runs entries `(key, sequence, is_value)` through the rules and returns the sequences that
     /// survive.
     fn survivors(snapshots: &[u64], base: bool, entries: &[(&str, u64, bool)]) -> Vec<u64> {
         let mut rules = DropRules::new(KeyOrder::default(), snapshots.to_vec());

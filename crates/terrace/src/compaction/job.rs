@@ -1,4 +1,4 @@
-//! Carries out a plan: merges the inputs, drops what nobody needs, writes the outputs.
+//! Executes a plan: merges the inputs, drops obsolete entries, writes the outputs.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::plan::Plan;
 /// Entries between two looks at whether to stop.
 const CANCEL_INTERVAL: u64 = 512;
 
-/// What a merge needs.
+/// The inputs of a compaction.
 pub(crate) struct CompactionJob {
     pub(crate) plan: Arc<Plan>,
     /// The version that was planned on.
@@ -33,10 +33,10 @@ pub(crate) struct CompactionJob {
     pub(crate) order: InternalOrder,
     pub(crate) outputs: OutputSettings,
     pub(crate) max_file_size: u64,
-    /// Sequence numbers that somebody may still read at, besides the present.
+    /// The sequence numbers of live snapshots.
     pub(crate) snapshots: Vec<SequenceNumber>,
-    /// Called now and then on every thread that merges. The last field, so that everything else is
-    /// gone when it goes.
+    /// Called now and then on every thread of the compaction. The last field, so that everything
+    /// else is gone when it goes.
     pub(crate) cancelled: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct UserRange {
 }
 
 impl CompactionJob {
-    /// Merges what is in `range`. The outputs are durable but not installed. `given_up` says
+    /// Compacts the entries in `range`. The outputs are durable but not installed. `given_up` says
     /// whether they are still wanted.
     pub(crate) fn run(
         &self,
@@ -126,7 +126,7 @@ impl CompactionJob {
 }
 
 /// Whether a key may have older entries below the output. Asked with ascending keys, so that each
-/// level is walked once.
+/// level is iterated once.
 struct Below<'a> {
     version: &'a Version,
     order: &'a InternalOrder,
@@ -178,8 +178,8 @@ impl<'a> Grandparents<'a> {
         }
     }
 
-    /// Whether the table must end before `key`, so that merging it down later does not rewrite too
-    /// much.
+    /// Whether the table must end before `key`, so that compacting it down later does not rewrite
+    /// too much.
     #[inline]
     fn should_stop_before(&mut self, key: &[u8], present_size: u64) -> bool {
         while let Some(file) = self.files.get(self.position)

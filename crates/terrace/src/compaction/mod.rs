@@ -1,9 +1,9 @@
-//! Merging tables so that reads stay short and space is given back.
+//! Compactions keep reads short and give space back.
 //!
-//! [`plan`] chooses, purely, from a version, what to merge; [`job`] merges and writes, in several
-//! key ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive;
-//! [`output`] writes tables for merges and flushes alike, [`rate_limiter`] keeps it from writing
-//! too fast. Nobody here installs anything.
+//! [`plan`] is a pure function from a version to a compaction; [`job`] executes it, in several key
+//! ranges at once ([`subcompactions`]); [`drop_rules`] decides which entries survive; [`output`]
+//! writes the tables of compactions and flushes, [`rate_limiter`] bounds its rate. Nothing here
+//! installs a version.
 
 pub(crate) mod drop_rules;
 pub(crate) mod job;

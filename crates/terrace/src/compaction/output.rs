@@ -1,4 +1,4 @@
-//! Writes the tables that a merge or a flush produces.
+//! Writes the tables of a compaction or a flush.
 //!
 //! # Invariants
 //! 1. A table is synced before it is handed over.
@@ -46,7 +46,7 @@ impl OutputSettings {
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
 
-    /// Removes a table that nobody wants.
+    /// Removes an unneeded table.
     pub(crate) fn remove(&self, number: u64) {
         // A leftover is harmless: no MANIFEST names it, and the next open removes it.
         let _ = self.env.remove(&self.dir.join(filename::table(number)));

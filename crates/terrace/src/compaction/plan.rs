@@ -1,13 +1,12 @@
-//! Chooses what to merge next. Pure: the same version, settings and reservations give the same
-//! plan.
+//! Picks the next compaction. Pure: the same version, settings and reservations give the same plan.
 //!
-//! The shape is LevelDB's: when level 0 has enough files, or a deeper level enough bytes, files
-//! move one level down, merged with what they overlap there. Within a level the file with the least
-//! to rewrite below it goes first (RocksDB's `kMinOverlappingRatio`), which lowers write
-//! amplification against LevelDB's round robin. When nothing is due, files that are mostly
-//! tombstones are pushed down to what they hide, and files that reads looked into in vain are
-//! merged. While there are reads and no writes, levels are merged towards one sorted run, where
-//! that does not rewrite much more than it merges.
+//! The shape is LevelDB's: when level 0 has enough files, or a deeper level enough bytes, files are
+//! compacted into the next level with the files that they overlap there. Within a level the file
+//! with the least to rewrite below it is picked first (RocksDB's `kMinOverlappingRatio`), which
+//! lowers write amplification against LevelDB's round robin. When nothing is due, files that are
+//! mostly tombstones are compacted down to the keys that they hide, and so are files that many
+//! lookups searched without a hit. While there are reads and no writes, levels are compacted into
+//! one sorted run, unless that rewrites much more than it moves.
 //!
 //! # Invariants
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
@@ -23,33 +22,33 @@ use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::{Version, key_range, total_size};
 
-/// The files of level 0 at which merging begins.
+/// The number of level-0 files at which a compaction is due.
 pub(crate) const LEVEL_0_TRIGGER: usize = 4;
-/// The bytes at which level 1 is merged downwards, and how much more each deeper level may hold.
+/// The bytes at which a compaction of level 1 is due, and how much more each deeper level may hold.
 const LEVEL_1_BYTES: u64 = 10 << 20;
 const LEVEL_MULTIPLIER: u64 = 10;
-/// An output may overlap this many times its own size in the level below, so that it can be merged
-/// down cheaply.
+/// An output may overlap this many times its own size in the level below, so that it can be
+/// compacted down cheaply.
 const GRANDPARENT_LIMIT: u64 = 10;
-/// Taking in more files of the upper level stops when a merge would read this many times the output
+/// Files of the upper level are added until a compaction would read this many times the output
 /// file size.
 const EXPANSION_LIMIT: u64 = 25;
-/// A merge that only reads ask for may rewrite this many times the bytes it moves down: less than a
-/// merge that is due.
+/// A read-triggered compaction may rewrite this many times the bytes it moves down: less than a
+/// compaction that is due.
 const READ_TRIGGERED_REWRITE: u64 = 4;
 /// The deepest level to which a memtable is written directly.
 pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
 
-/// Why a merge is done.
+/// The reason for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// A level is larger than it should be.
     Size,
-    /// Somebody asked for it.
+    /// A manual compaction.
     Manual,
-    /// Mostly tombstones: merging gives space back.
+    /// Mostly tombstones: a compaction gives space back.
     Tombstones,
-    /// Reads kept looking into this file in vain.
+    /// Many lookups searched this file without a hit.
     Seeks,
     /// There are reads and no writes, or scans and few: fewer runs make them faster.
     ReadTriggered,
@@ -68,20 +67,19 @@ impl Reason {
     }
 }
 
-/// What the planner needs to know besides the version.
+/// The planner's inputs besides the version.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanSettings {
     pub(crate) keys: KeyOrder,
     pub(crate) max_file_size: u64,
-    /// The smallest sequence number that somebody may read at besides the present; the last one if
-    /// nobody does.
+    /// The sequence number of the oldest live snapshot; the last one if there is none.
     pub(crate) oldest_snapshot: u64,
-    /// There are reads and no writes, or scans and few: the bytes that merging may rewrite for
+    /// There are reads and no writes, or scans and few: the bytes that a compaction may rewrite for
     /// those since the last write.
     pub(crate) read_triggered_bytes: Option<u64>,
 }
 
-/// What a merge in progress holds.
+/// The files and ranges that a compaction in progress holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Reservation {
     pub(crate) id: u64,
@@ -91,7 +89,7 @@ pub(crate) struct Reservation {
     pub(crate) to: Vec<u8>,
 }
 
-/// A merge to be done.
+/// A planned compaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) reason: Reason,
@@ -132,7 +130,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) busy: &'a [Reservation],
 }
 
-/// The bytes that `level` (1 and deeper) may hold before it is merged downwards.
+/// The bytes that `level` (1 and deeper) may hold before a compaction of it is due.
 pub(crate) fn level_limit(level: usize) -> u64 {
     LEVEL_1_BYTES * LEVEL_MULTIPLIER.pow(level.saturating_sub(1) as u32)
 }
@@ -163,7 +161,7 @@ pub(crate) fn prepare(version: &Version, keys: &KeyOrder) {
 }
 
 impl Planner<'_> {
-    /// The most urgent merge that can begin now.
+    /// The most urgent compaction that can begin now.
     pub(crate) fn pick(&self) -> Option<Plan> {
         let mut scores: Vec<_> =
             (0..NUM_LEVELS - 1).map(|level| (self.score(level), level)).collect();
@@ -176,7 +174,7 @@ impl Planner<'_> {
             .or_else(|| self.pick_read_triggered())
     }
 
-    /// How urgent it is to merge `level` downwards: 1 and above is due.
+    /// The score of `level`: at 1 and above a compaction is due.
     fn score(&self, level: usize) -> f64 {
         let free = self.version.levels[level].iter().filter(|file| !self.is_busy(file));
         if level == 0 {
@@ -230,14 +228,15 @@ impl Planner<'_> {
             let output_level = if covered || level == 0 { level + 1 } else { level };
             let mut plan =
                 self.plan(Reason::Tombstones, level, output_level, std::slice::from_ref(file))?;
-            // Only merging drops tombstones. Moving down to what is hidden deeper is progress too.
+            // Only a compaction drops tombstones. Moving down to the hidden entries is progress
+            // too.
             plan.is_trivial_move &= covered;
             Some(plan)
         })
     }
 
-    /// A file in which reads looked in vain. Only while little is written: under writes it is
-    /// merged soon anyway, and doing it earlier as well would more than double what is written.
+    /// A file that lookups searched without a hit. Only while little is written: under writes it is
+    /// compacted soon anyway, and doing it earlier as well would more than double what is written.
     fn pick_seeks(&self) -> Option<Plan> {
         if self.settings.read_triggered_bytes.is_none() || !self.busy.is_empty() {
             return None;
@@ -277,7 +276,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The files of `level` in an inclusive range, merged into the next level or, at the bottom,
+    /// The files of `level` in an inclusive range, compacted into the next level or, at the bottom,
     /// rewritten in place.
     pub(crate) fn manual(
         &self,
@@ -367,9 +366,9 @@ impl Planner<'_> {
         }
     }
 
-    /// The files of the output level `level` that a merge of this range has to take in: those it
-    /// overlaps, and with them every other version of their keys. A tombstone in one file may hide
-    /// what stands in the next, where LevelDB has split a key's versions between two files, and it
+    /// The files of the output level `level` that a compaction of this range has to take in: those
+    /// it overlaps, and with them every other version of their keys. A tombstone in one file may
+    /// hide files in the next, where LevelDB has split a key's versions between two files, and it
     /// is dropped when nothing deeper has the key.
     fn shared_below(&self, level: usize, from: &[u8], to: &[u8]) -> Option<Vec<Arc<FileMeta>>> {
         let overlapped = self.version.overlapping(&self.settings.keys, level, Some(from), Some(to));

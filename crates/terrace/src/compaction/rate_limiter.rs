@@ -1,7 +1,8 @@
-//! Keeps merges from writing faster than they may.
+//! Limits the rate at which compactions write.
 //!
-//! Whoever has written counts it; whoever can wait does so when more has been written than the rate
-//! allows for the time gone by. A tenth of a second's worth may be written at once. Any thread.
+//! Writers of tables count their bytes. Those that may wait sleep when more has been written than
+//! the rate allows for the elapsed time. A tenth of a second's worth may be written at once. Any
+//! thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use crate::env::{Env, FileSyncer, WritableFile};
 const BURST_MICROS: u64 = 100_000;
 /// Shorter waits are put off until they add up.
 const SHORTEST_WAIT_MICROS: u64 = 1_000;
-/// Whoever waits looks this often at whether waiting is over.
+/// Waiting threads look this often at whether waiting is over.
 const LONGEST_SLEEP_MICROS: u64 = 20_000;
 
 /// A rate, and how far it has been used up.
@@ -39,7 +40,7 @@ impl RateLimiter {
         }
     }
 
-    /// Ends all waiting: whoever waits is to stop.
+    /// Ends all waiting: the waiting jobs are being stopped.
     pub(crate) fn lift(&self) {
         self.lifted.store(true, Ordering::Relaxed);
     }
@@ -120,7 +121,7 @@ mod tests {
     use crate::env::{CreateOptions, MemEnv};
 
     #[test]
-    fn whoever_writes_too_fast_waits() {
+    fn a_writer_above_the_rate_waits() {
         let env = MemEnv::new();
         let limit = Arc::new(RateLimiter::new(Arc::new(env.clone()), 1 << 20));
         let file = env.create("/file".as_ref(), CreateOptions::default()).expect("creates");
@@ -149,7 +150,7 @@ mod tests {
 
     /// A close must not wait for what flushes owe.
     #[test]
-    fn nobody_waits_when_the_limit_is_lifted() {
+    fn waiting_ends_when_the_limit_is_lifted() {
         let limit = Arc::new(RateLimiter::new(Arc::new(MemEnv::new()), 1 << 20));
         let beside = limit.clone();
         // For hours, otherwise.

@@ -1,8 +1,8 @@
-//! Does a merge in several key ranges at once.
+//! Executes a compaction in several key ranges at once.
 //!
-//! The thread that asks works too, and helpers come from the background threads as they have time:
-//! whatever no helper has begun when it gets there, it does itself. So a merge never waits for
-//! threads that are busy with something else.
+//! The calling thread works too, and background threads help when they are free: the caller takes
+//! every range that no helper has begun. So a compaction never waits for threads that are busy
+//! elsewhere.
 //!
 //! # Invariants
 //! 1. A user key belongs to one range: drop rules see all of its entries together.
@@ -43,7 +43,7 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Merges on this thread and up to `helpers` others. The outputs are durable but not installed.
+/// Compacts on this thread and up to `helpers` others. The outputs are durable but not installed.
 pub(crate) fn run(job: CompactionJob, helpers: usize) -> Result<Vec<Output>> {
     let ranges = split(&job.plan, &job.order.keys, helpers, job.max_file_size);
     if ranges.len() < 2 {
@@ -73,7 +73,7 @@ pub(crate) fn run(job: CompactionJob, helpers: usize) -> Result<Vec<Output>> {
 }
 
 impl Subcompactions {
-    /// Merges the first range that waits. Whether there was one.
+    /// Compacts the first waiting range. Returns whether there was one.
     fn run_one(&self) -> bool {
         let Some((place, range)) = ({
             let mut state = self.state.lock();
@@ -103,7 +103,7 @@ impl Subcompactions {
         true
     }
 
-    /// Waits for every range and answers the outputs of all.
+    /// Waits for every range and returns the outputs of all.
     fn collect(&self) -> Result<Vec<Output>> {
         let mut state = self.state.lock();
         while state.running > 0 {

@@ -1,4 +1,4 @@
-//! Filters: small summaries that spare reads of blocks which cannot hold a key.
+//! Filters: small summaries that save reads of blocks which cannot hold a key.
 //!
 //! A filter may say "perhaps" about a key that is not there; it never says "no" about one that is.
 //! It is written with a table and found again by its policy's name, so that a table whose filter
@@ -38,6 +38,6 @@ pub trait FilterPolicy: Send + Sync {
 
     /// Whether `key` may be among the keys that `filter` was made of. Must be true if it is, and
     /// may be true if it is not. `filter` comes from a file: any bytes are possible, and must be
-    /// answered without a panic.
+    /// read without a panic.
     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool;
 }

@@ -1,12 +1,11 @@
-//! What a user sees of internal entries: of each user key the newest version that a read at a
-//! sequence number may see, and nothing of deleted keys.
+//! The user's view of internal entries: of each user key the newest version that is visible at a
+//! sequence number, without deleted keys.
 //!
-//! In the bytewise order sources are walked without copies where that can be: where an entry and
-//! its neighbour are seen to have different user keys, and no other source comes in between, a step
-//! is all there is to do, in either direction.
+//! In the bytewise order entries are not copied where their neighbour has another user key and no
+//! other source comes in between: a step of the inner iterator is all there is to do, in either
+//! direction.
 //!
-//! What walks find deleted, many keys side by side, others leap over: see
-//! [`gaps`](super::deleted_ranges).
+//! Ranges that are known to be deleted are skipped: see [`deleted_ranges`](super::deleted_ranges).
 //!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
@@ -28,11 +27,11 @@ use crate::table::TableIter;
 use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
 use super::merged::Merged;
 
-/// Entries that are walked over, forward or back, rather than passed by with another seek.
+/// Entries to step over, forward or back, before another seek is made.
 const MOST_STEPS: usize = 8;
 
-/// Deleted keys in a row of which every so many a walk looks for a gap that leads on, and after how
-/// many it has it known what it has gone over.
+/// A scan looks for a known deleted range after this many deleted keys in a row, and reports the
+/// range that it has passed after the second number.
 const DELETED_FOR_A_LOOK: usize = 8;
 const DELETED_FOR_A_NOTE: usize = 64;
 
@@ -43,17 +42,17 @@ enum Direction {
     Backward,
 }
 
-/// Deleted keys that a walk goes over.
+/// Deleted keys that a scan passes.
 #[derive(Default)]
 struct Deleted {
-    /// The end that the walk came from; `None` until it has looked for gaps.
+    /// The bound that the scan came from; `None` until it has looked for known ranges.
     begin: Option<Bound<Vec<u8>>>,
-    /// Those that it has not leapt over.
+    /// Those that it has not skipped.
     count: usize,
 }
 
 impl Deleted {
-    /// One more. Answers whether it is time to look for a gap.
+    /// One more. Returns whether it is time to look for a known range.
     fn add(&mut self) -> bool {
         self.count += 1;
         self.count.is_multiple_of(DELETED_FOR_A_LOOK)
@@ -70,8 +69,8 @@ pub(crate) struct DbIter<K> {
     /// Backward: what is shown. Forward: room for the key being skipped.
     saved_key: Vec<u8>,
     saved_value: Vec<u8>,
-    /// What is sought. Never what is shown: C and C++ programs seek to the key that they were
-    /// shown.
+    /// The key that is sought. Never one that is shown: C and C++ programs seek to the key that
+    /// they were shown.
     target: Vec<u8>,
     error: Option<Error>,
     beginning: Beginning,
@@ -80,7 +79,7 @@ pub(crate) struct DbIter<K> {
 }
 
 impl<K: DeletedRangeRecorder> DbIter<K> {
-    /// What a read at `sequence`, of which `beginning` was taken before `inner`, sees of that.
+    /// The view of `inner` for a read at `sequence`; `beginning` was taken before `inner`.
     pub(crate) fn new(
         inner: Merged,
         keys: KeyOrder,
@@ -175,7 +174,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         self.seek_forward();
     }
 
-    /// Answers how many entries were passed that this read does not see.
+    /// Returns how many entries were passed that this read does not see.
     fn seek_forward(&mut self) -> usize {
         self.start(Direction::Forward);
         self.inner.seek(&self.target);
@@ -250,7 +249,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     }
 
     /// A step on from an entry that is shown, if that is known to be the only one of its user key.
-    /// Nothing happens otherwise. Answers the tag of the entry there and what `look` makes of the
+    /// Nothing happens otherwise. Returns the tag of the entry there and what `look` makes of the
     /// table's iterator if that entry is the first of its user key.
     #[inline]
     fn short_step<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
@@ -291,7 +290,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     }
 
     /// Finds the next entry to show, from where the inner iterator stands; `skip` passes over
-    /// `saved_key` first. Answers how many entries were passed.
+    /// `saved_key` first. Returns how many entries were passed.
     fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
         let (mut passed, mut unseen, mut deleted) = (0, 0, Deleted::default());
@@ -337,7 +336,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
 
     /// Forward, after many entries that were not seen: goes to the next entry, or to the one of
     /// this key that may be seen, over other versions of it in the same source, if they were many.
-    /// `skip` passes over `saved_key`, if that is the key here. Answers whether that is to be
+    /// `skip` passes over `saved_key`, if that is the key here. Returns whether that is to be
     /// passed over still.
     #[cold]
     fn pass_versions(&mut self, skip: bool) -> bool {
@@ -388,7 +387,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     }
 
     /// A step back from an entry that is shown where it stands, if the one before is of another
-    /// user key. Nothing happens otherwise. Answers the tag there and what `look` makes of the
+    /// user key. Nothing happens otherwise. Returns the tag there and what `look` makes of the
     /// table's iterator if that entry, too, is the only one of its user key, and so can be shown
     /// where it stands.
     #[inline]
@@ -476,7 +475,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
     }
 
-    /// At a deleted key, `saved_key`: over the gap that it is in. Answers whether there is one.
+    /// At a deleted key, `saved_key`: skips the known range around it. Returns whether there is
+    /// one.
     #[cold]
     fn skip_deleted_range(&mut self, deleted: &mut Deleted) -> bool {
         if !self.keys.is_bytewise() {
@@ -514,7 +514,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         true
     }
 
-    /// Has it known what the walk that has come to its end here has gone over.
+    /// Reports the range that the scan has passed when it ends here.
     #[cold]
     fn note(&mut self, deleted: Deleted) {
         if self.status().is_err() {
@@ -537,7 +537,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
     }
 
-    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Answers whether
+    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Returns whether
     /// it is a value, which is saved then.
     #[cold]
     fn find_newest_version(&mut self) -> bool {

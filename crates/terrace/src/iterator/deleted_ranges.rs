@@ -1,23 +1,23 @@
-//! Ranges of keys in which reads find nothing, so that they need not find that out again.
+//! Ranges of keys that are known to be deleted, so that scans skip them.
 //!
-//! A deletion hides what is older until merging removes both. Where many were deleted side by side,
-//! as at the head of a queue, every walk goes over all of it before it comes to something. A walk
-//! that has gone far in vain says so here; others leap over it.
+//! A tombstone hides older entries until a compaction removes both. Where many keys side by side
+//! were deleted, as at the head of a queue, every scan steps over all of the tombstones. A scan
+//! that has passed many of them without an entry reports the range here, and later scans skip it.
 //!
-//! What walks say is true at the moment of their read alone: a put may be on its way. So a range is
-//! *watched* first, from a moment on at which nothing is being written, and every put cuts its key
-//! out of all that are watched. If a walk that began later goes over what is left of the range and
-//! finds nothing either, it is a *gap*: nothing was there at that read's sequence number, and
-//! nothing has come since.
+//! A report holds for the moment of its read only, because a put may be in progress. So a range is
+//! *watched* first: it is registered while no write is in progress, and from then on every put
+//! removes its own key from all watched ranges. When a scan that began later passes what is left of
+//! the range without an entry, the range is *known*: nothing was there at that read's sequence
+//! number, and nothing has been written since.
 //!
 //! # Invariants
-//! 1. Puts with a sequence number greater than `watched_since` have cut their keys out before a
-//!    read sees them.
-//! 2. In a gap no read that has everything up to `empty_at` finds anything.
-//! 3. Nothing waits here: a reader that does not get the lock goes on as if there were nothing.
-//!    (After a fork its owner may be in the other process.)
+//! 1. Puts with a sequence number greater than `watched_since` have removed their keys from the
+//!    range before a read sees them.
+//! 2. In a known range a read that sees everything up to `empty_at` finds nothing.
+//! 3. Nothing waits here: a reader that does not get the lock goes on without ranges. (After a fork
+//!    the lock's owner may be in the other process.)
 //!
-//! In the bytewise order only.
+//! Bytewise order only.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::{AtomicU64, Mutex};
 use crate::base::mutation::mutated;
 
-/// Ranges that are kept. The oldest goes first.
+/// Ranges that are kept. The oldest is replaced first.
 const MOST: usize = 8;
 
 /// The bytes of the longest key that a range may begin or end with.
@@ -35,8 +35,8 @@ const LONGEST_KEY: usize = 1024;
 #[derive(Default)]
 pub(crate) struct DeletedRanges {
     ranges: Mutex<Vec<DeletedRange>>,
-    /// How many there are; changes under the lock of whoever writes, but for those that a gap takes
-    /// the place of.
+    /// The number of ranges. Changes under the writer's lock, except for ranges that a known range
+    /// replaces.
     count: AtomicUsize,
     /// How many ranges were ever watched.
     moment: AtomicU64,
@@ -48,7 +48,7 @@ struct DeletedRange {
     to: Option<Vec<u8>>,
     watched_since: SequenceNumber,
     moment: u64,
-    /// Where it is a gap: see the invariants.
+    /// Set once the range is known: see the invariants.
     empty_at: Option<SequenceNumber>,
 }
 
@@ -81,18 +81,18 @@ impl DeletedRange {
     }
 }
 
-/// What a reader takes note of before it takes anything that it reads.
+/// A reader takes this before it takes anything that it reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beginning {
-    /// Of the gaps: see [`DeletedRanges::moment`].
+    /// Of the known ranges: see [`DeletedRanges::moment`].
     pub(crate) moment: u64,
-    /// The last write that could be seen. The reader's own number may be later than what it has got
-    /// hold of: a write into a memtable that was begun meanwhile is not there for it. This one and
-    /// those before it are.
+    /// The last write that is visible. The reader's own sequence number may be later than the view
+    /// it holds: a write into a memtable that was created meanwhile is not in that view. Writes up
+    /// to this one are.
     pub(crate) visible: SequenceNumber,
 }
 
-/// Whether what ends before `end` ends with what ends before `outer`, or earlier.
+/// Whether a range that ends before `end` ends no later than one that ends before `outer`.
 fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
     match (end, outer) {
         (_, None) => true,
@@ -101,23 +101,23 @@ fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
     }
 }
 
-/// Who keeps the gaps that a walk knows of.
+/// Records ranges that a scan found deleted, and returns those that are known.
 pub(crate) trait DeletedRangeRecorder {
     fn gaps(&self) -> &DeletedRanges;
 
-    /// Has a range [watched](DeletedRanges::watch), unless somebody writes at the moment.
+    /// [Watches](DeletedRanges::watch) a range, unless a write is in progress.
     fn watch(&self, from: &[u8], to: Option<&[u8]>);
 }
 
 impl DeletedRanges {
-    /// Which ranges are watched already when a reader begins.
+    /// The ranges that are watched when a reader begins.
     #[inline]
     pub(crate) fn moment(&self) -> u64 {
         self.moment.load(Ordering::Acquire)
     }
 
-    /// The gap around `key` for a reader that sees everything up to `sequence`, if there is one:
-    /// its bounds are shown.
+    /// Passes the bounds of the known range around `key` to `look`, if a reader that sees
+    /// everything up to `sequence` may skip it.
     pub(crate) fn around<R>(
         &self,
         key: &[u8],
@@ -134,8 +134,8 @@ impl DeletedRanges {
         ranges.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
     }
 
-    /// A walk at `sequence` of a reader that began at `moment` found nothing between these bounds.
-    /// Answers whether they are worth [watching](Self::watch).
+    /// Reports that a scan at `sequence` by a reader that began at `moment` found nothing between
+    /// these bounds. Returns whether they are worth [watching](Self::watch).
     pub(crate) fn note(
         &self,
         from: &[u8],
@@ -155,7 +155,7 @@ impl DeletedRanges {
             range.empty_at.is_none() && began_later && is_seen
         };
         let Some(mut gap) = ranges.iter().position(is_new).map(|at| ranges.remove(at)) else {
-            // What is covered is known, or watched and waits for the next walk.
+            // A covered range is known already, or watched and waits for the next scan.
             return !ranges.iter().any(|range| range.covers(from, to));
         };
         gap.empty_at = Some(sequence);
@@ -168,8 +168,7 @@ impl DeletedRanges {
         false
     }
 
-    /// Watches a range from now on. The caller keeps everybody from writing; `last` is the last
-    /// write.
+    /// Watches a range from now on. The caller excludes all writers; `last` is the last write.
     pub(crate) fn watch(&self, from: &[u8], to: Option<&[u8]>, last: SequenceNumber) {
         let Some(mut ranges) = self.ranges.try_lock() else { return };
         if ranges.len() == MOST {
@@ -182,7 +181,7 @@ impl DeletedRanges {
         self.moment.store(moment, Ordering::Release);
     }
 
-    /// A put of `key` is about to be seen. The caller is the only one who writes.
+    /// Removes `key` from all ranges: a put of it becomes visible next. Called by the writer only.
     #[inline]
     pub(crate) fn cut(&self, key: &[u8]) {
         if self.count.load(Ordering::Relaxed) > 0 {
@@ -203,7 +202,7 @@ impl DeletedRanges {
         self.count.store(ranges.len(), Ordering::Relaxed);
     }
 
-    /// Anything may be about to be seen. The caller is the only one who writes.
+    /// Invalidates all ranges. Called by the writer only.
     pub(crate) fn clear(&self) {
         let mut ranges = self.ranges.lock();
         ranges.clear();

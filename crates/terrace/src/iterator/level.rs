@@ -1,4 +1,4 @@
-//! Walks over a sorted run: disjoint tables in key order, one open at a time.
+//! Iterates over a sorted run: disjoint tables in key order, one open at a time.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One source, or several merged: most databases at rest have one, and merging one costs.
+//! One source, or several merged: most databases at rest have one, and a merge of one costs.
 
 use crate::base::error::Result;
 use crate::base::internal_key::{self, InternalOrder};

@@ -1,24 +1,22 @@
 //! Merges sources into one order.
 //!
-//! A tournament of losers: each inner node of a complete binary tree remembers who lost there, so
-//! that after the winner moves, one path of log2(n) comparisons finds the next one (Knuth, *The Art
-//! of Computer Programming* 3, 5.4.1). The first 16 bytes of every source's user key are kept as
-//! one number, its *abbreviated key*, and only ties look at keys. Where keys that differ tie again
-//! and again, as those of one tenant or table do, abbreviated keys leave out what they have in
-//! common. Sources are seldom of one size: where the same one wins again, the best of the others,
-//! its *runner-up*, is remembered, and until that one is reached nothing is compared but two
-//! numbers.
+//! The sources form a loser tree: each inner node of a complete binary tree remembers the loser of
+//! its match, so that after the winner moves, one path of log2(n) comparisons finds the next winner
+//! (Knuth, *The Art of Computer Programming* 3, 5.4.1). The first 16 bytes of every source's user
+//! key are kept as one number, its *abbreviated key*; only ties compare keys. Where different keys
+//! tie repeatedly, abbreviated keys leave out the prefix that they share. Where one source wins
+//! repeatedly, the best of the others, the *runner-up*, is remembered: until the winner reaches it,
+//! a step compares two numbers.
 //!
 //! # Invariants
 //! 1. The current source is the one with the least key (forward) or the greatest (backward) among
 //!    the valid ones.
 //! 2. Forward, every other source stands at its first key after the current one; backward, at its
 //!    last before it.
-//! 3. While there is a runner-up, the key of every other source begins with it or with what is
-//!    beyond it, and the current key with what is not: no other source has an entry of the current
-//!    user key at or beyond where it stands.
-//! 4. An error of any source makes the whole invalid: an answer that misses a source could be
-//!    wrong.
+//! 3. While there is a runner-up, the keys of all other sources are at or beyond its abbreviated
+//!    key, and the current key is before it: no other source has an entry of the current user key
+//!    at or beyond its position.
+//! 4. An error of any source makes the whole invalid: a result without that source could be wrong.
 
 use std::cmp::Ordering;
 
@@ -37,7 +35,7 @@ enum Direction {
     Backward,
 }
 
-/// What of a source decides most comparisons.
+/// A source's cached key prefix.
 #[derive(Clone, Copy)]
 struct Standing {
     /// How its key begins, in the bytewise order, as [`abbreviated`] has it; 0 in others.
@@ -63,7 +61,7 @@ const MOST_TIES: u32 = 4;
 /// keys may differ earlier.
 const KEPT_BYTES: usize = 8;
 
-/// Steps after which another source is sought for rather than walked when the direction changes.
+/// Steps after which another source seeks rather than steps when the direction switches.
 /// Mostly there is one to go; in a memtable there is also what came in between since it was sought.
 const MOST_STEPS_BACK: usize = 8;
 
@@ -72,15 +70,15 @@ pub(crate) struct MergingIter {
     sources: Vec<Source>,
     order: InternalOrder,
     direction: Direction,
-    /// That of the current source may be of an earlier entry, as long as there is a runner-up.
+    /// The current source's may be of an earlier entry while there is a runner-up.
     standings: Vec<Standing>,
     /// `tree[0]` is the winner; `tree[1..n]` the losers of the inner nodes. Source `i` is leaf `n +
     /// i`.
     tree: Vec<u32>,
     /// In bytewise order only.
     runner_up: Option<u128>,
-    /// What abbreviated keys leave out. Any bytes will do: abbreviated keys order as keys do,
-    /// whatever these begin with.
+    /// The prefix that abbreviated keys leave out. Any bytes will do: abbreviated keys order as
+    /// keys do, whatever these begin with.
     common: Vec<u8>,
     /// Of different keys, since abbreviated keys were last looked at.
     ties: u32,
@@ -198,7 +196,7 @@ impl MergingIter {
     }
 
     /// Goes to the next entry if it is in the same table block, of another user key, and the entry
-    /// here is the only one of its own from here on. Answers its tag and what `look` makes of the
+    /// here is the only one of its own from here on. Returns its tag and what `look` makes of the
     /// table's iterator if all this can be said of the next entry as well; nothing, if it takes a
     /// closer look. `None`: nothing happened.
     #[inline]
@@ -224,7 +222,7 @@ impl MergingIter {
     }
 
     /// Goes to the entry before, where the entry here [is the only one of its user
-    /// key](Self::is_only_version). Answers as [`next_of_other_key`](Self::next_of_other_key) does.
+    /// key](Self::is_only_version). Returns as [`next_of_other_key`](Self::next_of_other_key) does.
     #[inline]
     pub(super) fn prev_of_other_key<R>(
         &mut self,
@@ -443,7 +441,7 @@ impl MergingIter {
         if tied.clone().any(|other| other == key) {
             return;
         }
-        // Nobody is left to tie with where the key is beyond all that begin with `common`.
+        // No source can tie when the key is beyond all that begin with `common`.
         let shared = tied.map(|other| common_prefix(key, other)).max().unwrap_or(0);
         self.ties += 1;
         if self.ties < MOST_TIES {
@@ -456,8 +454,7 @@ impl MergingIter {
         (0..self.sources.len()).for_each(|index| self.refresh(index));
     }
 
-    /// What the key of the best source but the winner, `index`, begins with: that one has lost to
-    /// nobody else.
+    /// The abbreviated key of the runner-up: the source that has lost to the winner, `index`, only.
     #[inline]
     fn nearest_abbreviated(&self, index: usize) -> u128 {
         let mut node = (self.sources.len() + index) / 2;
@@ -497,7 +494,7 @@ impl MergingIter {
         }
     }
 
-    /// Has everything below a node play, and answers who won there.
+    /// Plays all matches below a node and returns the winner.
     fn play(&mut self, node: usize) -> u32 {
         if let Some(leaf) = node.checked_sub(self.sources.len()) {
             return leaf as u32;
@@ -537,7 +534,7 @@ mod tests {
     use crate::base::internal_key::{EntryKind, encode};
     use crate::memtable::MemTable;
 
-    /// A user key, and what of its versions comes first.
+    /// A user key and its first version.
     type Place = (Vec<u8>, u64);
 
     struct Random(u64);
@@ -552,7 +549,7 @@ mod tests {
         }
     }
 
-    /// Each step leads on, and past nothing that was there when the walk began, whatever comes in
+    /// Each step leads on, and past no entry that was there when the scan began, whatever comes in
     /// beside it.
     #[test]
     fn steps_and_turns_beside_writes() {

@@ -1,4 +1,4 @@
-//! Walking over entries: one source, several merged, and what a user sees of them.
+//! Iteration over entries: one source, several merged, and the user's view of them.
 //!
 //! # The contract of internal iterators
 //! Every source has the same inherent methods: `valid`, `seek_to_first`, `seek_to_last`, `seek`,

@@ -1,4 +1,4 @@
-//! One thing that entries come from.
+//! One source of entries.
 
 use crate::base::error::Result;
 use crate::memtable::MemTableIter;
@@ -91,7 +91,7 @@ impl Source {
         Some((tag, look(table)))
     }
 
-    /// Goes to the entry before, and answers what [`TableIter::follows_other_key`] and `look` make
+    /// Goes to the entry before, and returns what [`TableIter::follows_other_key`] and `look` make
     /// of the table's iterator there, if the entry here follows another key. Otherwise nothing
     /// happens.
     #[inline]

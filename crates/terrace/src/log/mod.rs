@@ -7,7 +7,7 @@
 //! masked crc32c of type and payload: u32 | payload's length: u16 | type: u8 | payload
 //! ```
 //!
-//! Fewer than [`HEADER_SIZE`] bytes at a block's end are zeros that belong to nobody. All numbers
+//! Fewer than [`HEADER_SIZE`] bytes at a block's end are zeros and belong to no record. All numbers
 //! are little-endian.
 
 mod reader;

@@ -1,8 +1,8 @@
 //! Reads the records of a log, sound or damaged.
 //!
 //! One thread. The reader reports what it finds and decides nothing: whether damage is an error,
-//! the end of history or something to skip is known only to who knows the log's marks and its
-//! recovery mode.
+//! the end of history or something to skip depends on the log's durability marks and the recovery
+//! mode, which the caller knows.
 //!
 //! # Invariants
 //! 1. Any bytes at all are read to their end: every call moves on, and nothing panics.
@@ -16,11 +16,11 @@
 //!
 //! After damage the reader looks for records behind it. Where LevelDB goes on with the next block,
 //! this one first looks in the rest of the block: a log of a few kilobytes is one block, and
-//! without the records behind the damage nobody can tell a rotten bit in synced data from the torn
-//! end of unsynced data.
+//! without the records behind the damage the caller cannot tell a flipped bit in synced data from
+//! the torn end of unsynced data.
 //!
-//! # Gaps
-//! LevelDB passes over a header of zeros and the rest of its block without a word, and so goes on,
+//! # Gaps in the file
+//! LevelDB passes over a header of zeros and the rest of its block silently, and so goes on,
 //! at the next block, behind the prepared space of a log whose writer was killed. To read such a
 //! log a reader can be told to do the same, and to take a record that follows zeros within a block.
 //! It then also passes over a record without its last fragment before another, which a writer
@@ -47,7 +47,7 @@ const STORE: usize = 8;
 /// it; hostile data could demand half a gigabyte.
 const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
 
-/// What a log holds next.
+/// The next item of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogItem<'a> {
     /// A whole record, from its first header at `offset` to `end`; the filler before it begins at
@@ -93,14 +93,14 @@ pub(crate) struct LogReader {
     ended: Option<bool>,
 }
 
-/// What [`LogReader::fragment`] finds.
+/// The result of [`LogReader::fragment`].
 enum Fragment {
     Good {
         kind: u8,
         header: usize,
         payload: Range<usize>,
     },
-    /// What belongs to a record whose beginning is in a gap.
+    /// A fragment of a record whose beginning is in a gap.
     CutOff,
     Damage {
         offset: u64,
@@ -112,14 +112,14 @@ enum Fragment {
     },
 }
 
-/// What stands at a place that should hold a header.
+/// The bytes at a place that should hold a header.
 enum Look {
     Good { kind: u8, payload: Range<usize> },
     TooLong,
     BadChecksum { end: usize },
 }
 
-/// What [`LogReader::step`] finds.
+/// The result of [`LogReader::step`].
 enum Step {
     InBlock(Range<usize>, u64),
     Assembled(u64),
@@ -458,7 +458,7 @@ impl LogReader {
         self.block[at..].iter().take(HEADER_SIZE).all(|&byte| byte == 0)
     }
 
-    /// What stands at `at`, a place in the block or its end.
+    /// The bytes at `at`, a place in the block or its end.
     fn look(&self, at: usize) -> Look {
         let bytes = &self.block[at..];
         let &[c0, c1, c2, c3, l0, l1, kind, ..] = bytes else { return Look::TooLong };

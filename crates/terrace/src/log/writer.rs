@@ -28,7 +28,7 @@ use crate::env::WritableFile;
 /// of it to filler. A larger one would waste too much of it.
 const FILLED: usize = 8 << 10;
 
-/// What the scratch buffer may keep after a huge record.
+/// The capacity that the scratch buffer may keep after a huge record.
 const SCRATCH_KEPT: usize = 1 << 20;
 
 /// A record of as many bytes is not collected in the buffer, but handed to the file piece by piece:
@@ -267,7 +267,7 @@ impl Iterator for Fragments {
 /// A payload in parts, being used up.
 struct Parts<'a> {
     rest: &'a [&'a [u8]],
-    /// What has been used of the first part.
+    /// The bytes that have been consumed of the first part.
     used: usize,
 }
 

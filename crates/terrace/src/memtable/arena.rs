@@ -134,7 +134,7 @@ impl ChunkPool {
         }
     }
 
-    /// Whether somebody should call [`prepare`](Self::prepare). Says so once for each chunk.
+    /// Whether [`prepare`](Self::prepare) should be called. True once for each chunk.
     #[inline]
     pub(super) fn is_wanting(&self) -> bool {
         self.is_wanting.load(Ordering::Relaxed) && self.is_wanting.swap(false, Ordering::Relaxed)
@@ -345,7 +345,7 @@ mod tests {
             "those that the pool kept"
         );
         assert_eq!(kept(), 1_000_000);
-        // What is used now is kept in place of what was used earlier.
+        // Chunks in use now are kept in place of those used earlier.
         pieces_of(30_000);
         assert!(
             kept() <= 1 << 20

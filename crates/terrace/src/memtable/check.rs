@@ -1,4 +1,4 @@
-//! What must hold in a tree that nobody is writing to, entry by entry: an error there may cost time
+//! Checks the invariants of a tree without a writer, entry by entry: an error there may cost time
 //! only, or an entry only where a reader and the writer meet, and no look-up would show it.
 
 use crate::base::abbreviated_keys::common_prefix;

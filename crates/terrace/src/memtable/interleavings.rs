@@ -50,7 +50,7 @@ fn leaf_at(
     }
 }
 
-/// What a reader finds for `key` in `node` and what is right of it: the first key not before it.
+/// A reader's result for `key` in `node` and its right siblings: the first key not before it.
 fn find(mut node: &'static Node, key: &str) -> Option<&'static str> {
     let order = InternalOrder::default();
     let target = Bound { user_key: key.as_bytes(), tag: u64::MAX - 1 };
@@ -71,7 +71,7 @@ fn find(mut node: &'static Node, key: &str) -> Option<&'static str> {
     }
 }
 
-/// Tries `write` against a reader of each of these keys, who is to find one of the answers.
+/// Tries `write` against a reader of each of these keys, which must find one of these results.
 fn explore(
     write: fn(&'static Node),
     full: &'static [&'static str],
@@ -154,7 +154,7 @@ fn other_abbreviated_keys_hide_nothing() {
 /// In the first node of a level a prefix may be longer than what all keys that are sought there
 /// begin with.
 #[test]
-fn a_prefix_that_others_need_not_have_misleads_nobody() {
+fn a_prefix_that_some_keys_lack_misleads_no_reader() {
     const PREFIX: Prefix = Prefix { skip: 9, confined: false };
     fn write(node: &'static Node) {
         split(node, leaf(&["long key 5", "long key 7"], PREFIX, None));

@@ -4,7 +4,7 @@
 //! threads. Any number of threads read the [`MemTable`] meanwhile, without locks.
 //!
 //! 1. An entry, once added, stays where it is, unchanged, until the table is dropped.
-//! 2. A reader who has learnt of an insertion (from the writer, or from whoever learnt it there)
+//! 2. A reader who has learnt of an insertion (from the writer, or at second hand)
 //!    sees the entry. Others see it in full or not at all.
 //! 3. Entries are in the order of internal keys. Entries of equal internal key, which only damaged
 //!    logs lead to, are all kept, the latest first.
@@ -34,7 +34,7 @@ pub(crate) struct MemTable {
 }
 
 impl MemTable {
-    /// An empty table, and the one who adds to it. `capacity_hint` is the number of bytes it may
+    /// An empty table and its writer. `capacity_hint` is the number of bytes it may
     /// grow to; it decides how memory is allocated only.
     pub(crate) fn new(
         order: InternalOrder,
@@ -95,7 +95,7 @@ impl fmt::Debug for MemTable {
     }
 }
 
-/// The one who adds to a table.
+/// The writer of a table.
 pub(crate) struct MemTableWriter {
     writer: TreeWriter,
     table: Arc<MemTable>,

@@ -1,18 +1,18 @@
-//! A node of the tree, and how one writer changes it under readers who never wait.
+//! A node of the tree, and how one writer changes it under readers that never wait.
 //!
 //! A node has slots, each with the abbreviated key and a pointer: to a record in a leaf, to a child
 //! elsewhere. Which slots are in use, and in what order, is its [`State`], one word.
 //!
 //! 1. A node covers the keys from its lower bound on, up to the lower bound of the next node on its
 //!    level. The lower bound never changes; a split moves upper entries into a new next node, so
-//!    that whoever comes to a node too late finds them to the right.
+//!    that a reader that comes to a node too late finds them to the right.
 //! 2. A slot is written while it is not in use, and then taken into use by storing the state with
 //!    Release. What a pointer leads to is complete before that.
 //! 3. A slot that was in use is written again only after [`Node::retire`] has raised the version. A
 //!    reader loads version and state, reads slots, and then finds the version the same: what it has
 //!    read belongs to that state. Else it tries again; the writer then has made progress, so that a
-//!    writer who stands still stops nobody.
-//! 4. Every pointer ever stored in a slot stays good, so that even a reader who is about to try
+//!    writer that stands still stops no reader.
+//! 4. Every pointer ever stored in a slot stays good, so that even a reader that is about to try
 //!    again may follow it.
 //! 5. The keys of a node share their first `skip` bytes with its lower bound's key. Abbreviated
 //!    keys are what follows.
@@ -38,7 +38,7 @@ pub(super) const BEFORE_ALL: u64 = u64::MAX;
 /// The abbreviated key of slots not in use. Only a hint: any abbreviated key may be there.
 const UNUSED: u64 = u64::MAX;
 
-/// What a version counts by; below it is the mark of a confined node.
+/// The step of a version; below it is the mark of a confined node.
 const VERSION_STEP: u64 = 2;
 const CONFINED: u64 = 1;
 
@@ -55,7 +55,7 @@ pub(super) struct Node {
 #[cfg(not(all(test, loom)))]
 const _: () = assert!(size_of::<Node>() == 256);
 
-/// What a reader has to know of a node before it reads slots.
+/// The words of a node that a reader loads before it reads slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Snapshot {
     pub(super) state: State,
@@ -110,7 +110,7 @@ pub(super) fn abbreviate(order: &InternalOrder, user_key: &[u8], skip: usize) ->
     }
 }
 
-/// What does not change in a node.
+/// The immutable part of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     /// Zero for leaves.
@@ -124,7 +124,7 @@ pub(super) struct Shape {
 }
 
 impl Node {
-    /// Writes a node at `place`. What `shape` and the entries point at is complete, and lives as
+    /// Writes a node at `place`. The targets of `shape` and the entries are complete, and live as
     /// long as the node.
     ///
     /// # Safety
@@ -154,7 +154,7 @@ impl Node {
         place
     }
 
-    /// What to read the node by: see invariant 3.
+    /// A snapshot to read the node by: see invariant 3.
     #[inline]
     pub(super) fn snapshot(&self) -> Snapshot {
         let version = self.version.load(Ordering::Acquire);
@@ -222,7 +222,7 @@ impl Node {
     ///
     /// For an inner node at least one, so that the last of them is the child to go to. To be
     /// believed only if the snapshot is current afterwards. If `target` belongs to the right of the
-    /// node, because of a split that the way here did not know of, the answer may be any.
+    /// node, because of a split that the way here did not know of, the result may be any.
     #[inline]
     pub(super) fn locate(
         &self,
@@ -283,7 +283,7 @@ impl Node {
     }
 }
 
-/// What the writer does. Only one thread at a time may call these.
+/// The writer's operations. Only one thread at a time may call these.
 impl Node {
     #[inline]
     pub(super) fn state(&self) -> State {
@@ -354,7 +354,7 @@ impl Node {
     /// # Safety
     /// `next` is complete and lives as long as this node.
     pub(super) unsafe fn split_off(&self, count: usize, next: NonNull<Node>) {
-        // In this order: whoever misses an entry here finds the node that has it.
+        // In this order: a reader that misses an entry here finds the node that has it.
         self.next.store(next.as_ptr(), Ordering::Release);
         let state = self.state();
         if count < state.count() {
@@ -374,7 +374,7 @@ impl Node {
         }
         if self.is_confined() && !prefix.confined {
             // First: the old skip without the promise is right, the new one with it is not, and
-            // whoever sees the new one will notice that this has changed.
+            // a reader of the new one will notice that this has changed.
             let version = self.version.load(Ordering::Relaxed);
             self.version.store((version + VERSION_STEP) & !CONFINED, Ordering::Release);
         }
@@ -388,14 +388,14 @@ impl Node {
         self.version.store((version + VERSION_STEP) | CONFINED, Ordering::Release);
     }
 
-    /// Makes slots that went out of use fit for use again: whoever reads them by an older state
+    /// Makes slots that went out of use fit for use again: a reader of them by an older state
     /// will notice.
     fn retire(&self, confined: bool) {
         let version = (self.version.load(Ordering::Relaxed) | CONFINED) + VERSION_STEP;
         let version = if confined { version } else { version & !CONFINED };
         self.version.store(version, Ordering::Release);
-        // With the reader's fence: one who reads what is written to a slot from here on reads the
-        // new version too.
+        // With the reader's fence: a reader of a value that is written to a slot from here on reads
+        // the new version too.
         fence(Ordering::Release);
         let state = self.state();
         for at in state.count()..WIDTH {

@@ -1,4 +1,4 @@
-//! One entry as it lies in the arena, and what it is compared with.
+//! One entry in the arena, and the keys it is compared with.
 //!
 //! A record is two lengths (`u32`, of the user key and of the value), the user key, its tag and the
 //! value, without gaps: user key and tag together are the internal key. It is written once, before

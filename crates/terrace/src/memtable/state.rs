@@ -1,4 +1,4 @@
-//! What a node of the tree contains, in one word.
+//! The contents of a tree node, in one word.
 
 /// The slots of a node. Thirteen slot numbers of four bits leave room for a count and a skip, and
 /// make a node four cache lines.

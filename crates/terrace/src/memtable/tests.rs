@@ -125,7 +125,7 @@ fn matches_model(table: &Arc<MemTable>, model: &Model, random: &mut Random, shap
         assert_eq!(got, found.clone().filter(|(found, ..)| *found == key));
         iter.seek(&encode(&key, sequence, EntryKind::Value));
         assert_eq!(iter.valid().then(|| entry(&iter)), found);
-        // A walk to and fro from there.
+        // Steps in both directions from there.
         let mut position = model.range(..at).count();
         for _ in 0..random.below(6) {
             if !iter.valid() {

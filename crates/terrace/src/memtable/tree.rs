@@ -1,5 +1,5 @@
-//! The entries in order: a B+tree for one writer and any number of readers, who take no lock and
-//! wait for nobody.
+//! The entries in order: a B+tree for one writer and any number of readers, which take no lock and
+//! never wait.
 //!
 //! Readers come from above, node by node, each read by a snapshot; see `node` for what holds there.
 //! Between two nodes nothing is held: a child may have been split since its parent was read. Then

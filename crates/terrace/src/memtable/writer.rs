@@ -1,4 +1,4 @@
-//! The one who adds to a tree.
+//! The writer of a tree.
 //!
 //! The writer alone changes nodes, so it reads them as they are: no snapshot of its own can grow
 //! old.

@@ -37,7 +37,8 @@ pub(crate) struct VersionEdit {
     pub(crate) previous_log_number: Option<u64>,
     pub(crate) next_file_number: Option<u64>,
     pub(crate) last_sequence: Option<SequenceNumber>,
-    /// Where LevelDB goes on merging a level. Terrace chooses by overlap instead and writes none.
+    /// LevelDB's position for the next compaction of a level. Terrace picks by overlap and writes
+    /// none.
     pub(crate) compact_pointers: Vec<(usize, Vec<u8>)>,
     pub(crate) deleted_files: Vec<(usize, u64)>,
     pub(crate) new_files: Vec<NewFile>,

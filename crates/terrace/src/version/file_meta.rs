@@ -1,10 +1,9 @@
-//! One table file of the database: what the MANIFEST says of it, and its open table while there is
-//! one.
+//! One table file of the database: its record in the MANIFEST, and its open table if there is one.
 //!
 //! # Invariants
-//! 1. What the MANIFEST says never changes after construction.
-//! 2. A file that an installed edit removed is marked obsolete; the last version, iterator or
-//!    reader to let go of it hands its number to the [`ObsoleteFiles`], and only then may it be
+//! 1. The MANIFEST's record never changes after construction.
+//! 2. A file that an installed edit removed is marked obsolete; when the last version, iterator or
+//!    reader releases it, its number goes to the [`ObsoleteFiles`], and only then may it be
 //!    unlinked.
 
 use std::collections::BTreeSet;
@@ -20,7 +19,7 @@ use arc_swap::ArcSwapOption;
 
 use super::edit::NewFile;
 
-/// Numbers of table files that nobody needs any more, waiting to be unlinked.
+/// Numbers of obsolete table files, waiting to be unlinked.
 ///
 /// In a child of a fork there are none: the files are the parent's, and so may be the lock.
 #[derive(Default)]
@@ -66,7 +65,7 @@ impl ObsoleteFiles {
     }
 }
 
-/// What is known of a table's contents beyond the MANIFEST: learnt when it is written or first
+/// Facts about a table's contents beyond the MANIFEST: learnt when it is written or first
 /// opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
@@ -96,7 +95,7 @@ pub(crate) struct FileMeta {
     pub(crate) table: ArcSwapOption<Table>,
     /// Set on use, cleared by the table set's clock.
     pub(crate) recently_used: AtomicBool,
-    /// Reads that may still look into this file in vain before it is worth merging.
+    /// Lookups that may search this file without a hit before it is worth a compaction.
     pub(crate) seeks_left: AtomicI64,
     entries: AtomicU64,
     deletions: AtomicU64,
@@ -146,7 +145,7 @@ impl FileMeta {
         }
     }
 
-    /// Gives the file a fresh allowance of seeks, after it was moved instead of merged.
+    /// Gives the file a fresh allowance of seeks, after a trivial move.
     pub(crate) fn earn_seeks(&self) {
         self.seeks_left.store(seeks_for(self.size), Ordering::Relaxed);
     }
@@ -157,7 +156,7 @@ impl FileMeta {
         self.entries.store(contents.entries, Ordering::Release);
     }
 
-    /// What the file holds, if that has been learnt.
+    /// The file's contents, if they have been learnt.
     pub(crate) fn contents(&self) -> Option<Contents> {
         let entries = self.entries.load(Ordering::Acquire);
         (entries != UNKNOWN).then(|| Contents {
@@ -179,8 +178,8 @@ impl FileMeta {
     }
 }
 
-/// One seek costs about as much as merging 16 KiB (LevelDB's estimate, `doc/impl.md`), so a file
-/// earns a merge after size / 16 KiB seeks that found nothing in it; at least 100.
+/// One seek costs about as much as compacting 16 KiB (LevelDB's estimate, `doc/impl.md`), so a file
+/// earns a compaction after size / 16 KiB seeks without a hit; at least 100.
 fn seeks_for(size: u64) -> i64 {
     i64::try_from(size / 16384).unwrap_or(i64::MAX).max(100)
 }

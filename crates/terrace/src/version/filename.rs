@@ -1,11 +1,10 @@
-//! The names of a database's files. They are LevelDB's; every other name in the directory is a
-//! stranger's and is never touched.
+//! The names of a database's files. They are LevelDB's; files with other names are never touched.
 
 use crate::base::mutation::mutated;
 
 /// Names the newest MANIFEST.
 pub(crate) const CURRENT: &str = "CURRENT";
-/// Locked by whoever has the database open.
+/// Locked by the process that has the database open.
 pub(crate) const LOCK: &str = "LOCK";
 /// Messages for people, and those of the previous open.
 pub(crate) const INFO_LOG: &str = "LOG";
@@ -14,10 +13,10 @@ pub(crate) const OLD_INFO_LOG: &str = "LOG.old";
 pub(crate) const LOST_DIR: &str = "lost";
 
 /// The greatest number that a file may have: numbers are handed out upwards for as long as the
-/// database lives.
+/// database exists.
 pub(crate) const MAX_NUMBER: u64 = u64::MAX / 2;
 
-/// What a file of the database is.
+/// The kind of a file of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FileKind {
     Current,

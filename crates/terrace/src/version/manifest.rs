@@ -14,7 +14,7 @@ use super::file_meta::ObsoleteFiles;
 use super::filename;
 use super::version::Version;
 
-/// What a MANIFEST says.
+/// The state that a MANIFEST records.
 #[derive(Default)]
 pub(crate) struct ManifestState {
     pub(crate) version: Version,
@@ -38,7 +38,7 @@ impl ManifestState {
     }
 }
 
-/// Reads CURRENT and answers the number of the MANIFEST it names.
+/// Reads CURRENT and returns the number of the MANIFEST it names.
 pub(crate) fn read_current(env: &dyn Env, dir: &Path) -> Result<u64> {
     let path = dir.join(filename::CURRENT);
     let file = env.open_random(&path, ReadAccess::Pread)?;
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// What becomes of a MANIFEST of these edits, with `change` done to its bytes.
+    /// Reads a MANIFEST of these edits with `change` applied to its bytes.
     fn read(edits: &[VersionEdit], change: impl FnOnce(&mut Vec<u8>)) -> Result<ManifestState> {
         let (env, path) = (MemEnv::new(), Path::new("/MANIFEST-000001"));
         let mut writer = LogWriter::new(env.create(path, CreateOptions::default())?, 0);
@@ -319,7 +319,7 @@ mod tests {
         );
     }
 
-    /// What LevelDB accepts, and goleveldb writes.
+    /// Accepted by LevelDB, and written by goleveldb.
     #[test]
     fn edits_may_repeat_what_is_so_already() {
         let twice = adding(vec![table(1, 5, "a", "c"), table(1, 5, "a", "c")]);

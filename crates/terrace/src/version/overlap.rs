@@ -1,4 +1,4 @@
-//! What the files of one level overlap in the next: the order in which compactions take them.
+//! Overlaps of a level's files with the next level: the order in which compactions pick them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

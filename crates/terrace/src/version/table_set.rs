@@ -2,7 +2,7 @@
 //! those are fewer. A mapped table holds no descriptor: while all are mapped, at least
 //! [`MAPPED_TABLES`] stay open, because to open one again costs more than its index is worth.
 //!
-//! A table hangs on its [`FileMeta`], so that a reader who has the version finds it by one pointer
+//! A table hangs on its [`FileMeta`], so that a reader of the version finds it by one pointer
 //! load; the set only decides which tables stay open, by a clock over those that are.
 
 use std::collections::VecDeque;

@@ -27,15 +27,15 @@ use super::table_set::{TableRef, TableSet};
 /// How many tables, the latest first, are looked into for the newest sequence number.
 const LOOKED_INTO: usize = 64;
 
-/// What a look-up found, and the file that was searched in vain on the way, if there was one.
+/// The result of a lookup, and the file that it searched first without a hit, if there was one.
 pub(crate) struct Lookup<'a> {
     pub(crate) hit: Option<TableHit>,
     /// The first file that was searched without success before another one had to be: a candidate
-    /// for merging.
+    /// for a compaction.
     pub(crate) wasted: Option<(usize, &'a Arc<FileMeta>)>,
 }
 
-/// A look-up under way: the files that were searched in vain so far.
+/// A lookup in progress: the files that were searched without a hit so far.
 #[derive(Default)]
 struct Search<'a> {
     first: Option<(usize, &'a Arc<FileMeta>)>,
@@ -43,7 +43,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Takes note of what the next file answered; if that is an entry, the look-up is over.
+    /// Takes note of the next file's result; an entry ends the lookup.
     #[inline]
     fn take(
         &mut self,
@@ -60,7 +60,7 @@ impl<'a> Search<'a> {
     }
 
     #[inline]
-    fn in_vain(self) -> Lookup<'a> {
+    fn without_hit(self) -> Lookup<'a> {
         Lookup { hit: None, wasted: self.wasted }
     }
 }
@@ -121,7 +121,7 @@ impl Version {
                 return Ok(lookup);
             }
         }
-        Ok(search.in_vain())
+        Ok(search.without_hit())
     }
 
     /// [`get`](Version::get) for several keys; `found` is told what was found for each, in their
@@ -170,7 +170,7 @@ impl Version {
                     lookup = search.take(step.level, step.file, hit);
                 }
             }
-            found(lookup.unwrap_or_else(|| search.in_vain()))?;
+            found(lookup.unwrap_or_else(|| search.without_hit()))?;
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl Version {
             Ok(table) => {
                 newest.max(table.properties().map_or(0, |properties| properties.largest_sequence))
             }
-            // Who reads the table will be told.
+            // The reader of the table gets the error.
             Err(_) => newest,
         })
     }
@@ -330,7 +330,7 @@ impl Version {
         let mut latest: Vec<_> = self.files().map(|(_, file)| file).collect();
         latest.sort_unstable_by_key(|file| std::cmp::Reverse(file.number));
         latest.into_iter().any(|file| {
-            // Whoever reads a table that is damaged will be told.
+            // The reader of a damaged table gets the error.
             let Ok(table) = tables.table(file) else { return false };
             match table.properties() {
                 Some(properties) => properties.largest_sequence >= sequence,

@@ -1,15 +1,15 @@
 //! The present version and the MANIFEST that records how it came to be.
 //!
 //! # Threads
-//! `VersionSet` lives behind the manifest lock: whoever installs an edit holds it across the I/O,
-//! so edits are written and applied one after another. Readers never come here; they hold the view
-//! that `db` publishes.
+//! `VersionSet` is behind the manifest lock, which is held across the I/O of an edit: edits are
+//! written and applied one after another. Readers never come here; they hold the view that `db`
+//! publishes.
 //!
 //! # Invariants
 //! 1. A version is handed out for publication only after its edit is durable.
 //! 2. After a failed write or sync nothing more is ever appended to that MANIFEST: whether the
-//!    failed edit is durable is unknown. The next edit starts a fresh MANIFEST, and nothing that
-//!    the old one may refer to is removed before the fresh one is in force.
+//!    failed edit is durable is unknown. The next edit starts a fresh MANIFEST, and no file that
+//!    the old one may name is removed before the fresh one is installed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,12 +80,12 @@ pub(crate) struct VersionSet {
     /// `None` before the first edit of this open and after a failure: the next edit starts a fresh
     /// MANIFEST.
     writer: Option<LogWriter>,
-    /// MANIFESTs that a failure left behind, to be removed once a fresh one is in force.
+    /// MANIFESTs that a failure left behind, removed once a fresh one is installed.
     abandoned: Vec<u64>,
     /// Tables of edits that failed: a crash could still bring them to life, until a fresh MANIFEST
-    /// is in force.
+    /// is installed.
     uncertain: Vec<u64>,
-    /// Whether an edit that failed may be in force after a crash.
+    /// Whether a failed edit may be installed after a crash.
     in_doubt: bool,
 }
 
@@ -253,7 +253,8 @@ impl VersionSet {
         if mutated("old-manifest-last") {
             let _ = env.remove(&dir.join(filename::manifest(self.manifest_number)));
         }
-        // From here on the fresh MANIFEST may be in force after a crash whatever happens next: keep
+        // From here on the fresh MANIFEST may be the installed one after a crash, whatever happens
+        // next: keep
         // it until another one certainly is.
         if let Err(error) = set_current(env.as_ref(), &dir, number, file_mode) {
             self.writer = None;

@@ -224,7 +224,7 @@ impl SingleFrame {
     }
 }
 
-/// Writes `value` to the front of `dst`, which has room for it; answers its length.
+/// Writes `value` to the front of `dst`, which has room for it; returns its length.
 fn encode_varint(dst: &mut [u8], mut value: u32) -> usize {
     let mut length = 0;
     while value >= 0x80 {
@@ -302,7 +302,7 @@ impl<'a> BatchView<'a> {
         Operations { rest: self.operations, left: self.count }
     }
 
-    /// What this record says is durable, if it is a mark: every batch up to this sequence number.
+    /// The durable sequence number if this record is a durability mark: every batch up to it.
     /// `split` is the record's framing: programs write empty batches as well, LevelDB logs them,
     /// and they say nothing.
     pub(crate) fn durability_mark(&self, split: bool) -> Option<SequenceNumber> {
@@ -473,7 +473,7 @@ mod tests {
 
     /// A log may hold what is no longer taken.
     #[test]
-    fn what_no_table_can_hold_is_refused_in_somebody_elses_batch_too() {
+    fn an_entry_above_the_table_limit_is_refused_in_a_decoded_batch_too() {
         for (length, fits) in [(LARGEST, true), (LARGEST + 1, false)] {
             // Zeros are a key, a value and the rest of every length.
             let put = [&[EntryKind::Value as u8, 1, 0][..], &varint(length - 1)].concat();

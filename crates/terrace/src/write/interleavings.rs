@@ -1,9 +1,9 @@
-//! Writers that wait together for the disk, under schedules at random and such that try few changes
-//! of thread at every place, with logs that are switched and flushed meanwhile and a sync that
-//! fails.
+//! Group commit under random schedules and under schedules with few thread switches at every place,
+//! with logs that are switched and flushed meanwhile and a sync that fails.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The log sync is the real
-//! one; what stands around it does what `db::commit` does, and the disk knows what is durable.
+//! one; the code around it does what `db::commit` does, and the simulated disk knows what is
+//! durable.
 
 use std::sync::Arc;
 

@@ -1,20 +1,20 @@
-//! One sync for many writers.
+//! Group commit: one sync for many writers.
 //!
 //! Writers append to the log under the commit lock and wait here, outside it, until the log is
-//! durable up to their sequence number. Who finds nobody syncing syncs for everybody who has
-//! appended by then.
+//! durable up to their sequence number. The first waiter leads and syncs for the group: all writers
+//! that have appended by then.
 //!
-//! Writers that were released together tend to come back together. So the next sync waits for as
-//! many as the last one met, and the last of them to arrive does it; where they do not come, it
-//! waits a moment only, and then does without waiting for a while. Otherwise the first to come back
-//! would sync for itself alone, and the others would wait twice.
+//! Writers that were released together tend to return together. So a leader waits a moment for as
+//! many writers as the last sync served, and the last of them to arrive leads. When they do not
+//! arrive, the next syncs do not wait. Without the wait the first writer to return would sync for
+//! itself, and the others would wait for two syncs.
 //!
 //! # Invariants
 //! 1. `synced` only grows, and everything up to it is durable: in a log whose name is durable, or
 //!    in a table.
 //! 2. Logs are synced in the order in which they were written, so that a later write is never
 //!    durable without an earlier one being so.
-//! 3. A failed sync is never retried: every waiter gets the error, and so does everybody until
+//! 3. A failed sync is never retried: every waiter and every later caller gets the error until
 //!    [`LogSync::reset`], which the engine calls once the data has reached tables instead.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::env::FileSyncer;
 /// How long a sync waits for those whom the last one met: about what it takes itself on a fast
 /// disk.
 const PATIENCE: Duration = Duration::from_micros(100);
-/// When they did not come `n` times in a row the next 2^n syncs wait for nobody; `n` ends here.
+/// After `n` groups that did not fill in a row the next 2^n syncs do not wait; `n` ends here.
 const MOST_DISAPPOINTMENTS: u32 = 10;
 
 struct UnsyncedLog {
@@ -47,7 +47,7 @@ struct State {
     /// The sequence numbers that callers wait for. No more than there are threads.
     awaited: Vec<SequenceNumber>,
     company: Company,
-    /// Whether one of the callers who wait for company looks at the time. The others need not.
+    /// Whether a waiting leader watches the time. The others need not.
     is_timed: bool,
     /// Oldest first; the last one is being written.
     logs: Vec<UnsyncedLog>,
@@ -60,7 +60,7 @@ struct Company {
     met: usize,
     /// How often in a row fewer came.
     disappointments: u32,
-    /// For how many syncs nobody is waited for.
+    /// The number of syncs that will not wait.
     alone: u32,
 }
 
@@ -75,7 +75,7 @@ impl Company {
         if self.alone > 0 {
             self.alone -= 1;
         } else if waiting >= self.met {
-            // Where nobody was expected nobody has come.
+            // No group is expected.
             if self.met > 1 {
                 self.disappointments = 0;
             }
@@ -113,9 +113,9 @@ impl LogSync {
         self.state.lock().failed = None;
     }
 
-    /// Waits until everything up to `sequence` is durable, syncing if nobody else does.
+    /// Waits until everything up to `sequence` is durable, syncing unless another thread does.
     ///
-    /// `appended` answers up to where the logs have been written. Answers what became durable if
+    /// `appended` returns up to where the logs have been written. Returns what became durable if
     /// this caller did the syncing, for the mark that is due then.
     pub(crate) fn wait(
         &self,

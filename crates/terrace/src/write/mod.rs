@@ -1,4 +1,4 @@
-//! What a write is, and how writes become durable together.
+//! Batches of writes, and group commit.
 
 pub(crate) mod batch;
 pub(crate) mod log_sync;

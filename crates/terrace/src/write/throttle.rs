@@ -1,9 +1,9 @@
-//! Slows writers in proportion to the work they leave behind, instead of stopping them when it is
-//! too much.
+//! Delays writers in proportion to the background work that they leave behind, instead of stopping
+//! them when it becomes too much.
 //!
 //! Each byte written owes a little time; the debt is paid in sleeps long enough to be exact. The
-//! price of a byte rises with the pressure and follows the measured speed of the work that is
-//! behind, so that writers settle at the speed that background work can sustain.
+//! price of a byte rises with the pressure and follows the measured speed of background work, so
+//! that writers converge to the rate that background work can sustain.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const SHORTEST_SLEEP_NANOS: u64 = 300_000;
 /// A longer one would be a stall.
 const LONGEST_SLEEP_NANOS: u64 = 20_000_000;
 
-/// The price of writing, shared between background work, which sets it, and writers, who pay.
+/// The price of writing, shared between background work, which sets it, and writers, which pay it.
 #[derive(Default)]
 pub(crate) struct Throttle {
     nanos_per_kib: AtomicU64,
@@ -52,7 +52,7 @@ impl Throttle {
         self.nanos_per_kib.store((worst * 1024.0) as u64, Ordering::Relaxed);
     }
 
-    /// Adds the price of `bytes` to `owed`, and answers how long to sleep now, if it is time to.
+    /// Adds the price of `bytes` to `owed`, and returns how long to sleep now, if it is time to.
     #[inline]
     pub(crate) fn charge(&self, owed: &mut u64, bytes: usize) -> Option<Duration> {
         let price = self.nanos_per_kib.load(Ordering::Relaxed);

@@ -144,7 +144,7 @@ fn more_of_the_upper_level_comes_along_where_it_costs_little() {
 /// LevelDB may end a table between two versions of a key. Where the first of them is a tombstone, a
 /// merge drops it when nothing deeper has the key, and so has to see the second.
 #[test]
-fn all_versions_of_a_key_of_the_output_level_are_merged() {
+fn all_versions_of_a_key_of_the_output_level_are_compacted() {
     let file = |(level, number): (usize, u64), from: (&str, u64), to: (&str, u64)| {
         let key =
             |(text, sequence): (&str, u64)| encode(text.as_bytes(), sequence, EntryKind::Value);
@@ -166,7 +166,7 @@ fn all_versions_of_a_key_of_the_output_level_are_merged() {
 }
 
 #[test]
-fn a_manual_merge_ends_at_the_bottom() {
+fn a_manual_compaction_ends_at_the_bottom() {
     let deep = version(&[(6, 5, 1, "a", "b"), (6, 6, 60, "c", "d"), (6, 7, 1, "e", "f")]);
     let settings = settings(false);
     let planner = Planner { version: &deep, settings: &settings, busy: &[] };
@@ -180,7 +180,7 @@ fn a_manual_merge_ends_at_the_bottom() {
 }
 
 #[test]
-fn reads_in_vain_have_a_file_merged_while_nothing_is_written() {
+fn lookups_without_a_hit_trigger_a_compaction_while_nothing_is_written() {
     let version = version(&[(2, 5, 1, "a", "c"), (6, 6, 1, "a", "c"), (6, 7, 1, "x", "z")]);
     assert_eq!(pick(&version, true, &[]).expect("one run is the aim").0, Reason::ReadTriggered);
     file(&version, 6).seeks_left.store(0, Ordering::Relaxed);
@@ -224,7 +224,7 @@ fn a_read_triggered_compaction_makes_one_run_where_it_pays() {
 }
 
 #[test]
-fn tombstones_that_nobody_needs_go() {
+fn obsolete_tombstones_trigger_a_compaction() {
     let version = version(&[
         (0, 4, 1, "p", "q"),
         (3, 5, 1, "a", "c"),
