@@ -16,6 +16,7 @@ pub mod rng;
 pub mod runner;
 pub mod scale;
 pub mod script;
+pub mod serial;
 pub mod simfs;
 pub mod skip;
 pub mod watchdog;

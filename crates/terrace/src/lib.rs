@@ -53,11 +53,11 @@ pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
     Append, BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Counter, Cursor, Db,
-    Entries, Event, EventListener, IngestOptions, LevelStats, LoadReport, MergeOperator,
+    Entries, Event, EventListener, IngestOptions, Isolation, LevelStats, LoadReport, MergeOperator,
     NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport,
     SetUnion, Snapshot, Stats, TableFile, TableSummary, TableWriter, TransactOptions, Transaction,
-    TransactionCursor, TransactionEntries, VerifyReport, Workload, WriteOptions, destroy, repair,
-    verify, verify_with,
+    TransactionCursor, TransactionEntries, TransactionOptions, VerifyReport, Workload,
+    WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use terrace::{
@@ -352,4 +353,45 @@ fn threads_lose_no_update() {
         assert_eq!(counted.sum::<u64>(), THREADS * rounds);
         db.close().unwrap();
     }
+}
+
+/// Every entry of a queue goes to one caller, and each gets later and later ones.
+#[test]
+fn every_caller_pops_another_entry() {
+    let entries = scaled(5_000);
+    let db = open();
+    db.put("other", "stays").unwrap();
+    let key = |number: u64| format!("queue {number:08}").into_bytes();
+    let left = AtomicU64::new(entries);
+    let popped = thread::scope(|scope| {
+        let (db, left) = (&db, &left);
+        let consumer = move || {
+            let mut popped = Vec::new();
+            while left.load(Relaxed) > 0 {
+                match db.pop_first_in("queue".."queue!", WriteOptions::new()).unwrap() {
+                    Some((key, _)) => {
+                        popped.push(key);
+                        left.fetch_sub(1, Relaxed);
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+            popped
+        };
+        let consumers: Vec<_> = (0..3).map(|_| scope.spawn(consumer)).collect();
+        for number in 0..entries {
+            db.put(key(number), "task").unwrap();
+            if number % 256 == 255 {
+                db.flush().unwrap();
+            }
+        }
+        consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(popped.iter().all(|popped| popped.is_sorted()));
+    let mut all = popped.concat();
+    all.sort();
+    assert_eq!(all, (0..entries).map(key).collect::<Vec<_>>());
+    assert_eq!(db.pop_last().unwrap().unwrap().0, b"other");
+    assert_eq!((db.pop_first().unwrap(), db.pop_last().unwrap()), (None, None));
+    db.close().unwrap();
 }

@@ -62,7 +62,7 @@ impl Report {
 }
 
 /// Every number of the statistics, by its name.
-fn numbers(stats: &Stats) -> [(&'static str, u64); 23] {
+fn numbers(stats: &Stats) -> [(&'static str, u64); 25] {
     [
         ("sequence", stats.sequence),
         ("memtable_bytes", stats.memtable_bytes),
@@ -86,6 +86,8 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 23] {
             "oldest_snapshot_micros",
             stats.oldest_snapshot_age.map_or(0, |age| age.as_micros() as u64),
         ),
+        ("locked_keys", stats.locked_keys as u64),
+        ("lock_waits", stats.lock_waits),
         ("stall_count", stats.stall_count),
         ("stall_micros", stats.stall_micros),
         ("rate_limited_micros", stats.rate_limited_micros),

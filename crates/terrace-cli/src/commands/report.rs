@@ -76,6 +76,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
         "table_memory_bytes": stats.table_memory_bytes,
         "snapshots": stats.snapshots,
         "oldest_snapshot_seconds": stats.oldest_snapshot_age.map(|age| age.as_secs_f64()),
+        "locks": { "keys": stats.locked_keys, "waits": stats.lock_waits },
         "stalls": { "count": stats.stall_count, "seconds": stats.stall_micros as f64 / 1e6 },
         "background_error": stats.background_error,
     })
@@ -159,6 +160,8 @@ fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<
     if let Some(age) = stats.oldest_snapshot_age {
         fact("oldest snapshot", true, format!("{:.1} s", age.as_secs_f64()));
     }
+    let locks = format!("{} keys, {} waits", stats.locked_keys, stats.lock_waits);
+    fact("locks", stats.locked_keys > 0 || stats.lock_waits > 0, locks);
     let stalled = format!("{} times, {:.3} s", stats.stall_count, stats.stall_micros as f64 / 1e6);
     fact("writers slowed", stats.stall_count > 0, stalled);
     if let Some(error) = &stats.background_error {

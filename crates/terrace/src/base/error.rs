@@ -25,6 +25,11 @@ pub enum ErrorKind {
     /// Others have written a key that a transaction writes or has read for update. The transaction
     /// changed nothing; run it again.
     Conflict,
+    /// A transaction waited for others that waited for it, and had to give way. It changed nothing
+    /// and has given its locks up; run it again.
+    Deadlock,
+    /// A lock was not to be had in time.
+    TimedOut,
     /// The database was closed.
     Closed,
 }
@@ -39,6 +44,8 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Io => "I/O error",
             ErrorKind::Busy => "busy",
             ErrorKind::Conflict => "conflict",
+            ErrorKind::Deadlock => "deadlock",
+            ErrorKind::TimedOut => "timed out",
             ErrorKind::Closed => "closed",
         })
     }
@@ -96,6 +103,16 @@ impl Error {
     /// Others have written meanwhile.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message.into(), None)
+    }
+
+    /// Transactions wait for one another.
+    pub fn deadlock(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Deadlock, message.into(), None)
+    }
+
+    /// A lock was not to be had in time.
+    pub fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::TimedOut, message.into(), None)
     }
 
     /// An I/O failure without an operating-system error behind it.
@@ -185,6 +202,8 @@ impl From<Error> for io::Error {
             (None, ErrorKind::NotSupported) => io::ErrorKind::Unsupported,
             (None, ErrorKind::InvalidArgument) => io::ErrorKind::InvalidInput,
             (None, ErrorKind::Busy) => io::ErrorKind::ResourceBusy,
+            (None, ErrorKind::Deadlock) => io::ErrorKind::Deadlock,
+            (None, ErrorKind::TimedOut) => io::ErrorKind::TimedOut,
             (None, ErrorKind::Io | ErrorKind::Conflict | ErrorKind::Closed) => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::base::internal_key::user_key;
 use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, Env, WritableFile};
 use crate::table::{StoredBlock, TableBuilder, TableSettings};
@@ -58,6 +59,13 @@ impl OutputSettings {
 pub(crate) struct Output {
     pub(crate) file: NewFile,
     pub(crate) contents: Contents,
+}
+
+impl Output {
+    /// The first and the last key.
+    pub(crate) fn user_keys(&self) -> (&[u8], &[u8]) {
+        (user_key(&self.file.smallest), user_key(&self.file.largest))
+    }
 }
 
 struct Open {

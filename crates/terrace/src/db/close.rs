@@ -32,6 +32,7 @@ impl DbImpl {
         }
         let commit = guard.take();
         drop(guard);
+        self.control.locks.close(&self.closed_error());
         let mut state = self.state.lock();
         state.closing = true;
         self.changed.notify_all();

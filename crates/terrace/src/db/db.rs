@@ -20,7 +20,7 @@ use crate::db::read::cursor::{Cursor, Entries};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::snapshot::Snapshot;
 use crate::db::stats::{Stats, TableFile};
-use crate::db::transaction::{TransactOptions, Transaction};
+use crate::db::transaction::{TransactOptions, Transaction, TransactionOptions};
 
 /// An open database.
 ///
@@ -431,12 +431,39 @@ impl Db {
     /// Begins a transaction. Others neither wait for it nor see any of its writes before it is
     /// committed.
     pub fn transaction(&self) -> Transaction {
-        Transaction::new(self.core())
+        self.transaction_with(TransactionOptions::new())
+    }
+
+    /// Begins a transaction that reads and locks as `options` say.
+    ///
+    /// ```
+    /// use terrace::{Isolation, TransactionOptions};
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/rooms.db", options)?;
+    ///
+    /// let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
+    /// let mut mine = db.transaction_with(serializable);
+    /// let is_free = mine.prefix("room 7/monday/")?.next().is_none();
+    /// assert!(is_free);
+    /// mine.put("room 7/monday/10:00", "me");
+    /// // Somebody else is quicker, with a key that was not there.
+    /// db.put("room 7/monday/10:30", "other")?;
+    /// assert_eq!(mine.commit().unwrap_err().kind(), terrace::ErrorKind::Conflict);
+    /// # db.close()
+    /// # }
+    /// ```
+    pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
+        let core = self.core();
+        Transaction::new(core, options, core.control.locks.next_age())
     }
 
     /// Runs `work` in a transaction and commits it; runs it again, on the database as it is then,
-    /// for as long as the commit [conflicts](ErrorKind::Conflict) with other writes (see
-    /// [`Transaction`]).
+    /// for as long as it [conflicts](ErrorKind::Conflict) with other writes or has to give way in a
+    /// [deadlock](ErrorKind::Deadlock) (see [`Transaction`]).
+    ///
+    /// Of several transactions in a deadlock the one gives way that was begun last, counted from
+    /// the first attempt: each comes to be the oldest at some time, and goes on then.
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
@@ -458,8 +485,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// An error of `work`, of whatever type, ends the transaction without a trace; else those of
-    /// [`Transaction::commit`], but for conflicts.
+    /// An error of `work`, of whatever type, ends the transaction without a trace, unless that was
+    /// due to run again; else those of [`Transaction::commit`], but for conflicts and deadlocks.
     pub fn transact<T, E: From<Error>>(
         &self,
         work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
@@ -477,15 +504,24 @@ impl Db {
         options: TransactOptions,
         mut work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
+        let core = self.core();
+        let age = core.control.locks.next_age();
         let mut retries = 0;
         loop {
-            let mut transaction = self.transaction();
-            let result = work(&mut transaction)?;
-            match transaction.commit_with(options.write) {
-                Err(error) if error.kind() == ErrorKind::Conflict && retries < options.retries => {
-                    retries += 1;
-                }
-                committed => return Ok(committed.map(|()| result)?),
+            let mut transaction = Transaction::new(core, options.transaction, age);
+            let outcome = match work(&mut transaction) {
+                Ok(result) => transaction.commit_with(options.write).map(|()| result),
+                // What it says of a transaction that cannot be committed is beside the point.
+                Err(error) => match transaction.failure() {
+                    Some(failure) => Err(failure),
+                    None => return Err(error),
+                },
+            };
+            let again =
+                |error: &Error| matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Deadlock);
+            match outcome {
+                Err(error) if again(&error) && retries < options.retries => retries += 1,
+                outcome => return Ok(outcome?),
             }
         }
     }

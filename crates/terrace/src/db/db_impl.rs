@@ -30,6 +30,7 @@ use crate::db::read::snapshot::SnapshotList;
 use crate::db::state::{BackgroundError, State};
 use crate::db::stats::Counters;
 use crate::db::stats::events::Event;
+use crate::db::transaction::concurrency_control::ConcurrencyControl;
 use crate::db::write::Commit;
 use crate::db::write::recycled_logs::RecycledLogs;
 
@@ -75,8 +76,7 @@ pub(crate) struct DbImpl {
     /// memtable.
     pub(in crate::db) visible: AtomicU64,
     pub(in crate::db) snapshots: SnapshotList,
-    /// How many ingests came in beneath all sequence numbers: no number tells that they did.
-    pub(in crate::db) ingests: AtomicU64,
+    pub(in crate::db) control: ConcurrencyControl,
 
     /// `None` in a read-only or closed database.
     pub(in crate::db) commit: Mutex<Option<Commit>>,

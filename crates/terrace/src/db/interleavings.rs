@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use shuttle::thread;
 use terrace_testkit::scale::scaled;
@@ -21,6 +22,7 @@ use crate::write::batch::WriteBatch;
 use crate::db::db::Db;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::{Options, ReadOptions, WriteOptions};
+use crate::db::transaction::{Isolation, TransactionOptions};
 
 const DIR: &str = "/db";
 
@@ -319,6 +321,17 @@ fn count(db: &Db) -> u64 {
     .expect("commits")
 }
 
+/// Does the same with a lock, and never meets a conflict.
+fn count_with_lock(db: &Db) -> u64 {
+    let options = TransactionOptions::new().locking(true).lock_timeout(Duration::MAX);
+    let mut transaction = db.transaction_with(options);
+    let value = transaction.get_for_update("count").expect("locks");
+    let counted = value.as_deref().map_or(0, number) + 1;
+    transaction.put("count", counted.to_string());
+    transaction.commit().expect("commits");
+    counted
+}
+
 /// Does the same by an atomic update.
 fn count_by_update(db: &Db) -> u64 {
     let next = |value: Option<&[u8]>| Some((value.map_or(0, number) + 1).to_string());
@@ -328,17 +341,17 @@ fn count_by_update(db: &Db) -> u64 {
 
 #[test]
 fn no_transaction_and_no_update_is_lost_under_every_schedule() {
-    const TIMES: u64 = 3;
+    const TIMES: u64 = 2;
     let schedules = scaled(10_000);
     explore(schedules, || {
         let env = ExploredEnv::new();
         let db = open(&env);
         let counted = Arc::new(Mutex::new(Vec::new()));
-        let counters = [0, 1].map(|way| {
+        let counters = [count, count_by_update, count_with_lock].map(|count| {
             let (db, counted) = (db.clone(), counted.clone());
             thread::spawn(move || {
                 for _ in 0..TIMES {
-                    let value = if way == 0 { count(&db) } else { count_by_update(&db) };
+                    let value = count(&db);
                     counted.lock().push(value);
                 }
             })
@@ -356,13 +369,53 @@ fn no_transaction_and_no_update_is_lost_under_every_schedule() {
         counters.into_iter().chain(others).for_each(|thread| thread.join().expect("no panic"));
         let mut counted = std::mem::take(&mut *counted.lock());
         counted.sort_unstable();
-        assert_eq!(counted, (1..=2 * TIMES).collect::<Vec<_>>());
-        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(2 * TIMES));
+        assert_eq!(counted, (1..=3 * TIMES).collect::<Vec<_>>());
+        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(3 * TIMES));
         db.close().expect("closes");
     });
     println!(
         "no_transaction_and_no_update_is_lost: {schedules} schedules of both, flushes and compactions"
     );
+}
+
+/// Writes `mine` if a scan does not find `other`. Returns whether it did.
+fn write_unless_there(db: &Db, mine: &str, other: &str) -> bool {
+    let options = TransactionOptions::new().isolation(Isolation::Serializable);
+    let mut transaction = db.transaction_with(options);
+    let mut entries = transaction.range(other..=other);
+    let is_there = entries.next().transpose().expect("reads").is_some();
+    drop(entries);
+    if is_there {
+        return false;
+    }
+    transaction.put(mine, "here");
+    transaction.commit().is_ok()
+}
+
+#[test]
+fn no_write_skew_under_any_schedule() {
+    let schedules = scaled(10_000);
+    explore(schedules, || {
+        let env = ExploredEnv::new();
+        let db = open(&env);
+        let pairs = [("left", "right"), ("right", "left"), ("other", "left")];
+        let writers = pairs.map(|(mine, other)| {
+            let db = db.clone();
+            thread::spawn(move || write_unless_there(&db, mine, other))
+        });
+        let flusher = thread::spawn({
+            let db = db.clone();
+            move || db.flush().expect("flushes")
+        });
+        let wrote = writers.map(|writer| writer.join().expect("no panic"));
+        flusher.join().expect("no panic");
+        assert!(!(wrote[0] && wrote[1]), "both found nothing of the other");
+        for ((key, _), wrote) in pairs.iter().zip(wrote) {
+            assert_eq!(db.contains_key(key).expect("reads"), wrote, "{key}");
+        }
+        db.close().expect("closes");
+    });
+    println!("no_write_skew: {schedules} schedules of serializable transactions and a flush");
 }
 
 #[test]

@@ -60,6 +60,9 @@ pub use self::read::snapshot::Snapshot;
 pub use self::repair::{RepairReport, repair};
 pub use self::stats::events::{Event, EventListener};
 pub use self::stats::{LevelStats, Stats, TableFile};
-pub use self::transaction::{TransactOptions, Transaction, TransactionCursor, TransactionEntries};
+pub use self::transaction::{
+    Isolation, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
+    TransactionOptions,
+};
 pub use self::update::{Append, Counter, MergeOperator, SetUnion};
 pub use self::workload::Workload;

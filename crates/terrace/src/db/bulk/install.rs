@@ -1,5 +1,6 @@
 //! Puts finished tables into force.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,6 +11,7 @@ use crate::compaction::output::Output;
 use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_room};
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::stats::events::Event;
+use crate::db::transaction::footprint::{Footprint, Ranges};
 use crate::db::write::Commit;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
@@ -128,6 +130,12 @@ impl DbImpl {
         user_bytes: u64,
     ) -> Result<bool> {
         let mut guard = self.commit.lock();
+        let is_watched = self.control.is_used();
+        let mut locks = None;
+        if is_watched {
+            let ranges = Ranges(|| staged.iter().map(|staged| included(staged.user_keys())));
+            guard = self.await_locks(guard, &mut locks, &ranges)?;
+        }
         let commit = self.usable(&mut guard)?;
         if sequence.is_some_and(|sequence| commit.last_sequence >= sequence) {
             return Ok(false);
@@ -177,6 +185,10 @@ impl DbImpl {
             self.log_suspect.store(true, Ordering::Relaxed);
         }
         let (version, tables) = result?;
+        if is_watched {
+            let ranges = Ranges(|| tables.iter().map(|table| included(table.user_keys())));
+            ranges.record(&self.control.conflicts, last_sequence);
+        }
         if !mutated("loads-in-gaps") {
             self.gaps.clear();
         }
@@ -193,7 +205,7 @@ impl DbImpl {
         self.visible.store(last_sequence, Ordering::Release);
         if sequence.is_none() {
             // After the swap: a read that knows of this ingest has a view with it.
-            self.ingests.fetch_add(1, Ordering::Release);
+            self.control.ingests.fetch_add(1, Ordering::Release);
         }
         drop(no_snapshot);
         self.update_throttle(&state);
@@ -309,6 +321,11 @@ impl DbImpl {
         ));
         self.tell(&Event::LoadFinished { tables: tables.len(), entries, bytes });
     }
+}
+
+/// The range between two keys that are part of it.
+fn included<'k>((from, to): (&'k [u8], &'k [u8])) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    (Bound::Included(from), Bound::Included(to))
 }
 
 /// The user keys between which ascending tables lie.

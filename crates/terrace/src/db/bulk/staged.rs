@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::base::internal_key::user_key;
 use crate::compaction::output::Output;
 use crate::env::Env;
 
@@ -16,7 +15,7 @@ pub(in crate::db) struct Staged {
 impl Staged {
     /// The first and the last key.
     pub(super) fn user_keys(&self) -> (&[u8], &[u8]) {
-        (user_key(&self.table.file.smallest), user_key(&self.table.file.largest))
+        self.table.user_keys()
     }
 
     /// Removes the file. A leftover is harmless: the next open removes it.

@@ -50,6 +50,7 @@ use crate::db::state::{FlushProgress, Immutable, State};
 use crate::db::stats::Counters;
 use crate::db::stats::events::Event;
 use crate::db::stats::info_log;
+use crate::db::transaction::concurrency_control::ConcurrencyControl;
 use crate::db::write::recycled_logs::RecycledLogs;
 use crate::db::write::{Commit, create_log};
 
@@ -393,6 +394,7 @@ impl Parts {
             version: versions.current().clone(),
             in_tables: recovered.last_sequence,
         };
+        let control = ConcurrencyControl::new(&order.keys, &env);
         Arc::new(DbImpl {
             generation: env.process_generation(),
             env,
@@ -406,7 +408,7 @@ impl Parts {
             view: ArcSwap::from_pointee(view),
             visible: AtomicU64::new(recovered.last_sequence),
             snapshots: SnapshotList::default(),
-            ingests: AtomicU64::new(0),
+            control,
             commit: Mutex::new(None),
             log_sync: LogSync::default(),
             log_suspect: AtomicBool::new(false),

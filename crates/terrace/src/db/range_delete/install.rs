@@ -1,5 +1,6 @@
 //! Removes the tables of a range.
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,6 +11,7 @@ use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
 use crate::compaction::plan::Reservation;
 use crate::db::db_impl::{DbImpl, View};
+use crate::db::transaction::footprint::{Footprint, Ranges};
 use crate::db::write::Commit;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
@@ -116,6 +118,12 @@ impl DbImpl {
         range: &KeyRange,
     ) -> Result<Option<bool>> {
         let mut guard = self.commit.lock();
+        let footprint = Ranges(|| iter::once(range.as_bounds()));
+        let is_watched = self.control.is_used();
+        let mut locks = None;
+        if is_watched {
+            guard = self.await_locks(guard, &mut locks, &footprint)?;
+        }
         let commit = self.usable(&mut guard)?;
         if commit.last_sequence >= MAX_SEQUENCE {
             return Err(Error::not_supported(
@@ -136,8 +144,12 @@ impl DbImpl {
             return Ok(Some(false));
         }
         let outputs = self.replace(&mut versions, &cut, remainders, commit)?;
+        if is_watched {
+            footprint.record(&self.control.conflicts, commit.last_sequence + 1);
+        }
         self.publish_removal(commit, versions, &outputs, range);
         drop(guard);
+        drop(locks);
         self.report_removal(&cut, &outputs);
         Ok(Some(true))
     }

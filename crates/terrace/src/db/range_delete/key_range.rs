@@ -30,6 +30,10 @@ impl KeyRange {
         (self.from.clone(), self.to.clone())
     }
 
+    pub(super) fn as_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.from.as_ref().map(Vec::as_slice), self.to.as_ref().map(Vec::as_slice))
+    }
+
     pub(super) fn to(&self) -> &Bound<Vec<u8>> {
         &self.to
     }

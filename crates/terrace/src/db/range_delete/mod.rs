@@ -29,6 +29,7 @@ mod key_range;
 mod recent;
 mod rewrite;
 
+use std::iter;
 use std::sync::Arc;
 
 use crate::base::error::Result;
@@ -38,6 +39,7 @@ use crate::db::db_impl::DbImpl;
 use crate::db::options::{ReadOptions, WriteOptions};
 use crate::db::range_delete::cut::Cut;
 use crate::db::read::cursor::Entries;
+use crate::db::transaction::footprint::Ranges;
 
 pub(in crate::db) use self::key_range::KeyRange;
 pub(in crate::db) use self::recent::RecentRangeDeletes;
@@ -70,7 +72,8 @@ impl DbImpl {
     fn delete_each(self: &Arc<Self>, range: &KeyRange, options: WriteOptions) -> Result<bool> {
         // What has to be read is in the cache then, before the lock is taken.
         let Some(expected) = self.deletions(range)? else { return Ok(false) };
-        self.write_made(expected.len(), options, || self.deletions(range))
+        let footprint = Ranges(|| iter::once(range.as_bounds()));
+        self.write_made(expected.len(), options, &footprint, || self.deletions(range))
     }
 
     /// A batch that deletes every key that the range has now; none if they are too many.

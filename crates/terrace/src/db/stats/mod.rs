@@ -137,6 +137,10 @@ pub struct Stats {
     pub snapshots: usize,
     /// The age of the oldest snapshot.
     pub oldest_snapshot_age: Option<Duration>,
+    /// Keys that transactions have locked now.
+    pub locked_keys: usize,
+    /// Times that a writer or a transaction had to wait for a lock.
+    pub lock_waits: u64,
     /// Times that a writer was slowed down or had to wait.
     pub stall_count: u64,
     /// Microseconds that writers were slowed down or waited in all.
@@ -235,6 +239,8 @@ impl DbImpl {
             table_memory_bytes: table_memory_bytes as u64,
             snapshots: if is_inherited { 0 } else { self.snapshots.count() },
             oldest_snapshot_age: if is_inherited { None } else { self.snapshots.oldest_age(now) },
+            locked_keys: if is_inherited { 0 } else { self.control.locks.held() },
+            lock_waits: self.control.locks.waits(),
             stall_count,
             stall_micros,
             rate_limited_micros: self

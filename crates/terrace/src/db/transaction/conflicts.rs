@@ -11,12 +11,14 @@ use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::WriteOptions;
 use crate::write::batch::{BatchView, WriteBatch};
 
-/// The bytes of a key that a message shows.
-const SHOWN: usize = 64;
+use super::lock_manager::LockOwner;
+use super::ordered_key::shown;
+use super::read_set::ReadSet;
 
 impl DbImpl {
     /// Writes `batch`, unless one of `keys` has been written since `since`, up to which a snapshot
-    /// sees: `Conflict` then, and nothing has happened.
+    /// sees, or one of `reads` would read something else now: `Conflict` then, and nothing has
+    /// happened.
     ///
     /// Tables are looked into before the lock is taken, and only if there is something later in
     /// them; under the lock again only if there are others by then.
@@ -24,28 +26,39 @@ impl DbImpl {
         self: &Arc<Self>,
         batch: &WriteBatch,
         keys: impl Iterator<Item = &'k [u8]> + Clone,
+        reads: Option<&ReadSet>,
         since: SequenceNumber,
+        locks: &mut Option<LockOwner>,
         options: WriteOptions,
     ) -> Result<()> {
         batch.check()?;
         self.check_writable()?;
         let before = self.view.load_full();
-        let check = |view: &View, in_tables| {
-            keys.clone().try_for_each(|key| {
-                self.check_unchanged(view, key, since, in_tables && !mutated("conflicts-in-tables"))
-            })
-        };
-        if before.in_tables > since {
-            check(&before, true)?;
-        }
-        self.write_if(BatchView::of(batch), options, || {
+        self.check_keys(&before, keys.clone(), since, before.in_tables > since)?;
+        self.write_if(BatchView::of(batch), options, locks, || {
             if mutated("conflicts") {
                 return Ok(());
             }
+            if let Some(reads) = reads {
+                self.control.conflicts.check(reads, since)?;
+            }
             let now = self.view.load();
-            check(&now, now.in_tables > since && !Arc::ptr_eq(&now.version, &before.version))
+            let others = now.in_tables > since && !Arc::ptr_eq(&now.version, &before.version);
+            self.check_keys(&now, keys, since, others)
         })?;
         Ok(())
+    }
+
+    /// `Conflict` if one of `keys` has been written since `since`.
+    pub(super) fn check_keys<'k>(
+        &self,
+        view: &View,
+        mut keys: impl Iterator<Item = &'k [u8]>,
+        since: SequenceNumber,
+        in_tables: bool,
+    ) -> Result<()> {
+        let in_tables = in_tables && !mutated("conflicts-in-tables");
+        keys.try_for_each(|key| self.check_unchanged(view, key, since, in_tables))
     }
 
     /// `Conflict` if the newest entry of `key` is later than `since`.
@@ -68,10 +81,9 @@ impl DbImpl {
         if newest <= since && !is_deleted() {
             return Ok(());
         }
-        let shown = key[..key.len().min(SHOWN)].escape_ascii();
-        let more = if key.len() > SHOWN { " and so on" } else { "" };
         Err(Error::conflict(format!(
-            "the key \"{shown}\"{more} was written since the transaction began"
+            "the key {} was written since the transaction began",
+            shown(key)
         )))
     }
 

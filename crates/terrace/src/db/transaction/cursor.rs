@@ -2,7 +2,7 @@
 //! top.
 
 use std::cmp::Ordering;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
@@ -11,6 +11,7 @@ use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
 
 use super::Transaction;
 use super::own_writes::{OwnEntry, OwnWrites};
+use super::read_set::Scan;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -41,12 +42,19 @@ pub struct TransactionCursor<'t> {
     own: Option<OwnEntry<'t>>,
     direction: Direction,
     shown: Shown,
+    /// In a serializable transaction.
+    scan: Option<Scan<'t>>,
 }
 
 impl<'t> TransactionCursor<'t> {
-    pub(super) fn new(database: Cursor, writes: &'t OwnWrites, keys: KeyOrder) -> Self {
+    pub(super) fn new(
+        database: Cursor,
+        writes: &'t OwnWrites,
+        keys: KeyOrder,
+        scan: Option<Scan<'t>>,
+    ) -> Self {
         let (direction, shown) = (Direction::Forward, Shown::Nothing);
-        TransactionCursor { database, writes, keys, own: None, direction, shown }
+        TransactionCursor { database, writes, keys, own: None, direction, shown, scan }
     }
 
     /// Whether the cursor stands at an entry.
@@ -75,6 +83,7 @@ impl<'t> TransactionCursor<'t> {
 
     /// Moves to the first entry.
     pub fn seek_to_first(&mut self) {
+        self.begin_scan(Bound::Unbounded);
         self.database.seek_to_first();
         self.own = self.writes.first();
         self.find(Direction::Forward);
@@ -82,6 +91,7 @@ impl<'t> TransactionCursor<'t> {
 
     /// Moves to the last entry.
     pub fn seek_to_last(&mut self) {
+        self.begin_scan(Bound::Unbounded);
         self.database.seek_to_last();
         self.own = self.writes.last();
         self.find(Direction::Backward);
@@ -90,6 +100,7 @@ impl<'t> TransactionCursor<'t> {
     /// Moves to the first entry whose key is at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
+        self.begin_scan(Bound::Included(key));
         self.database.seek(key);
         self.own = self.writes.at_or_after(key);
         self.find(Direction::Forward);
@@ -98,6 +109,7 @@ impl<'t> TransactionCursor<'t> {
     /// Moves to the last entry whose key is at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
+        self.begin_scan(Bound::Included(key));
         self.database.seek_for_prev(key);
         self.own = self.writes.at_or_before(key);
         self.find(Direction::Backward);
@@ -116,6 +128,12 @@ impl<'t> TransactionCursor<'t> {
     /// Why the cursor is invalid: `Ok` if it is only off an end.
     pub fn status(&self) -> Result<()> {
         self.database.status()
+    }
+
+    fn begin_scan(&mut self, start: Bound<&[u8]>) {
+        if let Some(scan) = &mut self.scan {
+            scan.begin(start);
+        }
     }
 
     fn go(&mut self, direction: Direction) {
@@ -163,6 +181,15 @@ impl<'t> TransactionCursor<'t> {
     /// Shows the first entry from where both stand, in this direction.
     fn find(&mut self, direction: Direction) {
         self.direction = direction;
+        self.show();
+        if let Some(mut scan) = self.scan.take() {
+            let place = self.entry().map_or(Bound::Unbounded, |(key, _)| Bound::Included(key));
+            scan.reach(direction == Direction::Forward, place);
+            self.scan = Some(scan);
+        }
+    }
+
+    fn show(&mut self) {
         loop {
             self.shown = Shown::Nothing;
             if self.database.status().is_err() {
@@ -202,6 +229,7 @@ impl std::fmt::Debug for TransactionCursor<'_> {
 pub struct TransactionEntries<'t> {
     transaction: &'t Transaction,
     range: RangeIter<TransactionCursor<'t>>,
+    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
 }
 
 impl<'t> TransactionEntries<'t> {
@@ -209,14 +237,17 @@ impl<'t> TransactionEntries<'t> {
         transaction: &'t Transaction,
         range: &impl RangeBounds<K>,
     ) -> Self {
-        TransactionEntries { transaction, range: RangeIter::new(transaction.keys(), range) }
+        Self::new(transaction, RangeIter::new(transaction.keys(), range))
     }
 
     pub(super) fn prefix(transaction: &'t Transaction, prefix: &[u8]) -> Result<Self> {
-        Ok(TransactionEntries {
-            transaction,
-            range: RangeIter::prefix(transaction.keys(), prefix)?,
-        })
+        Ok(Self::new(transaction, RangeIter::prefix(transaction.keys(), prefix)?))
+    }
+
+    fn new(transaction: &'t Transaction, range: RangeIter<TransactionCursor<'t>>) -> Self {
+        let (from, to) = range.bounds();
+        let bounds = (from.clone(), to.clone());
+        TransactionEntries { transaction, range, bounds }
     }
 }
 
@@ -224,15 +255,15 @@ impl Iterator for TransactionEntries<'_> {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let transaction = self.transaction;
-        self.range.next(|| transaction.cursor()).map(|entry| entry.map(owned)).transpose()
+        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
+        self.range.next(cursor).map(|entry| entry.map(owned)).transpose()
     }
 }
 
 impl DoubleEndedIterator for TransactionEntries<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let transaction = self.transaction;
-        self.range.next_back(|| transaction.cursor()).map(|entry| entry.map(owned)).transpose()
+        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
+        self.range.next_back(cursor).map(|entry| entry.map(owned)).transpose()
     }
 }
 

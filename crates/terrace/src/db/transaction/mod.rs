@@ -1,27 +1,46 @@
 //! Transactions: reads of one moment, writes that take effect together, and only if nobody came in
 //! between.
 //!
-//! A transaction is *optimistic*: it holds no lock, and others never wait for it. It collects its
-//! writes in memory and reads a snapshot with them on top. When it commits, its keys are looked up
-//! once more, under the commit lock: if one of them has been written since the snapshot, nothing
-//! happens and the caller is told. Otherwise its writes become one batch.
+//! A transaction collects its writes in memory and reads a snapshot with them on top. When it
+//! commits, what it rests on is checked under the commit lock, and its writes become one batch.
+//!
+//! * An *optimistic* one holds no lock, and others never wait for it: the keys that it writes or
+//!   has read for update are looked up once more when it commits.
+//! * A *locking* one locks what it reads for update until it ends ([`lock_manager`]): every other
+//!   writer waits.
+//! * A *serializable* one, of either kind, also notes everything else that it reads
+//!   ([`read_set`]), and is checked against what was written meanwhile ([`conflict_set`]).
 //!
 //! # Invariants
-//! 1. Between the look and the write nobody else writes.
+//! 1. Between the check and the write nobody else writes.
 //! 2. The snapshot lives until then, so that merging keeps the newest entry of every key written
 //!    since, deletions included.
+//! 3. A lock is held, and a serializable transaction in the conflict set, before the commit lock
+//!    is taken for the first time after; what the transaction reads comes after that.
 
+pub(in crate::db) mod concurrency_control;
+mod conflict_set;
 mod conflicts;
 mod cursor;
+pub(in crate::db) mod footprint;
+pub(in crate::db) mod lock_manager;
+mod options;
+mod ordered_key;
+mod ordered_range;
 mod own_writes;
+mod read_set;
+mod users;
+mod waiting;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::internal_key::SequenceNumber;
 use crate::write::batch::{Operation, WriteBatch};
 
 use crate::db::db_impl::DbImpl;
@@ -30,41 +49,11 @@ use crate::db::read::cursor::Cursor;
 use crate::db::read::snapshot::Snapshot;
 
 pub use self::cursor::{TransactionCursor, TransactionEntries};
+pub use self::options::{Isolation, TransactOptions, TransactionOptions};
 
+use self::lock_manager::LockOwner;
 use self::own_writes::{OwnWrites, Write};
-
-/// How [`Db::transact_with`](crate::Db::transact_with) commits, and how often it tries.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct TransactOptions {
-    pub(in crate::db) write: WriteOptions,
-    pub(in crate::db) retries: u64,
-}
-
-impl Default for TransactOptions {
-    fn default() -> Self {
-        TransactOptions { write: WriteOptions::new(), retries: u64::MAX }
-    }
-}
-
-impl TransactOptions {
-    /// Commits asynchronously, and retries without limit.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// How durably the transaction commits. Default: [`WriteOptions::new`].
-    pub fn write_options(mut self, options: WriteOptions) -> Self {
-        self.write = options;
-        self
-    }
-
-    /// How often a transaction that conflicts is run again. Default: without limit.
-    pub fn retry_limit(mut self, retries: u64) -> Self {
-        self.retries = retries;
-        self
-    }
-}
+use self::read_set::{ReadSet, Scan};
 
 /// Reads and writes that belong together. Made by [`Db::transaction`](crate::Db::transaction).
 ///
@@ -73,11 +62,18 @@ impl TransactOptions {
 /// others write meanwhile. Others see nothing of it until it is committed, and everything then.
 ///
 /// # When it fails
-/// [`commit`](Transaction::commit) fails with [`Conflict`](crate::ErrorKind::Conflict), and nothing
-/// has happened, if anybody, in a transaction or not, has since written a key that the transaction
+/// [`commit`](Transaction::commit) fails with [`Conflict`](ErrorKind::Conflict), and nothing has
+/// happened, if anybody, in a transaction or not, has since written a key that the transaction
 /// writes or has read with [`get_for_update`](Transaction::get_for_update). This is snapshot
 /// isolation: what was merely read may have changed. Read with `get_for_update` what a decision
-/// rests on. Keys that others add to a range which was walked over are not noticed.
+/// rests on, or begin the transaction as [`Isolation::Serializable`], where everything that it
+/// reads counts, ranges too.
+///
+/// # Locks
+/// With [`TransactionOptions::locking`] `get_for_update` locks the key until the transaction ends,
+/// and returns its newest value. Whoever writes the key meanwhile, in whatever way, waits for that.
+/// As long as the transaction reads nothing but keys that it has locked, its moment moves on with
+/// every lock, and it cannot conflict.
 ///
 /// Its writes are in memory until it is committed. It keeps what it reads on disk, as a
 /// [`Snapshot`] does; hold it briefly. Dropping it is a rollback.
@@ -89,14 +85,59 @@ pub struct Transaction {
     writes: OwnWrites,
     /// Keys that are not written, yet must not change.
     relied_on: HashSet<Vec<u8>>,
+    /// Of a locking transaction.
+    locks: Option<LockOwner>,
+    /// Why a locking transaction cannot be committed any more.
+    failure: Option<Error>,
+    /// Whether a locking transaction has read anything that it has not locked: its snapshot stays.
+    is_fixed: AtomicBool,
+    /// Of a serializable transaction.
+    reads: Option<Reads>,
+}
+
+/// What a serializable transaction has read, and its place in the conflict set.
+struct Reads {
+    core: Arc<DbImpl>,
+    entered: SequenceNumber,
+    set: ReadSet,
+}
+
+impl Reads {
+    fn begin(core: &Arc<DbImpl>) -> Self {
+        let entered = core.visible_sequence();
+        core.control.conflicts.enter(entered);
+        let set = ReadSet::new(core.order.keys.clone());
+        let reads = Reads { core: core.clone(), entered, set };
+        core.await_commits();
+        reads
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        self.core.control.conflicts.leave(self.entered);
+    }
 }
 
 impl Transaction {
-    pub(super) fn new(core: &Arc<DbImpl>) -> Self {
+    /// Of two transactions in a deadlock the one of the greater `age` gives way.
+    pub(super) fn new(core: &Arc<DbImpl>, options: TransactionOptions, age: u64) -> Self {
+        let is_serializable = options.isolation == Isolation::Serializable;
+        let reads = is_serializable.then(|| Reads::begin(core));
+        let owner = || core.control.locks.owner(age, options.lock_timeout);
+        let locks = options.locking.then(owner);
         let snapshot = Snapshot::take(core);
-        let read = ReadOptions::new().snapshot(&snapshot);
-        let writes = OwnWrites::new(core.order.keys.clone());
-        Transaction { core: core.clone(), snapshot, read, writes, relied_on: HashSet::new() }
+        Transaction {
+            core: core.clone(),
+            read: ReadOptions::new().snapshot(&snapshot),
+            snapshot,
+            writes: OwnWrites::new(core.order.keys.clone()),
+            relied_on: HashSet::new(),
+            locks,
+            failure: None,
+            is_fixed: AtomicBool::new(false),
+            reads,
+        }
     }
 
     fn keys(&self) -> &KeyOrder {
@@ -104,18 +145,58 @@ impl Transaction {
     }
 
     /// The value of `key`, if it has one.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        let key = key.as_ref();
-        match self.writes.get(key) {
-            Some(write) => Ok(write.value().map(<[u8]>::to_vec)),
-            None => self.core.get(key, &self.read, <[u8]>::to_vec),
+        self.read(key.as_ref(), <[u8]>::to_vec)
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.read(key.as_ref(), |_| ())?.is_some())
+    }
+
+    /// Reads what the transaction sees of `key`, and takes note of it.
+    fn read<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        if let Some(write) = self.writes.get(key) {
+            return Ok(write.value().map(use_value));
         }
+        if !self.has_locked(key) {
+            self.is_fixed.store(true, Ordering::Relaxed);
+            if let Some(reads) = &self.reads {
+                reads.set.add_key(key);
+            }
+        }
+        self.core.get(key, &self.read, use_value)
+    }
+
+    fn has_locked(&self, key: &[u8]) -> bool {
+        self.locks.as_ref().is_some_and(|locks| locks.holds(key))
     }
 
     /// The value of `key`, if it has one; the transaction can be committed only if nobody else has
-    /// written the key by then.
+    /// written the key by then. A [locking](TransactionOptions::locking) transaction locks the key,
+    /// so that nobody can, and waits for that if another has locked it.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with). A locking transaction also fails with
+    /// - [`Deadlock`](ErrorKind::Deadlock) if it, or another one, would wait for ever, and this is
+    ///   the younger one. The message names who waits for which key of whom. It has given up its
+    ///   locks then, and cannot be committed any more.
+    /// - [`TimedOut`](ErrorKind::TimedOut) if the lock was not to be had within
+    ///   [its time](TransactionOptions::lock_timeout).
+    /// - [`Conflict`](ErrorKind::Conflict) if the key was written since the moment that the
+    ///   transaction sees, and it has read something that it has not locked.
     pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         let key = key.as_ref();
+        if self.locks.is_some() {
+            self.lock(key)?;
+            return self.get(key);
+        }
         let value = self.get(key)?;
         if !self.relied_on.contains(key) {
             self.relied_on.insert(key.to_vec());
@@ -123,13 +204,35 @@ impl Transaction {
         Ok(value)
     }
 
-    /// Whether `key` has a value.
-    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        let key = key.as_ref();
-        match self.writes.get(key) {
-            Some(write) => Ok(write.value().is_some()),
-            None => Ok(self.core.get(key, &self.read, |_| ())?.is_some()),
+    /// Why the transaction has to be run again, if a lock has told it.
+    pub(in crate::db) fn failure(self) -> Option<Error> {
+        self.failure
+    }
+
+    /// Locks `key`, and moves to the present if nothing but locked keys was read so far.
+    fn lock(&mut self, key: &[u8]) -> Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
         }
+        let Some(locks) = self.locks.as_mut().filter(|locks| !locks.holds(key)) else {
+            return Ok(());
+        };
+        self.core.check_writable()?;
+        let locked = locks.lock(key);
+        self.failure = locked.as_ref().err().filter(is_final).cloned();
+        locked?;
+        self.core.await_commits();
+        if *self.is_fixed.get_mut() {
+            let since = self.snapshot.sequence();
+            let view = self.core.view.load_full();
+            let in_tables = view.in_tables > since;
+            let checked = self.core.check_keys(&view, std::iter::once(key), since, in_tables);
+            self.failure = checked.as_ref().err().filter(is_final).cloned();
+            return checked;
+        }
+        self.snapshot = Snapshot::take(&self.core);
+        self.read = ReadOptions::new().snapshot(&self.snapshot);
+        Ok(())
     }
 
     /// Sets `key` to `value`. Too large ones are refused when it is committed, as with
@@ -168,9 +271,23 @@ impl Transaction {
     }
 
     /// A cursor over everything that the transaction sees. Seek it first.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn cursor(&self) -> Result<TransactionCursor<'_>> {
+        self.bounded_cursor(&Bound::Unbounded, &Bound::Unbounded)
+    }
+
+    /// A cursor of which nothing counts as read that lies outside of the bounds.
+    fn bounded_cursor<'t>(
+        &'t self,
+        from: &Bound<Vec<u8>>,
+        to: &Bound<Vec<u8>>,
+    ) -> Result<TransactionCursor<'t>> {
+        self.is_fixed.store(true, Ordering::Relaxed);
         let database = Cursor::new(&self.core, &self.read)?;
-        Ok(TransactionCursor::new(database, &self.writes, self.keys().clone()))
+        let scan = self.reads.as_ref().map(|reads| Scan::new(&reads.set, from, to));
+        Ok(TransactionCursor::new(database, &self.writes, self.keys().clone(), scan))
     }
 
     /// Every entry that the transaction sees, in order of keys, from either end.
@@ -188,8 +305,10 @@ impl Transaction {
         TransactionEntries::prefix(self, prefix.as_ref())
     }
 
-    /// The database as it was when the transaction began.
+    /// The database as it was at the moment that the transaction sees. What is read in it by itself
+    /// is not noted for the sake of [`Isolation::Serializable`].
     pub fn snapshot(&self) -> &Snapshot {
+        self.is_fixed.store(true, Ordering::Relaxed);
         &self.snapshot
     }
 
@@ -223,9 +342,12 @@ impl Transaction {
     /// Applies all writes at once. They survive the death of the process.
     ///
     /// # Errors
-    /// [`Conflict`](crate::ErrorKind::Conflict) if others have written one of its keys: see
-    /// [above](Transaction#when-it-fails). Else those of [`Db::write_with`](crate::Db::write_with).
-    /// A transaction without writes does nothing, whatever it has read.
+    /// [`Conflict`](ErrorKind::Conflict) if others have written what it rests on: see
+    /// [above](Transaction#when-it-fails). [`Deadlock`](ErrorKind::Deadlock) and
+    /// [`TimedOut`](ErrorKind::TimedOut) if it writes keys that others have locked, as with
+    /// [`get_for_update`](Self::get_for_update). Else those of
+    /// [`Db::write_with`](crate::Db::write_with). A transaction without writes does nothing,
+    /// whatever it has read.
     pub fn commit(self) -> Result<()> {
         self.commit_with(WriteOptions::new())
     }
@@ -234,7 +356,10 @@ impl Transaction {
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit).
-    pub fn commit_with(self, options: WriteOptions) -> Result<()> {
+    pub fn commit_with(mut self, options: WriteOptions) -> Result<()> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         if self.is_empty() {
             return self.core.check_open();
         }
@@ -245,13 +370,34 @@ impl Transaction {
                 Write::Delete => batch.delete(key.as_slice()),
             }
         }
+        let since = self.snapshot.sequence();
+        let mut locks = self.locks.take();
+        let reads = self.reads.as_ref().map(|reads| &reads.set);
+        let keys = self.checked_keys(locks.as_ref());
+        self.core.write_unless_changed(&batch, keys.into_iter(), reads, since, &mut locks, options)
+    }
+
+    /// The keys that must not have been written since the snapshot, besides what was noted as read:
+    /// not those that nobody could write.
+    fn checked_keys(&self, locks: Option<&LockOwner>) -> Vec<&[u8]> {
+        // What a serializable one has not read it does not rest on; nor does a locking one rest on
+        // a moment, as long as it has read nothing but what it has locked.
+        let rests_on_moment = locks.is_none() || self.is_fixed.load(Ordering::Relaxed);
+        if self.reads.is_some() || !rests_on_moment {
+            return Vec::new();
+        }
         let written = self.writes.iter().map(|(key, _)| key.as_slice());
-        let keys = written.chain(self.relied_on.iter().map(Vec::as_slice));
-        self.core.write_unless_changed(&batch, keys, self.snapshot.sequence(), options)
+        let is_free = |key: &&[u8]| !locks.is_some_and(|locks| locks.holds(key));
+        written.filter(is_free).chain(self.relied_on.iter().map(Vec::as_slice)).collect()
     }
 
     /// Forgets all writes.
     pub fn rollback(self) {}
+}
+
+/// Whether a transaction that met `error` for a lock cannot be committed any more.
+fn is_final(error: &&Error) -> bool {
+    matches!(error.kind(), ErrorKind::Deadlock | ErrorKind::Conflict)
 }
 
 impl fmt::Debug for Transaction {

@@ -1,42 +1,11 @@
 //! What a transaction has written and nobody else sees yet, in the order of keys.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 
-/// A key that sorts as the database sorts it.
-pub(super) struct OrderedKey {
-    bytes: Vec<u8>,
-    order: KeyOrder,
-}
-
-impl OrderedKey {
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Ord for OrderedKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.order.compare(&self.bytes, &other.bytes)
-    }
-}
-
-impl PartialOrd for OrderedKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for OrderedKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for OrderedKey {}
+use super::ordered_key::OrderedKey;
 
 /// The last write of a key.
 pub(super) enum Write {
@@ -73,7 +42,7 @@ impl OwnWrites {
     }
 
     fn key(&self, key: &[u8]) -> OrderedKey {
-        OrderedKey { bytes: key.to_vec(), order: self.order.clone() }
+        OrderedKey::new(key, &self.order)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -3,18 +3,20 @@
 //! The value is read without a lock. Under the commit lock the memtables alone are asked whether
 //! the key was written since: whoever commits never waits for a disk read of another. If it was,
 //! or if a flush or an ingest has come in between, the value is read once more and the change computed anew;
-//! another write has succeeded then, so all writers together make progress.
+//! another write has succeeded then, so all writers together make progress. An update that others keep
+//! overtaking locks the key, and is the next.
 //!
 //! # Invariants
 //! 1. Between the check and the write nobody else writes.
 //! 2. Functions and operators of the caller run outside of every lock.
 
 mod merge_operator;
+mod pop;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
 
 use crate::db::db::Db;
@@ -22,6 +24,10 @@ use crate::db::db_impl::DbImpl;
 use crate::db::options::WriteOptions;
 
 pub use self::merge_operator::{Append, Counter, MergeOperator, SetUnion};
+
+/// At this attempt the key is locked for all other writers: an update is not kept waiting by those
+/// that overtake it.
+const ATTEMPTS: u32 = 8;
 
 /// What becomes of a key.
 enum Change<V> {
@@ -39,19 +45,24 @@ impl DbImpl {
         mut decide: impl FnMut(Option<&[u8]>) -> Result<Change<V>>,
     ) -> Result<Option<Option<V>>> {
         self.check_writable()?;
-        loop {
-            let ingests = self.ingests.load(Ordering::Acquire);
+        let mut locks = None;
+        for attempt in 1_u32.. {
+            if attempt == ATTEMPTS {
+                self.lock_for_write(&mut locks, key)?;
+            }
+            let ingests = self.control.ingests.load(Ordering::Acquire);
             let (decision, read_at) = self.get_present(key, &mut decide)?;
             let Change::Set(value) = decision? else { return Ok(None) };
             let bytes = value.as_ref().map(AsRef::as_ref);
             let check = || {
-                let ingested = self.ingests.load(Ordering::Relaxed) != ingests;
+                let ingested = self.control.ingests.load(Ordering::Relaxed) != ingests;
                 mutated("updates") || !ingested && self.is_unchanged(key, read_at)
             };
-            if self.write_one_if(key, bytes, options, check)? {
+            if self.write_one_if(key, bytes, options, &mut locks, check)? {
                 return Ok(Some(value));
             }
         }
+        Err(Error::conflict("the key was written by others all the time"))
     }
 
     /// Whether nobody has written `key` since `sequence`, as far as memtables tell. False if later

@@ -14,6 +14,7 @@
 
 pub(super) mod recycled_logs;
 
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,6 +37,8 @@ use crate::write::throttle::Backlog;
 use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::{Options, WriteOptions};
 use crate::db::state::{FlushProgress, Immutable, State};
+use crate::db::transaction::footprint::{Footprint, Keys};
+use crate::db::transaction::lock_manager::LockOwner;
 use crate::db::write::recycled_logs::RecycledLog;
 
 /// What the commit lock guards.
@@ -94,22 +97,32 @@ impl DbImpl {
         batch: BatchView<'_>,
         options: WriteOptions,
     ) -> Result<SequenceNumber> {
-        self.write_if(batch, options, || Ok(()))
+        self.write_if(batch, options, &mut None, || Ok(()))
     }
 
-    /// The same, if `check` has nothing against it. Between the two nobody else writes.
+    /// The same for the owner of `locks`, if `check` has nothing against it. Between the two nobody
+    /// else writes.
     pub(in crate::db) fn write_if(
         self: &Arc<Self>,
         batch: BatchView<'_>,
         options: WriteOptions,
+        locks: &mut Option<LockOwner>,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<SequenceNumber> {
         let operations = batch.operation_bytes();
-        check_size(HEADER_SIZE + operations.len())?;
-        let sequence = self.commit(HEADER_SIZE + operations.len(), |core, commit| {
+        let bytes = HEADER_SIZE + operations.len();
+        check_size(bytes)?;
+        let keys = Keys(|| {
+            batch.operations().map_while(Result::ok).map(|operation| match operation {
+                Operation::Put { key, .. } | Operation::Delete { key } => key,
+            })
+        });
+        let sequence = self.commit(bytes, locks, &keys, |core, commit| {
             check()?;
             core.apply(commit, batch)
         })?;
+        // What follows in the log is durable no sooner, so others need not wait for the disk.
+        *locks = None;
         if options.sync {
             self.sync_log(sequence)?;
         }
@@ -117,20 +130,25 @@ impl DbImpl {
     }
 
     /// Writes the batch that `make` returns, between which and the write nobody else writes; it
-    /// takes about `bytes`. False, and nothing has happened, if it returns none.
+    /// takes about `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
+    /// `make` returns none.
     pub(in crate::db) fn write_made(
         self: &Arc<Self>,
         bytes: usize,
         options: WriteOptions,
+        footprint: &impl Footprint,
         make: impl FnOnce() -> Result<Option<WriteBatch>>,
     ) -> Result<bool> {
         let mut is_made = false;
-        let sequence = self.commit(HEADER_SIZE + bytes, |core, commit| {
-            let Some(batch) = make()? else { return Ok(()) };
-            batch.check()?;
-            is_made = true;
-            core.apply(commit, BatchView::of(&batch))
-        })?;
+        let mut locks = None;
+        let sequence =
+            self.commit(HEADER_SIZE + bytes, &mut locks, footprint, |core, commit| {
+                let Some(batch) = make()? else { return Ok(()) };
+                batch.check()?;
+                is_made = true;
+                core.apply(commit, BatchView::of(&batch))
+            })?;
+        drop(locks);
         if is_made && options.sync {
             self.sync_log(sequence)?;
         }
@@ -175,23 +193,26 @@ impl DbImpl {
         let mut frame = SingleFrame::new(key, value)?;
         let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
         let sequence =
-            self.commit(bytes, |core, commit| core.append_one(commit, &mut frame, key, value))?;
+            self.commit(bytes, &mut None, &Keys(|| iter::once(key)), |core, commit| {
+                core.append_one(commit, &mut frame, key, value)
+            })?;
         if options.sync { self.sync_log(sequence) } else { Ok(()) }
     }
 
-    /// Does what [`write_one`](Self::write_one) does, if `check` holds. Returns whether it did;
-    /// between the check and the write nobody else writes.
+    /// Does what [`write_one`](Self::write_one) does for the owner of `locks`, if `check` holds.
+    /// Returns whether it did; between the check and the write nobody else writes.
     pub(in crate::db) fn write_one_if(
         self: &Arc<Self>,
         key: &[u8],
         value: Option<&[u8]>,
         options: WriteOptions,
+        locks: &mut Option<LockOwner>,
         check: impl FnOnce() -> bool,
     ) -> Result<bool> {
         let mut frame = SingleFrame::new(key, value)?;
         let mut holds = true;
         let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
-        let written = self.commit(bytes, |core, commit| {
+        let written = self.commit(bytes, locks, &Keys(|| iter::once(key)), |core, commit| {
             holds = check();
             if !holds {
                 return Err(Error::conflict("the key was written meanwhile"));
@@ -202,6 +223,7 @@ impl DbImpl {
             return Ok(false);
         }
         let sequence = written?;
+        *locks = None;
         if options.sync {
             self.sync_log(sequence)?;
         }
@@ -229,16 +251,22 @@ impl DbImpl {
         Ok(())
     }
 
-    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted. Answers
-    /// the last sequence number.
+    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted for the
+    /// owner of `locks`, all of it in `footprint`. Returns the last sequence number.
     #[inline]
     fn commit(
         self: &Arc<Self>,
         bytes: usize,
+        locks: &mut Option<LockOwner>,
+        footprint: &impl Footprint,
         write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
     ) -> Result<SequenceNumber> {
         self.check_writable()?;
         let mut guard = self.commit.lock();
+        let is_watched = self.control.is_used();
+        if is_watched {
+            guard = self.await_locks(guard, locks, footprint)?;
+        }
         let commit = self.usable(&mut guard)?;
         self.make_room(commit, bytes)?;
         let unfinished = Unfinished(self);
@@ -246,6 +274,9 @@ impl DbImpl {
         std::mem::forget(unfinished);
         written?;
         let last = commit.last_sequence;
+        if is_watched {
+            footprint.record(&self.control.conflicts, last);
+        }
         self.visible.store(last, Ordering::Release);
         self.counters.record_write(bytes as u64);
         if let Some(preparation) = commit.memtable.preparation() {
@@ -432,7 +463,7 @@ impl DbImpl {
         state.is_write_idle = false;
         let replaced = self.swap_view(&mut state, |view| View {
             memtable,
-            immutables: std::iter::once(view.memtable.clone())
+            immutables: iter::once(view.memtable.clone())
                 .chain(view.immutables.iter().cloned())
                 .collect(),
             version: view.version.clone(),

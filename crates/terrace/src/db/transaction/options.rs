@@ -1,0 +1,124 @@
+//! How transactions read, lock and commit.
+
+use std::time::Duration;
+
+use crate::db::options::WriteOptions;
+
+/// What a transaction is kept from seeing of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// The transaction reads one moment, and commits if nobody has written what it writes or has
+    /// read for update since. Two transactions that each read what the other one writes may both
+    /// commit (write skew), and keys that appear in a range it has read are not noticed.
+    #[default]
+    Snapshot,
+    /// The transaction commits only if everything it has read, ranges and keys that were not there
+    /// included, would read the same at its commit: all serializable transactions could as well
+    /// have run one after the other, each at the moment of its commit. Needs memory while it lives
+    /// for the keys that others write meanwhile, at most about 16 MiB for a database; a transaction
+    /// that is older than what fits conflicts.
+    Serializable,
+}
+
+/// How [`Db::transaction_with`](crate::Db::transaction_with) begins a transaction.
+///
+/// ```
+/// use std::time::Duration;
+/// use terrace::{Isolation, TransactionOptions};
+///
+/// let options = TransactionOptions::new()
+///     .isolation(Isolation::Serializable)
+///     .locking(true)
+///     .lock_timeout(Duration::from_millis(500));
+/// # let _ = options;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct TransactionOptions {
+    pub(in crate::db) isolation: Isolation,
+    pub(in crate::db) locking: bool,
+    pub(in crate::db) lock_timeout: Duration,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> Self {
+        TransactionOptions {
+            isolation: Isolation::Snapshot,
+            locking: false,
+            lock_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+impl TransactionOptions {
+    /// Optimistic, with snapshot isolation.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the transaction is kept from seeing of others. Default: [`Isolation::Snapshot`].
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Whether [`get_for_update`](crate::Transaction::get_for_update) locks the key until the
+    /// transaction ends. Default: false.
+    pub fn locking(mut self, locking: bool) -> Self {
+        self.locking = locking;
+        self
+    }
+
+    /// How long the transaction waits for a lock; [`Duration::MAX`] stands for any time. Default: 1
+    /// second.
+    pub fn lock_timeout(mut self, timeout: Duration) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+}
+
+/// How [`Db::transact_with`](crate::Db::transact_with) commits, and how often it tries.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct TransactOptions {
+    pub(in crate::db) transaction: TransactionOptions,
+    pub(in crate::db) write: WriteOptions,
+    pub(in crate::db) retries: u64,
+}
+
+impl Default for TransactOptions {
+    fn default() -> Self {
+        TransactOptions {
+            transaction: TransactionOptions::new(),
+            write: WriteOptions::new(),
+            retries: u64::MAX,
+        }
+    }
+}
+
+impl TransactOptions {
+    /// Commits asynchronously, and retries without limit.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What kind of transaction it is. Default: [`TransactionOptions::new`].
+    pub fn transaction_options(mut self, options: TransactionOptions) -> Self {
+        self.transaction = options;
+        self
+    }
+
+    /// How durably the transaction commits. Default: [`WriteOptions::new`].
+    pub fn write_options(mut self, options: WriteOptions) -> Self {
+        self.write = options;
+        self
+    }
+
+    /// How often a transaction that conflicts or meets a deadlock is run again. Default: without
+    /// limit.
+    pub fn retry_limit(mut self, retries: u64) -> Self {
+        self.retries = retries;
+        self
+    }
+}

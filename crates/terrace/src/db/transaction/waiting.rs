@@ -1,0 +1,66 @@
+//! Writers wait for locks, without holding the commit lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::error::{ErrorKind, Result};
+use crate::base::locks::MutexGuard;
+use crate::base::mutation::mutated;
+
+use crate::db::db_impl::DbImpl;
+use crate::db::write::Commit;
+
+use super::footprint::Footprint;
+use super::lock_manager::LockOwner;
+
+/// How long a write outside of locking transactions waits for a lock before it fails: its program
+/// has most likely locked the key in the same thread.
+const WRITER_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl DbImpl {
+    /// Waits until nobody but the owner of `locks` has locked any of `footprint`, and returns with the commit lock held. The locks that were waited for are the owner's then, which is
+    /// made if there is none: whoever asked for them later comes later.
+    #[cold]
+    pub(in crate::db) fn await_locks<'g>(
+        &'g self,
+        mut guard: MutexGuard<'g, Option<Commit>>,
+        locks: &mut Option<LockOwner>,
+        footprint: &impl Footprint,
+    ) -> Result<MutexGuard<'g, Option<Commit>>> {
+        while let Some(key) = footprint.locked_key(&self.control.locks, locks.as_ref())
+            && !mutated("obey-locks")
+        {
+            drop(guard);
+            let owner = locks.get_or_insert_with(|| self.control.locks.writer(WRITER_TIMEOUT));
+            match owner.lock_ordered(key) {
+                // It has given its locks up, and begins anew behind those it stood in the way of.
+                Err(error) if error.kind() == ErrorKind::Deadlock && owner.gives_way() => {}
+                locked => locked?,
+            }
+            self.check_writable()?;
+            guard = self.commit.lock();
+        }
+        Ok(guard)
+    }
+
+    /// Locks `key` for a write that follows. Nobody else writes it from then on.
+    #[cold]
+    pub(in crate::db) fn lock_for_write(
+        self: &Arc<Self>,
+        locks: &mut Option<LockOwner>,
+        key: &[u8],
+    ) -> Result<()> {
+        let owner = locks.get_or_insert_with(|| self.control.locks.writer(WRITER_TIMEOUT));
+        owner.lock(key)?;
+        self.await_commits();
+        Ok(())
+    }
+
+    /// Waits for commits that are under way: they may have missed a lock, or a transaction that
+    /// wants them recorded. Later ones do not. In a fork there are none.
+    pub(super) fn await_commits(&self) {
+        if !self.is_inherited() {
+            drop(self.commit.lock());
+        }
+    }
+}

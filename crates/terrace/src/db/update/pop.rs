@@ -1,0 +1,107 @@
+//! Takes the first or the last entry of a range out of the database.
+//!
+//! A pop is a serializable transaction: an entry that is written in front of the one it has found
+//! sends it back. All pops of an end want the same entry, so they take turns.
+
+use std::ops::RangeBounds;
+
+use crate::base::error::Result;
+
+use crate::db::db::Db;
+use crate::db::options::WriteOptions;
+use crate::db::transaction::{Isolation, TransactOptions, TransactionOptions};
+
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+/// Queues and stacks.
+impl Db {
+    /// Deletes the entry with the smallest key and returns it. Of any number of callers each gets
+    /// another entry.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/queue.db", options)?;
+    /// db.put("0001", "first task")?;
+    /// db.put("0002", "second task")?;
+    /// let task = db.pop_first()?;
+    /// assert_eq!(task, Some((b"0001".to_vec(), b"first task".to_vec())));
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with) and [`write_with`](Self::write_with).
+    pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop_first_in::<&[u8]>(.., WriteOptions::new())
+    }
+
+    /// Deletes the entry with the largest key and returns it, as [`pop_first`](Self::pop_first)
+    /// does at the other end.
+    ///
+    /// # Errors
+    /// Those of [`pop_first`](Self::pop_first).
+    pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop_last_in::<&[u8]>(.., WriteOptions::new())
+    }
+
+    /// Deletes the first entry whose key is in `range` and returns it, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`pop_first`](Self::pop_first).
+    pub fn pop_first_in<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop(&range, End::First, options)
+    }
+
+    /// Deletes the last entry whose key is in `range` and returns it, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`pop_first`](Self::pop_first).
+    pub fn pop_last_in<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop(&range, End::Last, options)
+    }
+
+    fn pop<K: AsRef<[u8]>>(
+        &self,
+        range: &impl RangeBounds<K>,
+        end: End,
+        options: WriteOptions,
+    ) -> Result<Option<Entry>> {
+        self.core().check_writable()?;
+        let turn = self.core().control.pops.lock();
+        let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
+        let transact = TransactOptions::new().transaction_options(serializable);
+        let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));
+        let popped = self.transact_with(transact, |transaction| -> Result<Option<Entry>> {
+            let mut entries = transaction.range::<&[u8]>(bounds);
+            let entry = match end {
+                End::First => entries.next(),
+                End::Last => entries.next_back(),
+            };
+            let Some((key, value)) = entry.transpose()? else { return Ok(None) };
+            transaction.delete(&key);
+            Ok(Some((key, value)))
+        })?;
+        drop(turn);
+        // The next one need not wait for the disk.
+        if options.sync && popped.is_some() {
+            self.sync()?;
+        }
+        Ok(popped)
+    }
+}
