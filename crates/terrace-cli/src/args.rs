@@ -9,6 +9,9 @@ use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
 use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
+use crate::commands::keyspace::{
+    CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, StatKeyspaceArgs,
+};
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
@@ -153,6 +156,24 @@ Examples:
   terrace batch DB changes.txt")]
     Batch(Creating<BatchArgs>),
 
+    /// Create, list, count and drop keyspaces: named sets of keys in one database
+    #[command(after_help = "\
+The keys of the keyspace `users` are those of the database that begin with !users!, as in a sublevel
+of abstract-level; those of `archived` within it begin with !users!!archived!. Commands on entries
+take --keyspace NAME. A name is ASCII from # to ~. Dropping a keyspace removes its entries and the
+keyspaces within it, all of it or nothing, and durably.
+
+Examples:
+  terrace keyspace create DB users               --create makes the database, too
+  terrace keyspace create DB users archived      archived within users
+  terrace put DB --keyspace users ada '{}'
+  terrace scan DB --keyspace users --keyspace archived
+  terrace keyspace list DB
+  terrace keyspace stat DB users
+  terrace keyspace drop DB users")]
+    #[command(subcommand)]
+    Keyspace(KeyspaceCommand),
+
     /// Show levels, sizes and counters
     #[command(after_help = "\
 Counters begin when a database is opened, so here they count what this command did; `stat` in
@@ -259,6 +280,18 @@ Examples:
     /// Measure the engine, with the workloads and names of LevelDB's db_bench
     #[command(after_help = crate::bench::AFTER_HELP)]
     Bench(BenchArgs),
+}
+
+#[derive(Subcommand, Debug)]
+enum KeyspaceCommand {
+    /// Make a keyspace
+    Create(Creating<CreateKeyspaceArgs>),
+    /// List the names of the keyspaces
+    List(Reading<ListKeyspacesArgs>),
+    /// Count the entries of a keyspace
+    Stat(Reading<StatKeyspaceArgs>),
+    /// Remove a keyspace with all that is in it
+    Drop(Writing<DropKeyspaceArgs>),
 }
 
 /// A command that reads a database.
@@ -372,6 +405,12 @@ impl Cli {
             }
             Command::Dump(command) => command.run(out),
             Command::Batch(command) => command.run(out),
+            Command::Keyspace(KeyspaceCommand::Create(command)) => command.run(out),
+            Command::Keyspace(KeyspaceCommand::List(command)) => command.run(out),
+            Command::Keyspace(KeyspaceCommand::Stat(command)) => command.run(out),
+            Command::Keyspace(KeyspaceCommand::Drop(command)) => {
+                command.run(out, WriteArgs::open_for_few_writes)
+            }
             Command::Stat(command) => command.run(out),
             Command::Files(command) => command.run(out),
             Command::Inspect(command) => command.run(Form::default(), out),

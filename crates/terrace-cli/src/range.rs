@@ -31,8 +31,8 @@ impl RangeArgs {
             to: decode_option("--to", self.to.as_ref(), notation)?,
         };
         if let Some(prefix) = decode_option("--prefix", self.prefix.as_ref(), notation)? {
-            let end = end_of_prefix(&prefix);
-            range.from = range.from.max(Some(prefix));
+            let KeyRange { from, to: end } = KeyRange::of_prefix(&prefix);
+            range.from = range.from.max(from);
             range.to = match (range.to, end) {
                 (Some(to), Some(end)) => Some(to.min(end)),
                 (to, end) => to.or(end),
@@ -77,6 +77,11 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
+    /// The keys that begin with `prefix`.
+    pub(crate) fn of_prefix(prefix: &[u8]) -> KeyRange {
+        KeyRange { from: Some(prefix.to_vec()), to: end_of_prefix(prefix) }
+    }
+
     pub(crate) fn bounds(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         let from = self.from.clone().map_or(Bound::Unbounded, Bound::Included);
         (from, self.to.clone().map_or(Bound::Unbounded, Bound::Excluded))

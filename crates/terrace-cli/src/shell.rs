@@ -19,6 +19,9 @@ use crate::advise::AdviseCommand;
 use crate::args::Form;
 use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
+use crate::commands::keyspace::{
+    CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, ScopeArgs, StatKeyspaceArgs,
+};
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
@@ -43,6 +46,7 @@ put KEY VALUE            store a value            scan [--prefix P] ...    print
 get KEY                  print a value            dump [FILE], load [FILE] everything out, or in
 delete KEY               remove a key             delete-range FROM TO     remove the keys of a range
 batch FILE               put and delete lines, atomically
+keyspace create|list|stat|drop [NAME]             keyspaces; --keyspace NAME works in one
 begin, commit, rollback  what comes between, all of it or nothing, unless others come in between
 stat                     levels and counters      files                    the files and their key ranges
 compact [--force]        compact tables           inspect FILE ...         look into files
@@ -73,6 +77,8 @@ pub(crate) struct ShellCommand {
     /// End at the first failure
     #[arg(long)]
     bail: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -109,6 +115,9 @@ enum Verb {
     Commit,
     /// Forget what has been written since begin
     Rollback,
+    /// Create, list, count and drop keyspaces
+    #[command(subcommand)]
+    Keyspace(KeyspaceVerb),
     /// Show levels, sizes and counters
     Stat(StatArgs),
     /// List the files of the database
@@ -141,6 +150,18 @@ enum Verb {
     Timer { switch: Switch },
     #[command(name = ".exit", alias = ".quit", alias = "exit", alias = "quit")]
     Exit,
+}
+
+#[derive(Subcommand, Debug)]
+enum KeyspaceVerb {
+    /// Make a keyspace
+    Create(CreateKeyspaceArgs),
+    /// List the names of the keyspaces
+    List(ListKeyspacesArgs),
+    /// Count the entries of a keyspace
+    Stat(StatKeyspaceArgs),
+    /// Remove a keyspace with all that is in it
+    Drop(DropKeyspaceArgs),
 }
 
 impl Verb {
@@ -186,7 +207,9 @@ impl ShellCommand {
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
         };
-        let session = Session::new(&self.db, Form::default(), &open);
+        let mut session = Session::new(&self.db, Form::default(), &open);
+        session.set_keyspace(&self.scope.names);
+        session.scope(&ScopeArgs::default())?;
         session.db()?;
         let mut shell = Shell { session, is_timed: false, status: 0 };
         let is_script = !io::stdin().is_terminal();
@@ -353,6 +376,10 @@ impl Shell<'_> {
             Verb::Begin => session.begin()?,
             Verb::Commit => session.commit()?,
             Verb::Rollback => session.rollback()?,
+            Verb::Keyspace(KeyspaceVerb::Create(command)) => command.run(session, out)?,
+            Verb::Keyspace(KeyspaceVerb::List(command)) => command.run(session, out)?,
+            Verb::Keyspace(KeyspaceVerb::Stat(command)) => command.run(session, out)?,
+            Verb::Keyspace(KeyspaceVerb::Drop(command)) => command.run(session, out)?,
             Verb::Stat(command) => command.run(session, out)?,
             Verb::Files(command) => command.run(session, out)?,
             Verb::Inspect(command) => command.run(form, out)?,

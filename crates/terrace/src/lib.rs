@@ -25,7 +25,7 @@
 //!
 //! Where to look: [`Db`] for what a database does and promises, [`Options`] for how it is opened,
 //! [`Cursor`] and [`Entries`] for scans, [`Db::update`] and [`Db::merge`] for one key that is read
-//! and written, [`Transaction`] for reads and writes that belong together, [`BulkLoad`],
+//! and written, [`Transaction`] for reads and writes that belong together, [`Keyspace`] for named sets of keys, [`BulkLoad`],
 //! [`TableWriter`] and [`Db::ingest`] for much data at once, [`Db::checkpoint`] for copies,
 //! [`verify()`] and [`repair()`] for what disks do, [`Stats`] and [`EventListener`] for what is
 //! going on, [`Env`] for other places than the file system, [`inspect`] for single files.
@@ -53,11 +53,12 @@ pub use db::fuzzing;
 pub use db::inspect;
 pub use db::{
     Append, BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Counter, Cursor, Db,
-    Entries, Event, EventListener, IngestOptions, Isolation, LevelStats, LoadReport, MergeOperator,
-    NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport,
-    SetUnion, Snapshot, Stats, TableFile, TableSummary, TableWriter, TransactOptions, Transaction,
-    TransactionCursor, TransactionEntries, TransactionOptions, VerifyReport, Workload,
-    WriteOptions, destroy, repair, verify, verify_with,
+    Entries, Event, EventListener, IngestOptions, Isolation, Keyspace, KeyspaceCursor,
+    KeyspaceEntries, KeyspaceOptions, LevelStats, LoadReport, MergeOperator, NUM_LEVELS, Options,
+    PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, SetUnion, Snapshot,
+    Stats, TableFile, TableSummary, TableWriter, TransactOptions, Transaction, TransactionCursor,
+    TransactionEntries, TransactionOptions, VerifyReport, Workload, WriteOptions, destroy, repair,
+    verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 use terrace::WriteBatch;
 
+use super::keyspace::ScopeArgs;
 use super::{Run, Session};
 use crate::args::{FormArgs, NotationArgs};
 use crate::failure::{Failure, Result};
@@ -27,6 +28,8 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "FILE")]
     value_file: Option<PathBuf>,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     notation: NotationArgs,
 }
 
@@ -38,6 +41,8 @@ pub(crate) struct GetArgs {
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     form: FormArgs,
 }
 
@@ -45,6 +50,8 @@ pub(crate) struct GetArgs {
 pub(crate) struct DeleteArgs {
     /// The key
     key: OsString,
+    #[command(flatten)]
+    scope: ScopeArgs,
     #[command(flatten)]
     notation: NotationArgs,
 }
@@ -60,6 +67,8 @@ pub(crate) struct DeleteRangeArgs {
     /// Every key that begins with these bytes, in place of FROM and TO
     #[arg(long, value_name = "BYTES")]
     prefix: Option<OsString>,
+    #[command(flatten)]
+    scope: ScopeArgs,
     #[command(flatten)]
     notation: NotationArgs,
 }
@@ -83,7 +92,7 @@ impl Run for PutArgs {
             (None, None) => return Err(Failure::other("VALUE or --value-file is missing")),
         };
         let mut batch = WriteBatch::new();
-        batch.put(&key, &value);
+        batch.put(session.scope(&self.scope)?.key(&key), &value);
         session.write(&batch)
     }
 }
@@ -115,7 +124,7 @@ impl Run for GetArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let key = decode_argument("KEY", &self.key, form.notation)?;
-        let value = session.get(&key)?;
+        let value = session.get(&session.scope(&self.scope)?.key(&key))?;
         if form.json && !self.raw {
             let shown = value.as_ref().map(|value| to_json(form.notation, value));
             out.json(&json!({ "key": to_json(form.notation, &key), "value": shown }))?;
@@ -139,7 +148,7 @@ impl Run for DeleteArgs {
         let notation = self.notation.over(session.form());
         let key = decode_argument("KEY", &self.key, notation)?;
         let mut batch = WriteBatch::new();
-        batch.delete(&key);
+        batch.delete(session.scope(&self.scope)?.key(&key));
         session.write(&batch)
     }
 }
@@ -149,6 +158,6 @@ impl Run for DeleteRangeArgs {
         let notation = self.notation.over(session.form());
         let (from, to) = (self.from.clone(), self.to.clone());
         let range = RangeArgs { from, to, prefix: self.prefix.clone() }.range(notation)?;
-        session.delete_range(&range)
+        session.delete_range(&session.scope(&self.scope)?.range(range))
     }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod entries;
 pub(crate) mod inspect;
+pub(crate) mod keyspace;
 pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod transfer;
@@ -13,6 +14,7 @@ use std::path::Path;
 
 use terrace::{Db, Transaction, WriteBatch, WriteOptions};
 
+use self::keyspace::{Scope, ScopeArgs};
 use crate::args::Form;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -31,13 +33,16 @@ pub(crate) struct Session<'a> {
     form: Form,
     open: &'a dyn Fn() -> Result<Db>,
     db: OnceCell<Db>,
+    /// The keyspace of commands that name none.
+    keyspace: Vec<String>,
     /// What the shell has begun. Reads see it, and writes go there.
     transaction: RefCell<Option<Transaction>>,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Db>) -> Self {
-        Session { path, form, open, db: OnceCell::new(), transaction: RefCell::new(None) }
+        let (db, keyspace, transaction) = (OnceCell::new(), Vec::new(), RefCell::new(None));
+        Session { path, form, open, db, keyspace, transaction }
     }
 
     /// The database's directory.
@@ -52,6 +57,20 @@ impl<'a> Session<'a> {
 
     pub(crate) fn set_form(&mut self, form: Form) {
         self.form = form;
+    }
+
+    /// Has commands that name no keyspace work in this one.
+    pub(crate) fn set_keyspace(&mut self, names: &[String]) {
+        self.keyspace = names.to_vec();
+    }
+
+    /// Where the keys of a command with these options are.
+    pub(crate) fn scope(&self, args: &ScopeArgs) -> Result<Scope> {
+        let names = if args.names.is_empty() { &self.keyspace } else { &args.names };
+        match names.is_empty() {
+            true => Ok(Scope::default()),
+            false => Scope::of(self.db()?, names),
+        }
     }
 
     pub(crate) fn db(&self) -> Result<&Db> {

@@ -3,13 +3,14 @@
 use clap::Args;
 use serde_json::json;
 
+use super::keyspace::ScopeArgs;
 use super::{Run, Session};
 use crate::args::FormArgs;
 use crate::failure::Result;
 use crate::interchange::{EntryWriter, Format};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::range::RangeArgs;
+use crate::range::{KeyRange, RangeArgs};
 use crate::text::to_json;
 
 /// Entries between two steps of a progress bar.
@@ -32,6 +33,8 @@ pub(crate) struct ScanArgs {
     #[arg(long, conflicts_with = "keys_only")]
     count: bool,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     form: FormArgs,
 }
 
@@ -39,9 +42,11 @@ impl Run for ScanArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let range = self.range.range(form.notation)?;
+        let scope = session.scope(&self.scope)?;
+        let range = scope.range(range);
         let limit = self.limit.unwrap_or(u64::MAX);
         if self.count {
-            let count = self.count_entries(session, limit)?;
+            let count = self.count_entries(session, &range, limit)?;
             return if form.json {
                 out.json(&json!({ "count": count }))
             } else {
@@ -55,6 +60,7 @@ impl Run for ScanArgs {
             return Ok(());
         }
         session.walk(&range, self.reverse, |key, value| {
+            let key = scope.within(key);
             match (self.keys_only, form.json) {
                 (false, _) => writer.write(out, key, value)?,
                 (true, true) => out.json(&json!({ "key": to_json(form.notation, key) }))?,
@@ -67,14 +73,13 @@ impl Run for ScanArgs {
 }
 
 impl ScanArgs {
-    fn count_entries(&self, session: &Session<'_>, limit: u64) -> Result<u64> {
-        let range = self.range.range(self.form.over(session.form()).notation)?;
+    fn count_entries(&self, session: &Session<'_>, range: &KeyRange, limit: u64) -> Result<u64> {
         let progress = Progress::spinner("counting");
         let mut count = 0u64;
         if limit == 0 {
             return Ok(0);
         }
-        session.walk(&range, self.reverse, |_, _| {
+        session.walk(range, self.reverse, |_, _| {
             count += 1;
             if count.is_multiple_of(PROGRESS_STEP) {
                 progress.set(count);

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 use terrace::{Db, WriteBatch};
 
+use super::keyspace::{Scope, ScopeArgs};
 use super::{Run, Session};
 use crate::args::{Form, FormArgs};
 use crate::columns::counted;
@@ -31,6 +32,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     form: FormArgs,
 }
 
@@ -50,6 +53,8 @@ pub(crate) struct DumpArgs {
     #[command(flatten)]
     range: RangeArgs,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     form: FormArgs,
 }
 
@@ -57,6 +62,8 @@ pub(crate) struct DumpArgs {
 pub(crate) struct BatchArgs {
     /// The input; standard input if missing or -
     file: Option<PathBuf>,
+    #[command(flatten)]
+    scope: ScopeArgs,
     #[command(flatten)]
     form: FormArgs,
 }
@@ -83,8 +90,9 @@ impl Run for LoadArgs {
         let first = reader.read()?;
         let mut taken = Taken::default();
         let db = session.db_without_transaction()?;
+        let scope = session.scope(&self.scope)?;
         let _registered = signals::remove_temporary_files_at_signal(session.path());
-        match load(db, first, &mut reader, progress, &mut taken) {
+        match load(db, &scope, first, &mut reader, progress, &mut taken) {
             Ok(()) => report_written(
                 out,
                 form,
@@ -116,6 +124,7 @@ struct Taken {
 /// database too.
 fn load(
     db: &Db,
+    scope: &Scope,
     first: Option<Entry>,
     reader: &mut EntryReader,
     progress: Progress,
@@ -127,7 +136,8 @@ fn load(
         signals::check()?;
         match next {
             Ok(Some((key, value))) => {
-                load.put(&key, &value).map_err(|error| error.context("nothing was loaded"))?;
+                load.put(scope.key(&key), &value)
+                    .map_err(|error| error.context("nothing was loaded"))?;
                 taken.entries += 1;
                 taken.bytes += (key.len() + value.len()) as u64;
                 if taken.entries.is_multiple_of(PROGRESS_STRIDE) {
@@ -168,6 +178,7 @@ impl Run for DumpArgs {
             return Err(Failure::other("--json is --format json: say one of --json and --format"));
         }
         let format = format_of(self.format, form);
+        let scope = session.scope(&self.scope)?;
         let mut file = match self.file.as_deref().filter(|path| path.as_os_str() != "-") {
             Some(path) => Some(Output::file(path)?),
             None => None,
@@ -177,7 +188,8 @@ impl Run for DumpArgs {
             if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
         let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
-        session.walk(&range, false, |key, value| {
+        session.walk(&scope.range(range), false, |key, value| {
+            let key = scope.within(key);
             bytes += (key.len() + value.len()) as u64;
             progress.set(bytes);
             writer.write(to, key, value).map(|()| true)
@@ -200,10 +212,11 @@ impl Run for BatchArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let form = self.form.over(session.form());
         let mut source = Source::open(self.file.as_deref())?;
+        let scope = session.scope(&self.scope)?;
         let mut batch = WriteBatch::new();
         let mut bytes = 0;
         while source.advance()? {
-            bytes += add_operation(&mut batch, source.line(), form.notation)
+            bytes += add_operation(&mut batch, &scope, source.line(), form.notation)
                 .map_err(|e| source.mistake(e))?;
         }
         session.write(&batch)?;
@@ -215,6 +228,7 @@ impl Run for BatchArgs {
 /// and value.
 fn add_operation(
     batch: &mut WriteBatch,
+    scope: &Scope,
     line: &[u8],
     notation: Notation,
 ) -> std::result::Result<u64, String> {
@@ -234,12 +248,12 @@ fn add_operation(
         [] => Ok(0),
         [b"put", key, value] => {
             let (key, value) = (decode("key", key)?, decode("value", value)?);
-            batch.put(&key, &value);
+            batch.put(scope.key(&key), &value);
             Ok((key.len() + value.len()) as u64)
         }
         [b"delete", key] => {
             let key = decode("key", key)?;
-            batch.delete(&key);
+            batch.delete(scope.key(&key));
             Ok(key.len() as u64)
         }
         [b"put", ..] => Err(format!(

@@ -50,6 +50,42 @@ fn ranges_and_prefixes_are_removed() {
 }
 
 #[test]
+fn keyspaces_are_made_filled_counted_and_dropped() {
+    let tool = Tool::new();
+    tool.run(&["keyspace", "create", "db", "users"]).fails(2, "there is no database");
+    tool.ok(&["keyspace", "create", "--create", "db", "users"]);
+    tool.ok(&["keyspace", "create", "db", "users", "old"]);
+    tool.run(&["keyspace", "create", "db", "users"]).fails(2, "exists already");
+    tool.run(&["keyspace", "create", "db", "a!b"]).fails(2, "the name");
+    tool.run(&["keyspace", "create", "db", "none", "x"]).fails(2, "no keyspace none");
+    tool.ok(&["put", "db", "--keyspace", "users", "ada", "1"]);
+    tool.ok(&["put", "db", "--keyspace", "users", "--keyspace", "old", "bob", "2"]);
+    tool.ok(&["put", "db", "ada", "outside"]);
+    tool.ok_with(&["load", "db", "--keyspace", "users"], b"cy\t3\n");
+    tool.ok_with(&["batch", "db", "--keyspace", "users"], b"put dee 4\ndelete cy\n");
+    assert_eq!(tool.ok(&["get", "db", "--keyspace", "users", "ada"]), "1\n");
+    assert_eq!(tool.ok(&["get", "db", "!users!!old!bob"]), "2\n");
+    let inside = "!old!bob\t2\nada\t1\ndee\t4\n";
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "users"]), inside);
+    assert_eq!(tool.ok(&["dump", "db", "--keyspace", "users"]), inside);
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "users", "--from", "b"]), "dee\t4\n");
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "users", "--count"]), "3\n");
+    assert_eq!(tool.ok(&["keyspace", "list", "db"]), "users\n");
+    assert_eq!(tool.ok(&["keyspace", "list", "db", "users", "--json"]), "{\"name\":\"old\"}\n");
+    let stat = tool.ok(&["keyspace", "stat", "db", "users"]);
+    assert!(stat.starts_with("3 entries, ") && stat.ends_with("keyspaces within: old\n"), "{stat}");
+    tool.run(&["get", "db", "--keyspace", "none", "a"]).fails(2, "no keyspace none");
+    tool.ok(&["delete-range", "db", "--keyspace", "users", "--prefix", "d"]);
+    tool.ok(&["delete", "db", "--keyspace", "users", "--keyspace", "old", "bob"]);
+    let script = b"begin\nput x 1\ncommit\nscan\nget --keyspace users ada\nkeyspace list\n";
+    let shown = tool.ok_with(&["shell", "db", "--keyspace", "users"], script);
+    assert_eq!(shown, "ada\t1\nx\t1\n1\nusers\n");
+    tool.ok(&["keyspace", "drop", "db", "users"]);
+    tool.run(&["keyspace", "drop", "db", "users"]).fails(2, "no keyspace users");
+    assert_eq!(tool.ok(&["scan", "db"]), "ada\toutside\n");
+}
+
+#[test]
 fn bytes_are_written_in_three_notations() {
     let tool = Tool::new();
     tool.ok(&["put", "--create", "db", "\\x00\\tkey\\\\", "\\xff\\n"]);

@@ -155,7 +155,7 @@ impl Db {
         range: impl RangeBounds<K>,
         options: WriteOptions,
     ) -> Result<()> {
-        self.core().delete_range(&KeyRange::new(&range), options)
+        self.core().delete_ranges([KeyRange::new(&range)], options, &())
     }
 
     /// Removes every key that begins with `prefix`, as
@@ -167,7 +167,7 @@ impl Db {
     /// not be a range.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         let range = KeyRange::prefix(&self.core().order.keys, prefix.as_ref())?;
-        self.core().delete_range(&range, options)
+        self.core().delete_ranges([range], options, &())
     }
 
     /// Applies every operation of `batch`, or none.

@@ -24,6 +24,7 @@ use crate::write::log_sync::LogSync;
 use crate::write::throttle::Throttle;
 
 use crate::db::background::jobs::Jobs;
+use crate::db::keyspace::Keyspaces;
 use crate::db::options::Options;
 use crate::db::range_delete::RecentRangeDeletes;
 use crate::db::read::snapshot::SnapshotList;
@@ -106,6 +107,7 @@ pub(crate) struct DbImpl {
     pub(in crate::db) read_stats: ReadStats,
     pub(in crate::db) gaps: DeletedRanges,
     pub(in crate::db) range_deletes: RecentRangeDeletes,
+    pub(in crate::db) keyspaces: Keyspaces,
 }
 
 /// A read that asks for fewer sorted runs.

@@ -32,6 +32,7 @@ pub mod inspect;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod io_error;
+mod keyspace;
 mod open;
 pub(crate) mod options;
 mod range_delete;
@@ -53,6 +54,7 @@ pub use self::check::{Progress, VerifyReport, verify, verify_with};
 pub use self::checkpoint::CheckpointReport;
 pub use self::db::Db;
 pub use self::destroy::destroy;
+pub use self::keyspace::{Keyspace, KeyspaceCursor, KeyspaceEntries, KeyspaceOptions};
 pub use self::options::{NUM_LEVELS, Options, ReadOptions, RecoveryMode, WriteOptions};
 pub use self::read::cursor::{Cursor, Entries};
 pub use self::read::pinned::PinnedValue;

@@ -42,6 +42,7 @@ use crate::write::throttle::Throttle;
 
 use crate::db::background::jobs::Jobs;
 use crate::db::db_impl::{DbImpl, ReadStats, View};
+use crate::db::keyspace::Keyspaces;
 use crate::db::open::recovery::{Recovered, RecoveredMemtable, Replay};
 use crate::db::options::{Options, RecoveryMode};
 use crate::db::range_delete::RecentRangeDeletes;
@@ -427,6 +428,7 @@ impl Parts {
             read_stats: ReadStats::default(),
             gaps: DeletedRanges::default(),
             range_deletes: RecentRangeDeletes::default(),
+            keyspaces: Keyspaces::default(),
             options,
         })
     }

@@ -1,4 +1,4 @@
-//! What a range delete does to the tables of a version. Pure.
+//! What the deletion of ranges does to the tables of a version. Pure.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use crate::base::mutation::mutated;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::Version;
 
-use super::key_range::KeyRange;
+use super::key_range::KeyRanges;
 
 /// A table and its level.
 type LevelFile = (usize, Arc<FileMeta>);
 
 /// See the [module](self).
 pub(super) struct Cut {
-    /// Tables that lie inside the range.
+    /// Tables that lie inside one range.
     pub(super) dropped: Vec<LevelFile>,
     /// Tables that hold other keys, too, and those of level 0 that are newer than one of them;
     /// within level 0 the oldest first.
@@ -22,16 +22,16 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn of(version: &Version, keys: &KeyOrder, range: &KeyRange) -> Cut {
+    pub(super) fn of(version: &Version, keys: &KeyOrder, ranges: &KeyRanges) -> Cut {
         let mut cut = Cut { dropped: Vec::new(), rewritten: Vec::new() };
         for (level, files) in version.levels.iter().enumerate() {
             let mut follows_rewritten = false;
             // The last is the oldest one of level 0.
             for file in files.iter().rev() {
                 let (first, last) = (file.smallest_user_key(), file.largest_user_key());
-                if range.holds(keys, first) && range.holds(keys, last) {
+                if ranges.hold_all(keys, first, last) {
                     cut.dropped.push((level, file.clone()));
-                } else if range.overlaps(keys, first, last) || follows_rewritten {
+                } else if ranges.overlap(keys, first, last) || follows_rewritten {
                     cut.rewritten.push((level, file.clone()));
                     follows_rewritten = level == 0 && !mutated("range-delete-level-0-order");
                 }

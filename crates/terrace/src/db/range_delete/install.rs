@@ -1,6 +1,5 @@
-//! Removes the tables of a range.
+//! Removes the tables of ranges.
 
-use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,8 +17,9 @@ use crate::version::edit::VersionEdit;
 use crate::version::filename;
 use crate::version::version_set::VersionSet;
 
+use super::Terms;
 use super::cut::Cut;
-use super::key_range::KeyRange;
+use super::key_range::{KeyRange, KeyRanges};
 use super::rewrite::Remainders;
 
 /// The reservation of the tables that a range delete removes. They have no output level: what
@@ -43,26 +43,26 @@ impl<'a> Claim<'a> {
     }
 
     /// Reserves every table that has to go now, if no compaction has any of them.
-    fn try_extend(&self, range: &KeyRange) -> Option<Cut> {
+    fn try_extend(&self, ranges: &KeyRanges) -> Option<Cut> {
         let mut state = self.core.state.lock();
-        self.extend(&mut state.reservations, range)
+        self.extend(&mut state.reservations, ranges)
     }
 
     /// The same, waiting for compactions.
-    fn await_extension(&self, range: &KeyRange) -> Result<Cut> {
+    fn await_extension(&self, ranges: &KeyRanges) -> Result<Cut> {
         let mut state = self.core.state.lock();
         self.core.retry(&mut state)?;
         loop {
             self.core.check_background(&state)?;
-            if let Some(cut) = self.extend(&mut state.reservations, range) {
+            if let Some(cut) = self.extend(&mut state.reservations, ranges) {
                 return Ok(cut);
             }
             self.core.changed.wait(&mut state);
         }
     }
 
-    fn extend(&self, reservations: &mut [Reservation], range: &KeyRange) -> Option<Cut> {
-        let cut = Cut::of(&self.core.view.load().version, &self.core.order.keys, range);
+    fn extend(&self, reservations: &mut [Reservation], ranges: &KeyRanges) -> Option<Cut> {
+        let cut = Cut::of(&self.core.view.load().version, &self.core.order.keys, ranges);
         let numbers = cut.numbers();
         let is_ours = |other: &&mut Reservation| other.id == self.id;
         let is_taken = reservations
@@ -88,20 +88,26 @@ impl Drop for Claim<'_> {
 }
 
 impl DbImpl {
-    /// Removes what is in the range, however much it is, durably.
-    pub(super) fn remove_range(self: &Arc<Self>, range: &KeyRange) -> Result<()> {
+    /// Removes what is in the ranges, however much it is, durably.
+    pub(super) fn remove_ranges(
+        self: &Arc<Self>,
+        ranges: &KeyRanges,
+        terms: &dyn Terms,
+    ) -> Result<()> {
         let _open = self.stay_open()?;
         let _one = self.range_deletes.one_at_a_time.lock();
         self.flush()?;
         let removed = self.manually(|| {
             let claim = Claim::new(self);
             let mut remainders = Remainders::new(self);
-            remainders.prepare(&claim.await_extension(range)?, range)?;
+            remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
             // What was written meanwhile, so that little is left for when nobody can write.
             self.flush()?;
             loop {
-                remainders.prepare(&claim.await_extension(range)?, range)?;
-                if let Some(removed) = self.install_removal(&claim, &mut remainders, range)? {
+                remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
+                if let Some(removed) =
+                    self.install_removal(&claim, &mut remainders, ranges, terms)?
+                {
                     return Ok(removed);
                 }
             }
@@ -109,22 +115,24 @@ impl DbImpl {
         if removed { self.hide_obsolete_tables() } else { Ok(()) }
     }
 
-    /// Removes the tables of the range with one edit. Returns whether there were any; none, and
+    /// Removes the tables of the ranges with one edit. Returns whether there were any; none, and
     /// nothing has happened, if a compaction has got hold of one that came in lately.
     fn install_removal(
         self: &Arc<Self>,
         claim: &Claim<'_>,
         remainders: &mut Remainders<'_>,
-        range: &KeyRange,
+        ranges: &KeyRanges,
+        terms: &dyn Terms,
     ) -> Result<Option<bool>> {
         let mut guard = self.commit.lock();
-        let footprint = Ranges(|| iter::once(range.as_bounds()));
+        let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
         let is_watched = self.control.is_used();
         let mut locks = None;
         if is_watched {
             guard = self.await_locks(guard, &mut locks, &footprint)?;
         }
         let commit = self.usable(&mut guard)?;
+        terms.check()?;
         if commit.last_sequence >= MAX_SEQUENCE {
             return Err(Error::not_supported(
                 "the sequence numbers of this database are exhausted",
@@ -132,22 +140,24 @@ impl DbImpl {
         }
         // Nothing may be left in a memtable: its log would bring it back.
         self.flush_under_lock(commit)?;
-        let Some(cut) = claim.try_extend(range) else { return Ok(None) };
-        remainders.prepare(&cut, range)?;
+        let Some(cut) = claim.try_extend(ranges) else { return Ok(None) };
+        remainders.prepare(&cut, ranges)?;
         let mut versions = self.versions.lock();
         versions.prepare()?;
         let keys = &self.order.keys;
-        if Cut::of(versions.current(), keys, range).numbers() != cut.numbers() {
+        if Cut::of(versions.current(), keys, ranges).numbers() != cut.numbers() {
             return Ok(None);
         }
         if cut.files().next().is_none() {
+            terms.done();
             return Ok(Some(false));
         }
         let outputs = self.replace(&mut versions, &cut, remainders, commit)?;
         if is_watched {
             footprint.record(&self.control.conflicts, commit.last_sequence + 1);
         }
-        self.publish_removal(commit, versions, &outputs, range);
+        self.publish_removal(commit, versions, &outputs, ranges);
+        terms.done();
         drop(guard);
         drop(locks);
         self.report_removal(&cut, &outputs);
@@ -189,7 +199,7 @@ impl DbImpl {
         commit: &mut Commit,
         versions: MutexGuard<'_, VersionSet>,
         outputs: &[Output],
-        range: &KeyRange,
+        ranges: &KeyRanges,
     ) {
         let version = versions.current().clone();
         self.made_version(&version, outputs);
@@ -198,7 +208,7 @@ impl DbImpl {
         // Snapshots are taken before this or after it.
         let gate = self.snapshots.close();
         let mut state = self.state.lock();
-        self.range_deletes.note(range, sequence, self.snapshots.oldest());
+        self.range_deletes.note(ranges, sequence, self.snapshots.oldest());
         if !mutated("range-delete-snapshots") {
             self.snapshots.keep_view(&self.view.load_full());
         }

@@ -1,4 +1,4 @@
-//! A range of user keys.
+//! Ranges of user keys.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -39,7 +39,7 @@ impl KeyRange {
     }
 
     /// Whether no key can be in it, as far as the bounds alone say so.
-    pub(in crate::db) fn is_empty(&self, keys: &KeyOrder) -> bool {
+    fn is_empty(&self, keys: &KeyOrder) -> bool {
         match (&self.from, &self.to) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
             (Bound::Included(from), Bound::Included(to)) => keys.compare(from, to).is_gt(),
@@ -68,13 +68,47 @@ impl KeyRange {
         }
     }
 
-    pub(in crate::db) fn holds(&self, keys: &KeyOrder, key: &[u8]) -> bool {
+    fn holds(&self, keys: &KeyOrder, key: &[u8]) -> bool {
         !self.is_after(keys, key) && !self.is_before(keys, key)
     }
 
     /// Whether any key from `first` to `last`, both included, may be in the range.
-    pub(super) fn overlaps(&self, keys: &KeyOrder, first: &[u8], last: &[u8]) -> bool {
+    fn overlaps(&self, keys: &KeyOrder, first: &[u8], last: &[u8]) -> bool {
         !self.is_after(keys, last) && !self.is_before(keys, first)
+    }
+}
+
+/// Ranges that are deleted together.
+#[derive(Clone, Debug)]
+pub(in crate::db) struct KeyRanges(Vec<KeyRange>);
+
+impl KeyRanges {
+    /// Those of `ranges` that are not empty.
+    pub(in crate::db) fn new(keys: &KeyOrder, ranges: impl IntoIterator<Item = KeyRange>) -> Self {
+        KeyRanges(ranges.into_iter().filter(|range| !range.is_empty(keys)).collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &KeyRange> {
+        self.0.iter()
+    }
+
+    /// A range that holds `key`.
+    pub(super) fn holding(&self, keys: &KeyOrder, key: &[u8]) -> Option<&KeyRange> {
+        self.0.iter().find(|range| range.holds(keys, key))
+    }
+
+    /// Whether one range holds all keys from `first` to `last`.
+    pub(super) fn hold_all(&self, keys: &KeyOrder, first: &[u8], last: &[u8]) -> bool {
+        self.0.iter().any(|range| range.holds(keys, first) && range.holds(keys, last))
+    }
+
+    /// Whether any key from `first` to `last`, both included, may be in one of them.
+    pub(super) fn overlap(&self, keys: &KeyOrder, first: &[u8], last: &[u8]) -> bool {
+        self.0.iter().any(|range| range.overlaps(keys, first, last))
     }
 }
 

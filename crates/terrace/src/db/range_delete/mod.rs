@@ -1,4 +1,4 @@
-//! Deletes every key of a range.
+//! Deletes every key of a range, or of several as one step.
 //!
 //! LevelDB's format has no record for this, so there are two ways:
 //!
@@ -29,7 +29,6 @@ mod key_range;
 mod recent;
 mod rewrite;
 
-use std::iter;
 use std::sync::Arc;
 
 use crate::base::error::Result;
@@ -42,6 +41,7 @@ use crate::db::read::cursor::Entries;
 use crate::db::transaction::footprint::Ranges;
 
 pub(in crate::db) use self::key_range::KeyRange;
+use self::key_range::KeyRanges;
 pub(in crate::db) use self::recent::RecentRangeDeletes;
 
 /// Bytes of keys that a batch of deletions holds at most.
@@ -50,43 +50,72 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 /// their space is free at once.
 const REMOVE_FROM_BYTES: u64 = 32 << 20;
 
+/// What a deletion depends on beyond its ranges. Both are called with the commit lock held.
+pub(in crate::db) trait Terms {
+    /// An error, and nothing is deleted.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The ranges are deleted, and nobody has written since.
+    fn done(&self) {}
+}
+
+/// No terms.
+impl Terms for () {}
+
 impl DbImpl {
-    /// See [`Db::delete_range_with`](crate::Db::delete_range_with).
-    pub(in crate::db) fn delete_range(
+    /// Deletes every key of `ranges` as one step. See
+    /// [`Db::delete_range_with`](crate::Db::delete_range_with).
+    pub(in crate::db) fn delete_ranges(
         self: &Arc<Self>,
-        range: &KeyRange,
+        ranges: impl IntoIterator<Item = KeyRange>,
         options: WriteOptions,
+        terms: &dyn Terms,
     ) -> Result<()> {
         self.check_writable()?;
-        if range.is_empty(&self.order.keys) {
+        let ranges = KeyRanges::new(&self.order.keys, ranges);
+        if ranges.is_empty() {
+            return terms.check();
+        }
+        let inside = Cut::of(&self.view.load().version, &self.order.keys, &ranges).bytes_inside();
+        if inside < REMOVE_FROM_BYTES && self.delete_each(&ranges, options, terms)? {
             return Ok(());
         }
-        let inside = Cut::of(&self.view.load().version, &self.order.keys, range).bytes_inside();
-        if inside < REMOVE_FROM_BYTES && self.delete_each(range, options)? {
-            return Ok(());
-        }
-        self.remove_range(range)
+        self.remove_ranges(&ranges, terms)
     }
 
-    /// Deletes each key of the range, if there are few.
-    fn delete_each(self: &Arc<Self>, range: &KeyRange, options: WriteOptions) -> Result<bool> {
+    /// Deletes each key of the ranges, if there are few.
+    fn delete_each(
+        self: &Arc<Self>,
+        ranges: &KeyRanges,
+        options: WriteOptions,
+        terms: &dyn Terms,
+    ) -> Result<bool> {
         // What has to be read is in the cache then, before the lock is taken.
-        let Some(expected) = self.deletions(range)? else { return Ok(false) };
-        let footprint = Ranges(|| iter::once(range.as_bounds()));
-        self.write_made(expected.len(), options, &footprint, || self.deletions(range))
+        let Some(expected) = self.deletions(ranges)? else { return Ok(false) };
+        let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
+        let make = || {
+            terms.check()?;
+            self.deletions(ranges)
+        };
+        let bytes = expected.approximate_size();
+        self.write_made(bytes, options, &footprint, make, || terms.done())
     }
 
-    /// A batch that deletes every key that the range has now; none if they are too many.
-    fn deletions(self: &Arc<Self>, range: &KeyRange) -> Result<Option<WriteBatch>> {
+    /// A batch that deletes every key that the ranges have now; none if they are too many.
+    fn deletions(self: &Arc<Self>, ranges: &KeyRanges) -> Result<Option<WriteBatch>> {
         let mut batch = WriteBatch::new();
-        let mut entries = Entries::range(self, &range.bounds(), &ReadOptions::new())?;
-        let mut left = self.options.range_delete_batch;
-        while let Some((key, _)) = entries.next_ref()? {
-            if left == 0 || batch.len() + key.len() > MAX_BATCH_BYTES {
-                return Ok(None);
+        for range in ranges.iter() {
+            let mut entries = Entries::range(self, &range.bounds(), &ReadOptions::new())?;
+            while let Some((key, _)) = entries.next_ref()? {
+                let is_full = batch.len() >= self.options.range_delete_batch
+                    || batch.approximate_size() + key.len() > MAX_BATCH_BYTES;
+                if is_full {
+                    return Ok(None);
+                }
+                batch.delete(key);
             }
-            left -= 1;
-            batch.delete(key);
         }
         Ok(Some(batch))
     }

@@ -1,4 +1,4 @@
-//! Writes tables anew without what they hold in a range.
+//! Writes tables anew without what they hold in ranges.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -17,7 +17,7 @@ use crate::version::file_meta::FileMeta;
 use crate::version::filename;
 
 use super::cut::Cut;
-use super::key_range::KeyRange;
+use super::key_range::KeyRanges;
 
 /// What is left of the tables across the ends of a range, by the numbers of these tables; none
 /// where nothing is left. Dropped, their files are removed.
@@ -32,10 +32,10 @@ impl<'a> Remainders<'a> {
     }
 
     /// Writes what is left of the tables of `cut` for which that has not been done yet.
-    pub(super) fn prepare(&mut self, cut: &Cut, range: &KeyRange) -> Result<()> {
+    pub(super) fn prepare(&mut self, cut: &Cut, ranges: &KeyRanges) -> Result<()> {
         for (level, file) in &cut.rewritten {
             if !self.tables.contains_key(&file.number) {
-                let left = self.core.write_outside(*level, file, range)?;
+                let left = self.core.write_outside(*level, file, ranges)?;
                 self.tables.insert(file.number, left);
             }
         }
@@ -59,13 +59,13 @@ impl Drop for Remainders<'_> {
 }
 
 impl DbImpl {
-    /// Writes the entries of a table that lie outside of `range`, all versions of them, to a table
+    /// Writes the entries of a table that lie outside of `ranges`, all versions of them, to a table
     /// that is not part of the database yet. None if there are none.
     fn write_outside(
         &self,
         level: usize,
         file: &Arc<FileMeta>,
-        range: &KeyRange,
+        ranges: &KeyRanges,
     ) -> Result<Option<Staged>> {
         let OutputSettings { env, dir, numbers, file_mode, table, .. } =
             self.output_settings(level);
@@ -73,7 +73,7 @@ impl DbImpl {
         let path = dir.join(filename::temp(number));
         let create = || env.create(&path, CreateOptions { mode: file_mode, exclusive: true });
         let mut builder = TableBuilder::new(self.sparing(create)?, &table);
-        let copied = self.copy_outside(file, range, &mut builder);
+        let copied = self.copy_outside(file, ranges, &mut builder);
         if copied.is_err() || builder.entries() == 0 {
             drop(builder.abandon());
             // A leftover is harmless: the next open removes it.
@@ -94,7 +94,7 @@ impl DbImpl {
     fn copy_outside(
         &self,
         file: &Arc<FileMeta>,
-        range: &KeyRange,
+        ranges: &KeyRanges,
         builder: &mut TableBuilder,
     ) -> Result<()> {
         let keys = &self.order.keys;
@@ -106,17 +106,17 @@ impl DbImpl {
             let key = entries.key();
             let entry = ParsedKey::parse(key)
                 .ok_or_else(|| Error::corruption("a table holds a malformed key"))?;
-            if !range.holds(keys, entry.user_key) {
+            let Some(range) = ranges.holding(keys, entry.user_key) else {
                 builder.add_stored(key, entries.value(), || entries.lone_block())?;
                 entries.next();
                 continue;
-            }
+            };
             match range.to() {
                 Bound::Unbounded => break,
                 Bound::Excluded(to) => entries.seek(&encode(to, MAX_SEQUENCE, KIND_FOR_SEEK)),
                 Bound::Included(to) => {
                     entries.seek(&encode(to, MAX_SEQUENCE, KIND_FOR_SEEK));
-                    while entries.valid() && range.holds(keys, user_key(entries.key())) {
+                    while entries.valid() && keys.compare(user_key(entries.key()), to).is_eq() {
                         entries.next();
                     }
                 }

@@ -131,13 +131,14 @@ impl DbImpl {
 
     /// Writes the batch that `make` returns, between which and the write nobody else writes; it
     /// takes about `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
-    /// `make` returns none.
+    /// `make` returns none. Calls `done` once it is written, before anybody else writes.
     pub(in crate::db) fn write_made(
         self: &Arc<Self>,
         bytes: usize,
         options: WriteOptions,
         footprint: &impl Footprint,
         make: impl FnOnce() -> Result<Option<WriteBatch>>,
+        done: impl FnOnce(),
     ) -> Result<bool> {
         let mut is_made = false;
         let mut locks = None;
@@ -146,7 +147,7 @@ impl DbImpl {
                 let Some(batch) = make()? else { return Ok(()) };
                 batch.check()?;
                 is_made = true;
-                core.apply(commit, BatchView::of(&batch))
+                core.apply(commit, BatchView::of(&batch)).map(|()| done())
             })?;
         drop(locks);
         if is_made && options.sync {

@@ -1,0 +1,183 @@
+//! Keyspaces: `keyspace create`, `list`, `stat`, `drop`, and the option `--keyspace` of others.
+
+use clap::Args;
+use serde_json::json;
+use terrace::{Db, Keyspace, KeyspaceOptions};
+
+use super::{Run, Session};
+use crate::columns::{counted, size};
+use crate::failure::Result;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::range::KeyRange;
+
+/// Entries between two steps of a progress bar.
+const PROGRESS_STEP: u64 = 1 << 12;
+
+/// The option of commands that read and write entries.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct ScopeArgs {
+    /// Keys are keys of this keyspace; given again, of the one of that name within it
+    #[arg(long = "keyspace", value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+}
+
+/// Where the keys of a command are: in a keyspace, or in the whole database.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    prefix: Vec<u8>,
+}
+
+impl Scope {
+    /// That of a keyspace, which must be there.
+    pub(crate) fn of(db: &Db, names: &[String]) -> Result<Scope> {
+        let keyspace = find(db, names)?;
+        Ok(Scope { prefix: keyspace.map_or_else(Vec::new, |keyspace| keyspace.key("")) })
+    }
+
+    /// A key as the database has it.
+    pub(crate) fn key(&self, key: &[u8]) -> Vec<u8> {
+        [&self.prefix, key].concat()
+    }
+
+    /// A key of the database as it is within.
+    pub(crate) fn within<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.strip_prefix(self.prefix.as_slice()).unwrap_or(key)
+    }
+
+    /// A range of keys as the database has them.
+    pub(crate) fn range(&self, range: KeyRange) -> KeyRange {
+        if self.prefix.is_empty() {
+            return range;
+        }
+        let to = match range.to {
+            Some(to) => Some(self.key(&to)),
+            None => KeyRange::of_prefix(&self.prefix).to,
+        };
+        KeyRange { from: Some(self.key(&range.from.unwrap_or_default())), to }
+    }
+}
+
+/// The keyspace that names lead to, each within the one before; none without names.
+fn find(db: &Db, names: &[String]) -> Result<Option<Keyspace>> {
+    let Some((first, rest)) = names.split_first() else { return Ok(None) };
+    let mut keyspace = db.keyspace(first)?;
+    for name in rest {
+        keyspace = keyspace.keyspace(name)?;
+    }
+    Ok(Some(keyspace))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CreateKeyspaceArgs {
+    /// Its name; after another name, that of one within that keyspace
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+impl Run for CreateKeyspaceArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
+        let db = session.db_without_transaction()?;
+        let options = KeyspaceOptions::new();
+        match find(db, parents)? {
+            Some(parent) => parent.create_keyspace(name, options)?,
+            None => db.create_keyspace(name, options)?,
+        };
+        Ok(())
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListKeyspacesArgs {
+    /// List those within this keyspace
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run for ListKeyspacesArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let db = session.db()?;
+        let names = match find(db, &self.names)? {
+            Some(parent) => parent.keyspaces()?,
+            None => db.keyspaces()?,
+        };
+        let is_json = self.json || session.form().json;
+        names.iter().try_for_each(|name| match is_json {
+            true => out.json(&json!({ "name": name })),
+            false => out.line(name),
+        })
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatKeyspaceArgs {
+    /// Its name; after another name, that of one within that keyspace
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run for StatKeyspaceArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let db = session.db()?;
+        let Some(keyspace) = find(db, &self.names)? else { return Ok(()) };
+        let (mut count, mut bytes) = (0_u64, 0_u64);
+        let progress = Progress::spinner("counting");
+        let range = KeyRange::of_prefix(&keyspace.key(""));
+        session.walk(&range, false, |key, value| {
+            count += 1;
+            bytes += (key.len() + value.len()) as u64;
+            if count.is_multiple_of(PROGRESS_STEP) {
+                progress.set(count);
+            }
+            Ok(true)
+        })?;
+        drop(progress);
+        let (within, on_disk) = (keyspace.keyspaces()?, keyspace.approximate_size()?);
+        if self.json || session.form().json {
+            return out.json(&json!({
+                "entries": count,
+                "bytes": bytes,
+                "table_bytes": on_disk,
+                "keyspaces": within,
+            }));
+        }
+        let entries = counted(count, "entry", "entries");
+        out.line(format!("{entries}, {} of keys and values", size(bytes)))?;
+        out.line(format!("about {} in tables", size(on_disk)))?;
+        match within.is_empty() {
+            true => Ok(()),
+            false => out.line(format!("keyspaces within: {}", within.join(" "))),
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DropKeyspaceArgs {
+    /// Its name; after another name, that of one within that keyspace
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+impl Run for DropKeyspaceArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
+        let db = session.db_without_transaction()?;
+        let parent = find(db, parents)?;
+        let dropped = match &parent {
+            Some(parent) => parent.drop_keyspace(name)?,
+            None => db.drop_keyspace(name)?,
+        };
+        if !dropped {
+            // The error that names it.
+            find(db, &self.names)?;
+        }
+        Ok(())
+    }
+}

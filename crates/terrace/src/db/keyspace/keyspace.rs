@@ -1,0 +1,472 @@
+//! A keyspace as its users hold it.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::db::db::Db;
+use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::range_delete::{KeyRange, Terms};
+use crate::db::read::cursor::Cursor;
+use crate::db::read::pinned::PinnedValue;
+use crate::db::read::range::prefix_end;
+use crate::write::batch::{BatchView, Operation, WriteBatch};
+
+use super::cursor::KeyspaceCursor;
+use super::entries::KeyspaceEntries;
+use super::options::KeyspaceOptions;
+use super::{Incarnation, bounds_within, name};
+
+/// A named set of keys in a [`Db`]. Made by [`Db::create_keyspace`] or [`Db::keyspace`].
+///
+/// It reads and writes as the database does, with keys of its own: `apple` in the keyspace `fruit`
+/// is the key `!fruit!apple` of the database ([`Keyspace::key`]), as in a `sublevel` of
+/// abstract-level. Cheap to clone; any number of threads may use one or many clones. It keeps the
+/// database open, as a clone of [`Db`] does.
+///
+/// Keyspaces are parts of one ordered tree: a batch, a snapshot, a transaction or a checkpoint spans
+/// all of them, by full keys, and ten thousand of them take no more memory than one. They do not
+/// isolate compactions, and all have the bytewise order and the database's options.
+///
+/// Keyspaces within this one are part of it: scans, range deletes and counts include their entries,
+/// whose keys begin with `!name!`.
+///
+/// Once it is [dropped](Db::drop_keyspace) a handle fails with
+/// [`Closed`](crate::ErrorKind::Closed), but for reads of snapshots from before, also if a keyspace
+/// of the same name is created again.
+///
+/// ```
+/// # fn main() -> terrace::Result<()> {
+/// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+/// # let db = terrace::Db::open("/keyspaces.db", options)?;
+/// use terrace::{KeyspaceOptions, WriteBatch};
+///
+/// let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+/// let mails = db.create_keyspace("mails", KeyspaceOptions::new())?;
+/// users.put("7", "Ada")?;
+///
+/// let mut batch = WriteBatch::new(); // all of it or nothing, in both
+/// batch.put(users.key("8"), "Grace");
+/// batch.put(mails.key("grace@example.org"), "8");
+/// db.write(&batch)?;
+///
+/// assert_eq!(users.iter()?.count(), 2);
+/// assert_eq!(mails.get("grace@example.org")?.as_deref(), Some(&b"8"[..]));
+/// drop((users, mails));
+/// db.drop_keyspace("users")?;
+/// assert_eq!(db.keyspaces()?, ["mails"]);
+/// # db.close()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Keyspace {
+    db: Db,
+    incarnation: Arc<Incarnation>,
+}
+
+impl Terms for Incarnation {
+    fn check(&self) -> Result<()> {
+        Incarnation::check(self)
+    }
+}
+
+impl Db {
+    /// Makes the keyspace `name`, durably. Its name has 1 to 255 bytes of ASCII from `#` to `~`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one, or if
+    /// there is such a keyspace, be it only by its keys;
+    /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator. Else those of
+    /// [`write_with`](Self::write_with).
+    pub fn create_keyspace(
+        &self,
+        name: impl AsRef<str>,
+        options: KeyspaceOptions,
+    ) -> Result<Keyspace> {
+        Keyspace::create(self, &[], name.as_ref(), &options)
+    }
+
+    /// Returns the keyspace `name`: one that was created, or that has keys, whoever has written
+    /// them.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is none,
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one;
+    /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator, or if the
+    /// keyspace has a setting that this version does not know. Else those of
+    /// [`get_with`](Self::get_with).
+    pub fn keyspace(&self, name: impl AsRef<str>) -> Result<Keyspace> {
+        Keyspace::open(self, &[], name.as_ref())
+    }
+
+    /// Returns the names of all keyspaces, in order, without those within others. Takes time by
+    /// their number.
+    ///
+    /// # Errors
+    /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator; else those of
+    /// [`get_with`](Self::get_with).
+    pub fn keyspaces(&self) -> Result<Vec<String>> {
+        self.core().keyspaces_within(&[])
+    }
+
+    /// Deletes the keyspace `name` with all of its entries and all keyspaces within it, as one step
+    /// and durably: a [range delete](Self::delete_range_with). Returns whether there was one.
+    ///
+    /// # Errors
+    /// Those of [`delete_range_with`](Self::delete_range_with), and
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one.
+    pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<bool> {
+        self.core().drop_keyspace(&[], name.as_ref())
+    }
+}
+
+impl Keyspace {
+    fn create(db: &Db, parent: &[u8], name: &str, options: &KeyspaceOptions) -> Result<Self> {
+        let incarnation = db.core().create_keyspace(parent, name, options)?;
+        Ok(Keyspace { db: db.clone(), incarnation })
+    }
+
+    fn open(db: &Db, parent: &[u8], name: &str) -> Result<Self> {
+        match db.core().open_keyspace(parent, name)? {
+            Some(incarnation) => Ok(Keyspace { db: db.clone(), incarnation }),
+            None => {
+                let prefix = name::prefix(parent, name)?;
+                Err(Error::not_found(format!("there is no {}", &name::shown(&prefix)[4..])))
+            }
+        }
+    }
+
+    fn prefix_bytes(&self) -> &[u8] {
+        &self.incarnation.prefix
+    }
+
+    /// Fails if the keyspace was dropped, unless a snapshot is read.
+    fn check(&self, options: &ReadOptions) -> Result<()> {
+        match options.snapshot {
+            Some(_) => Ok(()),
+            None => self.incarnation.check(),
+        }
+    }
+
+    /// Returns `key` as the database has it, for batches, snapshots and transactions. Writes of
+    /// such keys do not check whether the keyspace was dropped: they begin it anew.
+    pub fn key(&self, key: impl AsRef<[u8]>) -> Vec<u8> {
+        [self.prefix_bytes(), key.as_ref()].concat()
+    }
+
+    /// The database.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Makes the keyspace `name` within this one.
+    ///
+    /// # Errors
+    /// Those of [`Db::create_keyspace`].
+    pub fn create_keyspace(
+        &self,
+        name: impl AsRef<str>,
+        options: KeyspaceOptions,
+    ) -> Result<Keyspace> {
+        self.incarnation.check()?;
+        Self::create(&self.db, self.prefix_bytes(), name.as_ref(), &options)
+    }
+
+    /// Returns the keyspace `name` within this one.
+    ///
+    /// # Errors
+    /// Those of [`Db::keyspace`].
+    pub fn keyspace(&self, name: impl AsRef<str>) -> Result<Keyspace> {
+        self.incarnation.check()?;
+        Self::open(&self.db, self.prefix_bytes(), name.as_ref())
+    }
+
+    /// Returns the names of the keyspaces right within this one, in order.
+    ///
+    /// # Errors
+    /// Those of [`Db::keyspaces`].
+    pub fn keyspaces(&self) -> Result<Vec<String>> {
+        self.incarnation.check()?;
+        self.db.core().keyspaces_within(self.prefix_bytes())
+    }
+
+    /// Deletes the keyspace `name` within this one.
+    ///
+    /// # Errors
+    /// Those of [`Db::drop_keyspace`].
+    pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<bool> {
+        self.incarnation.check()?;
+        self.db.core().drop_keyspace(self.prefix_bytes(), name.as_ref())
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// Those of [`put_with`](Self::put_with).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_with(key, value, WriteOptions::new())
+    }
+
+    /// Sets `key` to `value`, as durably as `options` say.
+    ///
+    /// # Errors
+    /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped; else those of
+    /// [`Db::write_with`].
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        self.write_one(key.as_ref(), Some(value.as_ref()), options)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// Those of [`put_with`](Self::put_with).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_with(key, WriteOptions::new())
+    }
+
+    /// Removes `key`, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`put_with`](Self::put_with).
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        self.write_one(key.as_ref(), None, options)
+    }
+
+    fn write_one(&self, key: &[u8], value: Option<&[u8]>, options: WriteOptions) -> Result<()> {
+        let is_alive = || self.incarnation.is_alive();
+        match self.db.core().write_one_if(&self.key(key), value, options, &mut None, is_alive)? {
+            true => Ok(()),
+            false => self.incarnation.check(),
+        }
+    }
+
+    /// Applies every operation of `batch`, or none: its keys are keys of this keyspace.
+    ///
+    /// # Errors
+    /// Those of [`put_with`](Self::put_with).
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_with(batch, WriteOptions::new())
+    }
+
+    /// Applies every operation of `batch`, or none, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`put_with`](Self::put_with).
+    pub fn write_with(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+        batch.check()?;
+        let mut within = WriteBatch::new();
+        for operation in batch.iter() {
+            match operation? {
+                Operation::Put { key, value } => within.put(self.key(key), value),
+                Operation::Delete { key } => within.delete(self.key(key)),
+            }
+        }
+        within.check()?;
+        let check = || self.incarnation.check();
+        self.db.core().write_if(BatchView::of(&within), options, &mut None, check).map(drop)
+    }
+
+    /// Removes every key in `range`, as one step. `delete_range::<&[u8]>(..)` empties the keyspace,
+    /// and those within it.
+    ///
+    /// # Errors
+    /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped; else those of
+    /// [`Db::delete_range_with`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_range_with(range, WriteOptions::new())
+    }
+
+    /// Removes every key in `range` as one step, as durably as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`delete_range`](Self::delete_range).
+    pub fn delete_range_with<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        let range = KeyRange::new::<Vec<u8>>(&self.bounds(&range));
+        self.db.core().delete_ranges([range], options, &*self.incarnation)
+    }
+
+    /// Returns the value of `key`, if it has one.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, &ReadOptions::new())
+    }
+
+    /// Returns the value of `key`, if it has one, read as `options` say.
+    ///
+    /// # Errors
+    /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped and no snapshot is read;
+    /// else those of [`Db::get_with`].
+    pub fn get_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<Vec<u8>>> {
+        self.check(options)?;
+        self.db.get_with(self.key(key), options)
+    }
+
+    /// Returns the value of `key` where it lies in memory, for large values.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.incarnation.check()?;
+        self.db.get_pinned(self.key(key))
+    }
+
+    /// Returns the values of `keys`, in their order, all as of one moment.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.multi_get_with(keys, &ReadOptions::new())
+    }
+
+    /// Does what [`multi_get`](Self::multi_get) does, reading as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        self.check(options)?;
+        let keys: Vec<_> = keys.iter().map(|key| self.key(key)).collect();
+        self.db.multi_get_with(&keys, options)
+    }
+
+    /// Returns whether `key` has a value.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.incarnation.check()?;
+        self.db.contains_key(self.key(key))
+    }
+
+    /// Returns the entry with the smallest key, if there is an entry.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.iter()?.next().transpose()
+    }
+
+    /// Returns the entry with the largest key, if there is an entry.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.iter()?.next_back().transpose()
+    }
+
+    /// Returns a cursor over the keyspace, at no entry: seek it first.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn cursor(&self) -> Result<KeyspaceCursor> {
+        self.cursor_with(&ReadOptions::new())
+    }
+
+    /// Returns a cursor that reads as `options` say; their bounds are keys of the keyspace.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn cursor_with(&self, options: &ReadOptions) -> Result<KeyspaceCursor> {
+        self.check(options)?;
+        let cursor = Cursor::new(self.db.core(), &self.options_within(options))?;
+        Ok(KeyspaceCursor::new(cursor, self.prefix_bytes().to_vec()))
+    }
+
+    /// Returns every entry, in the order of keys, from either end.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn iter(&self) -> Result<KeyspaceEntries> {
+        self.range::<&[u8]>(..)
+    }
+
+    /// Returns the entries whose keys are in `range`, from either end.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<KeyspaceEntries> {
+        self.range_with(range, &ReadOptions::new())
+    }
+
+    /// Returns the entries whose keys are in `range`, read as `options` say; their bounds are keys
+    /// of the keyspace.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn range_with<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: &ReadOptions,
+    ) -> Result<KeyspaceEntries> {
+        self.check(options)?;
+        let options = self.options_within(options);
+        let entries = self.db.range_with::<Vec<u8>>(self.bounds(&range), &options)?;
+        Ok(KeyspaceEntries::new(entries, self.prefix_bytes().len()))
+    }
+
+    /// Returns the entries whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<KeyspaceEntries> {
+        self.incarnation.check()?;
+        let entries = self.db.prefix(self.key(prefix))?;
+        Ok(KeyspaceEntries::new(entries, self.prefix_bytes().len()))
+    }
+
+    /// Returns about how many bytes the entries take on disk. What is only in memory does not
+    /// count.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    pub fn approximate_size(&self) -> Result<u64> {
+        self.incarnation.check()?;
+        let from = self.prefix_bytes();
+        let to = prefix_end(from).unwrap_or_default();
+        Ok(self.db.approximate_sizes(&[(from, &to)])?.iter().sum())
+    }
+
+    fn bounds<K: AsRef<[u8]>>(
+        &self,
+        range: &impl RangeBounds<K>,
+    ) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        let (from, to) = (range.start_bound(), range.end_bound());
+        bounds_within(self.prefix_bytes(), from.map(AsRef::as_ref), to.map(AsRef::as_ref))
+    }
+
+    /// Options whose bounds are keys of the database, within the keyspace.
+    fn options_within(&self, options: &ReadOptions) -> ReadOptions {
+        let prefix = self.prefix_bytes();
+        let mut within = options.clone();
+        within.lower_bound = Some(self.key(options.lower_bound.as_deref().unwrap_or_default()));
+        within.upper_bound = match &options.upper_bound {
+            Some(upper) => Some(self.key(upper)),
+            None => prefix_end(prefix),
+        };
+        within
+    }
+}
+
+impl std::fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Keyspace").field(&name::shown(self.prefix_bytes())).finish()
+    }
+}

@@ -1,0 +1,547 @@
+//! Keyspaces: what belongs to them, what other programs see of them, and how they begin and end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use terrace::{Db, ErrorKind, Keyspace, KeyspaceOptions, MemEnv, Options, ReadOptions, WriteBatch};
+use terrace_testkit::campaign::campaign;
+use terrace_testkit::driver::read_all;
+use terrace_testkit::leveldb::{Peer, PeerOptions};
+use terrace_testkit::model::{Pair, ReverseComparator};
+use terrace_testkit::rng::Rng;
+use terrace_testkit::scale::scaled;
+use terrace_testkit::simfs::{PowerLoss, SimFs};
+
+const PATH: &str = "/db";
+
+fn options() -> Options {
+    Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20)
+}
+
+fn open_new() -> Db {
+    Db::open(PATH, options().env(Arc::new(MemEnv::new()))).expect("opens")
+}
+
+fn create(db: &Db, name: &str) -> Keyspace {
+    db.create_keyspace(name, KeyspaceOptions::new()).expect("a keyspace")
+}
+
+fn entries(keyspace: &Keyspace) -> Vec<(String, String)> {
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let entries = keyspace.iter().expect("entries").map(|entry| entry.expect("an entry"));
+    entries.map(|(key, value)| (text(key), text(value))).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn keys_of_a_keyspace_are_those_of_a_sublevel() {
+    let db = open_new();
+    let fruit = create(&db, "fruit");
+    fruit.put("apple", "red").expect("a put");
+    fruit.put("", "the empty key").expect("a put");
+    db.put("!fruit!banana", "yellow").expect("a put");
+    // Neighbours that are not in it.
+    for key in ["!fruit", "!fruit\"", "!fruits!a", "fruit", "!", "!!x!a"] {
+        db.put(key, "").expect("a put");
+    }
+    let there = [("", "the empty key"), ("apple", "red"), ("banana", "yellow")];
+    assert_eq!(entries(&fruit), pairs(&there));
+    assert_eq!(db.get("!fruit!apple").expect("a read").as_deref(), Some(&b"red"[..]));
+    assert_eq!(fruit.key("apple"), b"!fruit!apple");
+    assert_eq!(db.keyspaces().expect("names"), ["fruit", "fruits"]);
+    assert_eq!(
+        fruit.multi_get(&["banana", "none"]).expect("reads"),
+        [Some(b"yellow".to_vec()), None]
+    );
+    assert_eq!(fruit.get_pinned("apple").expect("a read").as_deref(), Some(&b"red"[..]));
+    assert!(fruit.contains_key("apple").expect("a read"));
+    assert_eq!(fruit.first().expect("a read").map(|(key, _)| key), Some(Vec::new()));
+    assert_eq!(fruit.last().expect("a read").map(|(key, _)| key), Some(b"banana".to_vec()));
+    let mut cursor = fruit.cursor().expect("a cursor");
+    cursor.seek_for_prev("b");
+    assert_eq!(cursor.entry(), Some((&b"apple"[..], &b"red"[..])));
+    cursor.next();
+    assert_eq!(cursor.key(), b"banana");
+    cursor.next();
+    assert!(!cursor.valid() && cursor.key().is_empty() && cursor.status().is_ok());
+    cursor.seek_to_last();
+    assert_eq!(cursor.key(), b"banana");
+    cursor.seek_to_first();
+    assert_eq!(cursor.value(), b"the empty key");
+    cursor.prev();
+    assert!(!cursor.valid());
+    let bounded = ReadOptions::new().lower_bound("a").upper_bound("b");
+    let seen = |entries: terrace::Result<terrace::KeyspaceEntries>| {
+        entries.expect("entries").map(|entry| entry.expect("an entry").0).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(fruit.range_with::<&[u8]>(.., &bounded)), [b"apple"]);
+    assert_eq!(seen(fruit.range("b"..)), [b"banana"]);
+    assert_eq!(seen(fruit.prefix("a")), [b"apple"]);
+    let mut batch = WriteBatch::new();
+    batch.put("cherry", "dark");
+    batch.delete("apple");
+    fruit.write(&batch).expect("a batch");
+    fruit.delete("").expect("a delete");
+    assert_eq!(entries(&fruit), pairs(&[("banana", "yellow"), ("cherry", "dark")]));
+    fruit.delete_range("a".."c").expect("a range delete");
+    assert_eq!(entries(&fruit), pairs(&[("cherry", "dark")]));
+    assert!(fruit.approximate_size().is_ok());
+    fruit.delete_range::<&[u8]>(..).expect("a range delete");
+    assert_eq!(entries(&fruit), []);
+    assert!(db.get("!fruits!a").expect("a read").is_some());
+    assert!(db.get("!fruit").expect("a read").is_some());
+}
+
+#[test]
+fn keyspaces_nest_and_a_parent_holds_what_is_within_it() {
+    let db = open_new();
+    let outer = create(&db, "outer");
+    let inner = outer.create_keyspace("inner", KeyspaceOptions::new()).expect("a keyspace");
+    let deep = inner.create_keyspace("deep", KeyspaceOptions::new()).expect("a keyspace");
+    outer.put("a", "1").expect("a put");
+    inner.put("b", "2").expect("a put");
+    assert_eq!(db.get("!outer!!inner!b").expect("a read").as_deref(), Some(&b"2"[..]));
+    assert_eq!(entries(&outer), pairs(&[("!inner!b", "2"), ("a", "1")]));
+    assert_eq!(db.keyspaces().expect("names"), ["outer"]);
+    assert_eq!(outer.keyspaces().expect("names"), ["inner"]);
+    assert_eq!(inner.keyspaces().expect("names"), ["deep"]);
+    assert!(deep.keyspaces().expect("names").is_empty());
+    assert!(outer.drop_keyspace("inner").expect("a drop"));
+    assert!(!outer.drop_keyspace("inner").expect("nothing to drop"));
+    for dropped in [&inner, &deep] {
+        let error = dropped.put("x", "").expect_err("it was dropped");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    }
+    assert_eq!(entries(&outer), pairs(&[("a", "1")]));
+    assert!(outer.keyspaces().expect("names").is_empty());
+    let error = outer.keyspace("inner").expect_err("it was dropped");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(error.to_string().contains("no keyspace outer > inner"), "{error}");
+}
+
+#[test]
+fn names_and_orders_that_cannot_be_are_refused() {
+    let db = open_new();
+    let long = "n".repeat(256);
+    for name in ["", "a!b", "a b", "\"", "\u{e4}", "$terrace", &long] {
+        for error in [
+            db.create_keyspace(name, KeyspaceOptions::new()).expect_err(name),
+            db.keyspace(name).expect_err(name),
+            db.drop_keyspace(name).expect_err(name),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}: {error}");
+        }
+    }
+    create(&db, "twice");
+    let error = db.create_keyspace("twice", KeyspaceOptions::new()).expect_err("it is there");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    db.put("!by keys", "").expect("a put");
+    db.put("!bykeys!a", "").expect("a put");
+    let error = db.create_keyspace("bykeys", KeyspaceOptions::new()).expect_err("it has keys");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert_eq!(db.keyspaces().expect("names"), ["bykeys", "twice"]);
+    db.put("!$terrace!keyspace!later!", "keyspace 1\ncipher aes\n").expect("a put");
+    let error = db.keyspace("later").expect_err("an unknown setting");
+    assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    assert!(error.to_string().contains("later") && error.to_string().contains("cipher"), "{error}");
+    let reverse = options().env(Arc::new(MemEnv::new())).comparator(Arc::new(ReverseComparator));
+    let db = Db::open(PATH, reverse).expect("opens");
+    for error in [
+        db.create_keyspace("a", KeyspaceOptions::new()).expect_err("another order"),
+        db.keyspace("a").expect_err("another order"),
+        db.keyspaces().expect_err("another order"),
+        db.drop_keyspace("a").expect_err("another order"),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    }
+}
+
+#[test]
+fn a_keyspace_is_there_until_it_is_dropped_also_without_keys() {
+    let env = Arc::new(MemEnv::new());
+    let db = Db::open(PATH, options().env(env.clone())).expect("opens");
+    create(&db, "empty");
+    create(&db, "full").put("a", "1").expect("a put");
+    db.close().expect("closes");
+    let db = Db::open(PATH, options().env(env.clone())).expect("opens again");
+    assert_eq!(db.keyspaces().expect("names"), ["empty", "full"]);
+    assert_eq!(entries(&db.keyspace("full").expect("it is there")), pairs(&[("a", "1")]));
+    assert_eq!(entries(&db.keyspace("empty").expect("it is there")), []);
+    // Another program clears all of it.
+    db.delete_range::<&[u8]>(..).expect("a range delete");
+    db.put("!full!b", "2").expect("a put");
+    db.close().expect("closes");
+    let db = Db::open(PATH, options().env(env).read_only(true)).expect("opens to read");
+    assert_eq!(db.keyspaces().expect("names"), ["full"]);
+    assert_eq!(entries(&db.keyspace("full").expect("it is there")), pairs(&[("b", "2")]));
+    let error = db.create_keyspace("new", KeyspaceOptions::new()).expect_err("read-only");
+    assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+}
+
+#[test]
+fn a_dropped_keyspace_takes_no_writes_though_its_name_comes_back() {
+    for batch in [0, 4096] {
+        let options = options().env(Arc::new(MemEnv::new())).range_delete_batch(batch);
+        let db = Db::open(PATH, options).expect("opens");
+        let old = create(&db, "name");
+        for number in 0..100 {
+            old.put(format!("{number}"), "old").expect("a put");
+        }
+        let snapshot = db.snapshot();
+        let cursor = old.iter().expect("entries");
+        let mut transaction = db.transaction();
+        transaction.put(old.key("7"), "of a transaction");
+        assert!(db.drop_keyspace("name").expect("a drop"));
+        let new = create(&db, "name");
+        new.put("fresh", "new").expect("a put");
+        let mut one = WriteBatch::new();
+        one.put("a", "b");
+        for error in [
+            old.put("a", "b").expect_err("dropped"),
+            old.delete("fresh").expect_err("dropped"),
+            old.write(&one).expect_err("dropped"),
+            old.delete_range::<&[u8]>(..).expect_err("dropped"),
+            old.get("fresh").expect_err("dropped"),
+            old.iter().expect_err("dropped"),
+            old.create_keyspace("in", KeyspaceOptions::new()).expect_err("dropped"),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+        }
+        assert_eq!(entries(&new), pairs(&[("fresh", "new")]));
+        assert_eq!(cursor.count(), 100);
+        let before = ReadOptions::new().snapshot(&snapshot);
+        let range = old.range_with::<&[u8]>(.., &before);
+        assert_eq!(range.expect("a snapshot is read").count(), 100);
+        assert_eq!(old.get_with("7", &before).expect("a read").as_deref(), Some(&b"old"[..]));
+        let error = transaction.commit().expect_err("its key was deleted");
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    }
+}
+
+/// Batches, snapshots, transactions and checkpoints span keyspaces.
+#[test]
+fn what_the_database_does_spans_keyspaces() {
+    let env = Arc::new(MemEnv::new());
+    let db = Db::open(PATH, options().env(env.clone())).expect("opens");
+    let (a, b) = (create(&db, "a"), create(&db, "b"));
+    let mut batch = WriteBatch::new();
+    batch.put(a.key("k"), "1");
+    batch.put(b.key("k"), "1");
+    db.write(&batch).expect("a batch");
+    let snapshot = db.snapshot();
+    db.transact(|transaction| {
+        transaction.put(a.key("k"), "2");
+        transaction.put(b.key("k"), "2");
+        terrace::Result::Ok(())
+    })
+    .expect("a transaction");
+    let before = ReadOptions::new().snapshot(&snapshot);
+    for keyspace in [&a, &b] {
+        assert_eq!(keyspace.get_with("k", &before).expect("a read").as_deref(), Some(&b"1"[..]));
+        assert_eq!(entries(keyspace), pairs(&[("k", "2")]));
+    }
+    db.checkpoint("/copy").expect("a checkpoint");
+    let copy = Db::open("/copy", options().env(env)).expect("the copy opens");
+    assert_eq!(copy.keyspaces().expect("names"), ["a", "b"]);
+    assert_eq!(entries(&copy.keyspace("b").expect("it is there")), pairs(&[("k", "2")]));
+}
+
+/// A keyspace keeps the database open, as a clone does.
+#[test]
+fn a_keyspace_outlives_the_handle_of_its_database() {
+    let db = open_new();
+    let keyspace = create(&db, "a");
+    drop(db);
+    keyspace.put("k", "v").expect("the database is open");
+    keyspace.db().clone().close().expect("closes");
+    assert_eq!(keyspace.get("k").expect_err("closed").kind(), ErrorKind::Closed);
+}
+
+/// The contents of keyspaces, by name.
+type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+fn compare(db: &Db, model: &Contents, raw: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), String> {
+    let text = |error: terrace::Error| error.to_string();
+    let names: Vec<_> = model.keys().cloned().collect();
+    if db.keyspaces().map_err(text)? != names {
+        return Err(format!("{:?}, must be {names:?}", db.keyspaces()));
+    }
+    let mut all: BTreeMap<Vec<u8>, Vec<u8>> = raw.clone();
+    for (name, expected) in model {
+        let keyspace = db.keyspace(name).map_err(text)?;
+        let forwards = keyspace.iter().and_then(|entries| entries.collect()).map_err(text)?;
+        let expected: Vec<Pair> = expected.clone().into_iter().collect();
+        let mut backwards: Vec<Pair> =
+            keyspace.iter().and_then(|entries| entries.rev().collect()).map_err(text)?;
+        backwards.reverse();
+        if Vec::<Pair>::clone(&forwards) != expected || backwards != expected {
+            return Err(format!("{name}: {} entries", forwards.len()));
+        }
+        all.extend(expected.into_iter().map(|(key, value)| (keyspace.key(key), value)));
+    }
+    let found = read_all(db).map_err(text)?;
+    let found: Vec<_> =
+        found.into_iter().filter(|(key, _)| !key.starts_with(b"!$terrace!")).collect();
+    let all: Vec<_> = all.into_iter().collect();
+    if found == all { Ok(()) } else { Err(format!("{} entries in all", found.len())) }
+}
+
+#[test]
+fn random_work_in_keyspaces_equals_a_model() {
+    campaign("random_work_in_keyspaces_equals_a_model", scaled(300), |seed| {
+        let text = |error: terrace::Error| error.to_string();
+        let mut rng = Rng::new(seed);
+        let env = Arc::new(MemEnv::new());
+        let batch = *rng.pick(&[0, 10, 4096]);
+        let open =
+            || Db::open(PATH, options().env(env.clone()).range_delete_batch(batch)).map_err(text);
+        let mut db = open()?;
+        let names = ["a", "ab", "b", "~", "#", "users"];
+        let (mut model, mut raw) = (Contents::new(), BTreeMap::new());
+        for _ in 0..300 {
+            let name = *rng.pick(&names);
+            let key = format!("key{}", rng.below(30)).into_bytes();
+            let value = rng.bytes(300);
+            match rng.below(20) {
+                0 => match db.create_keyspace(name, KeyspaceOptions::new()) {
+                    Ok(_) if !model.contains_key(name) => {
+                        model.insert(name.to_owned(), BTreeMap::new());
+                    }
+                    Err(error)
+                        if model.contains_key(name)
+                            && error.kind() == ErrorKind::InvalidArgument => {}
+                    outcome => return Err(format!("create {name}: {outcome:?}")),
+                },
+                1 => {
+                    let dropped = db.drop_keyspace(name).map_err(text)?;
+                    if dropped != model.remove(name).is_some() {
+                        return Err(format!("drop {name}: {dropped}"));
+                    }
+                }
+                2 => {
+                    drop(db);
+                    db = open()?;
+                }
+                3 => db.flush().map_err(text)?,
+                4 => {
+                    db.put(&key, &value).map_err(text)?;
+                    raw.insert(key, value);
+                }
+                5 if model.contains_key(name) => {
+                    let to = format!("key{}", rng.below(30)).into_bytes();
+                    let keyspace = db.keyspace(name).map_err(text)?;
+                    keyspace.delete_range(key.clone()..to.clone()).map_err(text)?;
+                    let entries = model.entry(name.to_owned()).or_default();
+                    let range = key..to;
+                    entries.retain(|other, _| !range.contains(other));
+                }
+                6 if model.contains_key(name) => {
+                    db.keyspace(name).and_then(|k| k.delete(&key)).map_err(text)?;
+                    model.entry(name.to_owned()).or_default().remove(&key);
+                }
+                7 => {
+                    // Whoever writes its keys makes a keyspace, too.
+                    let full = [b"!", name.as_bytes(), b"!", &key].concat();
+                    db.put(full, &value).map_err(text)?;
+                    model.entry(name.to_owned()).or_default().insert(key, value);
+                }
+                8 => compare(&db, &model, &raw)?,
+                _ if model.contains_key(name) => {
+                    db.keyspace(name).and_then(|k| k.put(&key, &value)).map_err(text)?;
+                    model.entry(name.to_owned()).or_default().insert(key, value);
+                }
+                _ => match db.keyspace(name) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    outcome => return Err(format!("keyspace {name}: {outcome:?}")),
+                },
+            }
+            // One that was found by its keys alone goes with the last of them, once it is looked
+            // for anew; the model keeps those that the catalogue has.
+            let names: Vec<_> = model.keys().cloned().collect();
+            for name in names {
+                let entry = db.get(format!("!$terrace!keyspace!{name}!")).map_err(text)?;
+                if model[&name].is_empty() && entry.is_none() {
+                    drop(db);
+                    db = open()?;
+                    model.remove(&name);
+                }
+            }
+        }
+        compare(&db, &model, &raw)
+    });
+}
+
+/// A keyspace is created or not, and dropped as a whole or not, whenever the power fails.
+#[test]
+fn keyspaces_begin_and_end_as_a_whole_at_every_crash() {
+    let mut states = 0;
+    for batch in [0, 4096] {
+        let open = |fs: &SimFs| Db::open(PATH, options().range_delete_batch(batch).env(fs.env()));
+        let fs = SimFs::new();
+        fs.record();
+        let db = open(&fs).expect("opens");
+        let outer = create(&db, "outer");
+        let inner = outer.create_keyspace("inner", KeyspaceOptions::new()).expect("a keyspace");
+        let mut all = WriteBatch::new();
+        for number in 0..60 {
+            all.put(outer.key(format!("{number:02}")), [b'v'; 100]);
+            all.put(inner.key(format!("{number:02}")), [b'v'; 100]);
+        }
+        all.put("beside", "1");
+        all.put("!outers!x", "1");
+        db.write(&all).expect("a batch");
+        db.sync().expect("a sync");
+        let created = fs.steps();
+        assert!(db.drop_keyspace("outer").expect("a drop"));
+        let dropped = fs.steps();
+        drop((outer, inner));
+        db.close().expect("closes");
+        let recording = fs.take_recording();
+        let mut replay = recording.replay();
+        let mut rng = Rng::new(batch as u64);
+        loop {
+            let at = replay.at();
+            let random = (0..scaled(4).max(1)).map(|_| PowerLoss::random(rng.next_u64()));
+            let losses: Vec<_> =
+                [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY].into_iter().chain(random).collect();
+            for loss in losses {
+                states += 1;
+                let case = format!("batch {batch}, moment {at}, {loss:?}");
+                let db = open(&replay.power_loss(loss))
+                    .unwrap_or_else(|error| panic!("{case}: {error}"));
+                let found = read_all(&db).unwrap_or_else(|error| panic!("{case}: {error}"));
+                let with = |prefix: &str| {
+                    found.iter().filter(|(key, _)| key.starts_with(prefix.as_bytes())).count()
+                };
+                let counts =
+                    (with("!outer!"), with("!outer!!inner!"), with("!$terrace!keyspace!outer!"));
+                let names: BTreeSet<_> = db.keyspaces().expect("names").into_iter().collect();
+                let has_outer = names.contains("outer");
+                match counts {
+                    (120, 60, 2) => assert!(has_outer && at < dropped, "{case}: {names:?}"),
+                    (0, 0, entries) if entries > 0 => assert!(has_outer, "{case}"),
+                    (0, 0, 0) => assert!(!has_outer, "{case}: {names:?}"),
+                    _ => panic!("{case}: half of a keyspace: {counts:?}"),
+                }
+                if (created..dropped).contains(&at) {
+                    assert!(counts.0 == 120 || counts == (0, 0, 0), "{case}: {counts:?}");
+                    assert!(with("beside") == 1 && with("!outers!") == 1, "{case}");
+                }
+                if at >= dropped {
+                    assert_eq!(counts, (0, 0, 0), "{case}");
+                    assert!(with("beside") == 1 && with("!outers!") == 1, "{case}");
+                }
+            }
+            if !replay.advance() {
+                break;
+            }
+        }
+    }
+    println!("keyspaces_begin_and_end_as_a_whole_at_every_crash: {states} crash states");
+}
+
+/// Writers of a keyspace that is dropped and made again beside them: whatever is there was written
+/// by a handle of the present one.
+#[test]
+fn writers_beside_drops_write_into_no_later_keyspace() {
+    campaign("writers_beside_drops", scaled(10), |seed| {
+        let options = options().env(Arc::new(MemEnv::new()));
+        let batch = if seed.is_multiple_of(2) { 0 } else { 4096 };
+        let db = Db::open(PATH, options.range_delete_batch(batch)).expect("opens");
+        let (done, db) = (AtomicBool::new(false), &db);
+        let done = &done;
+        std::thread::scope(|scope| {
+            for round in 0..20_u32 {
+                let keyspace = create(db, "k");
+                scope.spawn(move || {
+                    for number in 0_u32.. {
+                        let key = [round.to_be_bytes(), number.to_be_bytes()].concat();
+                        if keyspace.put(key, [b'v'; 50]).is_err() || done.load(Ordering::Acquire) {
+                            break;
+                        }
+                    }
+                });
+                while db.keyspace("k").and_then(|k| k.first()).expect("a read").is_none() {
+                    std::thread::yield_now();
+                }
+                for entry in db.keyspace("k").and_then(|k| k.iter()).expect("entries") {
+                    let (key, _) = entry.expect("an entry");
+                    assert_eq!(key[..4], round.to_be_bytes(), "of an earlier keyspace");
+                }
+                if round < 19 {
+                    assert!(db.drop_keyspace("k").expect("a drop"));
+                }
+            }
+            done.store(true, Ordering::Release);
+        });
+        Ok(())
+    });
+}
+
+/// What LevelDB's programs write under a prefix is in the keyspace, and what is there they see.
+#[test]
+fn keyspaces_go_to_leveldb_and_back() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    let peer_options = PeerOptions::default();
+    let mut names = BTreeSet::new();
+    for round in 0..6 {
+        let db = Db::open(&path, options().range_delete_batch(0)).expect("opens");
+        let name = format!("k{round}");
+        let keyspace = create(&db, &name);
+        for number in 0..200 {
+            keyspace.put(format!("{number}"), "of Terrace").expect("a put");
+        }
+        if round % 2 == 1 {
+            let earlier = format!("k{}", round - 1);
+            assert!(db.drop_keyspace(&earlier).expect("a drop"));
+            names.remove(&earlier);
+        }
+        names.insert(name.clone());
+        let expected = read_all(&db).expect("entries");
+        drop(keyspace);
+        db.close().expect("closes");
+        assert!(peer.entries(&path, &peer_options).expect("LevelDB reads") == expected);
+        peer.simple("compact", &path, &peer_options).expect("LevelDB compacts");
+        for (key, value) in [(format!("!{name}!7"), "of LevelDB"), (format!("!of{name}!a"), "1")] {
+            peer.put(&path, &peer_options, key.as_bytes(), value.as_bytes()).expect("a put");
+        }
+        names.insert(format!("of{name}"));
+        let db = Db::open(&path, options()).expect("opens");
+        let found: BTreeSet<_> = db.keyspaces().expect("names").into_iter().collect();
+        assert_eq!(found, names);
+        let keyspace = db.keyspace(&name).expect("it is there");
+        assert_eq!(keyspace.get("7").expect("a read").as_deref(), Some(&b"of LevelDB"[..]));
+        assert_eq!(keyspace.iter().expect("entries").count(), 200);
+    }
+    assert!(Path::new(&path).exists());
+}
+
+/// As many keyspaces as there are users take no memory of their own.
+#[test]
+fn ten_thousand_keyspaces_are_one_tree() {
+    let db = open_new();
+    let count = scaled(10_000).max(500);
+    for round in 0..3 {
+        for number in 0..count {
+            let name = format!("user{number}");
+            let keyspace = match round {
+                0 => create(&db, &name),
+                _ => db.keyspace(&name).expect("it is there"),
+            };
+            keyspace.put(format!("{round}"), "v").expect("a put");
+        }
+    }
+    assert_eq!(db.keyspaces().expect("names").len(), usize::try_from(count).expect("small"));
+    let range = (Bound::Included("!user7!"), Bound::Excluded("!user7\""));
+    assert_eq!(db.range::<&str>(range).expect("entries").count(), 3);
+    db.flush().expect("a flush");
+    assert!(db.files().len() < 40, "{} tables", db.files().len());
+}
