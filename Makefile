@@ -40,6 +40,7 @@ make dropin-speed the drop-in beside the native interface, medians (ten minutes,
 make install      the drop-in into PREFIX (/usr/local); replaces foreign files only with FORCE=1
 make uninstall    removes what `make install` listed in PREFIX/lib/terrace-dropin.files
 make peers        installs what the tests compare with (LevelDB, its clients), where missing
+make bindings     the packages for other languages, built and tested; make python is one
 make format       formats every source file
 make clean        removes what was built
 endef
@@ -159,6 +160,15 @@ sanitize:
 
 dropin-speed: peers dropin
 	@tools/dropin-speed
+
+# Each builds its package, runs the tests of the package that it replaces and its own, and installs
+# what it lacks. FORM=short has fewer cycles of everything.
+FORM ?= long
+.PHONY: bindings python
+bindings: python
+
+python:
+	@tools/python $(FORM)
 
 PREFIX ?= /usr/local
 install:
