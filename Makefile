@@ -4,6 +4,10 @@ CARGO ?= cargo
 # Tests with a size run at this fraction of their full size: TERRACE_TEST_SCALE, CONTRIBUTING.md.
 QUICK := 0.02
 FULL := 1
+# The tests that notice most, for what they take.
+TELLING := basics model transactions
+# The tests that depend most on what the system has.
+OF_THE_SYSTEM := environments fork handles read_access threads
 # Loom explores this fraction of its schedules in `make test`; `make crash` explores forty times as
 # many.
 SCHEDULES := 0.25
@@ -17,7 +21,8 @@ LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 .PHONY: peers format clean
 
 define HELP
-make check        formatting, lints with warnings denied, quick tests (two minutes)
+make quick        unit tests and the most telling tests of the engine (seconds after a change)
+make check        formatting, lints with warnings denied, `make quick`, `make targets`
 make test         installs what the tests need, then runs every test at full size, optimised
 make mutants      removes one safety of the engine at a time; its test must fail (ten minutes)
 make pace         all tests with background work that runs early, late, or late now and then
@@ -28,6 +33,8 @@ make sanitize     the drop-in and its engine under Address- and ThreadSanitizer 
 make tsan         the engine's tests under ThreadSanitizer
 make coverage     lines and branches that tests execute
 make audit        licences and advisories of the dependencies
+make targets      compiles the library and the command for the systems that README.md names
+make portable     the engine's tests, short, without what only Linux has
 make package      the crates as they would be published, each built and tested by itself
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
@@ -49,9 +56,20 @@ export HELP
 help:
 	@echo "$$HELP"
 
-check: lint
-	TERRACE_TEST_SCALE=$(QUICK) $(CARGO) test --workspace --quiet
-	cd lab && $(CARGO) test --quiet
+check: lint quick targets
+
+.PHONY: quick targets portable
+quick:
+	TERRACE_TEST_SCALE=$(QUICK) $(CARGO) test -p terrace --profile quick --quiet \
+	    --lib $(addprefix --test ,$(TELLING))
+
+targets:
+	@tools/targets
+
+portable:
+	RUSTFLAGS="--cfg terrace_portable" TERRACE_TEST_SCALE=$(QUICK) $(CARGO) test -p terrace \
+	    --profile quick --quiet --target-dir target/portable \
+	    --lib $(addprefix --test ,$(TELLING) $(OF_THE_SYSTEM))
 
 .PHONY: lint
 lint:

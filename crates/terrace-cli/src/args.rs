@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use terrace::Db;
 
 use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
+use crate::commands::completions::CompletionsArgs;
 use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
 use crate::commands::keyspace::{
     CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, StatKeyspaceArgs,
 };
+use crate::commands::man::ManArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
@@ -280,6 +282,21 @@ Examples:
     /// Measure the engine, with the workloads and names of LevelDB's db_bench
     #[command(after_help = crate::bench::AFTER_HELP)]
     Bench(BenchArgs),
+
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  terrace completions bash > ~/.local/share/bash-completion/completions/terrace
+  terrace completions zsh > ~/.zfunc/_terrace    in a directory of $fpath
+  terrace completions fish > ~/.config/fish/completions/terrace.fish")]
+    Completions(CompletionsArgs),
+
+    /// Write the manual: one page for the tool, one for each command
+    #[command(after_help = "\
+Examples:
+  terrace man | man -l -                         reads the page of the tool
+  terrace man ~/.local/share/man/man1            writes terrace.1, terrace-scan.1 and the others")]
+    Man(ManArgs),
 }
 
 #[derive(Subcommand, Debug)]
@@ -422,6 +439,8 @@ impl Cli {
             Command::Destroy(command) => command.run(out),
             Command::Shell(command) => command.run(out),
             Command::Bench(command) => command.run(out),
+            Command::Completions(command) => command.run(Cli::command(), out),
+            Command::Man(command) => command.run(Cli::command(), out),
         }
     }
 }

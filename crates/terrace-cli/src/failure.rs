@@ -49,6 +49,14 @@ impl Failure {
         Failure::Other(format!("cannot {operation} {}: {error}", path.display()))
     }
 
+    /// Data cannot be written to `name`.
+    pub(crate) fn of_output(name: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::Other(format!("cannot write {name}: {error}")),
+        }
+    }
+
     pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Missing(_) | Failure::Damage => STATUS_FOUND_WANTING,

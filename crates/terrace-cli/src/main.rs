@@ -23,6 +23,7 @@ mod source;
 mod text;
 mod words;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -48,14 +49,15 @@ fn main() -> ExitCode {
 /// Help that was asked for goes to standard output. A mistake is reported as every other failure
 /// is, with what the parser has to say about it.
 fn explain(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        // Whoever closed standard output did not want it.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    let text = error.to_string();
-    let failure =
-        Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned());
+    let failure = if error.use_stderr() {
+        let text = error.to_string();
+        Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+    } else {
+        match error.print().and_then(|()| io::stdout().flush()) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(error) => Failure::of_output("standard output", &error),
+        }
+    };
     failure.report();
     ExitCode::from(failure.status())
 }

@@ -1,7 +1,7 @@
 //! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a
 //! failure.
 
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -96,14 +96,12 @@ impl Output {
     }
 
     fn checked(&mut self, result: io::Result<()>) -> Result<()> {
-        result.map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => {
-                if self.discards_when_closed {
-                    self.writer = BufWriter::new(Box::new(io::sink()));
-                }
-                Failure::ClosedPipe
+        result.map_err(|error| {
+            let failure = Failure::of_output(&self.name, &error);
+            if matches!(failure, Failure::ClosedPipe) && self.discards_when_closed {
+                self.writer = BufWriter::new(Box::new(io::sink()));
             }
-            _ => Failure::other(format!("cannot write {}: {error}", self.name)),
+            failure
         })
     }
 }

@@ -1,9 +1,11 @@
 //! The commands, a file for each family. Those that work on an open database run in a [`Session`],
 //! so that the shell can run them one after the other on the same one.
 
+pub(crate) mod completions;
 pub(crate) mod entries;
 pub(crate) mod inspect;
 pub(crate) mod keyspace;
+pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod transfer;

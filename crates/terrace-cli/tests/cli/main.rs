@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod entries;
 mod hostile;
+mod manual;
 mod shell;
 mod terminal;
 mod tool;

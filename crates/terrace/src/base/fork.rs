@@ -13,7 +13,9 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::advice;
 
 /// The last generation given out in this process or an ancestor of it: ordinary memory, which a
 /// fork copies.
@@ -115,7 +117,7 @@ fn wiped_page() -> Option<&'static AtomicU64> {
         .ok()?
     };
     // SAFETY: the range is exactly the mapping just made, which nobody else knows of.
-    if unsafe { madvise(page, size, Advice::LinuxWipeOnFork) }.is_err() {
+    if !unsafe { advice::clear_in_children(page.cast(), size) } {
         // SAFETY: as above; nothing refers to the page.
         let _ = unsafe { munmap(page, size) };
         return None;

@@ -3,6 +3,7 @@
 //! Nothing here does I/O, starts a thread or knows what a database is.
 
 pub(crate) mod abbreviated_keys;
+pub(crate) mod advice;
 pub(crate) mod checksum;
 pub(crate) mod coding;
 pub(crate) mod comparator;

@@ -2,10 +2,9 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::fstatfs;
-
 /// File systems whose files another machine or process may shorten under a mapping, which kills the
 /// reader.
+#[cfg(target_os = "linux")]
 const REMOTE: &[u32] = &[
     0x0000_6969, // NFS
     0x0000_517b, // SMB
@@ -23,28 +22,33 @@ const REMOTE: &[u32] = &[
     0x0000_564c, // NCP
 ];
 
-/// File systems on which writing zeros reserves blocks that a later store through a mapping uses.
-/// Where a store needs new blocks, as it does under copy-on-write, a full disk would kill the
-/// process (SIGBUS).
-///
-/// XFS is not one of them: a store to a page that was written back fails after the file system has
-/// shut down, and so does a store to a file that `cp` has reflinked when the disk is full. Both
-/// kill the process.
-const IN_PLACE: &[u32] = &[
-    0x0000_ef53, // ext2, ext3, ext4
-    0x0102_1994, // tmpfs
-];
-
-/// Whether a store of eight unaligned bytes is one instruction, which a mapped log needs.
-const STORES_ARE_WHOLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-
 /// Whether mapping a finished file for reading is safe. Unknown file systems are taken for local
 /// ones.
+#[cfg(target_os = "linux")]
 pub(super) fn may_map_tables(file: impl AsFd) -> bool {
-    fstatfs(file).is_ok_and(|info| !REMOTE.contains(&(info.f_type as u32)))
+    rustix::fs::fstatfs(file).is_ok_and(|info| !REMOTE.contains(&(info.f_type as u32)))
 }
 
-/// Whether a log may be appended to through a mapping. On unknown file systems it may not.
-pub(super) fn may_map_logs(file: impl AsFd) -> bool {
-    STORES_ARE_WHOLE && fstatfs(file).is_ok_and(|info| IN_PLACE.contains(&(info.f_type as u32)))
+/// Whether mapping a finished file for reading is safe: on local file systems.
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "openbsd"
+))]
+pub(super) fn may_map_tables(file: impl AsFd) -> bool {
+    rustix::fs::fstatfs(file)
+        .is_ok_and(|info| u64::from(info.f_flags) & libc::MNT_LOCAL as u64 != 0)
+}
+
+/// Whether mapping a finished file for reading is safe. Nobody has looked how to tell here.
+#[cfg(not(any(
+    target_os = "linux",
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "openbsd"
+)))]
+pub(super) fn may_map_tables(_: impl AsFd) -> bool {
+    false
 }

@@ -371,7 +371,7 @@ unsafe fn commit(place: *mut u8, head: [u8; COMMIT_SIZE]) {
         asm!("str {1}, [{0}]", in(reg) place, in(reg) head, options(nostack, preserves_flags));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    // Logs are not mapped here (`filesystem::may_map_logs`).
+    // Logs are not mapped here (`mapped_log::may_map`).
     // SAFETY: the caller's word.
     unsafe {
         place.cast::<u64>().write_unaligned(head);

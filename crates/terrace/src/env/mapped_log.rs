@@ -41,7 +41,8 @@
 //! the touched pages in place, without allocating blocks or committing the file system's journal.
 //! So preparing looks whether a sync came since the last window.
 
-use std::io::IoSlice;
+use std::fs::File;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +70,27 @@ const FIRST_WINDOW: usize = 64 << 10;
 
 /// A larger log is not zeroed out: all its pages count as the process's memory.
 const LARGEST_RECYCLED: usize = 8 << 20;
+
+/// File systems on which writing zeros reserves blocks that a later store through a mapping uses.
+/// Where a store needs new blocks, as it does under copy-on-write, a full disk would kill the
+/// process (SIGBUS).
+///
+/// XFS is not one of them: a store to a page that was written back fails after the file system has
+/// shut down, and so does a store to a file that `cp` has reflinked when the disk is full. Both
+/// kill the process.
+const IN_PLACE: &[u32] = &[
+    0x0000_ef53, // ext2, ext3, ext4
+    0x0102_1994, // tmpfs
+];
+
+/// Whether a store of eight unaligned bytes is one instruction, which a mapped log needs.
+const STORES_ARE_WHOLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// Whether a log may be appended to through a mapping. On unknown file systems it may not.
+fn may_map(file: &File) -> bool {
+    STORES_ARE_WHOLE
+        && rustix::fs::fstatfs(file).is_ok_and(|info| IN_PLACE.contains(&(info.f_type as u32)))
+}
 
 /// A log of the real system.
 pub(super) struct MappedLog {
@@ -130,10 +152,22 @@ impl FileSyncer for Shared {
     }
 }
 
+/// Writes all of `parts`, one behind the other, from `offset` on.
+fn write_parts_at(file: &File, parts: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+    posix_file::write_all_parts(parts, |parts| {
+        let written = rustix::io::pwritev(file, parts, offset)?;
+        offset += written as u64;
+        Ok(written)
+    })
+}
+
 impl MappedLog {
-    /// Maps and prepares `file`, which is empty. `None` if that cannot be done; the file is empty
-    /// then, too.
+    /// Maps and prepares `file`, which is empty. `None` if that cannot be done, or not safely on
+    /// its file system; the file is empty then, too.
     pub(super) fn new(file: &Arc<SyncedFile>, expected_size: u64) -> Option<MappedLog> {
+        if !may_map(&file.file) {
+            return None;
+        }
         let expected =
             usize::try_from(expected_size).ok()?.max(1).checked_next_multiple_of(FIRST_WINDOW)?;
         // Somewhat more than expected still finds room; beyond that the log is written.
@@ -205,8 +239,7 @@ impl MappedLog {
     fn append_plainly(&mut self, parts: &mut [IoSlice<'_>], length: usize) -> Result<()> {
         let file = &self.shared.region.file;
         let offset = self.plain.get_or_insert(0);
-        posix_file::write_parts_at(&file.file, parts, *offset)
-            .map_err(|e| file.error("write", e))?;
+        write_parts_at(&file.file, parts, *offset).map_err(|e| file.error("write", e))?;
         *offset += length as u64;
         Ok(())
     }

@@ -12,13 +12,12 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
-use super::RandomAccessFile;
+use super::{RandomAccessFile, system_call};
 use crate::base::error::{Error, Result};
 
 /// The most files mapped at once; the next ones are read by calls.
@@ -102,15 +101,10 @@ impl RandomAccessFile for MappedTable {
         if start >= end {
             return Ok(());
         }
-        match self.memory.advise_range(Advice::PopulateRead, start, end - start) {
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EFAULT | libc::EHWPOISON)) => {
-                let error = Error::io("read", &self.path, io::Error::from_raw_os_error(libc::EIO));
-                Err(error.context(format_args!("{length} bytes at offset {offset} of a mapping")))
-            }
-            // Linux before 5.14 cannot tell (EINVAL), and lack of memory says nothing about the
-            // device.
-            _ => Ok(()),
-        }
+        system_call::populate(&self.memory, start, end - start).map_err(|error| {
+            Error::io("read", &self.path, error)
+                .context(format_args!("{length} bytes at offset {offset} of a mapping"))
+        })
     }
 
     fn not_needed(&self, offset: u64, length: u64) {

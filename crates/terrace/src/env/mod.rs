@@ -4,6 +4,7 @@
 //! engine runs on the real system, in memory, on somebody else's file layer and inside a crash
 //! simulator. The contract stands at [`Env`].
 
+#[cfg(all(target_os = "linux", not(terrace_portable)))]
 mod available_memory;
 mod clock;
 #[cfg(all(test, loom))]
@@ -11,7 +12,9 @@ pub(crate) mod explored;
 mod filesystem;
 mod fork_descriptors;
 mod lock;
+#[cfg(all(target_os = "linux", not(terrace_portable)))]
 mod log_region;
+#[cfg(all(target_os = "linux", not(terrace_portable)))]
 mod mapped_log;
 mod mapped_table;
 mod memory;
@@ -48,11 +51,12 @@ pub enum Priority {
 /// How the reader of a table gets at its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReadAccess {
-    /// Maps tables and checks that a block can be read before it is loaded for the first time.
-    /// Reads tables with `pread` after the first read error, and once they take more than half of
-    /// the available memory ([`Env::available_memory`]). A block of a mapped table that was loaded
-    /// before, has left memory since, and cannot be read any more still kills the process with
-    /// SIGBUS. An [`Env`] takes it for `Mapped`.
+    /// On Linux, maps tables and checks that a block can be read before it is loaded for the first
+    /// time. Reads tables with `pread` after the first read error, and once they take more than
+    /// half of the available memory ([`Env::available_memory`]). A block of a mapped table that was
+    /// loaded before, has left memory since, and cannot be read any more still kills the process
+    /// with SIGBUS. Other systems cannot check: there it is `Pread`. An [`Env`] that checks nothing
+    /// takes it for `Mapped`.
     #[default]
     Auto,
     /// Maps the file into memory where the Env can, and falls back to reads. Checks nothing: every

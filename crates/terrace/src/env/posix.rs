@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use super::available_memory::available_memory;
+#[cfg(all(target_os = "linux", not(terrace_portable)))]
 use super::mapped_log::MappedLog;
 use super::mapped_table::MappedTable;
 use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
 use super::{
     CreateOptions, Env, FileLock, Job, LockMode, Priority, RandomAccessFile, ReadAccess,
-    WritableFile, clock, filesystem, lock, pool,
+    WritableFile, clock, filesystem, lock, pool, system_call,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -36,7 +36,12 @@ impl Env for PosixEnv {
     fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
         let file = posix_file::open_for_read(path)?;
         let size = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
-        if access != ReadAccess::Pread
+        let maps = match access {
+            ReadAccess::Auto => system_call::CHECKS_MAPPINGS,
+            ReadAccess::Mapped => true,
+            ReadAccess::Pread => false,
+        };
+        if maps
             && filesystem::may_map_tables(&file)
             && let Some(mapped) = MappedTable::new(&file, path, size)
         {
@@ -57,15 +62,12 @@ impl Env for PosixEnv {
         expected_size: u64,
     ) -> Result<Box<dyn WritableFile>> {
         let file = SyncedFile::new(posix_file::create(path, options)?, path);
-        let mapped = if filesystem::may_map_logs(&file.file) {
-            MappedLog::new(&file, expected_size)
-        } else {
-            None
-        };
-        Ok(match mapped {
-            Some(log) => Box::new(log),
-            None => Box::new(PosixWritableFile::new(file)),
-        })
+        #[cfg(all(target_os = "linux", not(terrace_portable)))]
+        if let Some(log) = MappedLog::new(&file, expected_size) {
+            return Ok(Box::new(log));
+        }
+        let _ = expected_size;
+        Ok(Box::new(PosixWritableFile::new(file)))
     }
 
     fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
@@ -178,8 +180,9 @@ impl Env for PosixEnv {
         std::thread::sleep(duration);
     }
 
+    #[cfg(all(target_os = "linux", not(terrace_portable)))]
     fn available_memory(&self) -> Option<u64> {
-        available_memory()
+        super::available_memory::available_memory()
     }
 
     fn process_generation(&self) -> u64 {

@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::{CreateOptions, FileSyncer, RandomAccessFile, WritableFile, system_call};
@@ -42,7 +42,8 @@ pub(super) fn open_regular(
 }
 
 fn refused(operation: &str, path: &Path, error: io::Error) -> Error {
-    let symbolic_link = error.raw_os_error() == Some(libc::ELOOP);
+    // FreeBSD reports EMLINK.
+    let symbolic_link = matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EMLINK));
     let error = Error::io(operation, path, error);
     if symbolic_link {
         return error.context("refused, a database file must not be a symbolic link");
@@ -89,20 +90,7 @@ pub(super) fn write_all_parts(
     Ok(())
 }
 
-/// Writes all of `parts`, one behind the other, from `offset` on.
-pub(super) fn write_parts_at(
-    file: &File,
-    parts: &mut [IoSlice<'_>],
-    mut offset: u64,
-) -> io::Result<()> {
-    write_all_parts(parts, |parts| {
-        let written = rustix::io::pwritev(file, parts, offset)?;
-        offset += written as u64;
-        Ok(written)
-    })
-}
-
-/// A file read by `pread`: exactly what is asked for. The kernel is told not to read ahead, so that
+/// A file read by `pread`: exactly what is asked for. The system is told not to read ahead, so that
 /// a point read costs the pages of its block; scans say themselves what they will need.
 pub(super) struct PosixRandomFile {
     file: File,
@@ -112,7 +100,7 @@ pub(super) struct PosixRandomFile {
 
 impl PosixRandomFile {
     pub(super) fn new(file: File, path: &Path, size: u64) -> Self {
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
+        system_call::do_not_read_ahead(&file);
         PosixRandomFile { file, path: path.into(), size }
     }
 }
@@ -140,8 +128,7 @@ impl RandomAccessFile for PosixRandomFile {
     }
 
     fn will_need(&self, offset: u64, length: usize) {
-        let length = std::num::NonZeroU64::new(length as u64);
-        let _ = rustix::fs::fadvise(&self.file, offset, length, rustix::fs::Advice::WillNeed);
+        system_call::will_need(&self.file, offset, length);
     }
 }
 
@@ -158,10 +145,6 @@ impl SyncedFile {
         Arc::new(SyncedFile { file, path: Mutex::new(path.into()), failure: OnceLock::new() })
     }
 
-    pub(super) fn path(&self) -> PathBuf {
-        self.path.lock().to_path_buf()
-    }
-
     pub(super) fn set_path(&self, path: &Path) {
         *self.path.lock() = path.into();
     }
@@ -169,6 +152,14 @@ impl SyncedFile {
     /// An error of an operation on this file.
     pub(super) fn error(&self, operation: &str, error: io::Error) -> Error {
         Error::io(operation, &self.path.lock(), error)
+    }
+}
+
+/// What only logs that are mapped ask for.
+#[cfg(all(target_os = "linux", not(terrace_portable)))]
+impl SyncedFile {
+    pub(super) fn path(&self) -> std::path::PathBuf {
+        self.path.lock().to_path_buf()
     }
 
     /// Whether a sync has failed.
@@ -182,11 +173,12 @@ impl FileSyncer for SyncedFile {
         if let Some(failure) = self.failure.get() {
             return Err(failure.clone());
         }
-        // fdatasync: it makes the size durable too, and leaves out only times.
-        match self.file.sync_data() {
+        match system_call::sync(&self.file) {
             // A concurrent sync may have been told of a lost page that this one covers.
             Ok(()) => self.failure.get().map_or(Ok(()), |failure| Err(failure.clone())),
-            Err(error) => Err(self.failure.get_or_init(|| self.error("fdatasync", error)).clone()),
+            Err(error) => {
+                Err(self.failure.get_or_init(|| self.error(system_call::SYNC_CALL, error)).clone())
+            }
         }
     }
 }
@@ -224,6 +216,10 @@ impl WritableFile for PosixWritableFile {
 
     fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
         Some(self.shared.clone())
+    }
+
+    fn set_path(&mut self, path: &Path) {
+        self.shared.set_path(path);
     }
 
     fn start_writeback(&mut self, offset: u64, length: u64) {

@@ -18,8 +18,9 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::base::advice;
 use crate::base::locks::plain::Mutex;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Chunks start on a cache line of their own.
 const CHUNK_ALIGNMENT: usize = 64;
@@ -86,9 +87,7 @@ fn populate(start: NonNull<u8>, size: usize) {
     if length > 0 {
         // SAFETY: whole pages of an allocation that nobody else knows of. Whether it works makes no
         // difference to what they hold.
-        let _ = unsafe {
-            madvise(start.as_ptr().add(first).cast(), length, Advice::LinuxPopulateWrite)
-        };
+        unsafe { advice::populate(start.as_ptr().add(first), length) };
     }
 }
 

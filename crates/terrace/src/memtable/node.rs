@@ -408,12 +408,18 @@ impl Node {
 /// comparisons, one element at a time, where a compare and an add with carry each are twice as
 /// fast.
 #[inline(always)]
-fn one_by_one(mut sum: usize) -> usize {
+fn one_by_one(sum: usize) -> usize {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    // SAFETY: no instruction at all.
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) sum, options(pure, nomem, nostack, preserves_flags));
-    }
+    let sum = {
+        let mut sum = sum;
+        // SAFETY: no instruction at all.
+        unsafe {
+            std::arch::asm!(
+                "/* {0} */", inout(reg) sum, options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        sum
+    };
     sum
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 mod fruit {
     include!("fruit.rs");
 
-    pub(super) fn run() -> terrace::Result<()> {
+    pub(super) fn run() -> Result<()> {
         main()
     }
 }

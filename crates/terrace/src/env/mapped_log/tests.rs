@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use super::*;
-use crate::env::{CreateOptions, PosixEnv, filesystem, posix_file};
+use crate::env::{CreateOptions, PosixEnv, posix_file};
 
 fn create(path: &Path, expected_size: u64) -> MappedLog {
     let file = posix_file::create(path, CreateOptions::default()).unwrap();
@@ -15,7 +15,7 @@ fn create(path: &Path, expected_size: u64) -> MappedLog {
 /// A place where logs are mapped; `None`, and a loud word, if there is none.
 fn place() -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
-    if !filesystem::may_map_logs(fs::File::open(dir.path()).unwrap()) {
+    if !may_map(&File::open(dir.path()).unwrap()) {
         skip(
             "mapped-logs",
             format_args!("the file system of {} does not take them", dir.path().display()),
@@ -152,7 +152,7 @@ fn skip(what: &str, reason: impl std::fmt::Display) {
     );
     let name = std::thread::current().name().unwrap_or("a test").to_owned();
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {name}: no {what}: {reason}");
+    let _ = writeln!(io::stderr(), "SKIPPED: {name}: no {what}: {reason}");
 }
 
 /// Whether logs can be zeroed out in `dir`; a loud word if not.
@@ -243,7 +243,7 @@ fn a_log_that_others_may_see_is_not_zeroed_out() {
     synced.append(&[1; 1000]).unwrap();
     assert!(!synced.zero_out(), "on the disk");
     let mut written_back = written("written back", 100_000);
-    fs::File::open(dir.path().join("written back")).unwrap().sync_all().unwrap();
+    File::open(dir.path().join("written back")).unwrap().sync_all().unwrap();
     assert!(!written_back.zero_out(), "on the disk by somebody else's hand");
     let mut linked = written("linked", 100_000);
     fs::hard_link(dir.path().join("linked"), dir.path().join("backup")).unwrap();

@@ -1,0 +1,100 @@
+//! What Linux has.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use memmap2::{Advice, Mmap};
+
+/// Locks of open file descriptions: they conflict with the POSIX lock that LevelDB takes, both
+/// ways, and are not lost when the process closes another descriptor of the file.
+pub(super) const SET_LOCK: libc::c_int = libc::F_OFD_SETLK;
+pub(super) const GET_LOCK: libc::c_int = libc::F_OFD_GETLK;
+
+/// The name of what [`sync`] calls, for messages.
+pub(in crate::env) const SYNC_CALL: &str = "fdatasync";
+
+/// Makes a file's bytes and its size durable.
+pub(in crate::env) fn sync(file: &File) -> io::Result<()> {
+    file.sync_data()
+}
+
+/// Says that a range of a file will be read soon. A hint.
+pub(in crate::env) fn will_need(file: &File, offset: u64, length: usize) {
+    let length = std::num::NonZeroU64::new(length as u64);
+    let _ = rustix::fs::fadvise(file, offset, length, rustix::fs::Advice::WillNeed);
+}
+
+/// Says that a file is read here and there, so that reading ahead is of no use. A hint.
+pub(in crate::env) fn do_not_read_ahead(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
+}
+
+/// Whether [`populate`] tells what the device cannot read.
+pub(in crate::env) const CHECKS_MAPPINGS: bool = true;
+
+/// Brings `length` bytes from `start` of a mapping into memory. Fails where the device cannot read
+/// them.
+pub(in crate::env) fn populate(memory: &Mmap, start: usize, length: usize) -> io::Result<()> {
+    match memory.advise_range(Advice::PopulateRead, start, length) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EFAULT | libc::EHWPOISON)) => {
+            Err(io::Error::from_raw_os_error(libc::EIO))
+        }
+        // Linux before 5.14 cannot tell (EINVAL), and lack of memory says nothing about the
+        // device.
+        _ => Ok(()),
+    }
+}
+
+/// Starts writing out a range of a file. A hint: its failure says nothing.
+pub(in crate::env) fn start_writeback(file: BorrowedFd<'_>, offset: u64, length: u64) {
+    let (Ok(offset), Ok(length)) = (i64::try_from(offset), i64::try_from(length)) else { return };
+    // SAFETY: the descriptor is open for the life of `file`; no memory is passed.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+/// The pieces of a file that the system tells of at once: what was prepared and written from front
+/// to back is in one.
+const MOST_EXTENTS: usize = 16;
+
+/// `FS_IOC_FIEMAP`, `FIEMAP_EXTENT_DELALLOC` and the two structures are those of `linux/fs.h` and
+/// `linux/fiemap.h`.
+const FIEMAP: libc::c_ulong = 0xc020_660b;
+const EXTENT_IN_MEMORY: u32 = 0x4;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    more_reserved: [u32; 3],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ExtentMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+    extents: [Extent; MOST_EXTENTS],
+}
+
+/// Whether the file system has not even chosen yet where on the disk the file's bytes will go: then
+/// nothing that the file has ever held is there. What can't be said so is not so.
+pub(in crate::env) fn is_in_memory_only(file: BorrowedFd<'_>) -> bool {
+    let mut map = ExtentMap { length: u64::MAX, room: MOST_EXTENTS as u32, ..ExtentMap::default() };
+    // SAFETY: the descriptor is open for the life of `file`; the kernel writes into `map`, which
+    // has room for as many extents as it says, and outlives the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) };
+    let extents = map.extents.get(..map.mapped as usize).unwrap_or_default();
+    // As many as there is room for may not be all.
+    done == 0
+        && (1..MOST_EXTENTS).contains(&extents.len())
+        && extents.iter().all(|extent| extent.flags & EXTENT_IN_MEMORY != 0)
+}
