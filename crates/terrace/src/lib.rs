@@ -45,6 +45,7 @@ mod write;
 
 pub use base::comparator::{BytewiseComparator, Comparator};
 pub use base::error::{Error, ErrorKind, Result};
+pub use compaction::filter::{CompactionFilter, FilterDecision};
 #[doc(hidden)]
 pub use db::abi;
 #[cfg(any(test, fuzzing))]

@@ -38,6 +38,16 @@ impl DropRules {
         self.starts_key
     }
 
+    /// Whether `entry`, about which [`keep`](Self::keep) is to be asked next, is the first of its
+    /// user key and later than every snapshot.
+    pub(crate) fn is_unseen(&self, entry: &ParsedKey<'_>) -> bool {
+        let is_later = self.snapshots.last().is_none_or(|newest| *newest < entry.sequence)
+            || mutated("filter-under-snapshots");
+        let is_first = self.last.is_none()
+            || self.keys.compare(entry.user_key, &self.last_key) != Ordering::Equal;
+        is_later && is_first
+    }
+
     /// Whether `entry` must be kept. `is_base` returns whether no older entry of its key can lie
     /// below the output.
     #[inline]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{
-    self, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber,
+    self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber,
 };
 use crate::base::mutation::mutated;
 use crate::iterator::level::LevelIter;
@@ -18,6 +18,7 @@ use crate::version::table_set::TableSet;
 use crate::version::version::Version;
 
 use super::drop_rules::DropRules;
+use super::filter::{AppliedFilter, FilterDecision};
 use super::output::{Output, OutputSettings, OutputWriter};
 use super::plan::Plan;
 
@@ -35,6 +36,7 @@ pub(crate) struct CompactionJob {
     pub(crate) max_file_size: u64,
     /// The sequence numbers of live snapshots.
     pub(crate) snapshots: Vec<SequenceNumber>,
+    pub(crate) filter: Option<Arc<AppliedFilter>>,
     /// Called now and then on every thread of the compaction. The last field, so that everything
     /// else is gone when it goes.
     pub(crate) cancelled: Box<dyn Fn() -> bool + Send + Sync>,
@@ -85,7 +87,17 @@ impl CompactionJob {
             {
                 break;
             }
-            if rules.keep(&entry, |user_key| below.is_base(user_key)) {
+            let decision = match &self.filter {
+                Some(filter) if entry.kind == EntryKind::Value && rules.is_unseen(&entry) => {
+                    filter.decide(entry.user_key, merged.value())?
+                }
+                _ => FilterDecision::Keep,
+            };
+            let kind = match decision {
+                FilterDecision::Remove => EntryKind::Deletion,
+                _ => entry.kind,
+            };
+            if rules.keep(&ParsedKey { kind, ..entry }, |user_key| below.is_base(user_key)) {
                 let size = writer.present_size();
                 let should_stop_before =
                     size >= self.max_file_size || grandparents.should_stop_before(key, size);
@@ -94,7 +106,18 @@ impl CompactionJob {
                     writer.cut()?;
                     grandparents.restart();
                 }
-                writer.add_stored(key, merged.value(), || merged.lone_block())?;
+                match decision {
+                    FilterDecision::Keep => {
+                        writer.add_stored(key, merged.value(), || merged.lone_block())?;
+                    }
+                    FilterDecision::Replace(value) => writer.add(key, &value)?,
+                    FilterDecision::Remove => {
+                        writer.add(
+                            &internal_key::encode(entry.user_key, entry.sequence, kind),
+                            &[],
+                        )?;
+                    }
+                }
             }
             merged.next();
         }

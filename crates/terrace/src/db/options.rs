@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::base::comparator::{BytewiseComparator, Comparator};
 use crate::base::error::{Error, Result};
+use crate::compaction::filter::CompactionFilter;
 use crate::db::stats::events::EventListener;
 use crate::env::{Env, Logger, PosixEnv, ReadAccess};
 use crate::filter::FilterPolicy;
@@ -82,6 +83,7 @@ pub struct Options {
     pub(crate) dir_mode: u32,
     pub(crate) seek_compaction: bool,
     pub(crate) range_delete_batch: usize,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
 }
 
 impl Default for Options {
@@ -118,6 +120,7 @@ impl Default for Options {
             dir_mode: 0o755,
             seek_compaction: true,
             range_delete_batch: 4096,
+            compaction_filter: None,
         }
     }
 }
@@ -156,6 +159,7 @@ impl fmt::Debug for Options {
             .field("dir_mode", &format_args!("0o{:o}", self.dir_mode))
             .field("seek_compaction", &self.seek_compaction)
             .field("range_delete_batch", &self.range_delete_batch)
+            .field("compaction_filter", &self.compaction_filter.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -265,6 +269,8 @@ impl Options {
         /// batch. Where a range holds more, its tables are removed and those at its ends written
         /// anew. 0 for always. Default: 4,096.
         range_delete_batch: usize = |v| v;
+        /// Decides which entries compactions keep. Default: none, all are kept.
+        compaction_filter: Option<Arc<dyn CompactionFilter>> = |v| v;
     }
 
     /// Checks Terrace's own options and clips LevelDB's.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
+use crate::compaction::filter::AppliedFilter;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::output::Output;
 use crate::compaction::plan::{Plan, Reason};
@@ -66,12 +67,16 @@ impl DbImpl {
         let start = self.env.now_micros();
         let mut edit = VersionEdit::default();
         let mut outputs = Vec::new();
+        let filter = self.options.compaction_filter.clone().map(AppliedFilter::new).map(Arc::new);
+        // The newest snapshot whose entries the filter is not asked about.
+        let mut newest_kept = 0;
         if plan.is_trivial_move {
             let file = &plan.inputs[0][0];
             edit.new_files.push(file.record(plan.output_level));
         } else {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
+            newest_kept = snapshots.last().copied().unwrap_or(0);
             // Helpers of the merge let go of it a moment after they are waited for.
             let held = self.hold();
             let job = CompactionJob {
@@ -82,6 +87,7 @@ impl DbImpl {
                 outputs: self.merge_settings(plan.output_level),
                 max_file_size: self.options.max_file_size as u64,
                 snapshots,
+                filter: filter.clone(),
                 cancelled: Box::new(move || {
                     held.env.yield_to_flushes();
                     held.state.lock().closing
@@ -104,6 +110,14 @@ impl DbImpl {
         let micros = self.env.now_micros().saturating_sub(start);
         let (replaced, recovered);
         {
+            // Snapshots that were taken meanwhile read on what there was.
+            let has_filtered = filter.is_some_and(|filter| filter.has_changed())
+                && !mutated("filter-beside-snapshots");
+            let _gate = has_filtered.then(|| {
+                let gate = self.snapshots.close();
+                self.snapshots.keep_view(&self.view.load_full(), newest_kept + 1);
+                gate
+            });
             let mut state = self.state.lock();
             recovered = std::mem::take(&mut state.has_failed);
             if plan.is_trivial_move {

@@ -210,7 +210,7 @@ impl DbImpl {
         let mut state = self.state.lock();
         self.range_deletes.note(ranges, sequence, self.snapshots.oldest());
         if !mutated("range-delete-snapshots") {
-            self.snapshots.keep_view(&self.view.load_full());
+            self.snapshots.keep_view(&self.view.load_full(), 0);
         }
         let replaced = self.swap_view(&mut state, |view| View {
             memtable,

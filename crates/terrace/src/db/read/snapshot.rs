@@ -61,10 +61,11 @@ impl SnapshotList {
         }
     }
 
-    /// Has all live snapshots go on reading `view`, but for those that read an earlier one. To be
-    /// called before a view without tables that they see into is there to be seen.
-    pub(in crate::db) fn keep_view(&self, view: &Arc<View>) {
-        for snapshots in self.live.lock().values() {
+    /// Has all live snapshots from the sequence number `from` on go on reading `view`, but for
+    /// those that read an earlier one. To be called before a view without what they see is there to
+    /// be seen.
+    pub(in crate::db) fn keep_view(&self, view: &Arc<View>, from: SequenceNumber) {
+        for (_, snapshots) in self.live.lock().range(from..) {
             snapshots.earlier_view.get_or_init(|| view.clone());
         }
     }

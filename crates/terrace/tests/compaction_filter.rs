@@ -1,0 +1,244 @@
+//! Compaction filters: what they remove and replace, and what they never see.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use terrace::{CompactOptions, CompactionFilter, Db, FilterDecision, MemEnv, Options, ReadOptions};
+use terrace_testkit::campaign::campaign;
+use terrace_testkit::driver::read_all;
+use terrace_testkit::leveldb::{Peer, PeerOptions};
+use terrace_testkit::model::Pair;
+use terrace_testkit::rng::Rng;
+use terrace_testkit::scale::scaled;
+
+const PATH: &str = "/db";
+
+fn options(filter: impl CompactionFilter + 'static) -> Options {
+    Options::new()
+        .create_if_missing(true)
+        .write_buffer_size(64 << 10)
+        .max_file_size(1 << 20)
+        .compaction_filter(Some(Arc::new(filter)))
+}
+
+fn force(db: &Db) {
+    let options = CompactOptions::new().force(true);
+    db.compact_range_with::<&[u8]>(.., options).expect("a compaction");
+}
+
+/// Removes values that begin with `r`, and makes those that begin with `o` begin with `n`.
+struct ByFirst;
+
+/// What [`ByFirst`] makes of a value.
+fn filtered(value: &[u8]) -> Option<Vec<u8>> {
+    match value.first() {
+        Some(b'r') => None,
+        Some(b'o') => Some([b"n", &value[1..]].concat()),
+        _ => Some(value.to_vec()),
+    }
+}
+
+impl CompactionFilter for ByFirst {
+    fn filter(&self, _key: &[u8], value: &[u8]) -> FilterDecision {
+        match filtered(value) {
+            None => FilterDecision::Remove,
+            Some(new) if new == value => FilterDecision::Keep,
+            Some(new) => FilterDecision::Replace(new),
+        }
+    }
+}
+
+#[test]
+fn what_is_removed_is_gone_and_no_older_value_comes_back() {
+    campaign("what_is_removed_is_gone_and_no_older_value_comes_back", scaled(100), |seed| {
+        let text = |error: terrace::Error| error.to_string();
+        let mut rng = Rng::new(seed);
+        let env = Arc::new(MemEnv::new());
+        let open = || Db::open(PATH, options(ByFirst).env(env.clone())).map_err(text);
+        let mut db = open()?;
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        let mut snapshots = Vec::new();
+        let may_be = |model: &BTreeMap<Vec<u8>, Vec<u8>>, key: &[u8], found: Option<&[u8]>| {
+            let written = model.get(key).map(Vec::as_slice);
+            found == written || found == written.and_then(filtered).as_deref()
+        };
+        for _ in 0..400 {
+            let key = format!("key{:02}", rng.below(50)).into_bytes();
+            match rng.below(40) {
+                0 => db.flush().map_err(text)?,
+                1 => db.compact_range::<&[u8]>(..).map_err(text)?,
+                2 => db.compact_range(key.clone()..).map_err(text)?,
+                3 => force(&db),
+                4 if snapshots.len() < 4 => {
+                    let seen = read_all(&db).map_err(text)?;
+                    snapshots.push((db.snapshot(), seen));
+                }
+                5 => snapshots.truncate(rng.below(4)),
+                6 => {
+                    snapshots.clear();
+                    drop(db);
+                    db = open()?;
+                }
+                7..12 => {
+                    db.delete(&key).map_err(text)?;
+                    model.remove(&key);
+                }
+                _ => {
+                    let first = *rng.pick(b"krok");
+                    let value = [&[first][..], &rng.bytes(1_000)].concat();
+                    db.put(&key, &value).map_err(text)?;
+                    model.insert(key.clone(), value);
+                }
+            }
+            let found = db.get(&key).map_err(text)?;
+            if !may_be(&model, &key, found.as_deref()) {
+                return Err(format!("{:?}", String::from_utf8_lossy(&key)));
+            }
+            for (snapshot, seen) in &snapshots {
+                let entries: Vec<Pair> =
+                    snapshot.iter().and_then(|entries| entries.collect()).map_err(text)?;
+                // A filter may have been at work between what was read and the snapshot.
+                let same = entries.len() <= seen.len()
+                    && entries.iter().all(|(key, value)| {
+                        let was = seen.iter().find(|(other, _)| other == key);
+                        was.is_some_and(|(_, was)| {
+                            value == was || Some(value) == filtered(was).as_ref()
+                        })
+                    });
+                if !same {
+                    return Err("a snapshot changed".to_owned());
+                }
+            }
+        }
+        snapshots.clear();
+        force(&db);
+        force(&db);
+        let expected: Vec<Pair> =
+            model.into_iter().filter_map(|(key, value)| Some((key, filtered(&value)?))).collect();
+        let found = read_all(&db).map_err(text)?;
+        if found != expected {
+            return Err(format!("{} entries, must be {}", found.len(), expected.len()));
+        }
+        let report = db.verify().map_err(text)?;
+        if report.is_clean() { Ok(()) } else { Err(format!("{report:?}")) }
+    });
+}
+
+#[test]
+fn what_a_snapshot_sees_is_not_shown_to_the_filter() {
+    let db = Db::open(PATH, options(ByFirst).env(Arc::new(MemEnv::new()))).expect("opens");
+    for number in 0..100 {
+        db.put(format!("{number:03}"), if number % 2 == 0 { "remove" } else { "old" })
+            .expect("a put");
+    }
+    let snapshot = db.snapshot();
+    force(&db);
+    let seen = ReadOptions::new().snapshot(&snapshot);
+    assert_eq!(db.iter_with(&seen).expect("entries").count(), 100);
+    assert_eq!(db.iter().expect("entries").count(), 100, "the snapshot needs them");
+    assert_eq!(db.get("001").expect("a read").as_deref(), Some(&b"old"[..]));
+    drop((snapshot, seen));
+    force(&db);
+    assert_eq!(db.iter().expect("entries").count(), 50);
+    assert_eq!(db.get("001").expect("a read").as_deref(), Some(&b"nld"[..]));
+}
+
+/// Says that it was asked, and goes on when it is told to.
+struct Waiting(SyncSender<()>, std::sync::Mutex<Receiver<()>>);
+
+impl CompactionFilter for Waiting {
+    fn filter(&self, _key: &[u8], value: &[u8]) -> FilterDecision {
+        if value == b"wait" {
+            self.0.send(()).expect("somebody listens");
+            self.1.lock().expect("no panic").recv().expect("somebody says so");
+        }
+        FilterDecision::Remove
+    }
+}
+
+/// The compaction does not know of a snapshot that is taken while it runs.
+#[test]
+fn a_snapshot_that_is_taken_beside_the_filter_does_not_change() {
+    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
+    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new()))).expect("opens");
+    for number in 0..50 {
+        db.put(format!("{number:03}"), "value").expect("a put");
+    }
+    db.put("025", "wait").expect("a put");
+    let early = std::thread::scope(|scope| {
+        let compaction = scope.spawn(|| force(&db));
+        is_asked.recv().expect("the filter is asked");
+        let snapshot = db.snapshot();
+        db.put("100", "later").expect("a put");
+        go_on.send(()).expect("the filter waits");
+        compaction.join().expect("no panic");
+        snapshot
+    });
+    let seen = read_all(&db).expect("entries");
+    assert_eq!(seen, [(b"100".to_vec(), b"later".to_vec())]);
+    assert_eq!(early.iter().expect("entries").count(), 50);
+    assert_eq!(early.get("025").expect("a read").as_deref(), Some(&b"wait"[..]));
+    assert_eq!(early.get("100").expect("a read"), None);
+    drop(early);
+    db.wait_idle().expect("idle");
+    db.close().expect("closes");
+}
+
+/// Its compactions fail.
+struct Panics;
+
+impl CompactionFilter for Panics {
+    fn filter(&self, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        panic!("a filter of the program's")
+    }
+}
+
+#[test]
+fn a_filter_that_panics_fails_its_compaction_and_nothing_is_lost() {
+    let env = Arc::new(MemEnv::new());
+    let db = Db::open(PATH, options(Panics).env(env.clone())).expect("opens");
+    for number in 0..100 {
+        db.put(format!("{number:03}"), "value").expect("a put");
+    }
+    let all = CompactOptions::new().force(true);
+    let error = db.compact_range_with::<&[u8]>(.., all).expect_err("the filter panics");
+    assert!(error.to_string().contains("the compaction filter panicked"), "{error}");
+    assert_eq!(db.iter().expect("entries").count(), 100);
+    drop(db);
+    let db = Db::open(PATH, options(ByFirst).env(env)).expect("opens again");
+    force(&db);
+    assert_eq!(db.iter().expect("entries").count(), 100);
+}
+
+/// What a filter left is an ordinary database.
+#[test]
+fn a_filtered_database_goes_to_leveldb_and_back() {
+    let Some(peer) = Peer::find() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("db");
+    let mut rng = Rng::new(1);
+    for round in 0..4 {
+        let db = Db::open(&path, options(ByFirst)).expect("opens");
+        for _ in 0..3_000 {
+            let key = format!("{:04}", rng.below(1_000));
+            let first = *rng.pick(b"kro");
+            db.put(key, [&[first][..], &rng.bytes(50)].concat()).expect("a put");
+        }
+        db.flush().expect("a flush");
+        if round % 2 == 1 {
+            force(&db);
+        }
+        db.wait_idle().expect("idle");
+        let expected = read_all(&db).expect("entries");
+        assert!(round % 2 == 0 || expected.iter().all(|(_, value)| b"kn".contains(&value[0])));
+        db.close().expect("closes");
+        let peer_options = PeerOptions::default();
+        assert!(peer.entries(&path, &peer_options).expect("LevelDB reads") == expected);
+        peer.simple("compact", &path, &peer_options).expect("LevelDB compacts");
+        assert!(peer.entries(&path, &peer_options).expect("LevelDB reads") == expected);
+    }
+    assert!(Path::new(&path).exists());
+}
