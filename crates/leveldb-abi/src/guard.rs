@@ -36,7 +36,7 @@ macro_rules! zero_is_nothing {
     )*};
 }
 
-zero_is_nothing!(u8, i32, u64, usize);
+zero_is_nothing!(u8, i32, i64, u64, usize);
 
 /// Runs `work`; a panic ends here.
 #[inline]

@@ -14,6 +14,8 @@ mod iterator;
 mod logger;
 mod options;
 mod report;
+mod transactions;
+mod updates;
 
 pub use batch::*;
 pub use components::*;
@@ -23,3 +25,5 @@ pub use iterator::*;
 pub use logger::*;
 pub use options::*;
 pub use report::*;
+pub use transactions::*;
+pub use updates::*;

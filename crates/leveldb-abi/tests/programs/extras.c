@@ -41,6 +41,10 @@ static void Destroy(void* state) {
   destroyed++;
 }
 
+static int Same(const char* value, size_t length, const char* expected) {
+  return value != NULL && length == strlen(expected) && memcmp(value, expected, length) == 0;
+}
+
 static int Contains(char* text, const char* part) {
   CHECK(text != NULL);
   const int found = strstr(text, part) != NULL;
@@ -208,6 +212,119 @@ static void Checkpoint(leveldb_t* db, const char* dir) {
   leveldb_options_destroy(options);
 }
 
+static char* Append(void* state, const char* value, size_t length, size_t* new_length) {
+  if (state == NULL) return NULL;
+  *new_length = length + 1;
+  char* longer = malloc(length + 1);
+  if (length > 0) memcpy(longer, value, length);
+  longer[length] = *(const char*)state;
+  return longer;
+}
+
+static int Has(leveldb_t* db, const char* key, const char* expected) {
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  size_t length = 0;
+  char* value = leveldb_get(db, read, key, strlen(key), &length, &err);
+  OK;
+  leveldb_readoptions_destroy(read);
+  const int same = expected == NULL ? value == NULL : Same(value, length, expected);
+  leveldb_free(value);
+  return same;
+}
+
+static void Updates(leveldb_t* db) {
+  char more = '+';
+  CHECK(terrace_insert_if_absent(db, NULL, "u", 1, "1", 1, &err) == 1);
+  CHECK(terrace_insert_if_absent(db, NULL, "u", 1, "2", 1, &err) == 0);
+  CHECK(terrace_compare_and_swap(db, NULL, "u", 1, "2", 1, "3", 1, &err) == 0);
+  CHECK(terrace_compare_and_swap(db, NULL, "u", 1, "1", 1, "3", 1, &err) == 1);
+  terrace_update(db, NULL, "u", 1, &more, Append, &err);
+  OK;
+  CHECK(Has(db, "u", "3+"));
+  terrace_update(db, NULL, "v", 1, &more, Append, &err);
+  CHECK(Has(db, "v", "+"));
+  terrace_update(db, NULL, "v", 1, NULL, Append, &err);
+  CHECK(Has(db, "v", NULL));
+  CHECK(terrace_compare_and_swap(db, NULL, "u", 1, "3+", 2, NULL, 0, &err) == 1);
+  CHECK(Has(db, "u", NULL));
+  CHECK(terrace_increment(db, NULL, "w", 1, 40, &err) == 40);
+  CHECK(terrace_increment(db, NULL, "w", 1, -50, &err) == -10);
+  OK;
+  CHECK(terrace_increment(db, NULL, "key0000", 7, 1, &err) == 0);
+  REFUSED("8 bytes");
+  char *key = NULL, *value = NULL;
+  size_t keylen = 0, length = 0;
+  CHECK(terrace_pop_first(db, NULL, "q", 1, "r", 1, &key, &keylen, &value, &length, &err) == 0 && key == NULL);
+  leveldb_put(db, NULL, "q1", 2, "one", 3, &err);
+  leveldb_put(db, NULL, "q2", 2, "two", 3, &err);
+  leveldb_put(db, NULL, "q3", 2, "three", 5, &err);
+  CHECK(terrace_pop_first(db, NULL, "q", 1, "r", 1, &key, &keylen, &value, &length, &err) == 1);
+  CHECK(Same(key, keylen, "q1") && Same(value, length, "one"));
+  leveldb_free(key);
+  leveldb_free(value);
+  CHECK(terrace_pop_last(db, NULL, "q", 1, "r", 1, &key, &keylen, &value, &length, &err) == 1);
+  CHECK(Same(key, keylen, "q3") && Same(value, length, "three"));
+  leveldb_free(key);
+  leveldb_free(value);
+  CHECK(terrace_pop_last(db, NULL, "q", 1, "r", 1, NULL, NULL, NULL, NULL, &err) == 1);
+  leveldb_delete(db, NULL, "w", 1, &err);
+  OK;
+}
+
+static uint8_t Count(void* state, const char* key, size_t keylen, const char* value, size_t length) {
+  CHECK(keylen > 0 && key != NULL && value != NULL && length < 100);
+  return ++*(int*)state < 3;
+}
+
+static void Transactions(leveldb_t* db) {
+  CHECK(terrace_transaction_begin(db, 4, 0, &err) == NULL);
+  REFUSED("flags");
+  for (int flags = 0; flags < 4; flags++) {
+    terrace_transaction_t* mine = terrace_transaction_begin(db, flags, 1000, &err);
+    OK;
+    size_t length = 0;
+    CHECK(terrace_transaction_get_for_update(mine, "t", 1, &length, &err) == NULL);
+    terrace_transaction_put(mine, "t", 1, "mine", 4, &err);
+    terrace_transaction_set_savepoint(mine, &err);
+    terrace_transaction_delete(mine, "t", 1, &err);
+    terrace_transaction_rollback_to_savepoint(mine, &err);
+    OK;
+    terrace_transaction_rollback_to_savepoint(mine, &err);
+    REFUSED("savepoint");
+    char* value = terrace_transaction_get(mine, "t", 1, &length, &err);
+    CHECK(Same(value, length, "mine"));
+    leveldb_free(value);
+    CHECK(Has(db, "t", NULL));
+    int count = 0;
+    terrace_transaction_scan(mine, NULL, 0, NULL, 0, &count, Count, &err);
+    CHECK(count == 3);
+    count = 0;
+    terrace_transaction_scan(mine, "t", 1, "u", 1, &count, Count, &err);
+    CHECK(count == 1);
+    terrace_transaction_t* other = terrace_transaction_begin(db, flags, 1000, &err);
+    OK;
+    value = terrace_transaction_get_for_update(other, "t", 1, &length, &err);
+    CHECK(value == NULL);
+    if (flags & terrace_transaction_locking) REFUSED("lock");
+    OK;
+    terrace_transaction_put(other, "x", 1, "other", 5, &err);
+    CHECK(terrace_transaction_commit(mine, NULL, &err) == 0);
+    OK;
+    CHECK(terrace_transaction_commit(mine, NULL, &err) == 2);
+    REFUSED("ended");
+    terrace_transaction_destroy(mine);
+    const int refused = terrace_transaction_commit(other, NULL, &err);
+    CHECK(refused == !(flags & terrace_transaction_locking));
+    if (refused) REFUSED("was written");
+    OK;
+    terrace_transaction_destroy(other);
+    CHECK(Has(db, "t", "mine") && Has(db, "x", refused ? NULL : "other"));
+    leveldb_delete(db, NULL, "t", 1, &err);
+    leveldb_delete(db, NULL, "x", 1, &err);
+    OK;
+  }
+}
+
 static void Nulls(void) {
   uint64_t number;
   size_t length = 1;
@@ -220,6 +337,22 @@ static void Nulls(void) {
   terrace_checkpoint(NULL, NULL, NULL);
   terrace_compact_range(NULL, NULL, 0, NULL, 0, NULL);
   terrace_delete_range(NULL, NULL, NULL, 0, NULL, 0, NULL);
+  CHECK(!terrace_compare_and_swap(NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL));
+  CHECK(!terrace_insert_if_absent(NULL, NULL, NULL, 0, NULL, 0, NULL));
+  CHECK(!terrace_increment(NULL, NULL, NULL, 0, 1, NULL));
+  terrace_update(NULL, NULL, NULL, 0, NULL, NULL, NULL);
+  CHECK(!terrace_pop_first(NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL));
+  CHECK(!terrace_pop_last(NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL));
+  CHECK(terrace_transaction_begin(NULL, 0, 0, NULL) == NULL);
+  CHECK(terrace_transaction_get(NULL, NULL, 0, NULL, NULL) == NULL);
+  CHECK(terrace_transaction_get_for_update(NULL, NULL, 0, NULL, NULL) == NULL);
+  terrace_transaction_scan(NULL, NULL, 0, NULL, 0, NULL, NULL, NULL);
+  terrace_transaction_put(NULL, NULL, 0, NULL, 0, NULL);
+  terrace_transaction_delete(NULL, NULL, 0, NULL);
+  terrace_transaction_set_savepoint(NULL, NULL);
+  terrace_transaction_rollback_to_savepoint(NULL, NULL);
+  CHECK(terrace_transaction_commit(NULL, NULL, NULL) == 2);
+  terrace_transaction_destroy(NULL);
   terrace_multi_get(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
   CHECK(terrace_get_pinned(NULL, NULL, NULL, 0, NULL) == NULL);
   CHECK(terrace_pinned_value(NULL, &length) != NULL && length == 0);
@@ -326,6 +459,8 @@ int main(int argc, char** argv) {
   leveldb_free(err);
   err = NULL;
   Checkpoint(db, argv[1]);
+  Updates(db);
+  Transactions(db);
   terrace_close(db, &err);
   OK;
 

@@ -1,0 +1,182 @@
+//! `terrace/c.h`: transactions.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ops::Bound;
+use std::ptr;
+use std::time::Duration;
+
+use terrace::{Error, ErrorKind, Isolation, Result, Transaction, TransactionOptions};
+
+use super::database::{Database, write_options};
+use super::error::{report, reporting, required};
+use super::options::CWriteOptions;
+use crate::guard::{export, guarded};
+use crate::memory::{address, argument, bytes, hand_out, malloc_copy, release, store};
+
+/// `terrace_transaction_serializable` and `terrace_transaction_locking`.
+const SERIALIZABLE: c_int = 1;
+const LOCKING: c_int = 2;
+
+/// What `terrace_transaction_commit` returns.
+const COMMITTED: c_int = 0;
+const RUN_AGAIN: c_int = 1;
+const FAILED: c_int = 2;
+
+/// `terrace_transaction_t`.
+#[derive(Debug)]
+pub struct CTransaction(Option<Transaction>);
+
+impl CTransaction {
+    fn get(&mut self) -> Result<&mut Transaction> {
+        self.0.as_mut().ok_or_else(|| Error::invalid_argument("the transaction has ended"))
+    }
+}
+
+/// The transaction that a caller must have passed.
+///
+/// # Safety
+/// `transaction` is null or leads to a transaction that nobody else uses until the call returns.
+unsafe fn transaction<'a>(transaction: *mut CTransaction) -> Result<&'a mut Transaction> {
+    // SAFETY: guaranteed by the caller.
+    let found = unsafe { transaction.as_mut() };
+    found.ok_or_else(|| Error::invalid_argument("transaction is null"))?.get()
+}
+
+/// A value for the caller, or null.
+///
+/// # Safety
+/// `length` is null or may be written.
+unsafe fn hand_out_value(value: Option<Vec<u8>>, length: *mut usize) -> *mut c_char {
+    let Some(value) = value else { return ptr::null_mut() };
+    // SAFETY: guaranteed by the caller.
+    unsafe { store(length, value.len()) };
+    malloc_copy(&value)
+}
+
+export! {
+    /// Begins a transaction.
+    fn terrace_transaction_begin(
+        db: *mut Database, flags: c_int, lock_timeout_micros: u64, errptr: *mut *mut c_char,
+    ) -> *mut CTransaction {
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            if flags & !(SERIALIZABLE | LOCKING) != 0 {
+                return Err(Error::invalid_argument(format!("no transaction has the flags {flags}")));
+            }
+            let isolation = match flags & SERIALIZABLE {
+                0 => Isolation::Snapshot,
+                _ => Isolation::Serializable,
+            };
+            let mut options = TransactionOptions::new().isolation(isolation).locking(flags & LOCKING != 0);
+            if lock_timeout_micros > 0 {
+                options = options.lock_timeout(Duration::from_micros(lock_timeout_micros));
+            }
+            Ok(hand_out(CTransaction(Some(db.transaction_with(options)))))
+        })
+    }
+
+    /// Ends a transaction, without its writes unless it was committed.
+    fn terrace_transaction_destroy(transaction: *mut CTransaction) {
+        drop(release(transaction));
+    }
+
+    /// The value that the transaction sees.
+    fn terrace_transaction_get(
+        txn: *mut CTransaction, key: *const c_char, keylen: usize, vallen: *mut usize,
+        errptr: *mut *mut c_char,
+    ) -> *mut c_char {
+        store(vallen, 0);
+        reporting(errptr, || {
+            let value = transaction(txn)?.get(argument(key, keylen, "key")?)?;
+            Ok(hand_out_value(value, vallen))
+        })
+    }
+
+    /// The same of a key that nobody else may write until the commit.
+    fn terrace_transaction_get_for_update(
+        txn: *mut CTransaction, key: *const c_char, keylen: usize, vallen: *mut usize,
+        errptr: *mut *mut c_char,
+    ) -> *mut c_char {
+        store(vallen, 0);
+        reporting(errptr, || {
+            let value = transaction(txn)?.get_for_update(argument(key, keylen, "key")?)?;
+            Ok(hand_out_value(value, vallen))
+        })
+    }
+
+    /// Hands the entries of a range to a function.
+    fn terrace_transaction_scan(
+        txn: *mut CTransaction, start_key: *const c_char, start_key_len: usize,
+        limit_key: *const c_char, limit_key_len: usize, state: *mut c_void,
+        visit: Option<extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8>,
+        errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || {
+            let Some(visit) = visit else { return Err(Error::invalid_argument("visit is null")) };
+            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
+            let range = (
+                key(start_key, start_key_len).map_or(Bound::Unbounded, Bound::Included),
+                key(limit_key, limit_key_len).map_or(Bound::Unbounded, Bound::Excluded),
+            );
+            for entry in transaction(txn)?.range::<&[u8]>(range) {
+                let (key, value) = entry?;
+                if visit(state, address(&key), key.len(), address(&value), value.len()) == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Sets a key, as part of the transaction.
+    fn terrace_transaction_put(
+        txn: *mut CTransaction, key: *const c_char, keylen: usize, val: *const c_char, vallen: usize,
+        errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || {
+            let (key, value) = (argument(key, keylen, "key")?, argument(val, vallen, "value")?);
+            transaction(txn)?.put(key, value);
+            Ok(())
+        })
+    }
+
+    /// Removes a key, as part of the transaction.
+    fn terrace_transaction_delete(
+        txn: *mut CTransaction, key: *const c_char, keylen: usize, errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || {
+            transaction(txn)?.delete(argument(key, keylen, "key")?);
+            Ok(())
+        })
+    }
+
+    /// Takes note of the writes so far.
+    fn terrace_transaction_set_savepoint(txn: *mut CTransaction, errptr: *mut *mut c_char) {
+        reporting(errptr, || {
+            transaction(txn)?.set_savepoint();
+            Ok(())
+        })
+    }
+
+    /// Undoes the writes since the last savepoint.
+    fn terrace_transaction_rollback_to_savepoint(txn: *mut CTransaction, errptr: *mut *mut c_char) {
+        reporting(errptr, || transaction(txn)?.rollback_to_savepoint())
+    }
+
+    /// Applies all writes at once, or says why not.
+    fn terrace_transaction_commit(
+        txn: *mut CTransaction, options: *const CWriteOptions, errptr: *mut *mut c_char,
+    ) -> c_int {
+        let committed = guarded(|| {
+            let txn = txn.as_mut().ok_or_else(|| Error::invalid_argument("transaction is null"))?;
+            txn.get()?;
+            txn.0.take().map_or(Ok(()), |txn| txn.commit_with(write_options(options)))
+        });
+        let Err(error) = committed else { return COMMITTED };
+        report(errptr, &error);
+        match error.kind() {
+            ErrorKind::Conflict | ErrorKind::Deadlock => RUN_AGAIN,
+            _ => FAILED,
+        }
+    }
+}

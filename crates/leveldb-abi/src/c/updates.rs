@@ -1,0 +1,187 @@
+//! `terrace/c.h`: atomic updates.
+
+use std::ffi::{c_char, c_void};
+use std::ops::Bound;
+use std::ptr;
+
+use terrace::{Counter, Error};
+
+use super::database::{Database, write_options};
+use super::error::{reporting, required};
+use super::options::CWriteOptions;
+use crate::guard::export;
+use crate::memory::{address, argument, bytes, malloc_copy, store};
+
+/// A program's function that makes a value of a value.
+type Change = extern "C" fn(
+    state: *mut c_void,
+    value: *const c_char,
+    length: usize,
+    new_length: *mut usize,
+) -> *mut c_char;
+
+/// What `change` makes of `value`.
+///
+/// # Safety
+/// `change` returns null, or memory from `malloc` of the length that it stores.
+unsafe fn changed(change: Change, state: *mut c_void, value: Option<&[u8]>) -> Option<Vec<u8>> {
+    let mut length = 0;
+    let start = value.map_or(ptr::null(), address);
+    let new = change(state, start, value.map_or(0, <[u8]>::len), &mut length);
+    if new.is_null() {
+        return None;
+    }
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let copy = bytes(new, length).to_vec();
+        libc::free(new.cast());
+        Some(copy)
+    }
+}
+
+/// # Safety
+/// `data` is null or leads to `length` bytes that nobody changes while the result is in use.
+unsafe fn present<'a>(data: *const c_char, length: usize) -> Option<&'a [u8]> {
+    // SAFETY: guaranteed by the caller.
+    (!data.is_null()).then(|| unsafe { bytes(data, length) })
+}
+
+/// Hands out a popped entry. Returns whether there was one.
+///
+/// # Safety
+/// The places are null or may be written.
+unsafe fn hand_out_entry(
+    entry: Option<(Vec<u8>, Vec<u8>)>,
+    places: [(*mut *mut c_char, *mut usize); 2],
+) -> u8 {
+    let Some((key, value)) = entry else { return 0 };
+    for (bytes, (place, length)) in [key, value].iter().zip(places) {
+        if !place.is_null() {
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                store(place, malloc_copy(bytes));
+                store(length, bytes.len());
+            }
+        }
+    }
+    1
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+/// # Safety
+/// As for exported functions.
+#[allow(clippy::too_many_arguments, reason = "those of the C function")]
+unsafe fn pop(
+    end: End,
+    db: *mut Database,
+    options: *const CWriteOptions,
+    (start, start_len): (*const c_char, usize),
+    (limit, limit_len): (*const c_char, usize),
+    places: [(*mut *mut c_char, *mut usize); 2],
+    errptr: *mut *mut c_char,
+) -> u8 {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        for (place, length) in places {
+            store(place, ptr::null_mut());
+            store(length, 0);
+        }
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            let range = (
+                present(start, start_len).map_or(Bound::Unbounded, Bound::Included),
+                present(limit, limit_len).map_or(Bound::Unbounded, Bound::Excluded),
+            );
+            let options = write_options(options);
+            let entry = match end {
+                End::First => db.pop_first_in::<&[u8]>(range, options),
+                End::Last => db.pop_last_in::<&[u8]>(range, options),
+            };
+            Ok(hand_out_entry(entry?, places))
+        })
+    }
+}
+
+export! {
+    /// Sets a key if it has the expected value.
+    fn terrace_compare_and_swap(
+        db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
+        expected: *const c_char, expected_length: usize, new_value: *const c_char, new_length: usize,
+        errptr: *mut *mut c_char,
+    ) -> u8 {
+        reporting(errptr, || {
+            let db = required(db, "db")?.db();
+            let swapped = db.compare_and_swap_with(
+                argument(key, keylen, "key")?,
+                present(expected, expected_length),
+                present(new_value, new_length),
+                write_options(options),
+            )?;
+            Ok(u8::from(swapped))
+        })
+    }
+
+    /// Sets a key if it has no value.
+    fn terrace_insert_if_absent(
+        db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
+        val: *const c_char, vallen: usize, errptr: *mut *mut c_char,
+    ) -> u8 {
+        reporting(errptr, || {
+            let (key, value) = (argument(key, keylen, "key")?, argument(val, vallen, "value")?);
+            let db = required(db, "db")?.db();
+            Ok(u8::from(db.insert_if_absent_with(key, value, write_options(options))?))
+        })
+    }
+
+    /// Sets a key to what a function makes of its value.
+    fn terrace_update(
+        db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
+        state: *mut c_void, change: Option<Change>, errptr: *mut *mut c_char,
+    ) {
+        reporting(errptr, || {
+            let (db, key) = (required(db, "db")?.db(), argument(key, keylen, "key")?);
+            let Some(change) = change else {
+                return Err(Error::invalid_argument("change is null"));
+            };
+            let options = write_options(options);
+            db.update_with(key, |value| changed(change, state, value), options).map(drop)
+        })
+    }
+
+    /// Adds to a counter.
+    fn terrace_increment(
+        db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
+        by: i64, errptr: *mut *mut c_char,
+    ) -> i64 {
+        reporting(errptr, || {
+            let (db, key) = (required(db, "db")?.db(), argument(key, keylen, "key")?);
+            let sum = db.merge_with(key, Counter::encode(by), &Counter, write_options(options))?;
+            Counter::decode(&sum)
+        })
+    }
+
+    /// Takes the first entry of a range out; a null end is open.
+    fn terrace_pop_first(
+        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char, start_key_len: usize,
+        limit_key: *const c_char, limit_key_len: usize, key: *mut *mut c_char, keylen: *mut usize,
+        val: *mut *mut c_char, vallen: *mut usize, errptr: *mut *mut c_char,
+    ) -> u8 {
+        pop(End::First, db, options, (start_key, start_key_len), (limit_key, limit_key_len),
+            [(key, keylen), (val, vallen)], errptr)
+    }
+
+    /// Takes the last entry of a range out; a null end is open.
+    fn terrace_pop_last(
+        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char, start_key_len: usize,
+        limit_key: *const c_char, limit_key_len: usize, key: *mut *mut c_char, keylen: *mut usize,
+        val: *mut *mut c_char, vallen: *mut usize, errptr: *mut *mut c_char,
+    ) -> u8 {
+        pop(End::Last, db, options, (start_key, start_key_len), (limit_key, limit_key_len),
+            [(key, keylen), (val, vallen)], errptr)
+    }
+}
