@@ -48,6 +48,7 @@ make install      the drop-in into PREFIX (/usr/local); replaces foreign files o
 make uninstall    removes what `make install` listed in PREFIX/lib/terrace-dropin.files
 make peers        installs what the tests compare with (LevelDB, its clients), where missing
 make bindings     the packages for other languages, built and tested; make python is one
+make java         the package for Java; make kafka: the stores for Kafka Streams
 make format       formats every source file
 make clean        removes what was built
 endef
@@ -182,11 +183,17 @@ dropin-speed: peers dropin
 # Each builds its package, runs the tests of the package that it replaces and its own, and installs
 # what it lacks. FORM=short has fewer cycles of everything.
 FORM ?= long
-.PHONY: bindings python
-bindings: python
+.PHONY: bindings python java kafka
+bindings: python java kafka
 
 python:
 	@tools/python $(FORM)
+
+java:
+	@bindings/java/test
+
+kafka:
+	@bindings/java/test-kafka
 
 PREFIX ?= /usr/local
 install:

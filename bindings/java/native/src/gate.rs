@@ -1,0 +1,271 @@
+//! The operating system as a database of Java sees it: background work can be suspended, and
+//! nothing becomes part of the database any more once its comparator has failed.
+
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use terrace::{
+    CreateOptions, Env, Error, FileLock, FileSyncer, Job, LockMode, PosixEnv, Priority,
+    RandomAccessFile, ReadAccess, Result, WritableFile,
+};
+
+/// What a comparator failed with, once it has.
+#[derive(Default)]
+pub(crate) struct ComparatorFailure(OnceLock<String>);
+
+impl ComparatorFailure {
+    /// Keeps the first failure.
+    pub(crate) fn set(&self, message: String) {
+        let _ = self.0.set(message);
+    }
+
+    /// # Errors
+    /// `Io` if the comparator has failed.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.get() {
+            None => Ok(()),
+            Some(message) => Err(Error::io_message(format!(
+                "the comparator failed; close the database and open it again: {message}"
+            ))),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Jobs {
+    suspended: bool,
+    running: usize,
+    waiting: Vec<(Priority, Job)>,
+}
+
+#[derive(Default)]
+struct Gate {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job is over, however it ends.
+struct Running(Arc<Gate>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// One database's view of the operating system.
+pub(crate) struct GatedEnv {
+    inner: Arc<dyn Env>,
+    gate: Arc<Gate>,
+    failure: Arc<ComparatorFailure>,
+}
+
+impl GatedEnv {
+    /// A view with the gate open.
+    pub(crate) fn new(failure: Arc<ComparatorFailure>) -> Self {
+        GatedEnv { inner: PosixEnv::shared(), gate: Arc::default(), failure }
+    }
+
+    /// Begins no more jobs, and waits until none is running, at most for `time`. Returns whether
+    /// none is.
+    pub(crate) fn suspend(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        let mut jobs = self.gate.lock();
+        jobs.suspended = true;
+        while jobs.running > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.gate.changed.wait_timeout(jobs, left);
+            jobs = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// Begins the jobs that waited, and those to come.
+    pub(crate) fn resume(&self) {
+        let waiting = {
+            let mut jobs = self.gate.lock();
+            jobs.suspended = false;
+            std::mem::take(&mut jobs.waiting)
+        };
+        waiting.into_iter().for_each(|(priority, job)| self.begin(priority, job));
+    }
+
+    fn begin(&self, priority: Priority, job: Job) {
+        let gate = self.gate.clone();
+        let inner = self.inner.clone();
+        self.inner.schedule(priority, Box::new(move || run(&gate, &inner, priority, job)));
+    }
+}
+
+/// Runs a job, or keeps it until the gate opens.
+fn run(gate: &Arc<Gate>, inner: &Arc<dyn Env>, priority: Priority, job: Job) {
+    {
+        let mut jobs = gate.lock();
+        if jobs.suspended {
+            let (gate, inner) = (gate.clone(), inner.clone());
+            let again = Box::new(move || run(&gate, &inner, priority, job));
+            jobs.waiting.push((priority, again));
+            return;
+        }
+        jobs.running += 1;
+    }
+    let _running = Running(gate.clone());
+    job();
+}
+
+/// A MANIFEST whose database may lose its comparator.
+struct GuardedFile {
+    inner: Box<dyn WritableFile>,
+    failure: Arc<ComparatorFailure>,
+}
+
+impl WritableFile for GuardedFile {
+    fn append(&mut self, data: &[u8]) -> Result<()> {
+        self.failure.check()?;
+        self.inner.append(data)
+    }
+
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        self.failure.check()?;
+        self.inner.append_parts(parts)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn syncer(&self) -> Option<Arc<dyn FileSyncer>> {
+        self.inner.syncer()
+    }
+
+    fn set_path(&mut self, path: &Path) {
+        self.inner.set_path(path);
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl GatedEnv {
+    fn guard(&self, path: &Path, file: Box<dyn WritableFile>) -> Box<dyn WritableFile> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !name.starts_with("MANIFEST-") {
+            return file;
+        }
+        Box::new(GuardedFile { inner: file, failure: self.failure.clone() })
+    }
+}
+
+impl Env for GatedEnv {
+    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
+        self.inner.open_random(path, access)
+    }
+
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
+        self.failure.check()?;
+        Ok(self.guard(path, self.inner.create(path, options)?))
+    }
+
+    fn create_log(
+        &self,
+        path: &Path,
+        options: CreateOptions,
+        expected_size: u64,
+    ) -> Result<Box<dyn WritableFile>> {
+        self.inner.create_log(path, options, expected_size)
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
+        Ok(self.guard(path, self.inner.open_append(path)?))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
+        self.inner.create_dir(path, mode)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.inner.remove_dir(path)
+    }
+
+    fn true_path(&self, dir: &Path) -> PathBuf {
+        self.inner.true_path(dir)
+    }
+
+    fn file_size(&self, path: &Path) -> Result<u64> {
+        self.inner.file_size(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+        self.inner.lock(path, mode)
+    }
+
+    fn schedule(&self, priority: Priority, job: Job) {
+        self.begin(priority, job);
+    }
+
+    fn yield_to_flushes(&self) {
+        self.inner.yield_to_flushes();
+    }
+
+    fn set_background_threads(&self, count: usize) -> Result<()> {
+        self.inner.set_background_threads(count)
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.inner.now_micros()
+    }
+
+    fn wall_clock(&self) -> Duration {
+        self.inner.wall_clock()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.inner.sleep(duration);
+    }
+
+    fn available_memory(&self) -> Option<u64> {
+        self.inner.available_memory()
+    }
+
+    fn process_generation(&self) -> u64 {
+        self.inner.process_generation()
+    }
+}

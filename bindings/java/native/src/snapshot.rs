@@ -1,0 +1,33 @@
+//! Snapshots.
+
+use jni::Env;
+use jni::objects::JClass;
+use jni::sys::{jboolean, jlong};
+use terrace::Snapshot;
+
+use crate::database::DATABASES;
+use crate::failure::Result;
+use crate::registry::Registry;
+
+/// The snapshots that Java holds.
+pub(crate) static SNAPSHOTS: Registry<Snapshot> = Registry::new("snapshot");
+
+native! {
+    fn snapshot(database: jlong) -> jlong,
+}
+
+fn snapshot<'local>(_: &mut Env<'local>, _: JClass<'local>, database: jlong) -> Result<jlong> {
+    DATABASES.with(database, |open| Ok(SNAPSHOTS.insert(open.db()?.snapshot())))
+}
+
+native! {
+    fn close_snapshot(snapshot: jlong) -> jboolean,
+}
+
+fn close_snapshot<'local>(
+    _: &mut Env<'local>,
+    _: JClass<'local>,
+    snapshot: jlong,
+) -> Result<jboolean> {
+    Ok(SNAPSHOTS.remove(snapshot).is_some())
+}

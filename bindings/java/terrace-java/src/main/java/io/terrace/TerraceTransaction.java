@@ -1,0 +1,149 @@
+package io.terrace;
+
+import java.lang.ref.Cleaner;
+import java.util.AbstractMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.Objects;
+
+/**
+ * Reads and writes that belong together. It sees the database as it was when it began, with its own
+ * writes on top; others see its writes when it is committed.
+ *
+ * <p>{@link #commit} fails with {@link ConflictException}, and nothing has happened, if others have
+ * written a key that the transaction writes or has read with {@link #getForUpdate}.
+ *
+ * <p>Of one thread at a time. Closing it without a commit is a rollback.
+ */
+public final class TerraceTransaction implements AutoCloseable {
+    private static final int RANGE_ENTRIES = 256;
+
+    private final long number;
+    private final Cleaner.Cleanable cleanable;
+
+    TerraceTransaction(long number) {
+        this.number = number;
+        cleanable = Cleaning.register(this, () -> Native.closeTransaction(number));
+    }
+
+    /**
+     * Returns the value of a key.
+     *
+     * @param key the key
+     * @return its value; null if it has none
+     */
+    public byte[] get(byte[] key) {
+        return Native.transactionGet(number, Objects.requireNonNull(key, "key"), false);
+    }
+
+    /**
+     * Returns the value of a key that others must not write before the commit.
+     *
+     * @param key the key
+     * @return its value; null if it has none
+     */
+    public byte[] getForUpdate(byte[] key) {
+        return Native.transactionGet(number, Objects.requireNonNull(key, "key"), true);
+    }
+
+    /**
+     * Sets a key.
+     *
+     * @param key the key
+     * @param value its new value
+     */
+    public void put(byte[] key, byte[] value) {
+        Native.transactionPut(number, Objects.requireNonNull(key, "key"),
+                Objects.requireNonNull(value, "value"));
+    }
+
+    /**
+     * Removes a key.
+     *
+     * @param key the key
+     */
+    public void delete(byte[] key) {
+        Native.transactionPut(number, Objects.requireNonNull(key, "key"), null);
+    }
+
+    /**
+     * Returns the entries of a range that the transaction sees.
+     *
+     * @param from the first key; null for none
+     * @param to the key before which the range ends; null for none
+     * @return the entries, in the order of keys
+     */
+    public Iterator<Map.Entry<byte[], byte[]>> range(byte[] from, byte[] to) {
+        return new Entries(from, to);
+    }
+
+    /** Takes note of the writes so far, for {@link #rollbackToSavepoint}. */
+    public void setSavepoint() {
+        Native.transactionSavepoint(number, false);
+    }
+
+    /** Undoes the writes since the last savepoint, and forgets that one. */
+    public void rollbackToSavepoint() {
+        Native.transactionSavepoint(number, true);
+    }
+
+    /** Applies all writes at once. The transaction is over then, whatever the outcome. */
+    public void commit() {
+        commit(false);
+    }
+
+    /**
+     * Applies all writes at once. The transaction is over then, whatever the outcome.
+     *
+     * @param sync whether they are to survive the loss of power
+     */
+    public void commit(boolean sync) {
+        Native.commit(number, sync);
+    }
+
+    @Override
+    public void close() {
+        cleanable.clean();
+    }
+
+    /** Fetches entries by the hundred. */
+    private final class Entries implements Iterator<Map.Entry<byte[], byte[]>> {
+        private final byte[] to;
+        private byte[] from;
+        private boolean after;
+        private byte[][] fetched;
+        private int at;
+
+        Entries(byte[] from, byte[] to) {
+            this.from = from;
+            this.to = to;
+        }
+
+        @Override
+        public boolean hasNext() {
+            if (fetched != null && at < fetched.length) {
+                return true;
+            }
+            if (fetched != null && fetched.length < 2 * RANGE_ENTRIES) {
+                return false;
+            }
+            fetched = Native.transactionRange(number, from, after, to, RANGE_ENTRIES);
+            at = 0;
+            if (fetched.length > 0) {
+                from = fetched[fetched.length - 2];
+                after = true;
+            }
+            return fetched.length > 0;
+        }
+
+        @Override
+        public Map.Entry<byte[], byte[]> next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            at += 2;
+            return new AbstractMap.SimpleImmutableEntry<>(fetched[at - 2], fetched[at - 1]);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+package io.terrace;
+
+import static io.terrace.TerraceFactory.asString;
+import static io.terrace.TerraceFactory.bytes;
+import static io.terrace.TerraceFactory.factory;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+import org.iq80.leveldb.DB;
+import org.iq80.leveldb.DBComparator;
+import org.iq80.leveldb.DBIterator;
+import org.iq80.leveldb.Options;
+import org.iq80.leveldb.ReadOptions;
+import org.iq80.leveldb.WriteBatch;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+
+/** Closing in any order and from any thread, and callers that do what they should not. */
+class LifecycleTest {
+    private TestDirectory directory;
+    private TerraceDb db;
+
+    @BeforeEach
+    void open() throws IOException {
+        directory = new TestDirectory();
+        db = factory.open(directory.file("db"), new Options());
+        for (int i = 0; i < 1000; i++) {
+            db.put(bytes("key" + i), bytes("value" + i));
+        }
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        db.close();
+        directory.close();
+    }
+
+    @Test
+    void whatever_is_used_after_the_database_is_closed_throws() throws Exception {
+        TerraceIterator fresh = db.iterator();
+        TerraceIterator iterator = db.iterator();
+        iterator.next();
+        TerraceSnapshot snapshot = db.getSnapshot();
+        TerraceTransaction transaction = db.transaction();
+        transaction.put(bytes("x"), bytes("y"));
+        BulkLoad load = db.bulkLoad();
+        load.put(bytes("x"), bytes("y"));
+        TerraceWriteBatch batch = db.createWriteBatch();
+        batch.put(bytes("x"), bytes("y"));
+        db.close();
+        db.close();
+        ReadOptions old = new ReadOptions().snapshot(snapshot);
+        List<Executable> uses = List.of(
+                iterator::next, iterator::hasPrev, fresh::hasNext, () -> fresh.seek(bytes("a")),
+                () -> db.get(bytes("key1")), () -> db.get(bytes("key1"), old),
+                () -> db.put(bytes("a"), bytes("b")), () -> db.delete(bytes("a")),
+                () -> db.write(batch), () -> db.iterator(), () -> db.getSnapshot(),
+                () -> db.transaction(), () -> db.bulkLoad(), () -> db.createWriteBatch(),
+                () -> db.multiGet(List.of(bytes("a"))), () -> db.compactRange(null, null),
+                () -> db.getProperty("leveldb.stats"), () -> db.getApproximateSizes(),
+                () -> db.stats(), () -> db.verify(), () -> db.flush(), () -> db.sync(),
+                () -> db.checkpoint(directory.path("copy")), () -> db.suspendCompactions(),
+                () -> db.resumeCompactions(), () -> transaction.get(bytes("x")),
+                transaction::commit, load::finish);
+        for (int i = 0; i < uses.size(); i++) {
+            assertThrows(ClosedException.class, uses.get(i), "use " + i);
+        }
+        try (DB again = factory.open(directory.file("db"), new Options())) {
+            assertEquals("value7", asString(again.get(bytes("key7"))));
+        }
+        for (AutoCloseable one : List.of(load, transaction, snapshot, iterator, fresh, batch)) {
+            one.close();
+            one.close();
+        }
+    }
+
+    @Test
+    void a_closed_iterator_throws() {
+        TerraceIterator iterator = db.iterator();
+        iterator.next();
+        iterator.close();
+        iterator.close();
+        assertThrows(ClosedException.class, iterator::next);
+        assertThrows(ClosedException.class, iterator::hasNext);
+        assertThrows(ClosedException.class, iterator::seekToFirst);
+    }
+
+    @Test
+    void null_and_strangers_are_refused() throws IOException {
+        assertThrows(NullPointerException.class, () -> db.put(null, bytes("a")));
+        assertThrows(NullPointerException.class, () -> db.put(bytes("a"), (byte[]) null));
+        assertThrows(NullPointerException.class, () -> db.get((byte[]) null));
+        assertThrows(NullPointerException.class, () -> db.delete(null));
+        assertThrows(NullPointerException.class, () -> db.write(null));
+        try (TerraceIterator iterator = db.iterator();
+                TerraceDb other = factory.open(directory.file("other"), new Options());
+                TerraceSnapshot foreign = other.getSnapshot()) {
+            assertThrows(NullPointerException.class, () -> iterator.seek(null));
+            ReadOptions read = new ReadOptions().snapshot(foreign);
+            TerraceException refused =
+                    assertThrows(TerraceException.class, () -> db.get(bytes("a"), read));
+            assertEquals(TerraceException.Kind.INVALID_ARGUMENT, refused.kind());
+        }
+        WriteBatch stranger = new WriteBatch() {
+            @Override
+            public WriteBatch put(byte[] key, byte[] value) {
+                return this;
+            }
+
+            @Override
+            public WriteBatch delete(byte[] key) {
+                return this;
+            }
+
+            @Override
+            public void close() {}
+        };
+        assertThrows(IllegalArgumentException.class, () -> db.write(stranger));
+    }
+
+    @Test
+    void a_database_is_open_once() {
+        IOException busy = assertThrows(IOException.class,
+                () -> factory.open(directory.file("db"), new Options()));
+        assertEquals(TerraceException.Kind.BUSY, ((TerraceException) busy.getCause()).kind());
+    }
+
+    @Test
+    void closing_while_others_read_write_and_iterate_gives_them_exceptions() throws Exception {
+        for (int round = 0; round < TestDirectory.scaled(1000); round++) {
+            DB shared = factory.open(directory.file("shared"), new Options());
+            for (int i = 0; i < 200; i++) {
+                shared.put(bytes("key" + i), bytes("value" + i));
+            }
+            AtomicLong done = new AtomicLong();
+            List<Throwable> wrong = new ArrayList<>();
+            List<Thread> threads = new ArrayList<>();
+            for (int kind = 0; kind < 4; kind++) {
+                threads.add(worker(shared, kind, done, wrong));
+            }
+            while (done.get() < 50) {
+                Thread.onSpinWait();
+            }
+            shared.close();
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            assertTrue(wrong.isEmpty(), wrong::toString);
+        }
+    }
+
+    /** Works until the database is closed. */
+    private static Thread worker(DB db, int kind, AtomicLong done, List<Throwable> wrong) {
+        Thread thread = new Thread(() -> {
+            try {
+                for (int i = 0; ; i++) {
+                    switch (kind) {
+                        case 0 -> db.put(bytes("key" + i % 200), bytes("value"));
+                        case 1 -> db.get(bytes("key" + i % 200));
+                        default -> {
+                            DBIterator iterator = db.iterator();
+                            while (iterator.hasNext()) {
+                                iterator.next();
+                            }
+                            // Every other one is left to the cleaner.
+                            if (i % 2 == 0) {
+                                iterator.close();
+                            }
+                        }
+                    }
+                    done.incrementAndGet();
+                }
+            } catch (ClosedException e) {
+                // As it should be.
+            } catch (Throwable e) {
+                synchronized (wrong) {
+                    wrong.add(e);
+                }
+            }
+        });
+        thread.start();
+        return thread;
+    }
+
+    @Test
+    void closing_an_iterator_that_another_thread_uses_gives_it_an_exception() throws Exception {
+        for (int round = 0; round < TestDirectory.scaled(5000); round++) {
+            TerraceIterator iterator = db.iterator();
+            List<Throwable> seen = new ArrayList<>();
+            Thread reader = new Thread(() -> {
+                try {
+                    while (true) {
+                        iterator.seekToFirst();
+                        while (iterator.hasNext()) {
+                            iterator.next();
+                        }
+                    }
+                } catch (Throwable e) {
+                    seen.add(e);
+                }
+            });
+            reader.start();
+            for (int spin = 0; spin < round * 37 % 5000; spin++) {
+                Thread.onSpinWait();
+            }
+            iterator.close();
+            reader.join();
+            assertEquals(ClosedException.class, seen.get(0).getClass(), () -> seen.toString());
+        }
+    }
+
+    /** Throws once it is told to. */
+    private static final class Failing implements DBComparator {
+        private volatile boolean fail;
+
+        @Override
+        public int compare(byte[] left, byte[] right) {
+            if (fail) {
+                throw new IllegalStateException("no order today");
+            }
+            return asString(right).compareTo(asString(left));
+        }
+
+        @Override
+        public String name() {
+            return "test.Failing";
+        }
+
+        @Override
+        public byte[] findShortestSeparator(byte[] start, byte[] limit) {
+            return null;
+        }
+
+        @Override
+        public byte[] findShortSuccessor(byte[] key) {
+            return new byte[0];
+        }
+    }
+
+    @Test
+    void a_comparator_that_throws_stops_the_database_and_damages_nothing() throws IOException {
+        Failing order = new Failing();
+        Options options = new Options().comparator(order).writeBufferSize(64 << 10);
+        TerraceDb ordered = factory.open(directory.file("ordered"), options);
+        for (int i = 0; i < 2000; i++) {
+            ordered.put(bytes(String.format("%05d", i)), bytes("v".repeat(100)));
+        }
+        order.fail = true;
+        TerraceException error =
+                assertThrows(TerraceException.class, () -> ordered.get(bytes("00100")));
+        assertTrue(error.getMessage().contains("comparator"), error.getMessage());
+        assertThrows(TerraceException.class, () -> ordered.put(bytes("x"), bytes("y")));
+        assertThrows(TerraceException.class, () -> ordered.iterator());
+        try {
+            ordered.close();
+        } catch (IOException e) {
+            // What was in memory stays in the log.
+        }
+        order.fail = false;
+        try (TerraceDb again = factory.open(directory.file("ordered"), options)) {
+            assertTrue(again.verify().isClean(), () -> again.verify().toString());
+            for (int i = 0; i < 2000; i++) {
+                assertEquals("v".repeat(100), asString(again.get(bytes(String.format("%05d", i)))));
+            }
+            try (TerraceIterator iterator = again.iterator()) {
+                assertEquals("01999", asString(iterator.next().getKey()));
+            }
+        }
+    }
+}

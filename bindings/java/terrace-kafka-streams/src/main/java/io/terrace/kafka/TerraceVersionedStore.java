@@ -1,0 +1,166 @@
+package io.terrace.kafka;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.VersionedKeyValueStore;
+import org.apache.kafka.streams.state.VersionedRecord;
+
+/**
+ * A persistent versioned key-value store on Terrace: of every key its versions by their time, each
+ * with a first byte that says whether it is a deletion.
+ *
+ * <p>Versions that have ended before the history that is kept are removed when their key is written
+ * again.
+ */
+class TerraceVersionedStore extends TerraceStateStore
+        implements VersionedKeyValueStore<Bytes, byte[]> {
+    private static final byte VALUE = 1;
+    private static final byte[] DELETION = {0};
+    private static final long NONE = -1;
+
+    private final long history;
+    private volatile long streamTime = NONE;
+
+    TerraceVersionedStore(String name, long history) {
+        super(name);
+        this.history = history;
+    }
+
+    /** One version in the store. */
+    private record Version(long time, byte[] stored) {
+        boolean isDeletion() {
+            return stored[0] != VALUE;
+        }
+
+        byte[] value() {
+            return Arrays.copyOfRange(stored, 1, stored.length);
+        }
+    }
+
+    private static Bytes entry(Bytes key, long time) {
+        return Keys.of(0, key, time, 0);
+    }
+
+    private static byte[] stored(byte[] value) {
+        if (value == null) {
+            return DELETION;
+        }
+        byte[] stored = new byte[value.length + 1];
+        stored[0] = VALUE;
+        System.arraycopy(value, 0, stored, 1, value.length);
+        return stored;
+    }
+
+    @Override
+    KeyValue<Bytes, byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
+        if (record.timestamp() < streamTime - history) {
+            return null;
+        }
+        streamTime = Math.max(streamTime, record.timestamp());
+        Bytes key = Bytes.wrap(record.key());
+        return KeyValue.pair(entry(key, record.timestamp()), stored(record.value()));
+    }
+
+    /** The first version behind a time; null if there is none. */
+    private Version after(Bytes key, long time) {
+        if (time == Long.MAX_VALUE) {
+            return null;
+        }
+        try (StoreIterator versions = iterator(
+                Keys.lower(0, key, time + 1), Keys.after(0, key), true)) {
+            return versions.hasNext() ? version(versions.next()) : null;
+        }
+    }
+
+    /** The last version at or before a time; null if there is none. */
+    private Version at(Bytes key, long time) {
+        Bytes end = time == Long.MAX_VALUE ? Keys.after(0, key) : Keys.lower(0, key, time + 1);
+        try (StoreIterator versions = iterator(Keys.lower(0, key, 0), end, false)) {
+            return versions.hasNext() ? version(versions.next()) : null;
+        }
+    }
+
+    private static Version version(KeyValue<Bytes, byte[]> entry) {
+        return new Version(Keys.parse(entry.key.get()).first(), entry.value);
+    }
+
+    @Override
+    public synchronized long put(Bytes key, byte[] value, long timestamp) {
+        Objects.requireNonNull(key, "key cannot be null");
+        file();
+        if (timestamp < streamTime - history) {
+            drop();
+            updatePosition();
+            return PUT_RETURN_CODE_NOT_PUT;
+        }
+        streamTime = Math.max(streamTime, timestamp);
+        file().put(entry(key, timestamp), stored(value));
+        expire(key);
+        updatePosition();
+        Version next = after(key, timestamp);
+        return next == null ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : next.time();
+    }
+
+    /** Removes versions that no read can ask for any more. */
+    private void expire(Bytes key) {
+        long oldest = streamTime - history;
+        if (oldest <= 0) {
+            return;
+        }
+        List<Bytes> expired = new ArrayList<>();
+        try (StoreIterator versions = iterator(
+                Keys.lower(0, key, 0), Keys.lower(0, key, oldest + 1), true)) {
+            while (versions.hasNext()) {
+                expired.add(versions.next().key);
+            }
+        }
+        // The last one is valid at that time.
+        for (int i = 0; i < expired.size() - 1; i++) {
+            file().put(expired.get(i), null);
+        }
+    }
+
+    @Override
+    public synchronized VersionedRecord<byte[]> delete(Bytes key, long timestamp) {
+        Objects.requireNonNull(key, "key cannot be null");
+        file();
+        if (timestamp < streamTime - history) {
+            drop();
+            return null;
+        }
+        VersionedRecord<byte[]> before = get(key, timestamp);
+        put(key, null, timestamp);
+        return before;
+    }
+
+    @Override
+    public VersionedRecord<byte[]> get(Bytes key) {
+        Objects.requireNonNull(key, "key cannot be null");
+        Version latest = at(key, Long.MAX_VALUE);
+        return latest == null || latest.isDeletion()
+                ? null
+                : new VersionedRecord<>(latest.value(), latest.time());
+    }
+
+    @Override
+    public synchronized VersionedRecord<byte[]> get(Bytes key, long asOfTimestamp) {
+        Objects.requireNonNull(key, "key cannot be null");
+        Version version = at(key, asOfTimestamp);
+        if (version == null || version.isDeletion()) {
+            return null;
+        }
+        Version next = after(key, version.time());
+        if (next == null) {
+            return new VersionedRecord<>(version.value(), version.time());
+        }
+        // History that is not kept any more is not told, even where it is still there.
+        return asOfTimestamp < streamTime - history
+                ? null
+                : new VersionedRecord<>(version.value(), version.time(), next.time());
+    }
+}
