@@ -16,16 +16,16 @@ use crate::commands::keyspace::{
 use crate::commands::man::ManArgs;
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
+use crate::commands::shell::ShellCommand;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
 use crate::commands::upkeep::{
     CheckpointArgs, CompactArgs, DestroyCommand, RepairCommand, VerifyCommand,
 };
 use crate::commands::{Run, Session};
 use crate::failure::Result;
+use crate::form::Form;
 use crate::opening::{Missing, OpenArgs, WriteArgs};
 use crate::output::Output;
-use crate::shell::ShellCommand;
-use crate::text::Notation;
 
 const AFTER_HELP: &str = "\
 Keys and values are text: \\xNN stands for a byte, \\\\ for a backslash, \\t, \\n and \\r for TAB,
@@ -359,52 +359,6 @@ struct Loading {
     no_create: bool,
     #[command(flatten)]
     write: WriteArgs,
-}
-
-/// How keys and values are written down.
-#[derive(Args, Debug, Clone, Copy, Default)]
-pub(crate) struct NotationArgs {
-    /// Keys and values are pairs of hexadecimal digits
-    #[arg(long, conflicts_with = "base64")]
-    hex: bool,
-    /// Keys and values are base64
-    #[arg(long)]
-    base64: bool,
-}
-
-/// How keys and values are written down, and whether output is JSON.
-#[derive(Args, Debug, Clone, Copy, Default)]
-pub(crate) struct FormArgs {
-    #[command(flatten)]
-    notation: NotationArgs,
-    /// Print JSON, one object a line; `load` reads JSON too, no other command does
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// The form of input and output that a command works with.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Form {
-    pub(crate) notation: Notation,
-    pub(crate) json: bool,
-}
-
-impl NotationArgs {
-    /// What the options say, and where they say nothing, `usual`.
-    pub(crate) fn over(self, usual: Form) -> Notation {
-        match (self.hex, self.base64) {
-            (true, _) => Notation::Hex,
-            (_, true) => Notation::Base64,
-            _ => usual.notation,
-        }
-    }
-}
-
-impl FormArgs {
-    /// What the options say, and where they say nothing, `usual`.
-    pub(crate) fn over(self, usual: Form) -> Form {
-        Form { notation: self.notation.over(usual), json: self.json || usual.json }
-    }
 }
 
 impl Cli {

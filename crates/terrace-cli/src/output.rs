@@ -1,14 +1,17 @@
 //! Where data goes: standard output or a file, buffered, with a closed pipe told apart from a
 //! failure.
 
+pub(crate) mod columns;
+mod draft;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::draft::{self, Draft};
 use crate::failure::{Failure, Result};
 use crate::text;
+use draft::Draft;
 
 const BUFFER_SIZE: usize = 64 << 10;
 

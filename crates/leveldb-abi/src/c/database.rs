@@ -1,15 +1,16 @@
-//! `leveldb_t` and `leveldb_snapshot_t`.
+//! `leveldb_t`.
 
 use std::ffi::{c_char, c_int};
 use std::ops::Bound;
 use std::ptr;
 
-use terrace::{Db, ReadOptions, Result, Snapshot, WriteOptions, abi, destroy};
+use terrace::{Db, ReadOptions, Result, WriteOptions, abi, destroy};
 
 use super::batch::CWriteBatch;
 use super::error::{reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
+use super::snapshot::CSnapshot;
 use crate::guard::export;
 use crate::memory::{
     argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store,
@@ -29,10 +30,6 @@ impl Database {
         self.0.close()
     }
 }
-
-/// `leveldb_snapshot_t`.
-#[derive(Debug)]
-pub struct CSnapshot(pub(super) Snapshot);
 
 /// How the caller wants to read; LevelDB's defaults for null.
 ///

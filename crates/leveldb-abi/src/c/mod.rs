@@ -14,6 +14,7 @@ mod iterator;
 mod logger;
 mod options;
 mod report;
+mod snapshot;
 mod transactions;
 mod updates;
 
@@ -25,5 +26,6 @@ pub use iterator::*;
 pub use logger::*;
 pub use options::*;
 pub use report::*;
+pub use snapshot::*;
 pub use transactions::*;
 pub use updates::*;

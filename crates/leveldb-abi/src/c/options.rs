@@ -7,8 +7,8 @@ use std::ptr;
 use terrace::{ReadOptions, WriteOptions};
 
 use super::components::{CCache, CComparator, CEnv, CFilterPolicy};
-use super::database::CSnapshot;
 use super::logger::CLogger;
+use super::snapshot::CSnapshot;
 use crate::guard::export;
 use crate::memory::{hand_out, release};
 use crate::options::Settings;

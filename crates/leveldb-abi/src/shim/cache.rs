@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use terrace::{BlockCache, BlockKey, ExternalBlock, ExternalBlockCache, HeldBlock};
 
-use super::calls::CacheCalls;
 use super::outcome::Bytes;
 use crate::guard::export;
 use crate::memory::{hand_out, release};
@@ -23,6 +22,20 @@ impl ShimCache {
 /// `shim_block`: what a program's cache keeps for the engine.
 #[derive(Debug)]
 pub struct ShimBlock(ExternalBlock);
+
+/// `shim_custom_cache`. Without an object: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CacheCalls {
+    pub(super) object: *mut c_void,
+    pub(super) new_id: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
+    pub(super) lookup: Option<unsafe extern "C" fn(*mut c_void, Bytes) -> *mut c_void>,
+    pub(super) insert:
+        Option<unsafe extern "C" fn(*mut c_void, Bytes, *mut ShimBlock, usize) -> *mut c_void>,
+    pub(super) value: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const ShimBlock>,
+    pub(super) release: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    pub(super) total_charge: Option<unsafe extern "C" fn(*const c_void) -> usize>,
+}
 
 /// A cache of the program's. The object and all of its calls.
 #[derive(Clone, Copy)]

@@ -5,9 +5,10 @@ use std::ops::Bound;
 
 use terrace::{Db, ReadOptions, Snapshot, WriteOptions, abi, destroy};
 
-use super::calls::{EnvHandle, ShimOptions};
+use super::calls::EnvHandle;
 use super::cursor::ShimCursor;
 use super::env::CustomEnv;
+use super::options::ShimOptions;
 use super::outcome::{Bytes, Outcome, Put, Sink};
 use crate::guard::export;
 use crate::memory::{hand_out, release, store};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use terrace::ReadOptions;
 use terrace::abi::{PlainTable, PlainTableBuilder};
 
-use super::calls::{FileCalls, RandomCalls, ShimOptions};
+use super::calls::{FileCalls, RandomCalls};
 use super::cursor::ShimCursor;
 use super::env_files::{CustomFile, CustomRandomFile};
+use super::options::ShimOptions;
 use super::outcome::{Bytes, Outcome};
 use crate::guard::export;
 use crate::memory::{hand_out, release, store};

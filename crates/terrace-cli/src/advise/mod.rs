@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::columns::{Columns, counted, size};
 use crate::failure::{Failure, Result};
 use crate::opening::{OpenArgs, PresetName, require_database};
 use crate::output::Output;
+use crate::output::columns::{Columns, counted, size};
 use measured::Figures;
 use rules::{Advice, InUse, advise};
 use survey::Survey;

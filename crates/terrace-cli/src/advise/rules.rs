@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::measured::Evidence;
 use super::survey::Survey;
-use crate::columns::{counted, size};
 use crate::opening::PresetName;
+use crate::output::columns::{counted, size};
 
 /// Open files that are kept for other uses than tables.
 const FILES_FOR_OTHER_USES: u64 = 10;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use terrace::Db;
 
-use super::BenchArgs;
+use super::args::BenchArgs;
 use super::data::KEY_SIZE;
 use super::meter::Work;
 use super::runner::Outcome;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use terrace::{Db, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
 
-use super::BenchArgs;
+use super::args::BenchArgs;
 use super::data::{KEY_SIZE, Key, Random, ValuePool};
 use super::meter::{ProcessCounters, Work, disk_bytes};
 use super::workload::Benchmark;

@@ -8,10 +8,10 @@ use clap::Args;
 use serde_json::json;
 use terrace::WriteBatch;
 
-use super::keyspace::ScopeArgs;
+use super::scope::ScopeArgs;
 use super::{Run, Session};
-use crate::args::{FormArgs, NotationArgs};
 use crate::failure::{Failure, Result};
+use crate::form::{FormArgs, NotationArgs};
 use crate::output::Output;
 use crate::range::{RangeArgs, decode_argument};
 use crate::source;

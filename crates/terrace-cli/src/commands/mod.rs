@@ -8,6 +8,8 @@ pub(crate) mod keyspace;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod scan;
+pub(crate) mod scope;
+pub(crate) mod shell;
 pub(crate) mod transfer;
 pub(crate) mod upkeep;
 
@@ -16,9 +18,9 @@ use std::path::Path;
 
 use terrace::{Db, Transaction, WriteBatch, WriteOptions};
 
-use self::keyspace::{Scope, ScopeArgs};
-use crate::args::Form;
+use self::scope::{Scope, ScopeArgs};
 use crate::failure::{Failure, Result};
+use crate::form::Form;
 use crate::output::Output;
 use crate::range::KeyRange;
 use crate::signals;

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use terrace::Stats;
 
 use super::{Run, Session};
-use crate::args::{Form, FormArgs};
-use crate::columns::{Columns, size};
 use crate::directory::{FileType, ListedFile, list_files};
 use crate::failure::Result;
+use crate::form::{Form, FormArgs};
 use crate::output::Output;
+use crate::output::columns::{Columns, size};
 use crate::text::to_json;
 
 #[derive(Args, Debug)]

@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::keyspace::ScopeArgs;
+use super::scope::ScopeArgs;
 use super::{Run, Session};
-use crate::args::FormArgs;
 use crate::failure::Result;
+use crate::form::FormArgs;
 use crate::interchange::{EntryWriter, Format};
 use crate::output::Output;
 use crate::progress::Progress;

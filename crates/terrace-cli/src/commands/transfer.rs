@@ -6,13 +6,13 @@ use clap::Args;
 use serde_json::json;
 use terrace::{Db, WriteBatch};
 
-use super::keyspace::{Scope, ScopeArgs};
+use super::scope::{Scope, ScopeArgs};
 use super::{Run, Session};
-use crate::args::{Form, FormArgs};
-use crate::columns::counted;
 use crate::failure::{Failure, Result};
+use crate::form::{Form, FormArgs};
 use crate::interchange::{EntryReader, EntryWriter, Format};
 use crate::output::Output;
+use crate::output::columns::counted;
 use crate::progress::Progress;
 use crate::range::RangeArgs;
 use crate::signals;

@@ -9,11 +9,11 @@ use serde_json::json;
 use terrace::{CompactOptions, Problem};
 
 use super::{Run, Session};
-use crate::args::FormArgs;
-use crate::columns::{counted, size};
 use crate::failure::{Failure, Result};
+use crate::form::FormArgs;
 use crate::opening::{OpenArgs, WriteArgs, require_database, require_directory};
 use crate::output::Output;
+use crate::output::columns::{counted, size};
 use crate::progress::Progress;
 use crate::range::decode_argument;
 

@@ -1,8 +1,6 @@
 //! What a simulated disk went through, and the disk at any moment of it.
 
-use super::SimFs;
 use super::disk::{Disk, Step};
-use super::power_loss::{PowerLoss, after_power_loss};
 
 /// A disk and the totally ordered steps that changed it since.
 #[derive(Clone, Default)]
@@ -48,7 +46,7 @@ impl Recording {
 /// A moment in a [`Recording`].
 pub struct Replay<'a> {
     recording: &'a Recording,
-    disk: Disk,
+    pub(super) disk: Disk,
     at: usize,
 }
 
@@ -69,10 +67,5 @@ impl Replay<'_> {
     /// Goes on until `at` steps have happened.
     pub fn advance_to(&mut self, at: usize) {
         while self.at < at && self.advance() {}
-    }
-
-    /// The file system as it may be if the power fails now.
-    pub fn power_loss(&self, loss: PowerLoss) -> SimFs {
-        SimFs::with_disk(after_power_loss(&self.disk, loss))
     }
 }

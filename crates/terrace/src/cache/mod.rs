@@ -24,6 +24,7 @@ mod epoch;
 mod queues;
 mod slot;
 mod slots;
+mod weighted;
 
 use std::sync::Arc;
 
@@ -32,17 +33,12 @@ use crate::base::locks::Mutex;
 
 pub(crate) use epoch::pin;
 pub(crate) use slot::{Cached, hand_on};
+pub(crate) use weighted::Weighted;
 
 use admission::Admission;
 use queues::Queues;
 use slot::GivenUp;
 use slots::Slots;
-
-/// A value that can be cached.
-pub(crate) trait Weighted: Send + Sync + 'static {
-    /// The memory that this value takes, in bytes, everything included. The same at every call.
-    fn weight(&self) -> usize;
-}
 
 /// A cache of `V`s. Clones share it.
 pub(crate) struct SlotCache<V: Send + Sync + 'static> {

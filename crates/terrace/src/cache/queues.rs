@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use super::Weighted;
 use super::admission::Admission;
 use super::slot::GivenUp;
 use super::slots::Slots;
+use super::weighted::Weighted;
 
 /// Fewer places of retired arrays than this are not worth a sweep.
 const SWEEP_AT_LEAST: usize = 16;

@@ -31,7 +31,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
+use super::format::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum;
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;

@@ -18,7 +18,7 @@
 
 use std::io::IoSlice;
 
-use super::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
+use super::format::{BLOCK_SIZE, EMPTY_FIRST, FIRST, FULL, HEADER_SIZE, LAST, MIDDLE};
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;

@@ -3,7 +3,7 @@
 //! A search in a block reads entries one by one, and each lies on other lines of memory than the
 //! one before: a search for one of many blocks waits for memory, not for the processor. So a block
 //! that is searched again and again learns the abbreviated keys (see
-//! [`Index`](super::index::Index)) of its entries, as numbers side by side. They say where a search
+//! [`AbbreviatedKeys`](crate::base::abbreviated_keys::AbbreviatedKeys)) of its entries, as numbers side by side. They say where a search
 //! ends, but for a step or two, and only the entry there has to be read.
 //!
 //! Abbreviated keys are kept as four bytes, the greatest of those that differ within the block.
@@ -12,7 +12,7 @@
 
 use crate::base::abbreviated_keys::abbreviated;
 
-use super::block::Entry;
+use super::entry::Entry;
 use super::order::TableOrder;
 
 /// Entries of which the abbreviated keys are kept.

@@ -8,23 +8,16 @@ use std::cmp::Ordering;
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicU8};
 
-use crate::base::abbreviated_keys::common_prefix;
-use crate::base::coding::get_varint32;
+use crate::base::abbreviated_keys::{AbbreviatedKeys, common_prefix};
 use crate::base::internal_key;
 use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
 use super::abbreviated_entries::AbbreviatedEntries;
+use super::entry::{Damage, Entry};
 use super::format::BlockData;
-use super::index::Index;
 use super::order::TableOrder;
 
-/// What is wrong with a block.
-pub(super) type Damage = &'static str;
-
-const BAD_ENTRY: Damage = "an entry does not decode";
-const BAD_SHARING: Damage = "an entry shares more of a key than there is";
-const SHORT_KEY: Damage = "a key is too short for its tag";
 const BAD_RESTART: Damage = "a restart point is no entry";
 
 /// What a block costs besides its bytes: itself, its count of references, its place in the cache's
@@ -68,86 +61,12 @@ pub(crate) struct Block {
     abbreviated_entries: OnceLock<Option<Box<AbbreviatedEntries>>>,
 }
 
-/// Offsets and abbreviated keys (see [`Index`]) of the restart points of a small block, but for the
+/// Offsets and abbreviated keys (those of the index) of the restart points of a small block, but for the
 /// first, which is at 0. They spare a search the way through the block's far ends, each of which is
 /// likely to be missing in the processor's cache.
 struct AbbreviatedRestarts {
     abbreviated_keys: [u64; MAX_ABBREVIATED],
     offsets: [u32; MAX_ABBREVIATED],
-}
-
-/// An entry, as offsets into the entries of a block.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Entry {
-    pub(super) offset: usize,
-    /// Bytes of the key that are those of the key before.
-    pub(super) shared: usize,
-    /// Where the rest of the key begins.
-    pub(super) rest: usize,
-    /// Where the rest of the key ends and the value begins.
-    pub(super) value: usize,
-    /// Where the value ends and the next entry begins.
-    pub(super) end: usize,
-}
-
-impl Entry {
-    #[inline]
-    pub(super) fn key_length(&self) -> usize {
-        self.shared + (self.value - self.rest)
-    }
-
-    /// Decodes the entry at `offset`. Everything in it lies within `entries`.
-    #[inline(always)]
-    pub(super) fn decode(entries: &[u8], offset: usize) -> Result<Entry, Damage> {
-        let (shared, rest, value, header) =
-            match entries.get(offset..).and_then(<[u8]>::first_chunk) {
-                Some(&[shared, rest, value]) if (shared | rest | value) < 0x80 => {
-                    (u32::from(shared), u32::from(rest), u32::from(value), 3)
-                }
-                _ => {
-                    let lengths = Entry::decode_long(entries, offset);
-                    (
-                        lengths as u32,
-                        (lengths >> 32) as u32,
-                        (lengths >> 64) as u32,
-                        (lengths >> 96) as u32,
-                    )
-                }
-            };
-        let size = u64::from(header) + u64::from(rest) + u64::from(value);
-        if header == 0 || size > entries.len().saturating_sub(offset) as u64 {
-            return Err(BAD_ENTRY);
-        }
-        let start = offset + header as usize;
-        let (value_start, end) = (start + rest as usize, start + rest as usize + value as usize);
-        Ok(Entry { offset, shared: shared as usize, rest: start, value: value_start, end })
-    }
-
-    /// The three lengths of the entry at `offset`, from the lowest bits up, and the bytes that they
-    /// take; 0 if they do not decode. All in one number, which stays in registers: entries that
-    /// pass through memory in pieces cost more than everything else about them.
-    #[cold]
-    #[inline(never)]
-    fn decode_long(entries: &[u8], offset: usize) -> u128 {
-        let mut cursor = entries.get(offset..).unwrap_or_default();
-        let all = cursor.len();
-        let mut next = || get_varint32(&mut cursor).map(u128::from);
-        let (Some(shared), Some(rest), Some(value)) = (next(), next(), next()) else { return 0 };
-        let header = (all - cursor.len()) as u128;
-        shared | rest << 32 | value << 64 | header << 96
-    }
-
-    /// Checks this entry against the length of the key before it.
-    #[inline]
-    pub(super) fn check(&self, previous_key: usize, tag_size: usize) -> Result<(), Damage> {
-        if self.shared > previous_key {
-            return Err(BAD_SHARING);
-        }
-        if self.key_length() < tag_size {
-            return Err(SHORT_KEY);
-        }
-        Ok(())
-    }
 }
 
 /// The first entry that is not less than a key sought for.
@@ -243,16 +162,20 @@ impl Block {
     }
 
     /// Takes the abbreviated keys of the restart points, where all of them have one.
-    pub(super) fn with_heads(mut self, order: &TableOrder, index: &Index) -> Self {
-        self.abbreviated_keys = self.abbreviated_restarts(order, index);
-        self.prefix = index.prefix_len();
+    pub(super) fn with_abbreviated_keys(
+        mut self,
+        order: &TableOrder,
+        keys: &AbbreviatedKeys,
+    ) -> Self {
+        self.abbreviated_keys = self.abbreviated_restarts(order, keys);
+        self.prefix = keys.prefix_len();
         self
     }
 
     fn abbreviated_restarts(
         &self,
         order: &TableOrder,
-        index: &Index,
+        keys: &AbbreviatedKeys,
     ) -> Option<AbbreviatedRestarts> {
         if self.restarts == 0 || self.restarts > MAX_ABBREVIATED + 1 {
             return None;
@@ -265,7 +188,7 @@ impl Block {
             let offset = self.restart(at)?;
             let entry = Entry::decode(self.entries(), offset).ok()?;
             entry.check(0, order.tag_size()).ok()?;
-            abbreviated_keys.abbreviated_keys[at - 1] = index
+            abbreviated_keys.abbreviated_keys[at - 1] = keys
                 .abbreviate(order.user_key(self.entries().get(entry.rest..entry.value)?))
                 .ok()?;
             abbreviated_keys.offsets[at - 1] = offset as u32;
@@ -535,7 +458,8 @@ mod tests {
     use crate::base::comparator::KeyOrder;
     use crate::base::internal_key::{EntryKind, encode, user_key};
     use crate::table::block_builder::BlockBuilder;
-    use crate::table::tests::Random;
+    use crate::table::entry::{BAD_ENTRY, BAD_SHARING, SHORT_KEY};
+    use crate::table::random::Random;
 
     /// A block of entries as they are: how much they share, the rest of the key, the value.
     fn block(entries: &[(u32, &[u8], &[u8])], restarts: &[u32]) -> Result<Block, Damage> {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::base::internal_key::TAG_SIZE;
 use crate::base::mutation::mutated;
 
-use super::block::{Block, Damage, Entry};
+use super::block::Block;
+use super::entry::{Damage, Entry};
 use super::group::Group;
 use super::key_buffer::KeyBuffer;
 use super::order::TableOrder;
@@ -297,7 +298,7 @@ mod tests {
     use crate::base::coding::put_varint64;
     use crate::base::internal_key::user_key;
     use crate::table::format::BlockData;
-    use crate::table::tests::Random;
+    use crate::table::random::Random;
 
     /// A short step leads where a long one does, and only to other user keys, whatever the bytes.
     #[test]

@@ -16,7 +16,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::block::Block;
-use super::block_ref::BlockRef;
 use super::format::BlockHandle;
 
 /// The key of a block: the number of its table, from [`ExternalBlockCache::new_id`], and its offset
@@ -97,14 +96,14 @@ impl ExternalBlocks {
         (u128::from(self.table) | u128::from(handle.offset) << 64).to_le_bytes()
     }
 
-    pub(super) fn get(&self, handle: BlockHandle) -> Option<BlockRef> {
-        self.cache.lookup(&self.key(handle)).map(|held| BlockRef::External(Box::new(held)))
+    pub(super) fn get(&self, handle: BlockHandle) -> Option<HeldBlock> {
+        self.cache.lookup(&self.key(handle))
     }
 
     /// Keeps a block that was just loaded.
-    pub(super) fn keep(&self, handle: BlockHandle, block: Arc<Block>) -> BlockRef {
+    pub(super) fn keep(&self, handle: BlockHandle, block: Arc<Block>) -> HeldBlock {
         let block = ExternalBlock(block);
         let charge = block.charge();
-        BlockRef::External(Box::new(self.cache.insert(&self.key(handle), block, charge)))
+        self.cache.insert(&self.key(handle), block, charge)
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::base::prefetch::prefetch;
 
-use super::block::{Damage, Entry};
+use super::entry::{Damage, Entry};
 use super::key_buffer::KeyBuffer;
 
 /// Bytes that are asked for ahead on the way back: a group of small entries. Large ones gain
@@ -132,7 +132,7 @@ impl Group {
 mod tests {
     use super::*;
     use crate::base::coding::put_varint32;
-    use crate::table::tests::Random;
+    use crate::table::random::Random;
 
     /// Whether keys are put together ahead, gathered, or copied in whole, they are those that were
     /// written.

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use crate::base::abbreviated_keys::AbbreviatedKeys;
 
-use super::block::{Block, Damage};
+use super::block::Block;
 use super::block_iter::BlockIter;
+use super::entry::Damage;
 use super::format::BlockHandle;
 use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
@@ -50,7 +51,7 @@ impl Index {
         order: &TableOrder,
         limit: u64,
     ) -> Result<Index, Damage> {
-        let mut allowance = KeyAllowance::of(&block);
+        let mut allowance = KeyAllowance::of_block(block.size());
         let mut index = Index {
             keys: Vec::new(),
             ends: Vec::new(),
@@ -151,16 +152,9 @@ impl Index {
         }
     }
 
-    /// The abbreviated key of a user key that begins as the separators do; otherwise how it
-    /// compares to them.
-    #[inline]
-    pub(super) fn abbreviate(&self, user_key: &[u8]) -> Result<u64, Ordering> {
-        self.abbreviated_keys.abbreviate(user_key)
-    }
-
-    /// The bytes at the beginning of keys that abbreviated keys leave out.
-    pub(super) fn prefix_len(&self) -> usize {
-        self.abbreviated_keys.prefix_len()
+    /// Those of the user keys of all separators but the last.
+    pub(super) fn abbreviated_keys(&self) -> &AbbreviatedKeys {
+        &self.abbreviated_keys
     }
 
     fn search_between(

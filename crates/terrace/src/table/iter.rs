@@ -20,6 +20,14 @@ use super::table::Table;
 /// Bytes behind a walk that reads a table once and for all, after which it gives them back.
 const BEHIND: u64 = 256 << 10;
 
+impl Table {
+    /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not
+    /// kept.
+    pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool) -> TableIter {
+        TableIter::new(Arc::clone(self), fill_cache)
+    }
+}
+
 /// A position in a table, or none. It keeps its table open and the current block in memory.
 pub(crate) struct TableIter {
     table: Arc<Table>,

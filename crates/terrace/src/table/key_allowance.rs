@@ -4,7 +4,7 @@
 //! for as many bytes as the block is long. Whoever keeps the keys of an index or a metaindex takes
 //! them out of an allowance. LevelDB's share nothing; what expands further than this was made to.
 
-use super::block::{Block, Damage};
+use super::entry::Damage;
 
 const MAX_EXPANSION: usize = 32;
 /// What keys may come to in a block of any size.
@@ -14,9 +14,9 @@ const FLOOR: usize = 1 << 20;
 pub(super) struct KeyAllowance(usize);
 
 impl KeyAllowance {
-    /// For all keys of `block`.
-    pub(super) fn of(block: &Block) -> Self {
-        KeyAllowance(block.bytes().len().saturating_mul(MAX_EXPANSION).max(FLOOR))
+    /// For all keys of a block of `size` bytes.
+    pub(super) fn of_block(size: usize) -> Self {
+        KeyAllowance(size.saturating_mul(MAX_EXPANSION).max(FLOOR))
     }
 
     /// Asked before a key is kept.

@@ -14,6 +14,7 @@ mod block_writer;
 mod buffer;
 mod compression;
 mod counters;
+mod entry;
 mod external_cache;
 mod filter_block;
 mod format;
@@ -27,6 +28,8 @@ mod key_allowance;
 mod key_buffer;
 mod order;
 mod properties;
+#[cfg(test)]
+mod random;
 mod read_policy;
 mod readahead;
 mod rescue;

@@ -24,11 +24,12 @@ use crate::cache::{Cached, SlotArray};
 use crate::env::RandomAccessFile;
 use crate::filter::FilterPolicy;
 
-use super::block::{Block, Damage};
+use super::block::Block;
 use super::block_cache::BlockCache;
 use super::block_iter::BlockIter;
 use super::block_ref::{BlockRef, BlockSlice};
 use super::counters::{Outcome, ReadCounters};
+use super::entry::Damage;
 use super::external_cache::ExternalBlocks;
 use super::filter_block::{self, FilterBlockReader};
 use super::format::{
@@ -36,7 +37,6 @@ use super::format::{
 };
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
-use super::iter::TableIter;
 use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
@@ -159,7 +159,7 @@ impl Table {
             damaged(&self.name, self.footer.metaindex, damage).context("metaindex")
         };
         let block = Block::parse(self.read_block(self.footer.metaindex)?).map_err(bad)?;
-        let mut allowance = KeyAllowance::of(&block);
+        let mut allowance = KeyAllowance::of_block(block.size());
         let mut iter = BlockIter::new(0);
         iter.set_block(Some(Arc::new(block)));
         iter.seek_to_first();
@@ -315,12 +315,6 @@ impl Table {
         self.file.not_needed(range.start, range.end.saturating_sub(range.start));
     }
 
-    /// A cursor over the table, at no entry. Without `fill_cache` the blocks that it loads are not
-    /// kept.
-    pub(crate) fn iter(self: &Arc<Self>, fill_cache: bool) -> TableIter {
-        TableIter::new(Arc::clone(self), fill_cache)
-    }
-
     /// What the builder knew; `None` if the table is not Terrace's, or the block is damaged.
     pub(crate) fn properties(&self) -> Option<TableProperties> {
         self.properties
@@ -399,13 +393,15 @@ impl Table {
         }
         if let Some(found) = self.external.as_ref().and_then(|external| external.get(handle)) {
             self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
-            return Ok(found);
+            return Ok(BlockRef::External(Box::new(found)));
         }
         self.counters.count(if filtered { Outcome::FilteredMiss } else { Outcome::Miss });
         let block = Arc::new(self.load(handle)?);
         Ok(match &self.external {
             _ if !fill_cache => BlockRef::Owned(block),
-            Some(external) if block.owns_its_bytes() => external.keep(handle, block),
+            Some(external) if block.owns_its_bytes() => {
+                BlockRef::External(Box::new(external.keep(handle, block)))
+            }
             _ => BlockRef::Owned(self.slots.insert(at, block)),
         })
     }
@@ -443,7 +439,7 @@ impl Table {
     pub(super) fn load(&self, handle: BlockHandle) -> Result<Block> {
         let data = self.read_block(handle)?;
         let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
-        Ok(block.with_heads(&self.order, &self.index))
+        Ok(block.with_abbreviated_keys(&self.order, self.index.abbreviated_keys()))
     }
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::env::RandomAccessFile;
 
-use super::block::{Block, Damage};
+use super::block::Block;
 use super::block_iter::BlockIter;
 use super::compression;
+use super::entry::Damage;
 use super::filter_block::FILTER_PREFIX;
 use super::format::{BlockHandle, FOOTER_SIZE, Footer, read_block};
 use super::full_filter::FULL_FILTER_NAME;
@@ -106,7 +107,7 @@ impl TableDump {
     pub(crate) fn list(&self, handle: BlockHandle) -> (Vec<Listed>, Result<()>) {
         let mut entries = Vec::new();
         let listed = self.block(handle).and_then(|block| {
-            let mut allowance = KeyAllowance::of(&block.block);
+            let mut allowance = KeyAllowance::of_block(block.block.size());
             let mut excess = None;
             let _ = self.for_each_entry(handle, &block, |key, value| {
                 excess = allowance.take(key).err();

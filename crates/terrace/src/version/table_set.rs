@@ -20,7 +20,6 @@ use crate::table::{ReadTotals, Table, TableReadSettings};
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
-use super::version::Version;
 
 /// An open table, pinned without touching a shared reference count where possible.
 pub(crate) struct TableRef(Guard<Option<Arc<Table>>>);
@@ -123,10 +122,10 @@ impl TableSet {
         Some(file.table.load()).filter(|table| table.is_some()).map(TableRef)
     }
 
-    /// Reads tables with `pread` from now on if those of `version` are too large for the memory
-    /// that there is.
-    pub(crate) fn weigh(&self, version: &Version) {
-        self.settings.policy.weigh(version.bytes(), || self.env.available_memory());
+    /// Reads tables with `pread` from now on if all of them, `bytes` together, are too large for
+    /// the memory that there is.
+    pub(crate) fn weigh(&self, bytes: u64) {
+        self.settings.policy.weigh(bytes, || self.env.available_memory());
     }
 
     /// How tables are read.

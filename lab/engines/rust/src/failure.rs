@@ -7,6 +7,9 @@ use std::process::ExitCode;
 const WRONG_COMMAND_LINE: u8 = 2;
 const ENGINE_FAILED: u8 = 3;
 
+/// What can go wrong, with the message for people.
+pub type Result<T> = std::result::Result<T, Failure>;
+
 /// A message in one line, and whose fault it is.
 #[derive(Debug)]
 pub struct Failure {

@@ -16,6 +16,7 @@ mod directory;
 mod engine;
 mod failure;
 mod meter;
+mod outcome;
 mod output;
 mod parent;
 mod resources;
@@ -27,14 +28,11 @@ pub use args::Settings;
 pub use engine::{
     Description, Durability, Engine, Operation, Operations, Session, Start, Variant, Visit,
 };
-pub use failure::Failure;
+pub use failure::{Failure, Result};
 
 use std::process::ExitCode;
 
 use runner::Runner;
-
-/// What can go wrong, with the message for people.
-pub type Result<T> = std::result::Result<T, Failure>;
 
 /// The whole program: exit status 0 if every benchmark was run, 2 for a wrong command line, 3 for a
 /// failure of the engine.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::meter::Latencies;
-use crate::runner::Outcome;
+use crate::outcome::Outcome;
 use crate::{Failure, Result};
 
 const MIB: f64 = 1_048_576.0;

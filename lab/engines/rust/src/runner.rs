@@ -10,26 +10,12 @@ use crate::benchmark::{Benchmark, Choice, Kind};
 use crate::data::{ValuePool, Zipfian};
 use crate::engine::Engine;
 use crate::meter::{Interval, Latencies, Meter};
+use crate::outcome::Outcome;
 use crate::resources::{self, ProcessCounters};
 use crate::work::{Task, Worker};
 use crate::{Failure, Result, Settings, directory, output, selftest};
 
 const LARGE_VALUE_SIZE: u64 = 100_000;
-
-/// What a benchmark came to.
-pub(crate) struct Outcome<'a> {
-    pub(crate) benchmark: Benchmark,
-    pub(crate) variant: &'a str,
-    pub(crate) meter: Meter<'static>,
-    pub(crate) threads: u64,
-    pub(crate) seconds: f64,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) bytes_written: u64,
-    pub(crate) disk_bytes: u64,
-    pub(crate) peak_memory_bytes: u64,
-    pub(crate) writer_ops_per_sec: Option<f64>,
-    pub(crate) digest: Option<String>,
-}
 
 /// An open database and the settings of the run.
 pub(crate) struct Runner<'a, E> {

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 use std::{env, fs};
 
-use super::{Manifest, Program};
+use super::manifest::Manifest;
+use super::program::Program;
 
 /// Builds programs into a cache. Each is built at most once in a process.
 #[derive(Debug)]

@@ -6,10 +6,21 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::Column;
-
 /// Columns that stand first, in this order; the others follow by name.
 const FIRST: [&str; 3] = ["terrace", "dropin", "leveldb"];
+
+/// A column: an engine, or a variant of one.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// `engine` or `engine-variant`.
+    pub id: String,
+    /// The engine's name, by which a suite may set something for it alone.
+    pub engine: String,
+    /// The variant; empty for the engine as such.
+    pub variant: String,
+    /// For readers, until the program itself says better.
+    pub title: String,
+}
 
 /// An `engine.toml`. One of `sources`, `cargo`, `program`, `script` and `missing` says what the
 /// program is.

@@ -5,41 +5,16 @@
 
 mod build;
 mod manifest;
+mod program;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::run;
 use build::Builder;
-pub use manifest::{Manifest, discover};
-
-/// A column: an engine, or a variant of one.
-#[derive(Clone, Debug)]
-pub struct Column {
-    /// `engine` or `engine-variant`.
-    pub id: String,
-    /// The engine's name, by which a suite may set something for it alone.
-    pub engine: String,
-    /// The variant; empty for the engine as such.
-    pub variant: String,
-    /// For readers, until the program itself says better.
-    pub title: String,
-}
-
-/// What it takes to run a column's program.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The executable.
-    pub path: PathBuf,
-    /// Arguments before all others.
-    pub arguments: Vec<String>,
-    /// Where it finds its libraries, if not in the usual places.
-    pub library_path: Option<PathBuf>,
-    /// Passed on as `--variant`.
-    pub variant: String,
-}
+pub use manifest::{Column, Manifest, discover};
+pub use program::Program;
 
 /// A column made ready.
 #[derive(Clone, Debug)]
@@ -59,22 +34,6 @@ pub struct Ready {
 pub struct Engines {
     manifests: Vec<Manifest>,
     builder: Builder,
-}
-
-impl Program {
-    /// A command that runs it.
-    #[must_use]
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.path);
-        command.args(&self.arguments).stdin(Stdio::null());
-        if let Some(path) = &self.library_path {
-            command.env("LD_LIBRARY_PATH", path);
-        }
-        if !self.variant.is_empty() {
-            command.arg(format!("--variant={}", self.variant));
-        }
-        command
-    }
 }
 
 impl Engines {

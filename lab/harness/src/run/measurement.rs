@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Figure, Spread, interval_of_median};
+use super::describe::Figure;
+use super::summary::{Spread, interval_of_median};
 
 /// What one engine did in one cell in one round.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

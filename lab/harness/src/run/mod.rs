@@ -12,6 +12,7 @@
 mod describe;
 mod directory;
 mod measurement;
+mod rest;
 mod summary;
 
 pub use describe::{
@@ -19,7 +20,8 @@ pub use describe::{
 };
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub use measurement::{Debt, DriverResult, Interval, Measurement, Measurements, Status};
-pub use summary::{Spread, best_of_rest, geometric_mean, interval_of_median, spread_of};
+pub use rest::best_of_rest;
+pub use summary::{Spread, geometric_mean, interval_of_median, spread_of};
 
 /// The version of both files that this program writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Durability, Figure, Measurements, Run, Section};
+use super::describe::Figure;
 
 /// A number measured in several rounds.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
@@ -94,34 +94,6 @@ pub fn geometric_mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
         count += 1;
     }
     (count > 0).then(|| (sum / f64::from(count)).exp())
-}
-
-/// The fastest engine of a cell other than Terrace, its variants and the drop-in, that promises as
-/// much as the cell asks for: its id and rate.
-#[must_use]
-pub fn best_of_rest<'a>(
-    run: &'a Run,
-    measurements: &Measurements,
-    section: &Section,
-    cell: usize,
-) -> Option<(&'a str, Spread)> {
-    let asked = section.cells.get(cell)?;
-    let rates = run
-        .engines
-        .iter()
-        .filter(|engine| !engine.is_terrace() && counts(asked, engine.weaker.is_some()));
-    rates
-        .filter_map(|engine| {
-            Some((
-                engine.id.as_str(),
-                measurements.rate(run.figure, &section.id, cell, &engine.id)?,
-            ))
-        })
-        .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
-}
-
-fn counts(cell: &Cell, weaker: bool) -> bool {
-    !(weaker && cell.writes && cell.durability == Durability::Asynchronous)
 }
 
 #[cfg(test)]

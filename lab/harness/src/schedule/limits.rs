@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use super::pace::{Pace, Refill};
+use super::pace::{PATIENCE, Pace, Refill};
 use crate::suite::{Role, Settings, Step};
 
 /// For the self-test.
 pub(super) const SELF_TEST: Duration = Duration::from_secs(180);
-/// What makes a database for other cells may take so many times as long as what is only measured.
-pub(super) const PATIENCE: f64 = 4.0;
 /// A program that takes so many times its limit, and `grace` more, does not look at the clock and
 /// is killed.
 const OVERRUN: f64 = 3.0;

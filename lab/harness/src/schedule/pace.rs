@@ -31,6 +31,8 @@ const USUAL: f64 = 0.3;
 const HOPE: f64 = 2.0;
 /// Seconds for the shortest look at a benchmark.
 const LEAST: f64 = 0.5;
+/// What makes a database for other cells may take so many times as long as what is only measured.
+pub(super) const PATIENCE: f64 = 4.0;
 /// A run may take so much of its budget more before what is left is skipped.
 pub(super) const OVERTIME: f64 = 1.2;
 
@@ -231,7 +233,6 @@ fn shares_of(step: &Step) -> f64 {
 mod tests {
     use super::*;
     use crate::run::DriverResult;
-    use crate::schedule::limits::PATIENCE;
     use crate::suite::{Form, Plan, Scale, load};
 
     const TIME_LIMIT: f64 = 10.0;

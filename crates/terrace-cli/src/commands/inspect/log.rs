@@ -5,8 +5,8 @@ use terrace::Options;
 use terrace::inspect::{self, LogItem};
 
 use super::Printer;
-use crate::columns::{counted, size};
 use crate::failure::Result;
+use crate::output::columns::{counted, size};
 
 impl Printer<'_> {
     pub(super) fn log(&mut self) -> Result<u64> {

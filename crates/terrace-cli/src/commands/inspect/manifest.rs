@@ -5,8 +5,8 @@ use terrace::Options;
 use terrace::inspect::{self, AddedTable, EditItem, ManifestItem};
 
 use super::Printer;
-use crate::columns::{counted, size};
 use crate::failure::Result;
+use crate::output::columns::{counted, size};
 
 impl Printer<'_> {
     pub(super) fn manifest(&mut self) -> Result<u64> {

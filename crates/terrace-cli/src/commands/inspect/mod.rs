@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use terrace::Options;
 use terrace::inspect::{self, Damage, FileKind};
 
-use crate::args::{Form, FormArgs};
 use crate::failure::{Failure, Result};
+use crate::form::{Form, FormArgs};
 use crate::output::Output;
 use crate::text::to_json;
 

@@ -5,8 +5,8 @@ use terrace::Options;
 use terrace::inspect::{self, Effect, Extent, TableItem};
 
 use super::Printer;
-use crate::columns::{counted, size};
 use crate::failure::Result;
+use crate::output::columns::{counted, size};
 
 impl Printer<'_> {
     pub(super) fn table(&mut self) -> Result<u64> {

@@ -99,7 +99,7 @@ impl DbImpl {
     /// Notes what is known of a version that nobody sees yet, and of its new tables: what takes
     /// time where there are many is done here, without the state lock.
     pub(in crate::db) fn made_version(&self, version: &Version, outputs: &[Output]) {
-        self.tables.weigh(version);
+        self.tables.weigh(version.bytes());
         let contents: HashMap<_, _> =
             outputs.iter().map(|output| (output.file.number, output.contents)).collect();
         for (_, file) in version.files() {

@@ -1,6 +1,11 @@
 //! What inspection finds in a file, piece by piece.
 
+use std::ops::ControlFlow;
+
 use crate::table::TableDump;
+
+/// Whether the visitor has seen enough.
+pub(super) type Flow = ControlFlow<()>;
 
 /// A part of a table file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

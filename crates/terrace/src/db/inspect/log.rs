@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::damage_counter::DamageCounter;
+use super::file::{name_of, open};
+use super::items::Flow;
 use super::items::{BatchItem, Damage, LogItem, LogSummary, OperationItem};
-use super::{DamageCounter, Flow, name_of, open};
 use crate::base::error::Result;
 use crate::db::options::Options;
 use crate::log::{self, LogReader};

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::damage_counter::DamageCounter;
+use super::file::{name_of, open};
+use super::items::Flow;
 use super::items::{AddedTable, Damage, EditItem, ManifestItem, ManifestSummary};
 use super::log::{first_record, skipped};
-use super::{DamageCounter, Flow, name_of, open};
 use crate::base::error::Result;
 use crate::base::internal_key::user_key;
 use crate::db::options::Options;

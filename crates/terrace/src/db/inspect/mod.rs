@@ -8,17 +8,16 @@
 //! The order of keys is not checked: a table does not know its comparator.
 //! [`verify`](crate::verify) checks it.
 
+mod damage_counter;
+mod file;
 mod items;
 mod log;
 mod manifest;
 mod table;
 
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::base::error::{Error, ErrorKind, Result};
-use crate::env::{RandomAccessFile, ReadAccess};
+use crate::base::error::Result;
 
 use crate::db::options::Options;
 
@@ -66,47 +65,3 @@ fn kind_by_name(path: &Path) -> Option<FileKind> {
         _ => name.starts_with("MANIFEST-").then_some(FileKind::Manifest),
     }
 }
-
-fn open(path: &Path, options: &Options) -> Result<Arc<dyn RandomAccessFile>> {
-    // Not mapped: somebody may truncate a file while it is looked at.
-    options.env.open_random(path, ReadAccess::Pread)
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// Counts damage.
-struct DamageCounter {
-    name: String,
-    damages: u64,
-}
-
-impl DamageCounter {
-    /// `name` is how errors call the file.
-    fn new(name: String) -> Self {
-        DamageCounter { name, damages: 0 }
-    }
-
-    fn count(&mut self, offset: u64, message: &str) -> Damage {
-        self.damages += 1;
-        // Errors say which file and where; here both are known.
-        let message = message
-            .replace(&format!("{}: ", self.name), "")
-            .replace(&format!("block at offset {offset}: "), "")
-            .replace(&format!(" at offset {offset}"), "");
-        Damage { offset, message }
-    }
-
-    /// An error while a part of the file was read: damage if it is the file's, an error if it is
-    /// the system's.
-    fn count_error(&mut self, offset: u64, error: Error) -> Result<Damage> {
-        if error.kind() == ErrorKind::Corruption {
-            return Ok(self.count(offset, error.message()));
-        }
-        Err(error)
-    }
-}
-
-/// Whether the visitor has seen enough.
-type Flow = ControlFlow<()>;

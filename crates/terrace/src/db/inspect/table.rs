@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::damage_counter::DamageCounter;
+use super::file::{name_of, open};
+use super::items::Flow;
 use super::items::{BlockItem, Damage, Effect, EntryItem, Extent, TableItem, TableSummary};
-use super::{DamageCounter, Flow, name_of, open};
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::{self, EntryKind, ParsedKey};
 use crate::db::options::Options;

@@ -378,7 +378,7 @@ impl Parts {
     fn assemble(self, recovered: &Recovered) -> Arc<DbImpl> {
         let Parts { dir, options, order, tables, versions, obsolete_files, logger, lock } = self;
         let env = options.env.clone();
-        tables.weigh(versions.current());
+        tables.weigh(versions.current().bytes());
         let (_, memtable) = MemTable::new(order.clone(), 0);
         let rate_limiter = match options.compaction_rate_limit {
             0 => None,

@@ -16,18 +16,19 @@ use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
 
 use crate::advise::AdviseCommand;
-use crate::args::Form;
 use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
 use crate::commands::keyspace::{
-    CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, ScopeArgs, StatKeyspaceArgs,
+    CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, StatKeyspaceArgs,
 };
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
+use crate::commands::scope::ScopeArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
 use crate::commands::upkeep::{CheckpointArgs, CompactArgs, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
+use crate::form::Form;
 use crate::opening::{Missing, WriteArgs, require_database};
 use crate::output::Output;
 use crate::signals;
@@ -409,7 +410,7 @@ type LineEditor = Editor<Completion, DefaultHistory>;
 fn start_editor(history: Option<&Path>) -> Result<LineEditor> {
     let config = Config::builder().auto_add_history(true).build();
     let mut editor = LineEditor::with_config(config).map_err(|error| editing_failed(&error))?;
-    editor.set_helper(Some(Completion::new()));
+    editor.set_helper(Some(Completion::new(Line::command())));
     if let Some(path) = history {
         // A first session has no history yet.
         let _ = editor.load_history(path);

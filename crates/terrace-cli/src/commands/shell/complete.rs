@@ -1,20 +1,26 @@
 //! What Tab completes in the shell: commands, their options, the words of settings, and paths.
 
-use clap::CommandFactory;
+use clap::Command;
 use rustyline::Helper;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
-
-use super::Line;
 
 /// Commands whose arguments are paths.
 const TAKE_PATHS: [&str; 5] = ["load", "dump", "batch", "inspect", "checkpoint"];
 
 /// Completes a line of the shell.
-pub(super) struct Completion(FilenameCompleter);
+pub(super) struct Completion {
+    shell: Command,
+    files: FilenameCompleter,
+}
 
 impl Completion {
-    pub(super) fn new() -> Self {
-        Completion(FilenameCompleter::new())
+    /// `shell` has the commands of the shell.
+    pub(super) fn new(shell: Command) -> Self {
+        Completion { shell, files: FilenameCompleter::new() }
+    }
+
+    fn commands(&self) -> impl Iterator<Item = String> {
+        self.shell.get_subcommands().map(|command| command.get_name().to_owned())
     }
 }
 
@@ -31,26 +37,21 @@ impl Completer for Completion {
         let start = typed.rfind(' ').map_or(0, |blank| blank + 1);
         let (before, word) = typed.split_at(start);
         let Some(verb) = before.split_whitespace().next() else {
-            let line = Line::command();
-            return Ok((
-                start,
-                matching(line.get_subcommands().map(|command| command.get_name().to_owned()), word),
-            ));
+            return Ok((start, matching(self.commands(), word)));
         };
-        let line = Line::command();
-        let Some(command) = line.find_subcommand(verb) else { return Ok((position, Vec::new())) };
+        let Some(command) = self.shell.find_subcommand(verb) else {
+            return Ok((position, Vec::new()));
+        };
         if word.starts_with('-') {
             let options = command.get_arguments().filter_map(|argument| argument.get_long());
             return Ok((start, matching(options.map(|name| format!("--{name}")), word)));
         }
         let names_path = before.trim_end().ends_with("--value-file");
         if names_path || TAKE_PATHS.contains(&verb) {
-            return self.0.complete_path(typed, position);
+            return self.files.complete_path(typed, position);
         }
         let words: Vec<String> = match verb {
-            ".help" => {
-                line.get_subcommands().map(|command| command.get_name().to_owned()).collect()
-            }
+            ".help" => self.commands().collect(),
             _ => command
                 .get_positionals()
                 .flat_map(clap::Arg::get_possible_values)

@@ -1,0 +1,91 @@
+//! The command line of `terrace bench`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use crate::opening::{CompressionName, PresetName, parse_size};
+
+const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompact,readrandom,readmissing,readhot,\
+                                seekrandom,readseq,readreverse,readwhilewriting,compact,readrandom,readseq,fill100K";
+
+#[derive(Args, Debug, Clone)]
+#[command(rename_all = "snake_case")]
+pub(crate) struct BenchArgs {
+    /// What to run, in this order, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = USUAL_BENCHMARKS, hide_default_value = true, value_name = "NAMES")]
+    pub(super) benchmarks: Vec<String>,
+    /// Entries
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) num: u64,
+    /// Reads [default: as many as entries]
+    #[arg(long, value_name = "N")]
+    pub(super) reads: Option<u64>,
+    /// Bytes of a value
+    #[arg(long, alias = "value-size", default_value = "100", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) value_size: usize,
+    /// Threads that share the work
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(super) threads: u64,
+    /// Entries in a batch of fillseqbatch and fillrandbatch
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) batch: u64,
+    /// Begin with the settings for a kind of application; other options override them
+    #[arg(long, value_name = "NAME")]
+    pub(super) preset: Option<PresetName>,
+    /// Bytes of the block cache [default: 8M]
+    #[arg(long, alias = "cache-size", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) cache_size: Option<usize>,
+    /// Bytes of a memtable [default: 4M]
+    #[arg(long, alias = "write-buffer-size", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) write_buffer_size: Option<usize>,
+    /// How blocks are compressed
+    #[arg(long, default_value = "snappy", value_name = "HOW")]
+    pub(super) compression: CompressionName,
+    /// Bits per key of LevelDB's bloom filters, 0 for none
+    #[arg(long, alias = "bloom-bits", default_value_t = 0, value_name = "N")]
+    pub(super) bloom_bits: usize,
+    /// Bits per key of Terrace's own filters, 0 for none
+    #[arg(long, alias = "table-filter-bits", default_value_t = 10, value_name = "N")]
+    pub(super) table_filter_bits: usize,
+    /// Bytes of a block before compression
+    #[arg(long, alias = "block-size", default_value = "4K", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) block_size: usize,
+    /// Bytes of a table before the next begins
+    #[arg(long, alias = "max-file-size", default_value = "2M", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) max_file_size: usize,
+    /// Files open at the same time [default: 1000]
+    #[arg(long, alias = "max-open-files", value_name = "N")]
+    pub(super) max_open_files: Option<usize>,
+    /// Background threads that flush and compact
+    #[arg(long, alias = "background-threads", default_value_t = 2, value_name = "N")]
+    pub(super) background_threads: usize,
+    /// Append to logs by system calls, not through mapped segments
+    #[arg(long = "no_mapped_log", alias = "no-mapped-log", action = ArgAction::SetTrue)]
+    pub(super) no_mapped_log: bool,
+    /// Directory of the database; to empty one that is there takes --yes [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub(super) db: Option<PathBuf>,
+    /// Do not destroy a database that is there: the fill benchmarks write into it
+    #[arg(long = "use_existing_db", alias = "use-existing-db", action = ArgAction::SetTrue)]
+    pub(super) use_existing_db: bool,
+    /// Yes, destroy the database that is there where a benchmark begins with an empty one
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Where the pseudo-random numbers begin
+    #[arg(long, default_value_t = 301, value_name = "N")]
+    pub(super) seed: u64,
+    /// Print the distribution of latencies of every benchmark
+    #[arg(long, conflicts_with = "json")]
+    pub(super) histogram: bool,
+    /// Print JSON, one object a benchmark
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl BenchArgs {
+    /// Reads: as many as entries where the command line does not say.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.filter(|&reads| reads > 0).unwrap_or(self.num)
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the keys of a command are: the option `--keyspace`.
+
+use clap::Args;
+use terrace::{Db, Keyspace};
+
+use crate::failure::Result;
+use crate::range::KeyRange;
+
+/// The option of commands that read and write entries.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct ScopeArgs {
+    /// Keys are keys of this keyspace; given again, of the one of that name within it
+    #[arg(long = "keyspace", value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+}
+
+/// Where the keys of a command are: in a keyspace, or in the whole database.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    prefix: Vec<u8>,
+}
+
+impl Scope {
+    /// That of a keyspace, which must be there.
+    pub(crate) fn of(db: &Db, names: &[String]) -> Result<Scope> {
+        let keyspace = find(db, names)?;
+        Ok(Scope { prefix: keyspace.map_or_else(Vec::new, |keyspace| keyspace.key("")) })
+    }
+
+    /// A key as the database has it.
+    pub(crate) fn key(&self, key: &[u8]) -> Vec<u8> {
+        [&self.prefix, key].concat()
+    }
+
+    /// A key of the database as it is within.
+    pub(crate) fn within<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        key.strip_prefix(self.prefix.as_slice()).unwrap_or(key)
+    }
+
+    /// A range of keys as the database has them.
+    pub(crate) fn range(&self, range: KeyRange) -> KeyRange {
+        if self.prefix.is_empty() {
+            return range;
+        }
+        let to = match range.to {
+            Some(to) => Some(self.key(&to)),
+            None => KeyRange::of_prefix(&self.prefix).to,
+        };
+        KeyRange { from: Some(self.key(&range.from.unwrap_or_default())), to }
+    }
+}
+
+/// The keyspace that names lead to, each within the one before; none without names.
+pub(super) fn find(db: &Db, names: &[String]) -> Result<Option<Keyspace>> {
+    let Some((first, rest)) = names.split_first() else { return Ok(None) };
+    let mut keyspace = db.keyspace(first)?;
+    for name in rest {
+        keyspace = keyspace.keyspace(name)?;
+    }
+    Ok(Some(keyspace))
+}

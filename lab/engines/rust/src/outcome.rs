@@ -1,0 +1,19 @@
+//! What a benchmark came to.
+
+use crate::benchmark::Benchmark;
+use crate::meter::Meter;
+
+/// What a benchmark came to.
+pub(crate) struct Outcome<'a> {
+    pub(crate) benchmark: Benchmark,
+    pub(crate) variant: &'a str,
+    pub(crate) meter: Meter<'static>,
+    pub(crate) threads: u64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) bytes_written: u64,
+    pub(crate) disk_bytes: u64,
+    pub(crate) peak_memory_bytes: u64,
+    pub(crate) writer_ops_per_sec: Option<f64>,
+    pub(crate) digest: Option<String>,
+}
