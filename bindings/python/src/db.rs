@@ -1,11 +1,12 @@
 //! The class `DB`.
 
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use terrace::{WriteBatch as Batch, WriteOptions};
+use terrace::{KeyspaceOptions, WriteBatch as Batch, WriteOptions};
 
 use crate::batch::WriteBatch;
 use crate::bytes::{Bytes, to_python};
@@ -301,6 +302,51 @@ impl DB {
         PrefixedDB::of(slf.into(), prefix.as_slice().to_vec())
     }
 
+    /// Makes the keyspace `name`, durably, and returns it: the part of the database whose keys begin
+    /// with `!name!`, as of a sublevel of abstract-level. Raises `Error` if there is one.
+    fn create_keyspace(slf: PyRef<'_, Self>, name: &str) -> PyResult<PrefixedDB> {
+        let prefix = slf.handle.run(slf.py(), |db| {
+            db.create_keyspace(name, KeyspaceOptions::new()).map(|keyspace| keyspace.key(b""))
+        })?;
+        Ok(PrefixedDB::of(slf.into(), prefix))
+    }
+
+    /// Returns the keyspace `name`. Raises `Error` if there is none.
+    ///
+    /// After `drop_keyspace` writes to it begin it anew.
+    fn keyspace(slf: PyRef<'_, Self>, name: &str) -> PyResult<PrefixedDB> {
+        let prefix =
+            slf.handle.run(slf.py(), |db| db.keyspace(name).map(|keyspace| keyspace.key(b"")))?;
+        Ok(PrefixedDB::of(slf.into(), prefix))
+    }
+
+    /// Returns the names of all keyspaces, in order.
+    fn keyspaces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.handle.run(py, |db| db.keyspaces())
+    }
+
+    /// Removes the keyspace `name` with all of its entries, as one step and durably, and returns
+    /// whether there was one.
+    fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.handle.run(py, |db| db.drop_keyspace(name))
+    }
+
+    /// Removes every key from `start` to before `stop`, as one step. Large ranges take time by
+    /// their tables, not by their entries.
+    #[pyo3(signature = (*, start=None, stop=None, sync=None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        sync: Option<bool>,
+    ) -> PyResult<()> {
+        let start = start.as_ref().map_or(Unbounded, |key| Included(key.as_slice()));
+        let stop = stop.as_ref().map_or(Unbounded, |key| Excluded(key.as_slice()));
+        let options = write::write_options(sync);
+        self.handle.run(py, |db| db.delete_range_with::<&[u8]>((start, stop), options))
+    }
+
     /// Returns one of LevelDB's properties, or `None` for a name that is none.
     fn get_property<'py>(
         &self,
@@ -320,7 +366,6 @@ impl DB {
         start: Option<Bytes<'_>>,
         stop: Option<Bytes<'_>>,
     ) -> PyResult<()> {
-        use std::ops::Bound::{Included, Unbounded};
         let start = start.as_ref().map_or(Unbounded, |key| Included(key.as_slice()));
         let stop = stop.as_ref().map_or(Unbounded, |key| Included(key.as_slice()));
         self.handle.run(py, |db| db.compact_range::<&[u8]>((start, stop)))

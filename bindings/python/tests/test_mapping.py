@@ -119,6 +119,35 @@ def test_a_prefix_is_a_database_of_its_own(db: terrace.DB) -> None:
     assert list(red.snapshot()) == [(b"cherry", b"3")]
 
 
+def test_keyspaces_are_made_found_and_dropped(db: terrace.DB) -> None:
+    users = db.create_keyspace("users")
+    users[b"7"] = b"Ada"
+    db.create_keyspace("mails")[b"ada@example.org"] = b"7"
+    assert db.keyspaces() == ["mails", "users"]
+    assert db[b"!users!7"] == b"Ada" and users.prefix == b"!users!"
+    assert list(db.keyspace("users")) == [(b"7", b"Ada")]
+    with pytest.raises(terrace.Error, match="users"):
+        db.create_keyspace("users")
+    with pytest.raises(terrace.Error, match="no keyspace"):
+        db.keyspace("absent")
+    with pytest.raises(terrace.Error):
+        db.create_keyspace("a name with spaces")
+    assert db.drop_keyspace("users") and not db.drop_keyspace("users")
+    assert db.keyspaces() == ["mails"] and list(users) == []
+
+
+def test_a_range_is_removed_in_one_step(db: terrace.DB) -> None:
+    db.update((b"%04d" % number, b"") for number in range(3000))
+    before = db.snapshot()
+    db.delete_range(start=b"0010", stop=b"2990")
+    kept = [b"%04d" % number for number in (*range(10), *range(2990, 3000))]
+    assert list(db.keys()) == kept
+    db.delete_range(stop=b"0005", sync=True)
+    assert list(db.keys()) == kept[5:]
+    db.delete_range()
+    assert list(db) == [] and sum(1 for _ in before.keys()) == 3000
+
+
 def test_nothing_can_be_pickled_or_copied(db: terrace.DB) -> None:
     objects: list[typing.Any] = [
         db,
