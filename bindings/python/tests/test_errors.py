@@ -112,6 +112,8 @@ def test_a_directory_that_cannot_be_written(tmp_path: pathlib.Path) -> None:
         code = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
         name = f"{__file__}::test_a_directory_that_cannot_be_written_without_rights"
         capabilities = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
+        if subprocess.run([*capabilities, "true"], capture_output=True, check=False).returncode:
+            pytest.skip("setpriv does not work here")
         command = [*capabilities, sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", name]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode == 0 and "1 passed" in ran.stdout, ran.stdout + ran.stderr
