@@ -48,6 +48,7 @@ make install      the drop-in into PREFIX (/usr/local); replaces foreign files o
 make uninstall    removes what `make install` listed in PREFIX/lib/terrace-dropin.files
 make peers        installs what the tests compare with (LevelDB, its clients), where missing
 make bindings     the packages for other languages, built and tested; make python is one
+make node         the package for Node, in place of classic-level
 make java         the package for Java; make kafka: the stores for Kafka Streams
 make format       formats every source file
 make clean        removes what was built
@@ -183,11 +184,14 @@ dropin-speed: peers dropin
 # Each builds its package, runs the tests of the package that it replaces and its own, and installs
 # what it lacks. FORM=short has fewer cycles of everything.
 FORM ?= long
-.PHONY: bindings python java kafka
-bindings: python java kafka
+.PHONY: bindings python node java kafka
+bindings: python node java kafka
 
 python:
 	@tools/python $(FORM)
+
+node:
+	@bindings/node/check $(FORM)
 
 java:
 	@bindings/java/test

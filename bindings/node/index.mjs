@@ -1,0 +1,3 @@
+import terrace from './index.js'
+
+export const { TerraceLevel, ClassicLevel, Level } = terrace

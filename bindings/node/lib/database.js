@@ -1,0 +1,278 @@
+'use strict'
+
+const { AbstractLevel, AbstractSnapshot } = require('abstract-level')
+const fsp = require('fs/promises')
+const binding = require('./binding')
+const { ChainedBatch } = require('./chained-batch')
+const { codeError } = require('./errors')
+const { FrameReader, copied } = require('./frames')
+const { Iterator } = require('./iterator')
+const { location: checkedLocation, openOptions } = require('./options')
+const range = require('./range')
+const { ReadQueue } = require('./read-queue')
+const scratch = require('./scratch')
+const { WriteQueue } = require('./write-queue')
+
+// What a synchronous lookup returns for a key without a value; below that is a ticket.
+const NOT_FOUND = -1
+
+const readString = (reader) => reader.result(true)
+const readBytes = (reader) => reader.result(false)
+const readPresence = (reader) => reader.result(false) !== undefined
+
+/**
+ * An AbstractLevel database that keeps its data in LevelDB's files.
+ */
+class TerraceLevel extends AbstractLevel {
+  #location
+  #native = new binding.Database()
+  #writes = new WriteQueue(this.#native)
+  #reads = new ReadQueue(this.#native)
+  #pending = 0
+  #drained = null
+  #done = () => {
+    if (--this.#pending === 0) this.#drained?.()
+  }
+
+  constructor (location, options) {
+    checkedLocation(location)
+
+    super({
+      encodings: { buffer: true, utf8: true, view: true },
+      has: true,
+      createIfMissing: true,
+      errorIfExists: true,
+      explicitSnapshots: true,
+      getSync: true,
+      additionalMethods: { approximateSize: true, compactRange: true },
+      signals: { iterators: true }
+    }, options)
+
+    this.#location = location
+  }
+
+  get location () {
+    return this.#location
+  }
+
+  async _open (options) {
+    const native = openOptions(options)
+    if (options.createIfMissing) await fsp.mkdir(this.#location, { recursive: true })
+    await this.#native.open(this.#location, native)
+    this.#native.attach()
+  }
+
+  async _close () {
+    // Reads and writes that were called before close() are done first.
+    while (this.#pending > 0) await new Promise((resolve) => { this.#drained = resolve })
+    this.#drained = null
+
+    // An error is one that writes have been rejected with before; the database is closed either
+    // way, and what was acknowledged is in its files.
+    await this.#native.close().catch(() => {})
+  }
+
+  /**
+   * Keeps the database open until the promise of a job is settled.
+   */
+  #track (promise) {
+    this.#pending++
+    promise.then(this.#done, this.#done)
+    return promise
+  }
+
+  #write (operations, options) {
+    this.#native.queueWrite(operations.buffer, operations.length, options.sync === true)
+    return this.#track(this.#writes.push())
+  }
+
+  _put (key, value, options) {
+    const writer = scratch.writer()
+    writer.put(key, value)
+    return this.#write(writer, options)
+  }
+
+  _del (key, options) {
+    const writer = scratch.writer()
+    writer.del(key)
+    return this.#write(writer, options)
+  }
+
+  _batch (operations, options) {
+    const writer = scratch.writer()
+
+    for (const operation of operations) {
+      if (operation.type === 'put') {
+        writer.put(operation.key, operation.value)
+      } else {
+        writer.del(operation.key)
+      }
+    }
+
+    return this.#write(writer, options)
+  }
+
+  _chainedBatch () {
+    return new ChainedBatch(this, (operations, options) => this.#write(operations, options))
+  }
+
+  _clear (options) {
+    const writer = scratch.writer()
+    const flags = range.write(writer, options)
+    const limit = Number.isInteger(options.limit) ? options.limit : -1
+    this.#native.queueClear(
+      writer.buffer, writer.length, flags, limit, nativeSnapshot(options)
+    )
+    return this.#track(this.#writes.push())
+  }
+
+  #lookup (key, options, read) {
+    const writer = scratch.writer()
+    const length = writer.raw(key)
+    this.#native.queueLookup(
+      writer.buffer, length, options.fillCache !== false, nativeSnapshot(options)
+    )
+    return this.#track(this.#reads.push(read))
+  }
+
+  _get (key, options) {
+    return this.#lookup(key, options, options.valueEncoding === 'utf8' ? readString : readBytes)
+  }
+
+  _has (key, options) {
+    return this.#lookup(key, options, readPresence)
+  }
+
+  _getSync (key, options) {
+    const writer = scratch.writer()
+    const length = writer.raw(key)
+    const isString = options.valueEncoding === 'utf8'
+    let buffer = writer.buffer
+    let size = this.#native.getSync(
+      buffer, length, options.fillCache !== false, nativeSnapshot(options)
+    )
+
+    if (size === NOT_FOUND) return undefined
+
+    if (size < NOT_FOUND) {
+      const ticket = NOT_FOUND - 1 - size
+      size = this.#native.take(ticket, Buffer.alloc(0))
+      buffer = scratch.takeOwned(this.#native, ticket, size)
+    }
+
+    return isString ? buffer.utf8Slice(0, size) : copied(buffer, 0, size)
+  }
+
+  async _getMany (keys, options) {
+    const writer = keyWriter(keys)
+    const ticket = await this.#track(this.#native.getMany(
+      writer.buffer, writer.length, options.fillCache !== false, nativeSnapshot(options)
+    ))
+    const reader = new FrameReader(scratch.take(this.#native, ticket), 0)
+    const read = options.valueEncoding === 'utf8' ? readString : readBytes
+    const values = new Array(keys.length)
+    for (let i = 0; i < values.length; i++) values[i] = read(reader)
+    return values
+  }
+
+  async _hasMany (keys, options) {
+    const writer = keyWriter(keys)
+    const ticket = await this.#track(this.#native.hasMany(
+      writer.buffer, writer.length, options.fillCache !== false, nativeSnapshot(options)
+    ))
+    const found = scratch.take(this.#native, ticket)
+    const values = new Array(keys.length)
+    for (let i = 0; i < values.length; i++) values[i] = found[i] === 1
+    return values
+  }
+
+  _iterator (options) {
+    const track = (promise) => this.#track(promise)
+    return new Iterator(this, this.#native, track, options, () => nativeSnapshot(options))
+  }
+
+  _snapshot (options) {
+    return new Snapshot(this.#native, options)
+  }
+
+  async approximateSize (start, end, options) {
+    return this.#overRange('approximateSize', start, end, options, arguments.length)
+  }
+
+  async compactRange (start, end, options) {
+    return this.#overRange('compactRange', start, end, options, arguments.length)
+  }
+
+  async #overRange (name, start, end, options, count) {
+    if (count < 2) {
+      throw new TypeError("The arguments 'start' and 'end' are required")
+    }
+
+    if (this.status === 'opening') {
+      return this.deferAsync(() => this.#overRange(name, start, end, options, count))
+    }
+
+    if (this.status !== 'open') {
+      const message = `Database is not open: cannot call ${name}()`
+      throw codeError('LEVEL_DATABASE_NOT_OPEN', message)
+    }
+
+    const keyEncoding = this.keyEncoding(options?.keyEncoding)
+    const writer = keyWriter([keyEncoding.encode(start), keyEncoding.encode(end)])
+    return this.#track(this.#native[name](writer.buffer, writer.length))
+  }
+
+  getProperty (property) {
+    if (typeof property !== 'string') {
+      throw new TypeError("The first argument 'property' must be a string")
+    }
+
+    // Synchronous, so it cannot wait until the database is open.
+    if (this.status !== 'open') {
+      throw codeError('LEVEL_DATABASE_NOT_OPEN', 'Database is not open')
+    }
+
+    return this.#native.property(property) ?? ''
+  }
+
+  static async destroy (location) {
+    return binding.destroy(checkedLocation(location))
+  }
+
+  static async repair (location) {
+    return binding.repair(checkedLocation(location))
+  }
+}
+
+/**
+ * The database as it was at one moment.
+ */
+class Snapshot extends AbstractSnapshot {
+  #snapshot
+
+  constructor (native, options) {
+    super(options)
+    this.#snapshot = native.snapshot()
+  }
+
+  async _close () {
+    this.#snapshot.close()
+  }
+
+  static native (snapshot) {
+    if (!(#snapshot in snapshot)) throw new TypeError('The snapshot is not one of this database')
+    return snapshot.#snapshot
+  }
+}
+
+function nativeSnapshot (options) {
+  return options.snapshot == null ? undefined : Snapshot.native(options.snapshot)
+}
+
+function keyWriter (keys) {
+  const writer = scratch.writer()
+  for (const key of keys) writer.bytes(key)
+  return writer
+}
+
+exports.TerraceLevel = TerraceLevel

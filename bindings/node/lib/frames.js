@@ -1,0 +1,195 @@
+'use strict'
+
+// How keys and values cross between JavaScript and Rust: length-prefixed, one behind the other, in
+// one buffer. `src/frames.rs` is the other side.
+
+const { frameError } = require('./errors')
+
+const DELETION = 0
+const PUT = 1
+const ABSENT = 0xffffffff
+const FAILED = 0xfffffffe
+
+// A buffer that has grown beyond this is not kept.
+const KEPT_SIZE = 1 << 20
+// Strings up to this length are encoded here: a call costs more than their characters do.
+const SHORT_STRING = 40
+// The room for a longer string is computed exactly rather than estimated.
+const LONG_STRING = 4096
+
+/**
+ * A buffer that frames are appended to.
+ */
+class FrameWriter {
+  constructor (size) {
+    this.size = size
+    this.buffer = Buffer.allocUnsafeSlow(size)
+    this.length = 0
+  }
+
+  /**
+   * Forgets the frames. A large buffer is given back.
+   */
+  reset () {
+    this.length = 0
+    if (this.buffer.length > KEPT_SIZE) this.buffer = Buffer.allocUnsafeSlow(this.size)
+    return this
+  }
+
+  /**
+   * Makes room for so many bytes.
+   */
+  reserve (bytes) {
+    const needed = this.length + bytes
+    if (needed > this.buffer.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.buffer.length))
+      this.buffer.copy(grown, 0, 0, this.length)
+      this.buffer = grown
+    }
+  }
+
+  /**
+   * Appends a string or bytes, without their length. Returns how many bytes.
+   */
+  raw (data) {
+    if (typeof data === 'string') {
+      const length = data.length
+      const room = length > LONG_STRING ? Buffer.byteLength(data) : 3 * length
+      if (this.length + room > this.buffer.length) this.reserve(room)
+
+      const buffer = this.buffer
+      const start = this.length
+
+      if (length <= SHORT_STRING) {
+        let i = 0
+        for (; i < length; i++) {
+          const unit = data.charCodeAt(i)
+          if (unit > 127) break
+          buffer[start + i] = unit
+        }
+        if (i === length) {
+          this.length = start + length
+          return length
+        }
+      }
+
+      const written = buffer.write(data, start)
+      this.length = start + written
+      return written
+    }
+
+    const bytes = asBytes(data)
+    const length = bytes.length
+    if (this.length + length > this.buffer.length) this.reserve(length)
+    this.buffer.set(bytes, this.length)
+    this.length += length
+    return length
+  }
+
+  /**
+   * Appends a string or bytes behind their length.
+   */
+  bytes (data) {
+    if (this.length + 4 > this.buffer.length) this.reserve(4)
+    const start = this.length
+    this.length += 4
+    const length = this.raw(data)
+    const buffer = this.buffer
+    buffer[start] = length
+    buffer[start + 1] = length >>> 8
+    buffer[start + 2] = length >>> 16
+    buffer[start + 3] = length >>> 24
+  }
+
+  /**
+   * Appends a put.
+   */
+  put (key, value) {
+    if (this.length + 1 > this.buffer.length) this.reserve(1)
+    this.buffer[this.length++] = PUT
+    this.bytes(key)
+    this.bytes(value)
+  }
+
+  /**
+   * Appends a deletion.
+   */
+  del (key) {
+    if (this.length + 1 > this.buffer.length) this.reserve(1)
+    this.buffer[this.length++] = DELETION
+    this.bytes(key)
+  }
+}
+
+function asBytes (data) {
+  if (data instanceof Uint8Array) return data
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+  const hint = data === null ? 'null' : typeof data
+  throw new TypeError(`An encoding must produce a string or Uint8Array, received ${hint}`)
+}
+
+/**
+ * Reads frames out of the first bytes of a buffer.
+ */
+class FrameReader {
+  constructor (buffer, position) {
+    this.buffer = buffer
+    this.position = position
+  }
+
+  /**
+   * Reads a length.
+   */
+  int () {
+    const buffer = this.buffer
+    const at = this.position
+    this.position = at + 4
+    return (buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16 | buffer[at + 3] << 24) >>> 0
+  }
+
+  /**
+   * Reads bytes behind their length, as a string.
+   */
+  string () {
+    const length = this.int()
+    const start = this.position
+    this.position = start + length
+    return this.buffer.utf8Slice(start, start + length)
+  }
+
+  /**
+   * Reads bytes behind their length, as a copy.
+   */
+  copy () {
+    const length = this.int()
+    const start = this.position
+    this.position = start + length
+    return copied(this.buffer, start, start + length)
+  }
+
+  /**
+   * Reads the result of a lookup: a string, or a copy of the bytes, or undefined. Throws the error
+   * that it failed with.
+   */
+  result (isString) {
+    const length = this.int()
+    if (length === ABSENT) return undefined
+    if (length === FAILED) throw frameError(this.string())
+    const start = this.position
+    const end = this.position = start + length
+    return isString ? this.buffer.utf8Slice(start, end) : copied(this.buffer, start, end)
+  }
+}
+
+/**
+ * Returns a copy of a part of a buffer.
+ */
+function copied (buffer, start, end) {
+  const copy = Buffer.allocUnsafe(end - start)
+  buffer.copy(copy, 0, start, end)
+  return copy
+}
+
+exports.FrameWriter = FrameWriter
+exports.FrameReader = FrameReader
+exports.copied = copied

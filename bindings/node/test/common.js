@@ -1,0 +1,27 @@
+'use strict'
+
+// Directories that are removed when the process ends, and databases in them.
+
+const fs = require('fs')
+const os = require('os')
+const path = require('path')
+const { TerraceLevel } = require('..')
+
+const root = fs.mkdtempSync(path.join(os.tmpdir(), 'terrace-level-'))
+let count = 0
+
+process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }))
+
+/**
+ * Returns the name of a directory that is not there yet.
+ */
+exports.location = function () {
+  return path.join(root, String(++count))
+}
+
+/**
+ * Returns a database in a new directory.
+ */
+exports.database = function (options) {
+  return new TerraceLevel(exports.location(), options)
+}

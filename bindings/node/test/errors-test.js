@@ -1,0 +1,178 @@
+'use strict'
+
+// Misuse and broken surroundings: an error of JavaScript with a code, never a crash.
+
+const fs = require('fs')
+const path = require('path')
+const test = require('tape')
+const { ClassicLevel } = require('classic-level')
+const { TerraceLevel } = require('..')
+const { database, location } = require('./common')
+
+async function failure (promise) {
+  try {
+    await promise
+  } catch (err) {
+    return err
+  }
+  return undefined
+}
+
+test('a locked database', async function (t) {
+  const db = database()
+  await db.open()
+  const err = await failure(new TerraceLevel(db.location).open())
+  t.is(err.code, 'LEVEL_DATABASE_NOT_OPEN')
+  t.is(err.cause.code, 'LEVEL_LOCKED')
+  const classic = await failure(new ClassicLevel(db.location).open())
+  t.ok(classic, 'classic-level does not open it either')
+  t.is((await failure(TerraceLevel.repair(db.location))).code, 'LEVEL_LOCKED')
+  t.is((await failure(TerraceLevel.destroy(db.location))).code, 'LEVEL_LOCKED')
+  await db.close()
+})
+
+test('a damaged table names the file and the offset', async function (t) {
+  const db = database({ compression: false })
+  await db.batch(Array.from({ length: 1000 }, (_, i) =>
+    ({ type: 'put', key: String(i).padStart(4, '0'), value: 'x'.repeat(100) })))
+  await db.compactRange('0', '9')
+  await db.close()
+  const table = fs.readdirSync(db.location).find((name) => name.endsWith('.ldb'))
+  const file = path.join(db.location, table)
+  const bytes = fs.readFileSync(file)
+  bytes[3000] ^= 0xff
+  fs.writeFileSync(file, bytes)
+  await db.open()
+  for (const read of [() => db.get('0020'), () => db.getMany(['0020']), () => db.has('0020'),
+    () => db.hasMany(['0020']), () => db.iterator().all(), () => db.iterator().next()]) {
+    const err = await failure(read())
+    t.is(err?.code, 'LEVEL_CORRUPTION')
+    t.ok(err?.message.includes(table) && /offset \d|at \d/.test(err.message), err?.message)
+  }
+  t.throws(() => db.getSync('0020'), { code: 'LEVEL_CORRUPTION' })
+  t.is(await db.get('0900'), 'x'.repeat(100), 'the rest can be read')
+  t.same(await Promise.allSettled(['0900', '0020', '0901'].map((key) => db.get(key)))
+    .then((all) => all.map(({ status }) => status)), ['fulfilled', 'rejected', 'fulfilled'])
+  await db.close()
+})
+
+test('wrong options', async function (t) {
+  for (const options of [{ cacheSize: 'much' }, { blockSize: -1 }, { maxOpenFiles: NaN },
+    { writeBufferSize: 2 ** 40 }]) {
+    const err = await failure(database(options).open())
+    t.is(err.cause?.name, 'TypeError', err.cause?.message)
+  }
+  for (const name of [undefined, '', 7, null, 'a\0b']) {
+    t.throws(() => new TerraceLevel(name), /TypeError/)
+    t.is((await failure(TerraceLevel.destroy(name))).name, 'TypeError')
+    t.is((await failure(TerraceLevel.repair(name))).name, 'TypeError')
+  }
+})
+
+test('a directory that cannot be one', async function (t) {
+  const file = location()
+  fs.writeFileSync(file, 'a file')
+  const inside = await failure(new TerraceLevel(path.join(file, 'db')).open())
+  t.is(inside.code, 'LEVEL_DATABASE_NOT_OPEN', inside.cause.message)
+  const err = await failure(new TerraceLevel(file).open())
+  t.is(err.code, 'LEVEL_DATABASE_NOT_OPEN', err.cause.message)
+  t.is((await failure(TerraceLevel.repair(location()))).code, 'LEVEL_IO_ERROR')
+  t.is(await failure(TerraceLevel.destroy(location())), undefined)
+})
+
+test('encodings that produce what is no key', async function (t) {
+  const db = database()
+  await db.open()
+  const format = { name: 'broken', format: 'view', encode: (data) => data, decode: (data) => data }
+  for (const data of [7, {}, [1], true, () => 1, Symbol('x')]) {
+    const options = { keyEncoding: format, valueEncoding: format }
+    t.is((await failure(db.put(data, data, options)))?.name, 'TypeError')
+    t.is((await failure(db.get(data, options)))?.name, 'TypeError')
+    t.throws(() => db.getSync(data, options), /TypeError/)
+    t.is((await failure(db.getMany([data], options)))?.name, 'TypeError')
+    t.is((await failure(db.batch([{ type: 'put', key: data, value: data, ...options }])))?.name,
+      'TypeError')
+  }
+  t.same(await db.iterator().all(), [])
+  const view = new DataView(new ArrayBuffer(4), 1, 2)
+  await db.put(view, view, { keyEncoding: format, valueEncoding: format })
+  t.same((await db.iterator({ keyEncoding: 'buffer', valueEncoding: 'buffer' }).all())[0],
+    [Buffer.alloc(2), Buffer.alloc(2)])
+  await db.close()
+})
+
+test('keys and values of any size', async function (t) {
+  const db = database()
+  await db.open()
+  const sizes = [0, 1, 40, 41, 4096, 4097, 65536, 5 << 20]
+  for (const size of sizes) {
+    const data = 'ä'.repeat(size)
+    await db.put(data, data)
+    t.ok(await db.get(data) === data && db.getSync(data) === data, `${size} characters`)
+    t.ok((await db.getMany([data]))[0] === data && await db.has(data))
+  }
+  t.is((await db.iterator().all()).length, sizes.length)
+  t.same((await db.keys().all()).map((key) => key.length), sizes)
+  await db.close()
+})
+
+test('a signal that is aborted', async function (t) {
+  const db = database()
+  await db.batch([{ type: 'put', key: 'a', value: '1' }])
+  const controller = new AbortController()
+  const iterator = db.iterator({ signal: controller.signal })
+  const next = iterator.next()
+  controller.abort()
+  t.is((await failure(next))?.code, 'LEVEL_ABORTED')
+  t.is((await failure(iterator.next()))?.name, 'AbortError')
+  await iterator.close()
+  await db.close()
+})
+
+test('use after close, and closing twice', async function (t) {
+  const db = database()
+  await db.put('a', '1')
+  const iterator = db.iterator()
+  const snapshot = db.snapshot()
+  const batch = db.batch().put('b', '2')
+  await Promise.all([db.close(), db.close()])
+  await db.close()
+  const code = async (promise) => (await failure(promise))?.code
+  t.is(await code(db.get('a')), 'LEVEL_DATABASE_NOT_OPEN')
+  t.is(await code(db.put('a', '1')), 'LEVEL_DATABASE_NOT_OPEN')
+  t.is(await code(db.getMany(['a'])), 'LEVEL_DATABASE_NOT_OPEN')
+  t.is(await code(db.clear()), 'LEVEL_DATABASE_NOT_OPEN')
+  t.is(await code(db.compactRange('a', 'b')), 'LEVEL_DATABASE_NOT_OPEN')
+  t.is(await code(iterator.next()), 'LEVEL_ITERATOR_NOT_OPEN')
+  t.is(await code(batch.write()), 'LEVEL_BATCH_NOT_OPEN')
+  t.throws(() => db.getSync('a'), { code: 'LEVEL_DATABASE_NOT_OPEN' })
+  t.throws(() => db.iterator(), { code: 'LEVEL_DATABASE_NOT_OPEN' })
+  t.throws(() => db.getProperty('leveldb.stats'), { code: 'LEVEL_DATABASE_NOT_OPEN' })
+  await Promise.all([iterator.close(), snapshot.close(), batch.close()])
+  await db.open()
+  t.is(await code(db.get('a', { snapshot })), 'LEVEL_SNAPSHOT_NOT_OPEN')
+  await db.close()
+})
+
+test('the native half by itself refuses what the other half never does', async function (t) {
+  const native = new (require('../lib/binding').Database)()
+  const buffer = Buffer.from('nonsense')
+  for (const call of [
+    () => native.queueWrite(buffer, 8, false), () => native.runWrites(),
+    () => native.queueLookup(buffer, 99, true), () => native.getSync(buffer, 8, true),
+    () => native.getMany(buffer, 8, true), () => native.cursor(buffer, 8, 3),
+    () => native.property('x'), () => native.snapshot(), () => native.open(7),
+    () => native.queueWrite('text', 4), () => native.take('x'), () => native.cursor(),
+    () => native.getSync.call({}, buffer, 1, true), () => native.approximateSize(buffer, 8)
+  ]) {
+    t.throws(call)
+  }
+  t.is(native.take(3, buffer), 0)
+  await native.close()
+  await native.close()
+  await native.open(location(), require('../lib/options').openOptions({
+    createIfMissing: true, errorIfExists: false
+  }))
+  t.throws(() => native.snapshot(), { code: 'LEVEL_DATABASE_NOT_OPEN' }, 'not attached yet')
+  await native.close()
+})
