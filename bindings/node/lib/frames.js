@@ -13,7 +13,10 @@ const FAILED = 0xfffffffe
 // A buffer that has grown beyond this is not kept.
 const KEPT_SIZE = 1 << 20
 // Strings up to this length are encoded here: a call costs more than their characters do.
-const SHORT_STRING = 40
+const SHORT_STRING = 20
+// Bytes that become one string, out of which those of several frames are cut: a string that a
+// program keeps may keep as many more in memory.
+const TEXT_PIECE = 1024
 // The room for a longer string is computed exactly rather than estimated.
 const LONG_STRING = 4096
 
@@ -73,7 +76,7 @@ class FrameWriter {
         }
       }
 
-      const written = buffer.write(data, start)
+      const written = buffer.utf8Write(data, start)
       this.length = start + written
       return written
     }
@@ -182,6 +185,29 @@ class FrameReader {
 }
 
 /**
+ * Reads frames whose strings are ASCII: a call for several of them, instead of one for each.
+ */
+class TextReader extends FrameReader {
+  #text = ''
+  #start = 0
+  #end = 0
+
+  string () {
+    const length = this.int()
+    const start = this.position
+    const end = this.position = start + length
+
+    if (end > this.#end) {
+      this.#start = start
+      this.#end = Math.min(Math.max(end, start + TEXT_PIECE), this.buffer.length)
+      this.#text = this.buffer.latin1Slice(start, this.#end)
+    }
+
+    return this.#text.slice(start - this.#start, end - this.#start)
+  }
+}
+
+/**
  * Returns a copy of a part of a buffer.
  */
 function copied (buffer, start, end) {
@@ -192,4 +218,5 @@ function copied (buffer, start, end) {
 
 exports.FrameWriter = FrameWriter
 exports.FrameReader = FrameReader
+exports.TextReader = TextReader
 exports.copied = copied

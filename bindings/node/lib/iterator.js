@@ -2,16 +2,20 @@
 
 const { AbstractIterator } = require('abstract-level')
 const { abortError } = require('./errors')
-const { FrameReader } = require('./frames')
+const { FrameReader, TextReader } = require('./frames')
 const range = require('./range')
 const scratch = require('./scratch')
 
 // Entries that `next` reads ahead, after the first.
 const READ_AHEAD = 1000
-// Bytes that `all` reads at once: everything ends up in memory anyway.
-const ALL_BYTES = 1 << 20
+// Bytes that `all` reads at once, which is more than iterators hold: it returns everything anyway.
+const ALL_BYTES = 192 << 10
 const DEFAULT_HIGH_WATER_MARK_BYTES = 16 << 10
 const MAX_SIZE = 0xffffffff
+
+// Bits of the first byte of a chunk; `src/cursor.rs` sets them.
+const END = 1
+const ASCII = 2
 
 const empty = []
 
@@ -116,7 +120,7 @@ class Iterator extends AbstractIterator {
   }
 
   async _all (options) {
-    const all = this.#cache.slice(this.#position)
+    let all = this.#cache.slice(this.#position)
     this.#cache = empty
     this.#position = 0
 
@@ -124,7 +128,13 @@ class Iterator extends AbstractIterator {
       const left = this.limit - this.count - all.length
       if (left <= 0) break
       const bytes = Math.max(ALL_BYTES, this.#highWaterMarkBytes)
-      for (const entry of await this.#read(Math.min(left, MAX_SIZE), bytes)) all.push(entry)
+      const entries = await this.#read(Math.min(left, MAX_SIZE), bytes)
+
+      if (all.length === 0) {
+        all = entries
+      } else {
+        for (let i = 0; i < entries.length; i++) all.push(entries[i])
+      }
     }
 
     return all
@@ -140,14 +150,14 @@ class Iterator extends AbstractIterator {
   }
 
   #decode (buffer) {
-    const reader = new FrameReader(buffer, 1)
+    const reader = (buffer[0] & ASCII) !== 0 ? new TextReader(buffer, 1) : new FrameReader(buffer, 1)
     const count = reader.int()
     const entries = new Array(count)
     const hasKeys = (this.#flags & range.KEYS) !== 0
     const hasValues = (this.#flags & range.VALUES) !== 0
     const isStringKey = this.#isStringKey
     const isStringValue = this.#isStringValue
-    this.#isEnded = buffer[0] !== 0
+    this.#isEnded = (buffer[0] & END) !== 0
 
     for (let i = 0; i < count; i++) {
       entries[i] = [

@@ -6,7 +6,7 @@
 const { FrameWriter } = require('./frames')
 
 const writer = new FrameWriter(64 << 10)
-const target = Buffer.allocUnsafeSlow(64 << 10)
+const target = Buffer.allocUnsafeSlow(256 << 10)
 
 /**
  * Returns an empty writer. Its frames last until the next call.

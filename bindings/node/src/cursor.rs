@@ -13,8 +13,12 @@ use crate::job::Job;
 use crate::outputs::Outputs;
 use crate::range::{Range, flag};
 
-/// Bytes before the entries of a chunk: whether the end was reached, and the number of entries.
+/// Bytes before the entries of a chunk: [`END`] and [`ASCII`], and the number of entries.
 const HEADER_SIZE: usize = 5;
+/// There are no entries behind the chunk.
+const END: u8 = 1;
+/// All bytes of keys and values are ASCII.
+const ASCII: u8 = 2;
 
 /// Where the next entry is.
 enum Position {
@@ -48,23 +52,25 @@ impl State {
             Some(cursor) => cursor,
             None => self.db.cursor_with(&self.options)?,
         };
-        let (mut count, mut bytes) = (0_u32, 0);
+        let (mut count, mut bytes, mut is_ascii) = (0_u32, 0, true);
         while count < size && bytes <= bytes_limit && !aborted.load(Ordering::Relaxed) {
             self.advance(&mut cursor);
             let Some((key, value)) = cursor.entry() else {
                 self.position = Position::End;
                 cursor.status()?;
-                chunk[0] = 1;
+                chunk[0] = END;
                 break;
             };
             for (part, is_shown) in [(key, self.keys), (value, self.values)] {
                 if is_shown {
                     put_bytes(&mut chunk, part);
                     bytes += part.len();
+                    is_ascii = is_ascii && part.is_ascii();
                 }
             }
             count += 1;
         }
+        chunk[0] |= if is_ascii { ASCII } else { 0 };
         chunk[1..HEADER_SIZE].copy_from_slice(&count.to_le_bytes());
         self.cursor = Some(cursor);
         Ok(chunk)
