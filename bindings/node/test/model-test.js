@@ -164,3 +164,31 @@ test(`random operations against a model, seed ${seed}`, async function (t) {
   t.ok(compared > 0, `${compared} comparisons in ${steps} steps`)
   await db.close()
 })
+
+test('iterators over many chunks, ASCII and not, in tables', async function (t) {
+  for (const letter of ['e', 'é']) {
+    const db = database()
+    const expected = Array.from({ length: 5000 }, (_, i) =>
+      [`${letter} ${String(i).padStart(5, '0')}`, `${i} `.repeat(i % 40)])
+    await db.batch(expected.map(([key, value]) => ({ type: 'put', key, value })))
+    await db.compactRange('a', 'z')
+    const same = (actual, expected, message) =>
+      t.ok(JSON.stringify(actual) === JSON.stringify(expected), message)
+    same(await db.iterator().all(), expected, 'all')
+    const seen = []
+    for await (const entry of db.iterator()) seen.push(entry)
+    same(seen, expected, 'for await')
+    const some = db.iterator({ reverse: true, highWaterMarkBytes: 3000 })
+    const reversed = []
+    for (let part; (part = await some.nextv(77)).length > 0;) reversed.push(...part)
+    await some.close()
+    same(reversed, [...expected].reverse(), 'nextv, in reverse')
+    const keys = expected.map(([key]) => key)
+    same(await db.keys({ limit: 4321 }).all(), keys.slice(0, 4321), 'keys')
+    const mixed = db.iterator()
+    same(await mixed.next(), expected[0], 'next')
+    same(await mixed.next(), expected[1], 'next again')
+    same(await mixed.all(), expected.slice(2), 'the rest')
+    await db.close()
+  }
+})
