@@ -88,7 +88,7 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
     println!("{name}: {count} runs, seeds of the numbers from {first} on");
 }
 
-/// What a caught panic said.
+/// The message of a caught panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -20,7 +20,7 @@ pub struct Driver {
     settings: OptionSet,
     history: History,
     db: Option<Db>,
-    /// Whether the database may answer with errors.
+    /// Whether the database may return errors.
     tolerant: bool,
     /// Whether every write puts a key with its number, for [`History::check_numbered`].
     numbered: bool,
@@ -30,7 +30,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A writer who expects that everything works.
+    /// A writer that expects that everything works.
     pub fn new(fs: &SimFs, path: &Path, settings: &OptionSet, history: History) -> Driver {
         let (path, settings) = (path.to_owned(), settings.clone());
         Driver {
@@ -74,12 +74,12 @@ impl Driver {
         &self.errors
     }
 
-    /// What was written.
+    /// The history that was written.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// What was written, the database closed.
+    /// The history that was written, with the database closed.
     ///
     /// # Errors
     /// A message if closing fails.
@@ -91,8 +91,8 @@ impl Driver {
     /// Opens, does everything in `script`, and leaves the database open.
     ///
     /// # Errors
-    /// A message if the database fails, unless the writer is tolerant, or if it answers wrongly in
-    /// any case.
+    /// A message if the database fails, unless the writer is tolerant, or if it returns wrong
+    /// results in any case.
     pub fn play(&mut self, script: &Script) -> Result<(), String> {
         self.open()?;
         self.play_on(script)
@@ -220,7 +220,7 @@ impl Driver {
         };
         let entries: Vec<_> = changes.iter().filter_map(pair).collect();
         let at = self.history.begin(changes, true, self.fs.steps());
-        // Little memory, so that loads in any order are merged.
+        // Little memory, so that loads in any order are compacted.
         if self.accept(load(db, &entries, 0))?.is_some() {
             self.history.acknowledge(at, self.fs.steps());
         }

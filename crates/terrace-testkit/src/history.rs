@@ -1,4 +1,4 @@
-//! What was written to a database, what was acknowledged when, and which states that allows after a
+//! The writes to a database, their acknowledgements, and the states that these allow after a
 //! crash.
 //!
 //! For one writer: its writes have one order. Moments are counts of [`SimFs`](crate::simfs::SimFs)
@@ -13,7 +13,7 @@ use crate::rng::mix;
 /// One write.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// What it changes, as one step.
+    /// The changes of one step.
     pub changes: Vec<Change>,
     /// Whether it was to be durable when acknowledged.
     pub sync: bool,
@@ -40,7 +40,7 @@ pub fn number_key(number: usize) -> Vec<u8> {
     format!("{NUMBER}{number:06}").into_bytes()
 }
 
-/// What the keys of numbers begin with; no other key does.
+/// The prefix of keys of numbers; no other key has it.
 const NUMBER: &str = "!number ";
 
 /// The number of the write that put `key`, if it is the key of a number.
@@ -48,7 +48,7 @@ fn number_of(key: &[u8]) -> Option<usize> {
     std::str::from_utf8(key).ok()?.strip_prefix(NUMBER)?.parse().ok()
 }
 
-/// What survived a power loss.
+/// The operations that survived a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Survived {
     /// So many writes are in effect, the first ones.
@@ -63,7 +63,7 @@ impl History {
         History { prints: vec![0], ..History::default() }
     }
 
-    /// What is left of this history after a power loss that `survived`: the later writes never
+    /// The rest of this history after a power loss that `survived`: the later writes never
     /// happened, and the moments of the earlier ones are past.
     pub fn after(&self, survived: Survived) -> History {
         let mut next = History::new();

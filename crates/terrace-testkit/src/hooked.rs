@@ -31,7 +31,7 @@ impl Hooked {
     }
 
     /// From now on every look at the clock finds it a second earlier.
-    pub fn turn_the_clock_back(&self) {
+    pub fn set_the_clock_back(&self) {
         self.goes_back.store(true, Ordering::Relaxed);
     }
 

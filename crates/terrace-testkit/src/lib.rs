@@ -1,4 +1,4 @@
-//! What tests of Terrace are made of: random numbers from a seed, a model of a database, operations
+//! Parts of Terrace's tests: random numbers from a seed, a model of a database, operations
 //! and options at random, a log of what was acknowledged when, a file system that crashes, fails
 //! and fills up, and the real LevelDB.
 

@@ -4,17 +4,17 @@
 //! Keys are independent registers, and a history of operations on all of them is linearisable if
 //! and only if the history of each key is (Herlihy and Wing, "Linearizability", theorem 1). So one
 //! key at a time is checked, by Wing and Gong's search: take an operation that began before every
-//! operation that is left has ended, see whether its answer fits, and go on; what was tried before,
+//! operation that is left has ended, check its result, and go on; states that were tried before,
 //! with the same operations left and the same value, is not tried again.
 
 use std::collections::HashSet;
 
-/// What one call did to, or saw of, a register. `None` is no value.
+/// The effect of one call on a register, or its result. `None` is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It set the register.
     Write(Option<u64>),
-    /// It answered so.
+    /// Its result.
     Read(Option<u64>),
     /// It saw the first and set the register to the second, at one moment.
     Update(Option<u64>, Option<u64>),
@@ -27,7 +27,7 @@ pub struct Call {
     pub began: u64,
     /// A moment after it returned. No two moments of a history are equal.
     pub ended: u64,
-    /// What it did.
+    /// Its effect.
     pub action: Action,
 }
 

@@ -1,4 +1,4 @@
-//! What a database must answer: an ordered map in memory, with snapshots that cost nothing.
+//! The expected results of a database: an ordered map in memory, with snapshots that cost nothing.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ impl Model {
     }
 }
 
-/// What a cursor over a [`Model`] would stand on.
+/// The position of a cursor over a [`Model`].
 #[derive(Clone, Debug)]
 pub struct ModelCursor {
     model: Model,

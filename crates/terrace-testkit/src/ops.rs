@@ -69,7 +69,7 @@ pub enum Ending {
     Rollback,
 }
 
-/// What is done to a closed database.
+/// The operations on a closed database.
 #[derive(Clone, Copy, Debug)]
 pub enum Closed {
     /// It is opened for reading alone, and all is read.
@@ -78,10 +78,10 @@ pub enum Closed {
     Repair,
 }
 
-/// What a read sees: the present, or a snapshot, counted modulo how many there are.
+/// The state that a read sees: the present, or a snapshot, counted modulo how many there are.
 pub type View = Option<usize>;
 
-/// What kind of data and operations a [`Generator`] makes.
+/// The kind of data and operations that a [`Generator`] makes.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// How many different keys there are about.

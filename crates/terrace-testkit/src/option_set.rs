@@ -7,7 +7,7 @@ use terrace::{BloomFilterPolicy, Compression, Env, Options, ReadAccess};
 use crate::model::ReverseComparator;
 use crate::rng::Rng;
 
-/// Settings under which a database must give the same answers as under any other.
+/// Settings under which a database must give the same results as under any other.
 #[derive(Clone, Debug)]
 pub struct OptionSet {
     /// See the methods of [`Options`] by the same names, from here on.

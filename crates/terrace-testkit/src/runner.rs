@@ -27,10 +27,10 @@ pub struct Runner {
     opens: u64,
 }
 
-/// Reads after which a database to which nobody writes is quiet.
+/// Reads without a write after which a database starts read-triggered compactions.
 const LINGERING_READS: usize = 3_000;
 
-/// What went wrong, for people.
+/// The failure, for people.
 pub type Outcome = Result<(), String>;
 
 impl Runner {
@@ -97,7 +97,7 @@ impl Runner {
     /// Does one operation.
     ///
     /// # Errors
-    /// A message if the database fails or answers otherwise than the model.
+    /// A message if the database fails or its results differ from the model's.
     pub fn run(&mut self, op: &Op) -> Outcome {
         match op {
             Op::Change(change, sync) => self.change(change, *sync),

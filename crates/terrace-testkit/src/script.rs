@@ -32,7 +32,7 @@ pub enum Action {
 pub struct Script {
     /// For messages.
     pub name: String,
-    /// What is done, after opening.
+    /// The operations after opening.
     pub actions: Vec<Action>,
 }
 

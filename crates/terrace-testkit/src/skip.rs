@@ -9,8 +9,8 @@ pub fn under_ci() -> bool {
     env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "0" && ci != "false")
 }
 
-/// Says that the present test does nothing, past the capture of its output: nobody sees that of a
-/// test that passes. `what` names what the machine lacks, `reason` says how that shows.
+/// Says that the present test does nothing, past the capture of its output: no reader sees that of
+/// a test that passes. `what` names what the machine lacks, `reason` says how that shows.
 ///
 /// # Panics
 /// Under `CI`, unless the words of `TERRACE_MAY_SKIP` contain `what`.

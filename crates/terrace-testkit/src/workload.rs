@@ -101,7 +101,8 @@ fn decimal(number: u64) -> Vec<u8> {
     format!("{number:016}").into_bytes()
 }
 
-/// What is live after the first operations of a history: for every key the put that wrote it last.
+/// The live entries after the first operations of a history: for every key the put that wrote it
+/// last.
 #[derive(Clone, Debug)]
 pub struct State {
     workload: Workload,
@@ -203,7 +204,7 @@ impl Digest {
     }
 }
 
-/// What a random number is for, so that streams of one seed do not meet.
+/// The purpose of a random number, so that streams of one seed do not meet.
 enum Purpose {
     Operation = 1,
     Key = 2,

@@ -37,7 +37,7 @@ fn read(fs: &SimFs, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_power_cut_takes_what_nobody_synced() {
+fn a_power_cut_loses_unsynced_data() {
     let fs = prepared();
     write(&fs, "both", b"data", true);
     fs.sync_dir(Path::new(DIR)).expect("sync directory");

@@ -132,7 +132,7 @@ fn inputs_of_four_gibibytes_are_refused_before_any_io() {
     let db = Db::open("/db", Options::new().env(fs.env()).create_if_missing(true)).expect("open");
     db.put("a", "1").expect("put");
     db.wait_idle().expect("idle");
-    // Zeros that nobody reads take no memory.
+    // Zeros that are not read take no memory.
     let huge = vec![0u8; 1 << 32];
     let before = fs.operations();
     expect_error(db.put(&huge, "v"), &[ErrorKind::InvalidArgument], &[]);
@@ -207,7 +207,7 @@ fn unsafe_names_in_current_are_refused() {
     assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]));
 }
 
-/// What goes by names of the database's own with numbers that it cannot have handed out does not
+/// Files with names of the database's own and numbers that it cannot have assigned do not
 /// use its numbers up.
 #[test]
 fn files_with_impossible_numbers_are_strangers() {
@@ -219,7 +219,7 @@ fn files_with_impossible_numbers_are_strangers() {
         "18446744073709551615.log",
         "4611686018427387904.dbtmp",
         "MANIFEST-9999999999999999",
-        // The greatest number that there may be, and somebody's notes of a day.
+        // The greatest number that there may be, and a user's note named after a day.
         "9223372036854775807.log",
         "20261121093000.log",
         // As many digits as no name is made with.

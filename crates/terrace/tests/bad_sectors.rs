@@ -21,7 +21,7 @@ const EACCES: i32 = 13;
 const DIR: &str = "/db";
 const FOR_EVER: u32 = u32::MAX;
 
-/// What fails, and how often.
+/// The calls that fail, and how often.
 struct Fault {
     /// A file's name, or the name of an operation and a file's.
     what: String,
@@ -91,7 +91,7 @@ impl Disk {
         });
     }
 
-    /// Ends the faults; answers whether all of them were ever met.
+    /// Ends the faults; returns whether all of them occurred.
     fn heal(&self, times: u32) -> bool {
         let faults = std::mem::take(&mut *self.faults.lock().expect("sound"));
         !faults.is_empty() && faults.iter().all(|fault| fault.left < times)

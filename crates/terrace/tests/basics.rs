@@ -263,7 +263,7 @@ fn a_clock_that_goes_back_does_no_harm() {
     let env = std::sync::Arc::new(Hooked::default());
     let db =
         Db::open("/db", options().env(env.clone()).write_buffer_size(64 << 10)).expect("opens");
-    env.turn_the_clock_back();
+    env.set_the_clock_back();
     for number in 0..5_000u32 {
         db.put(number.to_be_bytes(), [7; 100]).expect("puts");
     }
@@ -318,7 +318,7 @@ fn a_comparator_that_panics_in_a_write_leaves_no_half_batch() {
     assert_eq!(keys, [b"0", b"a", b"b", b"c"]);
 }
 
-/// Panics when a merge is done.
+/// Panics at the end of a compaction.
 struct Panics;
 
 impl EventListener for Panics {
@@ -328,7 +328,7 @@ impl EventListener for Panics {
 }
 
 #[test]
-fn a_listener_that_panics_in_a_merge_by_hand_keeps_nobody_waiting() {
+fn a_listener_that_panics_in_a_manual_compaction_blocks_no_caller() {
     let env = std::sync::Arc::new(MemEnv::new());
     let listener: std::sync::Arc<dyn EventListener> = std::sync::Arc::new(Panics);
     let db = Db::open("/db", options().env(env).listener(Some(listener))).expect("opens");

@@ -1,4 +1,4 @@
-//! Bulk loads: what they leave behind, who sees them when, and where their tables go.
+//! Bulk loads: their files, their visibility, and the levels of their tables.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -193,7 +193,7 @@ fn a_load_ends_with_its_database() {
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     let db = open(&env);
     // The name of a fresh MANIFEST comes by way of a temporary file, too.
-    db.wait_idle().expect("settles");
+    db.wait_idle().expect("waits");
     assert_eq!(temporary_files(&env), [] as [&str; 0]);
     check(&db, &Map::new());
     db.close().expect("a close");
@@ -319,7 +319,7 @@ fn tables_are_taken_in_as_they_are_where_that_is_legal() {
     expected.extend((600..900).map(|number| (key(number), b"high".to_vec())));
     expected.insert(key(500), b"written".to_vec());
     check(&db, &expected);
-    // Later writes and merges treat the entries as any others.
+    // Later writes and compactions treat the entries as any others.
     db.put(key(1), "newer").expect("a write");
     db.delete(key(2)).expect("a deletion");
     expected.insert(key(1), b"newer".to_vec());
@@ -416,7 +416,7 @@ fn move_in(db: &Db) -> terrace::Result<terrace::LoadReport> {
 }
 
 #[test]
-fn a_table_that_cannot_come_into_force_is_given_back() {
+fn a_table_that_cannot_be_installed_is_given_back() {
     let fs = SimFs::new();
     let db = beside_a_table(&fs, "key");
     let bytes = fs.contents(Path::new(OUTSIDE));
@@ -428,8 +428,8 @@ fn a_table_that_cannot_come_into_force_is_given_back() {
         assert!(fs.env().exists(Path::new(OUTSIDE)).expect("a look"));
     }
     assert_eq!(db.get("key").expect("a read"), None);
-    // Whether an edit that failed is durable nobody knows. Its tables go when a fresh MANIFEST does
-    // without them. The first edit records the number of the link, the second the table.
+    // Whether a failed edit is durable is unknown. Its tables are removed when a fresh MANIFEST
+    // does without them. The first edit records the number of the link, the second the table.
     for (kind, after) in
         [(OpKind::Append, 0), (OpKind::Append, 1), (OpKind::Sync, 0), (OpKind::Sync, 1)]
     {
@@ -533,7 +533,7 @@ fn a_table_moved_in_is_inside_or_outside_at_every_moment() {
     assert!(only_outside > 50 && only_inside >= 3, "{only_outside} and {only_inside} of {states}");
 }
 
-/// Whatever LevelDB makes of what a kill or a power cut leaves, it never writes through a second
+/// LevelDB, opening the files after a kill or a power cut, never writes through a second
 /// name of the program's own file, and the entries are in that file or in the database.
 #[test]
 fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
@@ -641,7 +641,7 @@ fn leveldb_finds_a_killed_load_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_table_that_nobody_synced_is_durable_once_it_is_moved_in() {
+fn an_unsynced_table_is_durable_once_it_is_moved_in() {
     let fs = SimFs::new();
     let db = beside_a_table(&fs, "key");
     let bytes = fs.contents(Path::new(OUTSIDE)).expect("bytes");
@@ -776,7 +776,7 @@ fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays(
             fs.set_faults(None);
             let stays = kind == OpKind::Remove && fault == Fault::Access;
             assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
-            // A name that was left is nobody's business: the table goes and comes as any other.
+            // A name that was left does no harm: the table is removed and created as any other.
             db.put("key", "newer").expect("a write");
             db.compact_range::<&[u8]>(..).expect("a merge");
             assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"newer"[..]));

@@ -1,5 +1,5 @@
 //! Checkpoints: what they hold, that they and the database they are of leave each other alone, and
-//! what a failure or a crash leaves of one.
+//! and their files after a failure or a crash.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -131,7 +131,7 @@ fn a_checkpoint_holds_what_was_written_before_it_and_nothing_else() {
 
 /// The moment counts at which the checkpoint begins, whatever happens while it is being made.
 #[test]
-fn writes_and_merges_meanwhile_are_not_in_it_and_do_it_no_harm() {
+fn concurrent_writes_and_compactions_are_not_in_it_and_do_it_no_harm() {
     let env = Arc::new(Hooked::default());
     let db = Db::open(DB, options(env.clone())).expect("a database");
     (0..2_000).for_each(|number| db.put(key(number), "in a table").expect("a write"));
@@ -233,7 +233,7 @@ fn leveldb_opens_a_checkpoint() {
     }
     let report = db.checkpoint(&copy).expect("a checkpoint");
     assert!(report.linked > 0 && report.linked < report.tables, "{report:?}");
-    // LevelDB writes to the copy and merges it, while the database is open and goes on.
+    // LevelDB writes to the copy and compacts it, while the database is open and goes on.
     peer.put(&copy, &PeerOptions::default(), &key(1), b"LevelDB's").expect("LevelDB writes");
     db.put(key(1), "ours").expect("a write");
     db.compact_range::<&[u8]>(..).expect("a merge");
@@ -260,7 +260,7 @@ fn leveldb_opens_a_checkpoint() {
 }
 
 #[test]
-fn the_place_must_be_empty_and_nobody_elses() {
+fn the_directory_must_be_empty_and_unowned() {
     let env = MemEnv::new();
     let make = || options(Arc::new(env.clone()));
     let db = Db::open(DB, make()).expect("a database");
@@ -276,7 +276,7 @@ fn the_place_must_be_empty_and_nobody_elses() {
     assert!(db.checkpoint("/data/file").is_err());
     assert_eq!(env.file_size(Path::new("/data/file")).expect("a size"), 10);
     refused("/data", ErrorKind::InvalidArgument, "not empty");
-    // A LOCK that cannot be locked is somebody else's.
+    // A LOCK that cannot be locked has another owner.
     let dir = tempfile::tempdir().expect("a directory");
     let (real, copy) = (dir.path().join("db"), dir.path().join("copy"));
     std::fs::create_dir(&copy).expect("a directory");

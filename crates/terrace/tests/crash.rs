@@ -336,7 +336,7 @@ fn a_creation_survives_a_kill_and_then_a_power_cut() {
     report("a_creation_survives_a_kill_and_then_a_power_cut", &counts);
 }
 
-/// What a bulk load put into force stands in the MANIFEST alone, which a process may have died over
+/// An installed bulk load is recorded in the MANIFEST only, and a process may have died in
 /// before it was synced.
 #[test]
 fn loads_survive_a_kill_and_then_a_power_cut() {
@@ -482,7 +482,7 @@ fn key_of(writer: usize, number: usize) -> Vec<u8> {
     format!("{writer}/{number:05}").into_bytes()
 }
 
-/// What all writers put.
+/// All puts of all writers.
 const SHARED: &[u8] = b"shared";
 
 /// A batch of one writer: a key of its own, keys that its other batches overwrite and delete, and

@@ -1,5 +1,5 @@
 //! Cursors against a model: keys that have much or nothing in common, many versions in several
-//! sorted runs, turns on the way, and writes beside the cursor.
+//! sorted runs, switches of direction, and writes beside the cursor.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -11,7 +11,7 @@ use terrace_testkit::scale::scaled;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How keys begin: shorter and longer than what a merge looks at first, one the beginning of
+/// Key prefixes: shorter and longer than an abbreviated key, one the beginning of
 /// another, at both ends.
 fn beginnings() -> Vec<Vec<u8>> {
     let texts = [
@@ -62,8 +62,8 @@ fn write_again_and_again(db: &Db, model: &mut Model, random: &mut Rng, beginning
     }
 }
 
-/// Moves both at random, and answers how many steps there were.
-fn walk(
+/// Moves both at random, and returns the number of steps.
+fn compare_random_steps(
     cursor: &mut Cursor,
     model: &Model,
     random: &mut Rng,
@@ -140,7 +140,7 @@ fn cursors_go_where_a_model_says() {
             let then = model.clone();
             let mut cursor = db.cursor().unwrap();
             for _ in 0..4 {
-                steps += walk(&mut cursor, &then, &mut random, &beginnings, seed);
+                steps += compare_random_steps(&mut cursor, &then, &mut random, &beginnings, seed);
                 for _ in 0..random.below(100) {
                     write(&db, &mut model, &mut random, &beginnings);
                 }

@@ -1,5 +1,5 @@
-//! Damaged files: each mutant of a database gives right answers, or an error that names a file; no
-//! panic, no hang, bounded memory.
+//! Damaged files: each damaged copy of a database gives right results, or an error that names a
+//! file; no panic, no hang, bounded memory.
 //!
 //! A target of its own, because it measures the memory of its process. `TERRACE_TEST_SCALE` sets
 //! how many mutants.
@@ -141,13 +141,13 @@ fn a_flipped_bit_in_a_manifest_is_an_error() {
     }
 }
 
-/// What a file is, from its name.
+/// The kind of a file, from its name.
 fn kind(name: &str) -> &str {
     name.rsplit_once('.')
         .map_or_else(|| name.split('-').next().unwrap_or(name), |(_, ending)| ending)
 }
 
-/// What is done to a database.
+/// The operations on a database.
 struct Damage {
     what: String,
     /// Whether whole records may be gone, with the marks behind them that would tell.
@@ -289,7 +289,7 @@ fn peak_memory() -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// What a damaged database does.
+/// The behaviour of a damaged database.
 enum Outcome {
     Error,
     Harmless,
@@ -359,7 +359,7 @@ fn examine_repair(
 }
 
 /// Compacts what is open, closes it, and reads it again: an error stays an error or is one no more
-/// because the answer is right; what was right stays as it is.
+/// because the result is right; right results stay as they are.
 fn examine_compaction(
     db: Db,
     fs: &SimFs,
@@ -389,7 +389,7 @@ fn examine_compaction(
     Ok(())
 }
 
-/// What repairs find without the files of these names, for logs of either kind.
+/// The results of repairs without the files of these names, for logs of either kind.
 type Floors = HashMap<(bool, Vec<String>), Vec<Pair>>;
 
 /// Verifies, repairs, opens, reads and compacts a mutant.

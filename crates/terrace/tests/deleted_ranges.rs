@@ -1,4 +1,4 @@
-//! Walks over stretches of deleted keys, which others have gone over before: against a model, and
+//! Scans over ranges of deleted keys, which other scans have passed before: against a model, and
 //! between threads.
 
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ fn scans_over_deleted_keys_equal_a_model() {
     });
 }
 
-/// Everything that producers put into a queue comes out of it, once, beside walks in both
+/// Everything that producers put into a queue comes out of it, once, beside scans in both
 /// directions.
 #[test]
 fn queues_lose_nothing() {

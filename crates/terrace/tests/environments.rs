@@ -1,5 +1,5 @@
-//! The file system in memory and the simulated disk answer as the real one does, to everything that
-//! the engine may ask and to what goes wrong.
+//! The file system in memory and the simulated disk behave as the real one does, for everything
+//! that the engine may ask and to what goes wrong.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ fn files_come_change_and_go() {
             (read(env, &file).expect("reads"), env.file_size(&file).expect("stats")),
             (b"fourteen".to_vec(), 8)
         );
-        // Removed, it lives on for those who hold it.
+        // A removed file remains for its holders.
         let held = env.open_random(&file, ReadAccess::Mapped).expect("opens");
         env.remove(&file).expect("removes");
         let mut buffer = [0; 10];
@@ -199,7 +199,7 @@ fn locks_exclude_writers_and_not_readers() {
     on_all(|env, dir| {
         let (path, missing) = (dir.join("LOCK"), dir.join("none/LOCK"));
         let lock = |mode| env.lock(&path, mode);
-        // Where nobody has ever locked, readers need no lock, and none is made for them.
+        // Without an earlier lock readers need none, and none is created for them.
         let nothing = lock(LockMode::Shared).expect("nothing to lock");
         assert!(!env.exists(&path).expect("looks"));
         drop(nothing);
@@ -270,7 +270,7 @@ fn the_system_is_asked_for_what_it_refuses() {
     ] {
         fails(outcome, ErrorKind::Io, Some(36));
     }
-    // Names that are not text belong to nobody's database.
+    // Names that are not text belong to no database.
     use std::os::unix::ffi::OsStrExt as _;
     fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe")), "").expect("writes");
     assert!(env.list(dir.path()).expect("lists").is_empty());

@@ -1,4 +1,4 @@
-//! A block cache of the program's own: what the engine asks of it, and that no answer of its does
+//! A block cache of the program's own: the engine's calls to it, and that no result of it does
 //! harm.
 
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ fn key(i: usize) -> String {
 }
 
 #[test]
-fn blocks_live_in_the_programs_cache() {
+fn blocks_are_kept_in_the_programs_cache() {
     const ENTRIES: usize = 5_000;
     let dir = tempfile::tempdir().unwrap();
     for limit in [0, 3, 1_000] {

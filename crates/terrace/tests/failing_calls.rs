@@ -24,7 +24,7 @@ const DIR: &str = "TERRACE_FAILING_CALLS_DIR";
 const SETTINGS: &str = "TERRACE_FAILING_CALLS_SETTINGS";
 const PUTS: u32 = 150;
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often somebody looks whether the process is still there.
+/// How often the test looks whether the process still exists.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Calls, and the errors that Linux documents for them. Not `mmap`: memory that the allocator does
@@ -162,7 +162,7 @@ fn start(dir: &Path, settings: u64, socket: &UnixDatagram, inject: &str) -> Opti
     }
 }
 
-/// What the process told before it was done.
+/// The output of the process before it ended.
 fn listen(socket: &UnixDatagram, child: &mut Child) -> Result<Vec<String>, String> {
     let mut told = Vec::new();
     let (mut last, mut ended) = (Instant::now(), false);
@@ -189,7 +189,7 @@ fn run(seed: u64) -> Result<Option<usize>, String> {
     let (call, errors) = *random.pick(FAILURES);
     let longest = *random.pick(&[3, 20, 200]);
     let error = *random.pick(errors);
-    // Who is interrupted tries again: for ever, if it always is.
+    // An interrupted call is repeated: for ever, if it always is interrupted.
     let again = if error == "EINTR" { "+2" } else { *random.pick(&["", "", "+", "+2"]) };
     let inject = format!("inject={call}:error={error}:when={}{again}", random.between(1, longest));
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;

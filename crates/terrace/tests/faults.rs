@@ -1,7 +1,7 @@
 //! One input or output operation fails, once or from then on: no panic, no hang, no lie.
 //!
 //! Every script is played once for every operation it makes, every kind of failure, and for
-//! failures that pass and that stay. The database may answer with errors; what it acknowledged must
+//! failures that pass and that stay. The database may return errors; acknowledged writes must
 //! be there when the file system works again, and what it acknowledged as synced also after a power
 //! cut. A write is there as a whole, with every acknowledged one before it; and what is found when
 //! the database is opened again is durable once a later write is synced. `TERRACE_TEST_SCALE` sets
@@ -50,7 +50,7 @@ fn play(
 ) -> Result<bool, String> {
     let fs = file_system(settings);
     if plans.iter().any(|plan| plan.fault == Fault::Access) {
-        // Directories above that may not be read are somebody else's, and durable already.
+        // Directories above that may not be read have another owner, and are durable already.
         let dir = Path::new(PATH);
         fs.create_dir(dir, 0o755).expect("create directory");
         dir.ancestors().skip(1).for_each(|above| fs.sync_dir(above).expect("sync directory"));
@@ -298,7 +298,7 @@ fn after_check(fs: &SimFs, settings: &OptionSet, history: &History, at: usize) {
     }
 }
 
-/// A read that fails while a cursor turns round is an error, and not the end of a table.
+/// A read that fails while a cursor switches direction is an error, and not the end of a table.
 #[test]
 fn a_failed_read_never_leads_elsewhere() {
     let settings = OptionSet { block_size: 1 << 10, ..OptionSet::default() };
@@ -414,7 +414,7 @@ fn logs_that_cannot_be_renamed_are_replaced() {
     }
 }
 
-/// A load that failed may be in force all the same, for whoever opens the database next: under a
+/// A load that failed may be installed all the same, at the next open of the database: under a
 /// sequence number that is later than those of writes since. Such a write must not reach a log, not
 /// even one that is refused.
 #[test]
@@ -458,8 +458,8 @@ fn no_write_comes_after_a_load_in_doubt() {
     assert!(in_doubt > 15, "only {in_doubt} loads failed");
 }
 
-/// What is known to be on disk is continued, so that small commands one after another make no
-/// tables.
+/// Files that are known to be on disk are continued, so that small commands one after another make
+/// no tables.
 #[test]
 fn a_log_that_marks_cover_is_continued() {
     let settings = OptionSet { reuse_logs: true, ..OptionSet::default() };
@@ -561,8 +561,8 @@ fn failures_after_a_crash_are_survived() {
     println!("failures_after_a_crash: {cases} crashes, {injected} failures met");
 }
 
-/// What a recovery without failures makes of `history` after a crash at moment `at`. `fs` stays as
-/// it is.
+/// The result of a recovery without failures of `history` after a crash at moment `at`. `fs` stays
+/// as it is.
 fn recovered(
     fs: &SimFs,
     settings: &OptionSet,

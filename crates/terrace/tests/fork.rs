@@ -26,7 +26,7 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     let (ours, theirs) = (dir.path().join("ours"), dir.path().join("theirs"));
     let options = || Options::new().create_if_missing(true);
     let db = Db::open(&ours, options()).unwrap();
-    // Two runs, which many reads and no writes would have merged.
+    // Two runs, which many reads and no writes would have compacted.
     for value in ["0", "1"] {
         db.put("table", value).unwrap();
         db.flush().unwrap();
@@ -44,8 +44,8 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork failed");
     if child == 0 {
-        // Should it wait for a lock that nobody here holds. SAFETY: a signal to this process, which
-        // ends it.
+        // Should it wait for a lock that no thread here holds. SAFETY: a signal to this process,
+        // which ends it.
         unsafe { libc::alarm(100) };
         let steps = || {
             let db = db.take()?;

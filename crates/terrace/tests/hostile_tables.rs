@@ -1,4 +1,4 @@
-//! Tables that nobody's builder makes, checksums and all: wrong kinds and orders of keys, blocks of
+//! Tables that no builder makes, checksums and all: wrong kinds and orders of keys, blocks of
 //! no compression that is known, and tables whose end is gone.
 
 use std::collections::BTreeMap;

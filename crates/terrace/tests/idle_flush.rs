@@ -1,6 +1,6 @@
 //! A database that is only read becomes one sorted run: at once where that is cheap, and otherwise
-//! when the reads have been worth it. One that is searched much and written little is merged below
-//! its memtable.
+//! when the reads have been worth it. One that is searched much and written little is compacted
+//! below its memtable.
 
 use std::path::Path;
 
@@ -81,17 +81,17 @@ fn without_seek_compaction_reads_change_nothing() {
 #[test]
 fn a_database_that_is_only_read_becomes_one_sorted_run() {
     let dir = tempfile::tempdir().expect("a directory");
-    for settles in [true, false] {
+    for compacts in [true, false] {
         let options = Options::new()
             .create_if_missing(true)
             .write_buffer_size(512 << 10)
-            .seek_compaction(settles);
-        let db = Db::open(dir.path().join(settles.to_string()), options).expect("opens");
+            .seek_compaction(compacts);
+        let db = Db::open(dir.path().join(compacts.to_string()), options).expect("opens");
         let key = |n: u32| format!("key{:06}", n * 7919 % 20_000);
         for n in 0..20_000 {
             db.put(key(n), [7; 100]).expect("puts");
         }
-        db.wait_idle().expect("settles");
+        db.wait_idle().expect("waits");
         let runs = |db: &Db| {
             let stats = db.stats();
             let runs = |(level, files): (usize, u64)| if level == 0 { files } else { files.min(1) };
@@ -108,9 +108,9 @@ fn a_database_that_is_only_read_becomes_one_sorted_run() {
         for n in 0..20_000 {
             assert!(db.get(key(n)).expect("gets").is_some());
         }
-        db.wait_idle().expect("settles");
+        db.wait_idle().expect("waits");
         assert!(before > 1);
-        assert_eq!(runs(&db), if settles { 1 } else { before });
+        assert_eq!(runs(&db), if compacts { 1 } else { before });
     }
 }
 
@@ -129,7 +129,7 @@ fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
             db.put(key(n), [8; 100]).expect("puts");
         }
         db.flush().expect("flushes");
-        db.wait_idle().expect("settles");
+        db.wait_idle().expect("waits");
         let levels = |db: &Db| db.stats().levels.iter().filter(|level| level.files > 0).count();
         let before = levels(&db);
         let mut cursor = db.cursor().expect("a cursor");
@@ -142,7 +142,7 @@ fn scans_beside_few_writes_find_one_sorted_run_below_the_memtable() {
             }
         }
         drop(cursor);
-        db.wait_idle().expect("settles");
+        db.wait_idle().expect("waits");
         assert!(before > 1);
         assert_eq!(
             levels(&db),

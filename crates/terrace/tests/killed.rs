@@ -1,4 +1,4 @@
-//! What killed processes leave in logs, of LevelDB and of Terrace: writes that were under way,
+//! Logs of killed processes, of LevelDB and of Terrace: writes that were under way,
 //! never acknowledged, and nothing that hides another. Whether a write is missing shows in the
 //! sequence numbers.
 

@@ -1,6 +1,6 @@
-//! What LevelDB gets wrong with the same files, and Terrace must not.
+//! Faults of LevelDB with the same files, which Terrace must not have.
 //!
-//! One test per known fault of LevelDB 1.23 that shows in the files or in the answers. The
+//! One test per known fault of LevelDB 1.23 that shows in the files or in the results. The
 //! databases are written by LevelDB itself where the fault is about reading them; those tests need
 //! it (see `terrace_testkit::leveldb`). What concerns failing disks and power cuts is in
 //! `faults.rs` and `crash.rs`.
@@ -200,7 +200,7 @@ fn a_flipped_bit_in_synced_data_is_an_error() {
     }
 }
 
-/// LevelDB's default reads check no checksums: 28 of 200 flips gave wrong answers without an error.
+/// LevelDB's default reads check no checksums: 28 of 200 flips gave wrong results without an error.
 #[test]
 fn a_flipped_bit_in_a_table_is_an_error_or_harmless() {
     let Some(peer) = Peer::find() else { return };

@@ -11,7 +11,7 @@ use terrace_testkit::scale::scaled;
 use terrace_testkit::watchdog::Watchdog;
 use terrace_testkit::workload::{Digest, State, Workload};
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// Everything in order, or the error that ended the scan.
 fn scan(db: &Db) -> Result<Digest, Error> {
@@ -36,7 +36,7 @@ fn newest_log(db: &Path) -> PathBuf {
 #[test]
 fn a_healthy_database_is_the_same_after_repair() {
     let Some(peer) = Peer::find() else { return };
-    let _watchdog = Watchdog::new(PATIENCE, "repair of a healthy database");
+    let _watchdog = Watchdog::new(TIME_LIMIT, "repair of a healthy database");
     for (seed, kill) in [(37, false), (38, true)] {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("db");

@@ -73,7 +73,7 @@ fn a_full_disk_refuses_writes_goes_on_reading_and_heals() {
         }
         assert_holds(&db, acknowledged);
 
-        // Freed space is enough; nobody reopens anything.
+        // Freed space is enough; no reopen is needed.
         fs.set_capacity(Some(capacity * 4));
         wait_until("writing again", || db.put("healed", "yes").is_ok());
         let more = fill(&db, acknowledged, sync);
@@ -146,7 +146,7 @@ fn a_full_disk_keeps_nothing_of_a_failed_write_and_collects_no_logs() {
     }
 }
 
-/// Asks until the answer is yes; a watchdog ends the wait otherwise.
+/// Polls until the condition holds; a watchdog ends the wait otherwise.
 fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let _watchdog = Watchdog::new(Duration::from_secs(30), what);
     while !ready() {
@@ -217,8 +217,8 @@ fn in_child(test: &str, command: &mut Command, db: &Path) -> Option<bool> {
     }
 }
 
-/// Mapped tables take no descriptors. Tables read by `pread` do: a merge and a cursor may together
-/// need more than there are, which is an error that says so and no more than that.
+/// Mapped tables take no descriptors. Tables read by `pread` do: a compaction and a cursor may
+/// together need more than there are, which is an error that says so and no more than that.
 #[test]
 fn sixteen_descriptors_are_enough() {
     const TEST: &str = "sixteen_descriptors_are_enough";
@@ -340,7 +340,8 @@ fn the_clock_may_jump() {
     });
 }
 
-/// However often somebody tries: who has the database keeps it, in this process and in others.
+/// However often an open is tried: the owner of the database keeps it, in this process and in
+/// others.
 #[test]
 fn there_is_one_writer() {
     const TEST: &str = "there_is_one_writer";
@@ -367,7 +368,7 @@ fn there_is_one_writer() {
 }
 
 #[test]
-fn a_cursor_reads_on_in_files_that_merges_have_replaced() {
+fn a_cursor_reads_on_in_files_that_compactions_have_replaced() {
     const ENTRIES: usize = 5_000;
     let _watchdog = Watchdog::new(Duration::from_secs(120), "a cursor and merges");
     let dir = tempfile::tempdir().expect("a directory");
@@ -398,7 +399,7 @@ fn a_cursor_reads_on_in_files_that_merges_have_replaced() {
         assert_eq!((found, value), (key(n).into_bytes(), vec![b'1'; 1000]));
     }
     assert!(entries.next().is_none());
-    // Nobody else does anything about them in a database at rest.
+    // Nothing else removes them in a database at rest.
     drop(entries);
     db.wait_idle().expect("rest");
     assert!(

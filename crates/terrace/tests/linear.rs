@@ -1,7 +1,7 @@
-//! What threads saw of a database at work can have happened in one order, and snapshots do not
+//! The results that concurrent threads see are linearizable, and snapshots do not
 //! change.
 //!
-//! Threads write, delete and read a few keys while memtables are flushed and tables merged, and
+//! Threads write, delete and read a few keys while memtables are flushed and tables compacted, and
 //! note when each call began and ended. Afterwards every key's history is checked
 //! (`terrace_testkit::linear`).
 

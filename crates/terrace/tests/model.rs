@@ -1,4 +1,4 @@
-//! A database answers as an ordered map would, whatever the operations, the options and the file
+//! A database behaves as an ordered map would, whatever the operations, the options and the file
 //! system.
 //!
 //! `TERRACE_TEST_SCALE` sets the size, `TERRACE_SEED` repeats one run.
@@ -56,9 +56,9 @@ fn random_operations_equal_the_model() {
 }
 
 #[test]
-fn the_same_operations_answer_alike_under_eight_option_sets() {
+fn the_same_operations_give_equal_results_under_eight_option_sets() {
     let watchdog = Watchdog::new(PATIENCE, "eight option sets");
-    campaign("the_same_operations_answer_alike_under_eight_option_sets", scaled(8), |seed| {
+    campaign("the_same_operations_give_equal_results_under_eight_option_sets", scaled(8), |seed| {
         let mut rng = Rng::new(seed);
         let ops = Generator::new(rng.next_u64(), Shape::random(&mut rng)).ops(5_000);
         for (number, settings) in OptionSet::eight().iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Range deletes: what is left, who still sees the range, and what crashes, failures and LevelDB
-//! make of it.
+//! Range deletes: the remaining keys, the reads that still see the range, and crashes, failures and
+//! LevelDB make of it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -343,7 +343,7 @@ fn every_failure_leaves_all_of_the_range_or_nothing() {
     assert!(failed > 20, "only {failed} range deletes failed");
 }
 
-/// A range delete that failed may be in force all the same for whoever opens the database next. No
+/// A range delete that failed may be installed all the same at the next open of the database. No
 /// write may come before that is decided: it would be deleted, though it came later.
 #[test]
 fn no_write_comes_after_a_range_delete_in_doubt() {

@@ -1,4 +1,4 @@
-//! What an open makes of damage, by the mode it is asked for; and sequence numbers that run out.
+//! The result of an open of damaged files, by recovery mode; and sequence numbers that run out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn path(dir: &Path, what: &str) -> PathBuf {
     paths.pop().expect("such a file")
 }
 
-/// What an open in each mode finds: the keys, or words of its refusal.
+/// The result of an open in each mode: the keys, or words of its error.
 #[track_caller]
 fn outcomes(damage: impl Fn(&Path), expected: [(Options, &str); 4]) {
     for (options, expected) in expected {
@@ -283,7 +283,7 @@ fn a_mark_of_more_than_there_is() {
     assert_eq!(keys(&Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens")), "abcd");
 }
 
-/// What a listener was told.
+/// The events that a listener received.
 #[derive(Default)]
 struct Told(Mutex<Vec<Event>>);
 
@@ -408,7 +408,7 @@ fn a_damaged_log_is_kept_whenever_recovery_is_interrupted() {
     }
 }
 
-/// Who opens the database after an interrupted recovery, LevelDB above all, reads the log from its
+/// The next open after an interrupted recovery, by LevelDB above all, reads the log from its
 /// beginning.
 #[test]
 fn nothing_of_a_large_log_is_in_a_table_before_all_of_it_is() {

@@ -142,9 +142,9 @@ fn a_healthy_database_of_leveldb_comes_out_equal_with_and_without_its_manifest()
             kept.len(),
             expected.len()
         );
-        // A kill may leave tables that a merge has replaced. Only the MANIFEST tells them from the
-        // others, and the tombstones of what they hold may be gone: without it deleted entries can
-        // return, but none that never was.
+        // A kill may leave tables that a compaction has replaced. Only the MANIFEST tells them from
+        // the others, and the tombstones of what they hold may be gone: without it deleted entries
+        // can return, but none that never was.
         assert!(
             returned.is_empty() || (kill && !keep),
             "seed {seed}: {} entries too many",
@@ -307,7 +307,7 @@ fn a_flipped_bit_costs_a_block() {
     let lost: Vec<_> = model.keys().filter(|key| !found.contains_key(*key)).collect();
     assert!(!lost.is_empty() && lost.len() < 30, "{} entries", lost.len());
     assert!(found.iter().all(|(key, value)| model.get(key) == Some(value)));
-    // One stretch, which the report names.
+    // One damaged range, which the report names.
     let of = |key: &Vec<u8>| String::from_utf8(key.clone()).expect("text");
     let between: Vec<_> = model.range(lost[0].clone()..=lost[lost.len() - 1].clone()).collect();
     assert_eq!(between.len(), lost.len());
@@ -445,7 +445,7 @@ fn tables_that_nothing_names_do_not_come_back() {
     Db::open(path, options()).expect("opens").close().expect("closes");
     assert!(!path.join(&old).exists());
     let expected = Contents::from([(b"kept".to_vec(), b"value".to_vec())]);
-    // The merged table comes back from the dead, as after an interrupted clean-up.
+    // The obsolete table comes back, as after an interrupted clean-up.
     fs::write(path.join(&old), &bytes).expect("writes");
     fs::copy(path.join(&old), path.join("900000.ldb")).expect("copies");
     let (report, found) = repaired(path, options());
@@ -643,7 +643,7 @@ fn any_damage_can_be_repaired_and_no_value_is_made_up() {
     assert!(refused * 10 <= cases.max(10), "{refused} of {cases} were no databases any more");
 }
 
-/// What a repair finds where the files of these names are gone.
+/// The result of a repair without the files of these names.
 fn without_files(pristine: &SimFs, names: &BTreeSet<String>) -> Contents {
     for name in names {
         let _ = pristine.env().remove(&Path::new(DB).join(name));

@@ -29,7 +29,7 @@ fn measure() -> (u64, usize) {
     (kilobytes, fs::read_dir("/proc/self/fd").expect("a Linux").count())
 }
 
-/// One writer's turn: it owns the keys that begin with its number, and keeps their model.
+/// One round of a writer: it owns the keys that begin with its number, and keeps their model.
 fn write(
     db: &Db,
     writer: u64,

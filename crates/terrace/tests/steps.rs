@@ -1,6 +1,6 @@
 //! The drop-in's steps, which show the entry they lead to, go where those of a cursor go: over
-//! versions that a snapshot hides, over deletions, across blocks and tables, and with turns on the
-//! way.
+//! versions that a snapshot hides, over deletions, across blocks and tables, and with switches of
+//! direction on the way.
 
 use terrace::abi::{next_with, prev_with};
 use terrace::{Cursor, Db, Options, ReadOptions, Snapshot};
@@ -13,14 +13,14 @@ fn here(cursor: &Cursor) -> Option<Entry> {
     cursor.entry().map(|(key, value)| (key.to_vec(), value.to_vec()))
 }
 
-/// What a step shows last, if it says that there is an entry.
+/// The entry that the last step shows, if there is one.
 fn shown(step: impl FnOnce(&mut dyn FnMut(&[u8], &[u8])) -> bool) -> Option<Entry> {
     let mut last = None;
     let is_one = step(&mut |key, value| last = Some((key.to_vec(), value.to_vec())));
     last.filter(|_| is_one)
 }
 
-fn walk(db: &Db, options: &ReadOptions, random: &mut Rng, seed: u64) -> (usize, usize) {
+fn random_steps(db: &Db, options: &ReadOptions, random: &mut Rng, seed: u64) -> (usize, usize) {
     let (mut plain, mut showing) =
         (db.cursor_with(options).unwrap(), db.cursor_with(options).unwrap());
     let (mut forwards, mut backwards) = (0, 0);
@@ -78,9 +78,9 @@ fn steps_that_show_go_where_steps_go() {
                 _ => {}
             }
             for snapshot in &snapshots {
-                walk(&db, &ReadOptions::new().snapshot(snapshot), &mut random, seed);
+                random_steps(&db, &ReadOptions::new().snapshot(snapshot), &mut random, seed);
             }
-            let (on, back) = walk(&db, &ReadOptions::new(), &mut random, seed);
+            let (on, back) = random_steps(&db, &ReadOptions::new(), &mut random, seed);
             (forwards, backwards) = (forwards + on, backwards + back);
         }
         db.close().map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Merges that are large enough to be done in several key ranges at once give what a merge in one
+//! Compactions that are large enough for several key ranges at once give the result of one in a
 //! piece gives.
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "parts that fail");
     let mut failures = 0;
     for after in [0, 1, 3, 7, 12] {
-        // Something to merge everywhere, whatever has been merged by itself.
+        // Work for a compaction everywhere, whatever has been compacted already.
         for number in (0..24_000).step_by(16) {
             let (key, value) = (format!("{number:06}").into_bytes(), rng.bytes(1_000));
             db.put(&key, &value).expect("a write");

@@ -1,7 +1,7 @@
 //! Threads that share a cache, a database that goes away under them, and many keys at once, while
 //! tables come and go.
 //!
-//! What ThreadSanitizer looks at beside `model`, `linear`, `bulk_load` and `crash` (`tools/tsan`).
+//! Run under ThreadSanitizer beside `model`, `linear`, `bulk_load` and `crash` (`tools/tsan`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Logger for SlowToClose {
 }
 
 #[test]
-fn whoever_closes_second_returns_when_the_lock_is_free() {
+fn the_second_close_returns_when_the_lock_is_free() {
     let dir = tempfile::tempdir().expect("a directory");
     let logger = Arc::new(SlowToClose(AtomicBool::new(false)));
     let options = || terrace::Options::new().create_if_missing(true);

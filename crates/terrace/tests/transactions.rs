@@ -364,7 +364,7 @@ fn transactions_equal_a_model() {
 
 /// Wherever what came in between has gone meanwhile.
 #[test]
-fn whoever_comes_second_is_refused() {
+fn the_second_committer_gets_a_conflict() {
     let ways: [fn(&Db); 6] = [
         |db| db.put("key", "other").unwrap(),
         |db| db.delete("key").unwrap(),
@@ -481,9 +481,9 @@ fn what_cannot_be_committed_says_why() {
     assert!(conflict.starts_with("conflict: ") && conflict.len() < 160, "{conflict}");
 }
 
-/// Money goes from account to account, and none is lost or made, for whoever looks whenever.
+/// Money goes from account to account, and none is lost or made, at any moment of a read.
 #[test]
-fn threads_that_conflict_take_turns() {
+fn conflicting_threads_all_commit_in_the_end() {
     const ACCOUNTS: usize = 8;
     const EACH: u64 = 100;
     let db = open();

@@ -114,7 +114,7 @@ fn updates_equal_a_model() {
 
 type ComeBetween = fn(&Db, &Options);
 
-/// Whatever comes between the read and the write, and wherever its entries have gone by then.
+/// Any operation between the read and the write, wherever its entries are stored by then.
 #[test]
 fn an_update_follows_every_write_that_comes_between() {
     let ways: [(ComeBetween, &str); 8] = [

@@ -184,7 +184,7 @@ fn damage_in_logs_manifest_and_current_is_found() {
     finds(path, "CURRENT", "missing");
     fs::write(path.join("CURRENT"), current).expect("writes");
 
-    // Nobody's files are notes.
+    // Notes are no files of the database.
     fs::write(path.join("000999.ldb"), "not a table").expect("writes");
     fs::write(path.join("foreign"), "anything").expect("writes");
     let report = verify(path, &filtered()).expect("checks");
@@ -293,8 +293,8 @@ fn databases_of_leveldb_are_clean_and_its_repair_is_found_out() {
         let report = verify(&db, &filtered()).expect("checks");
         assert!(report.is_clean() && report.entries > 1000, "seed {seed}: {report:#?}");
         if kill {
-            // Tables that a merge has replaced may lie about, and what a repair makes of them
-            // nobody can tell from data.
+            // Tables that a compaction has replaced may remain, and a repair
+            // cannot tell them from data.
             continue;
         }
         peer.simple("repair", &db, &peer_options).expect("repairs");

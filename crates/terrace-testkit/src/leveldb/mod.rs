@@ -102,7 +102,7 @@ pub struct Fill {
     pub kill: bool,
 }
 
-/// What LevelDB answered instead of doing what it was asked.
+/// LevelDB's error for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerError(pub String);
 
@@ -255,7 +255,7 @@ impl Peer {
         self.answer("property", db, &arguments)
     }
 
-    /// Opens the database in a process that holds it open until the answer is dropped.
+    /// Opens the database in a process that holds it open until the returned value is dropped.
     pub fn hold_open(&self, db: &Path, options: &PeerOptions) -> PeerResult<HeldOpen> {
         let mut child = Command::new(&self.program)
             .arg("lock")
@@ -352,7 +352,7 @@ fn compile() -> Result<PathBuf, String> {
     if program.is_file() {
         return Ok(program);
     }
-    // Several test programs may compile at once; whoever finishes renames a complete file into
+    // Several test programs may compile at once; each renames a complete file into
     // place.
     let unique = format!("{}-{}", program.display(), process::id());
     let source = format!("{unique}.cc");

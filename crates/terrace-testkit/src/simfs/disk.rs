@@ -21,7 +21,7 @@ use super::file::{File, SyncEnd};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Inode(pub(super) u64);
 
-/// What a name stands for.
+/// The object that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     File(Inode),
@@ -62,12 +62,12 @@ pub(super) enum Step {
     ZeroOut {
         inode: Inode,
     },
-    /// The system writes pages back that nobody has synced.
+    /// The system writes unsynced pages back.
     Writeback {
         inode: Inode,
         pages: Vec<usize>,
     },
-    /// What is written from here on is not the business of the sync `number`.
+    /// Later writes are not part of the sync `number`.
     SyncBegin {
         inode: Inode,
         number: u64,

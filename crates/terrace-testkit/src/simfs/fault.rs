@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-/// What an operation does.
+/// The effect of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OpKind {
     /// Creating a file.
@@ -146,7 +146,7 @@ impl Faults {
         Faults { plans: plans.into_iter().map(|plan| (plan, 0)).collect(), ..Faults::default() }
     }
 
-    /// What happens to this operation: what the first plan says that hits it.
+    /// The fate of this operation: that of the first plan that matches it.
     pub(super) fn next(&mut self, kind: OpKind, path: &Path, step: u64) -> Option<Fault> {
         let mut fault = None;
         for (plan, matched) in self.plans.iter_mut().filter(|(plan, _)| plan.matches(kind, path)) {

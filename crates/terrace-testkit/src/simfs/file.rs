@@ -102,9 +102,9 @@ impl Content {
 /// A file. Cloning it is cheap.
 #[derive(Clone, Default)]
 pub(super) struct File {
-    /// What a reader sees now.
+    /// The content that a reader sees now.
     pub(super) current: Content,
-    /// What the last successful syncs made durable.
+    /// The content that the last successful syncs made durable.
     pub(super) durable: Content,
     /// The least and the greatest length since the last sync, the durable length included.
     pub(super) min_len: usize,
@@ -115,7 +115,7 @@ pub(super) struct File {
     syncing: BTreeMap<u64, Syncing>,
 }
 
-/// What a file was when a sync began.
+/// The content of a file when a sync began.
 #[derive(Clone)]
 struct Syncing {
     content: Content,
@@ -125,7 +125,7 @@ struct Syncing {
 /// How a sync ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyncEnd {
-    /// What it was begun for is durable.
+    /// The content of its beginning is durable.
     Done,
     /// Its pages may or may not have reached the disk, and no later sync writes them again.
     Failed,
@@ -231,7 +231,7 @@ impl File {
     }
 
     /// A file of which every byte is durable.
-    pub(super) fn settled(content: Content) -> File {
+    pub(super) fn all_durable(content: Content) -> File {
         let len = content.len();
         File {
             current: content.clone(),
@@ -242,7 +242,7 @@ impl File {
         }
     }
 
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         self.dirty.is_empty() && self.dropped.is_empty() && self.min_len == self.max_len
     }
 }
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(&durable[..10], b"synced\0\0\0\0");
         assert_eq!(&durable[2 * PAGE..], b"later");
         assert_eq!(&file.current.to_vec()[..10], b"syncedlost");
-        assert!(!file.is_settled());
+        assert!(!file.is_durable());
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(file.undecided().collect::<Vec<_>>(), [0, 2]);
         file.sync();
         assert_eq!(file.durable.to_vec(), file.current.to_vec());
-        assert!(file.is_settled());
+        assert!(file.is_durable());
     }
 
     #[test]

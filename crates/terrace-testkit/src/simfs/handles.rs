@@ -255,7 +255,7 @@ impl Lock {
 
 impl FileLock for Lock {}
 
-/// What a reader holds where there is no file to lock.
+/// A reader's lock where there is no file to lock.
 pub(super) struct NoLock;
 
 impl FileLock for NoLock {}

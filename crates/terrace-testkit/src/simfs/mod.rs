@@ -74,7 +74,7 @@ struct State {
     log_kind: LogKind,
     serve_mapped: bool,
     locks: BTreeMap<Inode, Held>,
-    /// What the wall clock says; none for the system's.
+    /// The time of the wall clock; none for the system's.
     wall_clock: Option<Duration>,
 }
 
@@ -129,7 +129,7 @@ impl SimFs {
         self.state().serve_mapped = mapped;
     }
 
-    /// From now on the system writes pages back that nobody has synced, and writes take several
+    /// From now on the system writes unsynced pages back, and writes take several
     /// steps, so that a process may die between them. `seed` decides which.
     pub fn set_unrest(&self, seed: u64) {
         self.state().unrest = Some(Rng::new(seed));
@@ -210,7 +210,7 @@ impl SimFs {
         });
         state.disk.entries.insert(path.to_owned(), Entry::File(inode));
         state.disk.durable.insert(path.to_owned(), Entry::File(inode));
-        state.disk.files.insert(inode, Arc::new(file::File::settled(content)));
+        state.disk.files.insert(inode, Arc::new(file::File::all_durable(content)));
     }
 
     /// Writes the files in `dir`, and those in directories below it, to the directory `to` of the
@@ -279,8 +279,8 @@ impl State {
             Some(fault @ Fault::Late) => Ok(Some(fault)),
             Some(fault @ Fault::Short) if kind == OpKind::Append => Ok(Some(fault)),
             Some(fault @ Fault::Reverted) if kind == OpKind::Sync => Ok(Some(fault)),
-            // A directory whose sync is forbidden was made by somebody else and is durable. Here
-            // any may have been made just now.
+            // A directory whose sync is forbidden was created by another process and is durable.
+            // Here any may have been made just now.
             Some(Fault::Access) if kind == OpKind::SyncDir => {
                 Err(Error::io(what, path, Fault::Io.error()))
             }

@@ -1,4 +1,4 @@
-//! What a disk may look like after the power failed.
+//! The possible states of a disk after a power failure.
 //!
 //! Data that was synced stays, and so do directory changes that were synced. Everything later is up
 //! to the file system and the disk: [`PowerLoss`] says which of the possible outcomes is taken.
@@ -51,16 +51,16 @@ pub enum EntryLoss {
 /// One way to lose power.
 #[derive(Clone, Copy, Debug)]
 pub struct PowerLoss {
-    /// What happens to file data.
+    /// The loss of file data.
     pub data: DataLoss,
-    /// What happens to directories.
+    /// The loss of directory entries.
     pub entries: EntryLoss,
     /// Decides every choice that the two leave open.
     pub seed: u64,
 }
 
 impl PowerLoss {
-    /// Whatever is not synced is gone.
+    /// Everything unsynced is gone.
     pub const STRICT: PowerLoss =
         PowerLoss { data: DataLoss::All, entries: EntryLoss::All, seed: 0 };
     /// The death of the process alone: others see everything, and what was not synced may still be
@@ -107,7 +107,7 @@ pub(super) fn after_power_loss(disk: &Disk, loss: PowerLoss) -> Disk {
     let mut files = BTreeMap::new();
     for inode in entries.values().filter_map(Entry::inode) {
         let Some(file) = disk.files.get(&inode) else { continue };
-        files.entry(inode).or_insert_with(|| settle(file, loss.data, &mut rng));
+        files.entry(inode).or_insert_with(|| lose_unsynced(file, loss.data, &mut rng));
     }
     Disk { durable: entries.clone(), entries, files, ..Disk::default() }
 }
@@ -151,8 +151,8 @@ fn apply(change: &Change, dir: &Path, loss: EntryLoss, entries: &mut BTreeMap<Pa
     }
 }
 
-fn settle(file: &Arc<File>, loss: DataLoss, rng: &mut Rng) -> Arc<File> {
-    if file.is_settled() {
+fn lose_unsynced(file: &Arc<File>, loss: DataLoss, rng: &mut Rng) -> Arc<File> {
+    if file.is_durable() {
         return file.clone();
     }
     let loss = match loss {
@@ -172,7 +172,7 @@ fn settle(file: &Arc<File>, loss: DataLoss, rng: &mut Rng) -> Arc<File> {
         DataLoss::Torn | DataLoss::Zeroed => cut(file, loss, rng),
         DataLoss::Pages | DataLoss::Sectors | DataLoss::Mixed => scatter(file, loss, rng),
     };
-    Arc::new(File::settled(content))
+    Arc::new(File::all_durable(content))
 }
 
 /// New bytes up to some point, old bytes or nothing behind it.
@@ -258,12 +258,12 @@ mod tests {
         let mut lengths = BTreeSet::new();
         for seed in 0..2000 {
             let loss = PowerLoss::random(seed);
-            let after = settle(&file, loss.data, &mut Rng::new(seed));
+            let after = lose_unsynced(&file, loss.data, &mut Rng::new(seed));
             let bytes = after.current.to_vec();
             assert!(bytes.len() >= 700 && bytes.len() <= 9700, "{loss:?}");
             assert!(bytes[..700].iter().all(|&b| b == 1), "{loss:?}");
             assert!(bytes[700..].iter().all(|&b| b == 2 || b == 0), "{loss:?}");
-            assert!(after.is_settled());
+            assert!(after.is_durable());
             lengths.insert(bytes.len());
         }
         assert!(lengths.len() > 100);

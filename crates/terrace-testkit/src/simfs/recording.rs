@@ -1,4 +1,4 @@
-//! What a simulated disk went through, and the disk at any moment of it.
+//! The history of a simulated disk, and the disk at any moment of it.
 
 use super::disk::{Disk, Step};
 
@@ -20,7 +20,7 @@ impl Recording {
         self.steps.is_empty()
     }
 
-    /// Walks over the moments from before the first step to after the last.
+    /// Iterates over the moments from before the first step to after the last.
     pub fn replay(&self) -> Replay<'_> {
         Replay { recording: self, disk: self.base.clone(), at: 0 }
     }

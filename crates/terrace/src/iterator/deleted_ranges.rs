@@ -192,7 +192,7 @@ impl DeletedRanges {
     #[cold]
     fn cut_out(&self, key: &[u8]) {
         let mut ranges = self.ranges.lock();
-        if !mutated("puts-in-gaps") {
+        if !mutated("puts-in-deleted-ranges") {
             if key.len() > LONGEST_KEY {
                 ranges.retain(|range| !range.holds(key));
             }

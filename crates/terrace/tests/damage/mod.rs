@@ -7,7 +7,7 @@ use std::path::Path;
 use terrace::{Compression, Db, Options, WriteBatch, WriteOptions};
 use terrace_testkit::rng::Rng;
 
-/// What a database holds.
+/// The contents of a database.
 pub(crate) type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Small tables and blocks, so that there are many of them.
@@ -79,7 +79,7 @@ pub(crate) fn names(dir: &Path, suffix: &str) -> Vec<String> {
     names
 }
 
-/// The MANIFEST in force.
+/// The installed MANIFEST.
 pub(crate) fn manifest(dir: &Path) -> String {
     fs::read_to_string(dir.join("CURRENT")).expect("reads").trim_end().to_owned()
 }

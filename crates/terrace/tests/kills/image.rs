@@ -30,7 +30,7 @@ const WITHOUT_FLUSHING: u32 = 2;
 /// nothing.
 pub(crate) const SHUTDOWN_FLAGS: [u32; 3] = [0, 1, WITHOUT_FLUSHING];
 
-/// Held by whoever starts a process, and by whoever has a file of an image open: between fork and
+/// Held while a process is started, and while a file of an image is open: between fork and
 /// exec a new process has every open file of this one, and a file system with an open file is too
 /// busy to be unmounted.
 static FORKS: Mutex<()> = Mutex::new(());

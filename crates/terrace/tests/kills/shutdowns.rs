@@ -115,7 +115,7 @@ fn copies_on_a_full_disk(kind: Kind, test: &str) {
         let mut rng = Rng::new(seed);
         let mut worker = Worker::start_for_shutdown(test, &path, seed);
         worker.wait_for(rng.below(4_000) as u64)?;
-        // Files go while `cp` copies: that it misses one matters to nobody.
+        // Files are removed while `cp` copies: a missed one does no harm.
         let mut copying = Command::new("cp");
         copying.args(["-r", "--reflink=auto"]).args([&path, &copy]).stderr(Stdio::null());
         spawn(&mut copying)

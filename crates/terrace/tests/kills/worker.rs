@@ -22,14 +22,14 @@ const LOOK: &str = "TERRACE_KILLS_LOOK";
 /// Set in a process whose file system shuts down.
 const SHUTDOWN: &str = "TERRACE_KILLS_SHUTDOWN";
 
-/// What a worker says: a byte, and a number.
+/// A message of a worker: a byte, and a number.
 const OPENING: u8 = b'o';
 const OPENED: u8 = b'd';
 const WRITTEN: u8 = b'a';
 const SYNCED: u8 = b's';
 const FAILED: u8 = b'e';
 
-/// What is known of a worker that has ended. Numbers are of operations from the first on.
+/// The result of a worker that has ended. Numbers are of operations from the first on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) opened: bool,
@@ -106,7 +106,7 @@ fn write(path: &Path, seed: u64) -> terrace::Result<()> {
     }
 }
 
-/// What is in a database.
+/// The contents of a database.
 pub(crate) struct Found {
     pub(crate) operations: u64,
     /// Of its digest.
@@ -236,7 +236,7 @@ impl Worker {
         Ok(self.known)
     }
 
-    /// Kills the worker after so many acknowledged writes; answers all it had acknowledged.
+    /// Kills the worker after so many acknowledged writes; returns all acknowledged ones.
     pub(crate) fn kill_after(&mut self, writes: u64) -> Result<Acknowledged, String> {
         if !self.known.opened {
             self.wait_for(writes)?;

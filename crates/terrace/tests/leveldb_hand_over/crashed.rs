@@ -82,9 +82,9 @@ impl Crashed<'_> {
     }
 }
 
-/// What was synced is there whoever opens first. Where nothing is torn, after the death of the
-/// process or a power cut that spares nothing unsynced, LevelDB opens every state, with paranoid
-/// checks, too, and finds a prefix of the writes.
+/// Synced writes are there, whichever program opens first. Where nothing is torn, after the death
+/// of the process or a power cut that spares nothing unsynced, LevelDB opens every state, with
+/// paranoid checks, too, and finds a prefix of the writes.
 #[test]
 fn leveldb_opens_first_what_a_crash_left() {
     let Some(peer) = Peer::find() else { return };

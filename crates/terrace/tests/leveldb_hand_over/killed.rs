@@ -1,4 +1,4 @@
-//! What LevelDB finds in the log of a process that was killed at any moment.
+//! LevelDB reads the log of a process that was killed at any moment.
 
 use std::path::Path;
 

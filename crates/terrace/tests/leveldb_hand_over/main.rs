@@ -1,7 +1,7 @@
 //! Databases go back and forth between Terrace and the real LevelDB, and both read every entry.
 //!
-//! What must be there is computed a third time, by the workload's own state, so that a mistake that
-//! both engines share is seen too. Needs LevelDB: see `terrace_testkit::leveldb`.
+//! The expected contents are computed a third time, by the workload's own state, so that a mistake
+//! that both engines share is seen too. Needs LevelDB: see `terrace_testkit::leveldb`.
 
 mod crashed;
 mod killed;
@@ -126,7 +126,7 @@ fn hand_overs(peer: &Peer, seed: u64) {
         let batch = *random.pick(&[1, 1, 4, 200]);
         let sync_every = *random.pick(&[0, 0, 5, 50]);
         let kill = random.one_in(2);
-        // Whoever begins, both have their turns.
+        // Both programs take turns, whichever begins.
         let leveldb = (turn + seed).is_multiple_of(2);
         println!(
             "  turn {turn}: {} {done}..{to} kill {kill}",

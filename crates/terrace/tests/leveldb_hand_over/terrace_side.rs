@@ -1,4 +1,4 @@
-//! What Terrace does in a hand-over: reads everything, changes it, and ends by a close or by being
+//! Terrace's part of a hand-over: reads everything, changes it, and ends by a close or by being
 //! killed.
 
 use std::env;

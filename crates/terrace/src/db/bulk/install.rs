@@ -189,7 +189,7 @@ impl DbImpl {
             let ranges = Ranges(|| tables.iter().map(|table| included(table.user_keys())));
             ranges.record(&self.control.conflicts, last_sequence);
         }
-        if !mutated("loads-in-gaps") {
+        if !mutated("loads-in-deleted-ranges") {
             self.gaps.clear();
         }
         // A reader that has got hold of the view from before must not see what is written after the
