@@ -36,7 +36,7 @@ fn newest_run(results: &Path) -> Option<Value> {
     of_suite.max_by_key(|run| run["run"]["began"].as_str().map(str::to_owned))
 }
 
-/// What `src/advise/measured.rs` reads of a run's `results.json`, in the same form.
+/// The part of a run's `results.json` that `src/advise/measured.rs` reads, in the same form.
 fn needed(run: &Value) -> Value {
     let figures = run["figures"].as_array().into_iter().flatten();
     let taken = figures.filter(|figure| figure["ops_per_sec"]["middle"].is_f64()).map(|figure| {

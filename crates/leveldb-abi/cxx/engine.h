@@ -11,7 +11,7 @@
 
 extern "C" {
 
-// Bytes that somebody else owns. The same layout as Slice.
+// Borrowed bytes. The same layout as Slice.
 struct shim_bytes {
   const char* data;
   size_t size;
@@ -25,7 +25,7 @@ struct shim_outcome {
   char* message;
 };
 
-// Takes bytes that an answer consists of.
+// Takes the bytes of a result.
 typedef void (*shim_put)(void* target, const char* data, size_t size);
 
 struct shim_comparator {
@@ -49,7 +49,7 @@ struct shim_logger {
   void (*log)(void* object, const char* message, size_t size);
 };
 
-// What the engine asks of a file that is written. `append` also hands over to the system.
+// The engine's calls to a writable file. `append` also hands over to the system.
 struct shim_file_calls {
   shim_outcome (*append)(void* file, shim_bytes data);
   shim_outcome (*sync)(void* file);

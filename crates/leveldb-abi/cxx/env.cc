@@ -74,12 +74,12 @@ WritableFile* AsFile(void* file) { return static_cast<WritableFile*>(file); }
 template <typename T>
 shim_outcome Answer(const Status& status, T* object, void** place) {
   *place = object;
-  if (status.ok() && object == nullptr) return Give(Status::IOError("the environment answered OK and no object"));
+  if (status.ok() && object == nullptr) return Give(Status::IOError("the environment returned OK and no object"));
   return Give(status);
 }
 
 // The engine tells a missing file from one that cannot be read. Some environments, LevelDB's own in
-// memory among them, answer IOError for both.
+// memory among them, return IOError for both.
 shim_outcome GiveFor(Env* env, const std::string& name, const Status& status) {
   if (status.IsIOError() && !env->FileExists(name)) return Give(Status::NotFound(StatusAccess::Message(status)));
   return Give(status);
@@ -102,8 +102,8 @@ shim_outcome RandomRead(const void* file, uint64_t offset, char* buffer, size_t 
   const Status status = static_cast<const RandomAccessFile*>(file)->Read(offset, size, &result, buffer);
   *got = 0;
   if (!status.ok()) return Give(status);
-  if (result.size() > size) return Give(Status::IOError("a read answered more than was asked for"));
-  // The bytes may be anywhere: a file in memory answers its own.
+  if (result.size() > size) return Give(Status::IOError("a read returned more than was asked for"));
+  // The bytes may be anywhere: a file in memory returns its own.
   if (result.data() != buffer && !result.empty()) std::memmove(buffer, result.data(), result.size());
   *got = result.size();
   return Give(status);
@@ -163,7 +163,7 @@ shim_outcome Remove(void* env, shim_bytes path) noexcept {
   return GiveFor(AsEnv(env), name, AsEnv(env)->RemoveFile(name));
 }
 
-// As LevelDB does, without looking at the answer: the directory may exist, and if it could not be
+// As LevelDB does, without looking at the result: the directory may exist, and if it could not be
 // made the lock fails.
 shim_outcome CreateDir(void* env, shim_bytes dir) noexcept {
   AsEnv(env)->CreateDir(AsString(dir));

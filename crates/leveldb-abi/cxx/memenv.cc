@@ -14,7 +14,7 @@ namespace leveldb {
 
 namespace {
 
-// A file's bytes, which any number of handles share. They stay where they are: readers answer
+// A file's bytes, which any number of handles share. They stay where they are: readers return
 // pointers into them.
 class FileState {
  public:

@@ -178,9 +178,9 @@ class PosixLogger final : public Logger {
     ::gettimeofday(&now, nullptr);
     struct tm parts;
     ::localtime_r(&now.tv_sec, &parts);
-    char head[64];
-    const int head_size =
-        std::snprintf(head, sizeof(head), "%04d/%02d/%02d-%02d:%02d:%02d.%06d %ld ", parts.tm_year + 1900,
+    char prefix[64];
+    const int prefix_size =
+        std::snprintf(prefix, sizeof(prefix), "%04d/%02d/%02d-%02d:%02d:%02d.%06d %ld ", parts.tm_year + 1900,
                       parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
                       static_cast<int>(now.tv_usec), static_cast<long>(::syscall(SYS_gettid)));
     std::va_list again;
@@ -188,7 +188,7 @@ class PosixLogger final : public Logger {
     const int size = std::vsnprintf(nullptr, 0, format, again);
     va_end(again);
     if (size < 0) return;
-    std::string line(head, head_size);
+    std::string line(prefix, prefix_size);
     const size_t at = line.size();
     line.resize(at + size + 1);
     std::vsnprintf(&line[at], size + 1, format, arguments);

@@ -92,7 +92,7 @@ shim_outcome Give(const Status& status) noexcept {
 
 void AssignTo(void* string, const char* data, size_t size) noexcept {
   std::string* target = static_cast<std::string*>(string);
-  // What assign would do for bytes that are not the string's own, without the calls.
+  // As assign does for bytes that are not the string's own, without the calls.
   if (target->size() < size) {
     target->assign(data, size);
     return;

@@ -1,4 +1,4 @@
-// What the C++ side shares: statuses from outcomes and back, bytes, and options for the engine.
+// Shared by the C++ side: statuses from outcomes and back, bytes, and options for the engine.
 #ifndef TERRACE_LEVELDB_ABI_SUPPORT_H_
 #define TERRACE_LEVELDB_ABI_SUPPORT_H_
 
@@ -15,7 +15,7 @@ class Iterator;
 
 // Makes and reads Status by its code, which is private.
 struct StatusAccess {
-  // What a status points to begins with the length of its message and its code.
+  // The bytes behind a status begin with the length of its message and its code.
   static constexpr size_t kHeader = 5;
 
   static Status Make(int code, const Slice& message) {
@@ -63,7 +63,7 @@ void AppendTo(void* string, const char* data, size_t size) noexcept;
 // they do not have.
 inline const void* TableOf(const void* object) { return *static_cast<const void* const*>(object); }
 
-// What the engine is told of options. Good for as long as what they point to.
+// The engine's copy of options. Valid as long as the objects that they point to.
 shim_options EngineOptions(const Options& options);
 
 // Parts of it that live in other files. Null means the default.

@@ -43,7 +43,7 @@ Status Table::InternalGet(const ReadOptions& options, const Slice& key, void* ar
   return iterator->status();
 }
 
-// Private members that LevelDB's library exports although nobody outside can call them. Here so
+// Private members that LevelDB's library exports although no caller outside can reach them. Here so
 // that the sets of symbols are equal; the engine does what they did.
 Iterator* Table::BlockReader(void*, const ReadOptions&, const Slice&) { return NewEmptyIterator(); }
 void Table::ReadMeta(const Footer&) {}

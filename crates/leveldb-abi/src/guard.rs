@@ -1,10 +1,10 @@
-//! The end of unwinding: what a function answers after a panic, which is a bug in the engine.
+//! The end of unwinding: the result of a function after a panic, which is a bug in the engine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use terrace::{Error, Result};
 
-/// What a function without a way to report errors answers when it cannot do its work.
+/// The result of a function that cannot report errors when it cannot do its work.
 pub(crate) trait Nothing {
     /// Null, zero or nothing.
     fn nothing() -> Self;
@@ -41,8 +41,8 @@ zero_is_nothing!(u8, i32, i64, u64, usize);
 /// Runs `work`; a panic ends here.
 #[inline]
 pub(crate) fn guard<T: Nothing>(work: impl FnOnce() -> T) -> T {
-    // What a panic leaves half done is the engine's, which poisons or discards it; this crate keeps
-    // nothing.
+    // State that a panic leaves half done is the engine's, which poisons or discards it; this crate
+    // keeps nothing.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| T::nothing())
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
 }
 
-/// What a panic is to callers.
+/// The error that callers see after a panic.
 #[cold]
 pub(crate) fn panicked() -> Error {
     Error::io_message("internal error: the engine panicked")

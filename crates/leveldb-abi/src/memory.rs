@@ -10,7 +10,7 @@ use terrace::{Error, Result};
 /// The bytes that a caller points to; none for a null pointer.
 ///
 /// # Safety
-/// `data` is null or leads to `length` bytes that nobody changes while the result is in use.
+/// `data` is null or leads to `length` bytes that do not change while the result is in use.
 #[inline]
 pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     if data.is_null() || length == 0 {
@@ -91,7 +91,7 @@ impl Name {
 /// The bytes of a C string without its end; none for a null pointer.
 ///
 /// # Safety
-/// `text` is null or leads to a C string that nobody changes while the result is in use.
+/// `text` is null or leads to a C string that do not change while the result is in use.
 pub(crate) unsafe fn c_string<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() {
         return &[];
@@ -103,7 +103,7 @@ pub(crate) unsafe fn c_string<'a>(text: *const c_char) -> &'a [u8] {
 /// A copy of `bytes` in memory from `malloc`; null only if there is no memory. Never null for no
 /// bytes.
 pub(crate) fn malloc_copy(bytes: &[u8]) -> *mut c_char {
-    // SAFETY: `malloc` may be called with any size; a zero size is avoided, because it may answer
+    // SAFETY: `malloc` may be called with any size; a zero size is avoided, because it may return
     // null.
     let copy = unsafe { libc::malloc(bytes.len().max(1)) }.cast::<u8>();
     if !copy.is_null() {
@@ -121,7 +121,7 @@ pub(crate) fn malloc_c_string(text: &[u8]) -> *mut c_char {
     malloc_copy(&terminated)
 }
 
-/// Hands `value` to the caller, who releases it through [`release`].
+/// Hands `value` to the caller, which releases it through [`release`].
 pub(crate) fn hand_out<T>(value: T) -> *mut T {
     Box::into_raw(Box::new(value))
 }

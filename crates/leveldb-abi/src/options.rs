@@ -125,8 +125,8 @@ impl Settings {
     }
 }
 
-/// What `$TERRACE_READ_ACCESS` says, for programs that know nothing of Terrace: `auto`, `mapped` or
-/// `pread`. Anything else is as if it were not set.
+/// The value of `$TERRACE_READ_ACCESS`, for programs that know nothing of Terrace: `auto`, `mapped`
+/// or `pread`. Anything else is as if it were not set.
 fn read_access_of_environment() -> ReadAccess {
     match std::env::var_os("TERRACE_READ_ACCESS").as_deref().map(OsStr::as_bytes) {
         Some(b"mapped") => ReadAccess::Mapped,
@@ -135,7 +135,7 @@ fn read_access_of_environment() -> ReadAccess {
     }
 }
 
-/// What `$TERRACE_MAPPED_LOG` says, for programs that know nothing of Terrace: `0`, or mapped.
+/// The value of `$TERRACE_MAPPED_LOG`, for programs that know nothing of Terrace: `0`, or mapped.
 fn mapped_log_of_environment() -> bool {
     std::env::var_os("TERRACE_MAPPED_LOG").is_none_or(|value| value != "0")
 }

@@ -9,12 +9,12 @@ pub(crate) fn code(error: &Error) -> i32 {
         ErrorKind::Corruption => 2,
         ErrorKind::NotSupported => 3,
         ErrorKind::InvalidArgument | ErrorKind::Closed => 4,
-        // LevelDB has no word for a lock that somebody else holds.
+        // LevelDB has no code for a lock with another owner.
         _ => 5,
     }
 }
 
-/// What LevelDB's `Status::ToString` says before the message.
+/// The prefix of a message in LevelDB's `Status::ToString`.
 fn prefix(code: i32) -> &'static str {
     match code {
         1 => "NotFound: ",

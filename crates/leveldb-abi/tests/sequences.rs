@@ -7,7 +7,7 @@ use std::path::Path;
 mod sequence;
 
 #[test]
-fn kept_and_random_sequences_answer_as_the_model() {
+fn kept_and_random_sequences_equal_the_model() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("db");
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/c-api");

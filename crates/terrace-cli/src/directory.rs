@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
-/// What a file in a database's directory is, by its name.
+/// The kind of a file in a database's directory, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FileType {

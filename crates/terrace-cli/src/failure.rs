@@ -13,7 +13,7 @@ const STATUS_FOUND_WANTING: u8 = 1;
 /// Wrong usage, or any failure that says nothing about the data.
 const STATUS_ERROR: u8 = 2;
 
-/// What a shell reports of a command that SIGINT ended.
+/// A shell's status of a command that SIGINT ended.
 const STATUS_INTERRUPTED: u8 = 130;
 
 /// The reason why a command did not succeed.
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     Interrupted,
     /// Several failures that were reported when they happened; the status is the worst of them.
     Reported(u8),
-    /// Nobody reads standard output any more. Not an error: whoever closed it has seen enough.
+    /// Standard output is closed. Not an error: its reader has seen enough.
     ClosedPipe,
 }
 

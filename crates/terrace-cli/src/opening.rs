@@ -33,7 +33,7 @@ pub(crate) struct OpenArgs {
     /// Fail where something may be lost that was synced, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
     paranoid: bool,
-    /// What to do about damaged logs: prefix recovers exactly a prefix of the history of writes,
+    /// How to treat damaged logs: prefix recovers exactly a prefix of the history of writes,
     /// strict fails where something may be lost that was synced, salvage takes whatever still
     /// decodes, with holes. A torn end that was never synced is cut in every mode
     #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
@@ -214,7 +214,7 @@ impl WriteArgs {
     }
 }
 
-/// What to do where there is no database.
+/// How to treat a missing database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Fail.

@@ -1,4 +1,4 @@
-//! A range of keys as the options `--from`, `--to` and `--prefix` give it, and the walk through it.
+//! A range of keys as the options `--from`, `--to` and `--prefix` give it, and the scan of it.
 
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -87,15 +87,15 @@ impl KeyRange {
         (from, self.to.clone().map_or(Bound::Unbounded, Bound::Excluded))
     }
 
-    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers
+    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it returns
     /// false.
-    pub(crate) fn walk(
+    pub(crate) fn for_each(
         &self,
         db: &Db,
         reverse: bool,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
-        // A walk reads each block once: keeping them would only push others out of the cache.
+        // A scan reads each block once: keeping them would only push others out of the cache.
         let mut cursor = db.cursor_with(&ReadOptions::new().fill_cache(false))?;
         self.start(&mut cursor, reverse);
         while cursor.valid() && self.contains(cursor.key()) {
@@ -112,7 +112,7 @@ impl KeyRange {
     }
 
     /// The same with the entries that a transaction sees.
-    pub(crate) fn walk_transaction(
+    pub(crate) fn for_each_in_transaction(
         &self,
         transaction: &Transaction,
         reverse: bool,

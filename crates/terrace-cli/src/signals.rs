@@ -1,4 +1,4 @@
-//! What signals do: before SIGINT, SIGTERM or SIGHUP ends the command, its temporary files go; and
+//! Signals: before SIGINT, SIGTERM or SIGHUP ends the command, its temporary files go; and
 //! in the shell SIGINT ends a scan instead of the session.
 //!
 //! 1. A signal that was ignored when the command started, as under `nohup`, stays ignored.
@@ -27,7 +27,7 @@ static IS_POLITE: AtomicBool = AtomicBool::new(false);
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// What a signal removes.
+/// The files that a signal removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Temporary {
     /// A file, or a directory and all that is in it.
@@ -113,7 +113,7 @@ pub(crate) fn forget_interrupt() {
 /// Fails if the current command is to end; does not return if the process ends.
 pub(crate) fn check() -> Result<()> {
     while IS_ENDING.load(Ordering::Relaxed) {
-        // What is made now would not be removed any more.
+        // A file that is created now would not be removed any more.
         thread::park();
     }
     match IS_INTERRUPTED.load(Ordering::Relaxed) {

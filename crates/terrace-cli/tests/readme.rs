@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What one `$` line shows.
+/// The output of one `$` line.
 struct Step {
     command: String,
     output: String,

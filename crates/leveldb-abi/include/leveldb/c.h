@@ -136,7 +136,7 @@ LEVELDB_EXPORT leveldb_comparator_t* leveldb_comparator_create(
     int (*compare)(void*, const char* a, size_t alen, const char* b, size_t blen), const char* (*name)(void*));
 LEVELDB_EXPORT void leveldb_comparator_destroy(leveldb_comparator_t*);
 
-/* -- Filter policies: called from any thread; create_filter answers memory from malloc -- */
+/* -- Filter policies: called from any thread; create_filter returns memory from malloc -- */
 
 LEVELDB_EXPORT leveldb_filterpolicy_t* leveldb_filterpolicy_create(
     void* state, void (*destructor)(void*),
@@ -172,7 +172,7 @@ LEVELDB_EXPORT char* leveldb_env_get_test_directory(leveldb_env_t*);
 
 /* -- The rest -- */
 
-/* Frees what a function above answered. */
+/* Frees memory that a function above returned. */
 LEVELDB_EXPORT void leveldb_free(void* ptr);
 
 /* The version of LevelDB that this library stands in for. */

@@ -28,7 +28,7 @@ class LEVELDB_EXPORT Cache {
   // An entry in use.
   struct Handle {};
 
-  // Adds an entry that counts for `charge`. The handle is to be released; once nobody uses the
+  // Adds an entry that counts for `charge`. The handle is to be released; once no caller uses the
   // entry and it is out of the cache, `deleter` gets key and value.
   virtual Handle* Insert(const Slice& key, void* value, size_t charge,
                          void (*deleter)(const Slice& key, void* value)) = 0;
@@ -40,7 +40,7 @@ class LEVELDB_EXPORT Cache {
   virtual void* Value(Handle* handle) = 0;
   virtual void Erase(const Slice& key) = 0;
 
-  // A number that this cache has not answered before, for sharing it by prefixes of keys.
+  // A number that this cache has not returned before, for sharing it by prefixes of keys.
   virtual uint64_t NewId() = 0;
 
   // Drops every entry that is not in use.

@@ -123,7 +123,7 @@ class LEVELDB_EXPORT WritableFile {
   virtual Status Close() = 0;
   // Hands over to the system: what is flushed survives the death of the process.
   virtual Status Flush() = 0;
-  // What is synced survives the death of the machine.
+  // Synced data survives the death of the machine.
   virtual Status Sync() = 0;
 };
 

@@ -19,7 +19,7 @@ class Snapshot;
 // The numbers are those in table files.
 enum CompressionType { kNoCompression = 0x0, kSnappyCompression = 0x1 };
 
-// What the pointers lead to stays the caller's and must outlive the database.
+// The objects behind the pointers stay the caller's and must outlive the database.
 struct LEVELDB_EXPORT Options {
   // Bytewise order, the system's environment, LevelDB's defaults.
   Options();

@@ -1,4 +1,4 @@
-// A pointer and a length: bytes that somebody else owns. ABI: 16 bytes, pointer first.
+// A pointer and a length: borrowed bytes. ABI: 16 bytes, pointer first.
 #ifndef STORAGE_LEVELDB_INCLUDE_SLICE_H_
 #define STORAGE_LEVELDB_INCLUDE_SLICE_H_
 
@@ -11,7 +11,7 @@
 
 namespace leveldb {
 
-// Good for as long as the bytes are. Threads may share one that nobody changes.
+// Valid as long as the bytes are. Threads may share one that is not modified.
 class LEVELDB_EXPORT Slice {
  public:
   Slice() : data_(""), size_(0) {}

@@ -46,7 +46,7 @@ LEVELDB_EXPORT void terrace_options_set_read_access(leveldb_options_t*, int);
 
 /* Whether writes are copied into a mapping of the log, which is prepared ahead with zeros, on ext4 and tmpfs (1, the default),
  * or written by a system call each, at the end of the file, as LevelDB does (0). Both lose nothing when the process is
- * killed, whoever opens the database next. Written logs are for copies of the directory that programs make which know
+ * killed, at the next open by any library. Written logs are for copies of the directory that programs make which know
  * nothing of zeros. Options that do not say take it from the environment variable TERRACE_MAPPED_LOG=0|1, which C++ programs
  * set before they open a database. */
 LEVELDB_EXPORT void terrace_options_set_mapped_log(leveldb_options_t*, uint8_t);
@@ -65,8 +65,8 @@ LEVELDB_EXPORT void terrace_close(leveldb_t* db, char** errptr);
 /* Moves to the last entry whose key is at or before `key`. */
 LEVELDB_EXPORT void terrace_iter_seek_for_prev(leveldb_iterator_t*, const char* key, size_t keylen);
 
-/* Looks `count` keys up, all as of one moment. `values` and `value_lengths` have room for as many answers: the caller's
- * memory, or null where there is no value. After an error every answer is null. */
+/* Looks `count` keys up, all as of one moment. `values` and `value_lengths` have room for as many results: the caller's
+ * memory, or null where there is no value. After an error every result is null. */
 LEVELDB_EXPORT void terrace_multi_get(leveldb_t* db, const leveldb_readoptions_t* options, size_t count,
                                       const char* const* keys, const size_t* key_lengths, char** values,
                                       size_t* value_lengths, char** errptr);
@@ -171,7 +171,7 @@ LEVELDB_EXPORT void terrace_compact_range(leveldb_t* db, const char* start_key, 
  * allows it. After an error there is nothing. */
 LEVELDB_EXPORT void terrace_checkpoint(leveldb_t* db, const char* name, char** errptr);
 
-/* Waits until no flush or merge is due or running. */
+/* Waits until no flush or compaction is due or running. */
 LEVELDB_EXPORT void terrace_wait_idle(leveldb_t* db, char** errptr);
 
 /* Every statistic, as a JSON object; the caller's memory. */
@@ -180,8 +180,8 @@ LEVELDB_EXPORT char* terrace_stats_json(leveldb_t* db);
 /* One number of it by its name, for example "sequence" or "cache_hits". Answers 0 if there is no such number. */
 LEVELDB_EXPORT uint8_t terrace_stat(leveldb_t* db, const char* name, uint64_t* value);
 
-/* Checks every file: of an open database, or of one that nobody has open for writing. Damage is in the report; an error
- * is what keeps the check from being done, and the answer is null then. */
+/* Checks every file: of an open database, or of one that is not open for writing. Damage is in the report; an error
+ * is what keeps the check from being done, and the result is null then. */
 LEVELDB_EXPORT terrace_report_t* terrace_verify(leveldb_t* db, char** errptr);
 LEVELDB_EXPORT terrace_report_t* terrace_verify_db(const leveldb_options_t*, const char* name, char** errptr);
 

@@ -7,11 +7,11 @@ use terrace::{Error, Operation, Result, WriteBatch};
 use crate::guard::export;
 use crate::memory::{address, argument, hand_out, release};
 
-/// What `leveldb_writebatch_iterate` calls for a put.
+/// `leveldb_writebatch_iterate` calls this for a put.
 type PutVisitor =
     unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize);
 
-/// What it calls for a deletion.
+/// `leveldb_writebatch_iterate` calls this for a deletion.
 type DeleteVisitor = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize);
 
 /// `leveldb_writebatch_t`: a batch, and the first operation that it could not take, which the write

@@ -1,4 +1,4 @@
-//! What options point to: comparators, filter policies, caches and the environment; and the small
+//! Components of options: comparators, filter policies, caches and the environment; and the small
 //! functions.
 
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use crate::guard::export;
 use crate::memory::{Name, address, bytes, hand_out, malloc_c_string, release};
 use crate::options::test_directory;
 
-// What C++ throws in one of these ends the process at the next frame that may not unwind, which is
+// A C++ exception in one of these ends the process at the next frame that may not unwind, which is
 // defined: for functions that are declared `extern "C"` it would not be.
 type Destructor = unsafe extern "C-unwind" fn(*mut c_void);
 type Compare =
@@ -55,7 +55,7 @@ impl CComparator {
     /// # Safety
     /// The result is not used after `leveldb_comparator_destroy`.
     pub(super) unsafe fn adapter(&self) -> Arc<dyn Comparator> {
-        // SAFETY: the header asks for a function that answers a C string.
+        // SAFETY: the header asks for a function that returns a C string.
         let name = unsafe { Name::copied_from((self.name)(self.calls.state)) };
         Arc::new(ComparatorAdapter { calls: self.calls, name })
     }
@@ -120,7 +120,7 @@ impl CFilterPolicy {
         match &self.0 {
             FilterKind::Bloom(policy) => Arc::new(*policy),
             FilterKind::Custom { calls, name, .. } => {
-                // SAFETY: the header asks for a function that answers a C string.
+                // SAFETY: the header asks for a function that returns a C string.
                 let name = unsafe { Name::copied_from(name(calls.state)) };
                 Arc::new(FilterAdapter { calls: *calls, name })
             }
@@ -153,7 +153,7 @@ impl FilterPolicy for FilterAdapter {
         let lengths: Vec<usize> = keys.iter().map(|key| key.len()).collect();
         let count = c_int::try_from(keys.len()).unwrap_or(c_int::MAX);
         let mut length = 0;
-        // SAFETY: the arrays have `count` entries; the function answers memory from `malloc` of the
+        // SAFETY: the arrays have `count` entries; the function returns memory from `malloc` of the
         // length it stores.
         unsafe {
             let filter = (self.calls.create)(
@@ -258,7 +258,7 @@ export! {
         malloc_c_string(&test_directory())
     }
 
-    /// Frees memory that a function of this API answered.
+    /// Frees memory that a function of this API returned.
     fn leveldb_free(memory: *mut c_void) {
         libc::free(memory);
     }

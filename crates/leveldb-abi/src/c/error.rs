@@ -42,7 +42,7 @@ pub(super) unsafe fn report(errptr: *mut *mut c_char, error: &Error) {
         }
     }
     let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
-    // A thread that ends has nobody to tell.
+    // A thread that ends has no caller to tell.
     let _ = LAST.try_with(|last| last.replace(text));
 }
 

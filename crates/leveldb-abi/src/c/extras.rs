@@ -59,7 +59,7 @@ export! {
     /// Sets the bits for each key of the filters for whole tables.
     fn terrace_options_set_table_filter_bits(options: *mut COptions, bits: c_int) {
         if let Some(options) = options.as_mut() {
-            // What is out of range fails the open.
+            // A value out of range fails the open.
             options.plain.table_filter_bits = usize::try_from(bits).unwrap_or(usize::MAX);
         }
     }

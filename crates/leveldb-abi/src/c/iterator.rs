@@ -33,14 +33,14 @@ impl Iterator {
 /// The cursor to move.
 ///
 /// # Safety
-/// `iter` is null or leads to an iterator that nobody else uses.
+/// `iter` is null or leads to an iterator that no other thread uses.
 unsafe fn cursor<'a>(iter: *mut Iterator) -> Option<&'a mut Cursor> {
     // SAFETY: guaranteed by the caller.
     unsafe { iter.as_mut() }.and_then(Iterator::cursor)
 }
 
 /// # Safety
-/// `iter` is null or leads to an iterator that nobody moves meanwhile.
+/// `iter` is null or leads to an iterator that is not moved meanwhile.
 unsafe fn position<'a>(iter: *const Iterator) -> Option<&'a Cursor> {
     // SAFETY: guaranteed by the caller.
     unsafe { iter.as_ref() }.and_then(|iter| iter.0.as_ref().ok())
@@ -50,7 +50,7 @@ unsafe fn position<'a>(iter: *const Iterator) -> Option<&'a Cursor> {
 ///
 /// # Safety
 /// `length` is null or may be written.
-unsafe fn answer(part: Option<&[u8]>, length: *mut usize) -> *const c_char {
+unsafe fn bytes(part: Option<&[u8]>, length: *mut usize) -> *const c_char {
     let part = part.unwrap_or_default();
     // SAFETY: guaranteed by the caller.
     unsafe { store(length, part.len()) };
@@ -106,12 +106,12 @@ export! {
 
     /// The key here, until the iterator moves.
     fn leveldb_iter_key(iter: *const Iterator, klen: *mut usize) -> *const c_char {
-        answer(position(iter).map(Cursor::key), klen)
+       bytes(position(iter).map(Cursor::key), klen)
     }
 
     /// The value here, until the iterator moves.
     fn leveldb_iter_value(iter: *const Iterator, vlen: *mut usize) -> *const c_char {
-        answer(position(iter).map(Cursor::value), vlen)
+       bytes(position(iter).map(Cursor::value), vlen)
     }
 
     /// Reports why the iterator is not valid, if not for want of entries.

@@ -145,7 +145,7 @@ export! {
         reporting(errptr, || Ok(hand_out(Report::of_check(&required(db, "db")?.db().verify()?))))
     }
 
-    /// Checks a database that nobody writes to.
+    /// Checks a database without a writer.
     fn terrace_verify_db(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) -> *mut Report {
         reporting(errptr, || {
             let options = required(options, "options")?.settings().to_options();

@@ -105,8 +105,8 @@ impl ExternalBlockCache for CustomCache {
     }
 
     fn lookup(&self, key: &BlockKey) -> Option<HeldBlock> {
-        // SAFETY: as above. Under this key there is only what `insert` put there, which lives while
-        // the handle is held.
+        // SAFETY: as above. Under this key there is only the value that `insert` put there, which
+        // exists while the handle is held.
         unsafe {
             let handle = (self.lookup)(self.object, Bytes::of(key));
             if handle.is_null() {

@@ -43,7 +43,7 @@ impl Position {
 
     /// Whether there is an entry, which was shown then.
     #[inline]
-    fn settle(&mut self, there_is_one: bool) {
+    fn set_position(&mut self, there_is_one: bool) {
         if there_is_one {
             self.valid = 1;
         } else {
@@ -70,7 +70,7 @@ macro_rules! moved {
             position.valid = 0;
             $body;
             let shown = $inner.entry().map(|(key, value)| position.show(key, value));
-            position.settle(shown.is_some());
+            position.set_position(shown.is_some());
         })
     };
 }
@@ -85,7 +85,7 @@ macro_rules! stepped {
             ShimCursor::Database(cursor) => $with(cursor, |key, value| position.show(key, value)),
             ShimCursor::Table(iter) => $in_table(iter, position),
         };
-        position.settle(moved);
+        position.set_position(moved);
     }};
 }
 

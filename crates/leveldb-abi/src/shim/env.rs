@@ -1,7 +1,7 @@
 //! A program's own environment, under the engine: every file, lock, job and moment goes through its
 //! virtual functions.
 //!
-//! What LevelDB's interface does not have is left out: directories are not synced, files are
+//! Calls that LevelDB's interface lacks are left out: directories are not synced, files are
 //! neither mapped nor trimmed nor prepared ahead, and there is one kind of lock.
 
 use std::cell::Cell;

@@ -20,7 +20,7 @@ unsafe impl Send for CustomFile {}
 
 impl CustomFile {
     /// # Safety
-    /// `object` is a file of the kind that `calls` take, and nobody else's.
+    /// `object` is a file of the kind that `calls` take, with no other owner.
     pub(super) unsafe fn owned(object: *mut c_void, calls: FileCalls) -> Self {
         CustomFile { object, calls, owned: true }
     }
@@ -89,7 +89,7 @@ unsafe impl Sync for CustomRandomFile {}
 
 impl CustomRandomFile {
     /// # Safety
-    /// `object` is a file of the kind that `calls` take, and nobody else's.
+    /// `object` is a file of the kind that `calls` take, with no other owner.
     pub(super) unsafe fn owned(object: *mut c_void, size: u64, calls: RandomCalls) -> Self {
         CustomRandomFile { object, size, calls, owned: true }
     }
@@ -103,7 +103,7 @@ impl CustomRandomFile {
 
 impl RandomAccessFile for CustomRandomFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        // Past the end some files answer an error rather than nothing.
+        // Past the end some files return an error rather than nothing.
         let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = left.min(buffer.len());
         if wanted == 0 {
@@ -116,7 +116,7 @@ impl RandomAccessFile for CustomRandomFile {
                 .into_result()
         };
         match read {
-            // Whoever asks for a key must not take that for the answer that there is none.
+            // A get must not take that for a missing key.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(Error::io_message(error.message()))
             }

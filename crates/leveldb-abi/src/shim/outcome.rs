@@ -26,10 +26,10 @@ impl Bytes {
         Bytes { data: address(bytes), size: bytes.len() }
     }
 
-    /// What it leads to.
+    /// The bytes it leads to.
     ///
     /// # Safety
-    /// It leads to bytes that nobody changes while the result is in use.
+    /// It leads to bytes that do not change while the result is in use.
     #[inline]
     pub(super) unsafe fn get<'a>(self) -> &'a [u8] {
         // SAFETY: guaranteed by the caller.
@@ -37,7 +37,7 @@ impl Bytes {
     }
 }
 
-/// `shim_put`: takes bytes that an answer consists of.
+/// `shim_put`: takes the bytes of a result.
 pub type Put = unsafe extern "C" fn(target: *mut c_void, data: *const c_char, size: usize);
 
 /// `shim_outcome`: a code of LevelDB's `Status` and, unless it is 0, a message from `malloc`. Two
@@ -90,7 +90,7 @@ impl Outcome {
         }
     }
 
-    /// What C++ answered.
+    /// The result of C++.
     ///
     /// # Safety
     /// The message is null or came from `malloc`, with `length` bytes; it is freed.

@@ -1,4 +1,4 @@
-//! What the C++ side's default environment takes from the engine's.
+//! Calls of the C++ side's default environment to the engine's.
 
 use std::ffi::c_void;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What programs see: transcripts of the same program with either library, and files that both look
-//! at.
+//! Observable behaviour: transcripts of the same program with either library, and files that both
+//! look at.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,14 +9,14 @@ use std::process::Command;
 
 use crate::libraries::{CRATE, Libraries, compiled, libraries, skip, succeeded};
 
-/// What `LD_LIBRARY_PATH` is for our library.
+/// `LD_LIBRARY_PATH` for the drop-in.
 fn ours(libraries: &Libraries) -> PathBuf {
     let dir = libraries.ours.join("lib");
     assert!(dir.join("libleveldb.so.1d").exists());
     dir
 }
 
-/// What `program` prints with one of the libraries, given some arguments.
+/// The output of `program` with one of the libraries, given some arguments.
 fn printed(program: &Path, library: Option<&Path>, arguments: &[&Path]) -> String {
     let mut run = Command::new(program);
     run.args(arguments).env_remove("LD_LIBRARY_PATH");
@@ -26,7 +26,7 @@ fn printed(program: &Path, library: Option<&Path>, arguments: &[&Path]) -> Strin
     String::from_utf8_lossy(&succeeded(run).stdout).into_owned()
 }
 
-/// What `program` prints with one of the libraries, in a fresh directory.
+/// The output of `program` with one of the libraries, in a fresh directory.
 pub(crate) fn transcript(program: &Path, library: Option<&Path>) -> String {
     let dir = tempfile::tempdir().unwrap();
     printed(program, library, &[dir.path()])

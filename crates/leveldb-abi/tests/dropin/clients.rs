@@ -24,7 +24,7 @@ fn fetched(client: &str) -> Option<PathBuf> {
     None
 }
 
-/// What became of each test.
+/// The result of each test.
 type Outcomes = BTreeMap<String, String>;
 
 /// Runs a suite with one of the libraries and makes sure that it was that one. `parse` takes name
@@ -86,7 +86,7 @@ fn plyvels_own_tests() {
 /// Builds a suite against one of the libraries, in a directory, and returns the program.
 type Build<'a> = &'a dyn Fn(&Against, &Path) -> PathBuf;
 
-/// What a client is compiled against.
+/// The files that a client is compiled against.
 struct Against {
     /// Debian's are where compilers look anyway.
     headers: Option<PathBuf>,

@@ -29,9 +29,9 @@ fn program() -> &'static Path {
     })
 }
 
-/// What the program says of a fault: whether the library holds, and what was seen.
-fn verdict(mut run: Command, dir: &Path, library: &Path, patience: &str) -> (String, String) {
-    run.arg(dir).env("LD_LIBRARY_PATH", library.parent().unwrap()).env("FAULTS_PATIENCE", patience);
+/// The program's verdict on a fault: whether the library holds, and what was seen.
+fn verdict(mut run: Command, dir: &Path, library: &Path, timeout: &str) -> (String, String) {
+    run.arg(dir).env("LD_LIBRARY_PATH", library.parent().unwrap()).env("FAULTS_TIMEOUT", timeout);
     let printed = String::from_utf8(succeeded(run).stdout).unwrap();
     let (kind, seen) = printed.trim_end().split_once('\n').expect("two lines");
     (kind.to_owned(), seen.to_owned())
@@ -43,11 +43,11 @@ fn compare(libraries: &Libraries, fault: &str, command: impl Fn(&Path) -> Comman
         ("LevelDB", libraries.debian.clone(), "fails", "5"),
         ("Terrace", libraries.swapped(), "holds", "120"),
     ];
-    for (name, library, expected, patience) in both {
+    for (name, library, expected, timeout) in both {
         let dir = tempfile::tempdir().unwrap();
         let mut run = command(dir.path());
         run.arg(program()).arg(fault);
-        let (kind, seen) = verdict(run, dir.path(), &library, patience);
+        let (kind, seen) = verdict(run, dir.path(), &library, timeout);
         println!("{fault}: {name} {kind}: {seen}");
         if kind == "skipped" {
             skip_for_rights(&seen);
@@ -125,7 +125,7 @@ fn huge_value() {
     }
 }
 
-/// What a process did, in the order in which the calls ended.
+/// The calls of a process, in the order in which they ended.
 #[derive(Debug)]
 enum Call {
     Created(PathBuf),
@@ -181,7 +181,7 @@ fn descriptor_relative(call: &str, path: &str) -> PathBuf {
     Path::new(directory).join(path)
 }
 
-/// What the calls leave to chance when the power fails.
+/// The part of the calls that a power failure leaves to chance.
 fn unordered(calls: &[Call], db: &Path) -> BTreeSet<&'static str> {
     let name = |path: &Path| {
         path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

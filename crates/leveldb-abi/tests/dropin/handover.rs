@@ -13,7 +13,7 @@ use terrace_testkit::scale::scaled;
 
 use crate::libraries::{compiled, libraries};
 
-/// What one process found and did before it was killed.
+/// The contents that one process found, and its writes before it was killed.
 struct Turn {
     /// Writes in the database when it was opened; nothing if the process did not get that far.
     found: Option<u64>,
@@ -47,7 +47,7 @@ fn turn(program: &Path, library: &Path, db: &Path, seed: u64, opened: u64, momen
         Moment::After(lines) => output.by_ref().take(lines).collect(),
     };
     child.kill().unwrap();
-    // What it still said before it died. A line is one call of write: there are no halves.
+    // The rest of its output before it died. A line is one call of write: there are no halves.
     said.extend(output);
     let ended = child.wait_with_output().unwrap();
     let error = String::from_utf8_lossy(&ended.stderr);

@@ -1,5 +1,5 @@
-//! What `make install` installs, used by real builds; and the library swapped under an installed
-//! program, and back.
+//! The files that `make install` installs, used by real builds; and the library swapped under an
+//! installed program, and back.
 
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -218,7 +218,7 @@ fn everybody_may_read_what_is_installed_and_no_link_is_followed() {
     let (prefix, outside) = (dir.path().join("prefix"), dir.path().join("outside"));
     fs::write(&outside, "not ours").unwrap();
     fs::create_dir_all(prefix.join("lib")).unwrap();
-    // What a temporary file would be called whose name can be foreseen.
+    // The name of a temporary file if it could be foreseen.
     for name in ["libleveldb.so.1d.new", "libleveldb.a.tmp", "terrace-dropin.files.new"] {
         symlink(&outside, prefix.join("lib").join(name)).unwrap();
     }

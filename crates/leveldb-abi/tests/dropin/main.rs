@@ -102,8 +102,8 @@ fn layouts_are_leveldbs() {
     }
 }
 
-/// What Python prints when plyvel, Debian's binary, runs `tests/programs/use_plyvel.py` with one of
-/// the libraries.
+/// The output of Python when plyvel, Debian's binary, runs `tests/programs/use_plyvel.py` with one
+/// of the libraries.
 fn plyvel(dir: &Path, library: Option<&Path>, part: &str) -> String {
     let mut python = Command::new("/usr/bin/python3");
     python.arg(Path::new(CRATE).join("tests/programs/use_plyvel.py")).arg(dir).arg(part);

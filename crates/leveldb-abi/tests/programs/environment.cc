@@ -1,5 +1,6 @@
-// What LevelDB's own tests ask of environments, directories and damage, which programs may count on
-// as well. Prints what happens: the same with both libraries. Argument: an empty directory.
+// Requirements of LevelDB's own tests on environments, directories and damage, which programs may
+// count on as well. Prints what happens: the same with both libraries. Argument: an empty
+// directory.
 #include <leveldb/db.h>
 #include <leveldb/env.h>
 #include <unistd.h>
@@ -163,7 +164,7 @@ static std::string Table(const std::string& name) {
 }
 
 static void Damage() {
-  printf("-- damage that a merge meets\n");
+  printf("-- damage that a compaction meets\n");
   const std::string name = root + "/damage";
   Options options;
   options.create_if_missing = true;

@@ -1,4 +1,4 @@
-// Goes on with a history of writes in a database that whoever had it before may have left by dying.
+// Goes on with a history of writes in a database whose previous process may have been killed.
 //
 //   handover DIRECTORY SEED OPENED
 //
@@ -108,7 +108,7 @@ static uint64_t Check(DB* db, uint64_t seed) {
 }
 
 static void Say(const std::string& line) {
-  Must(write(1, line.data(), line.size()) == static_cast<ssize_t>(line.size()), "nobody listens");
+  Must(write(1, line.data(), line.size()) == static_cast<ssize_t>(line.size()), "the pipe is closed");
 }
 
 int main(int count, char** arguments) {

@@ -1,7 +1,7 @@
-// What no careful program does, and what many threads do. Compiled with AddressSanitizer and run
-// against our library; tools/sanitize has library and engine instrumented too. Argument: an empty
-// directory. With "address" or "thread" after it the program does what that sanitizer must report,
-// in the engine's code, to show that it is awake.
+// Calls that no careful program makes, and calls of many threads. Compiled with AddressSanitizer
+// and run against our library; tools/sanitize has library and engine instrumented too. Argument: an
+// empty directory. With "address" or "thread" after it the program does what that sanitizer must
+// report, in the engine's code, to show that it is awake.
 #include <leveldb/c.h>
 #include <leveldb/cache.h>
 #include <leveldb/comparator.h>
@@ -171,7 +171,7 @@ static void ManyThreads(const std::string& root) {
   CHECK(count == 16 * 300);
   delete old;
   delete db;
-  // What LevelDB leaves alone may be gone.
+  // Files that LevelDB leaves alone may be gone.
   delete options.block_cache;
   delete options.filter_policy;
   CHECK(DestroyDB(root + "/threads", options).ok());

@@ -1,4 +1,4 @@
-// What options and components of the program's own do, as far as a program can see it. Compiled
+// Observable behaviour of options and components of the program's own. Compiled
 // once against Debian's headers and run against both libraries: the outputs must be the same.
 // Argument: an empty directory.
 #include <leveldb/cache.h>
@@ -324,12 +324,12 @@ static void OneThread() {
   const std::string name = root + "/one";
   std::unique_ptr<DB> db = Open(options, name), beside = Open(options, name + "2");
   int written = 0;
-  // Until a memtable became a table in the middle of a merge.
+  // Until a memtable was flushed in the middle of a compaction.
   while (written < 1000000 && (env.flushes_within == 0 || written < 20000)) {
     Check(db->Put(WriteOptions(), Key(written * 7919 % 100003), Noise(written, 100)));
     if (written++ % 10 == 0) Check(beside->Put(WriteOptions(), Key(written), "beside"));
   }
-  printf("flushes did not wait for merges: %d\n", env.flushes_within > 0);
+  printf("flushes did not wait for compactions: %d\n", env.flushes_within > 0);
   db->CompactRange(nullptr, nullptr);
   std::string value;
   Check(db->Get(ReadOptions(), Key(7919), &value));
@@ -346,7 +346,7 @@ static void OneThread() {
   Check(db->Get(ReadOptions(), "more", &value));
   db.reset();
   printf("jobs %d, loggers %d, asked to append %d\n", env.jobs > 0, env.loggers > 0, env.appendable > 0);
-  // What the library does not change about the wrapped one.
+  // Unchanged calls of the wrapped environment.
   std::atomic<int> ran{0};
   env.StartThread([](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &ran);
   while (ran == 0) env.SleepForMicroseconds(100);

@@ -59,7 +59,7 @@ static void visit_delete(void* state, const char* k, size_t klen) {
   printf("\n");
 }
 
-static void walk(leveldb_t* db, leveldb_readoptions_t* ro) {
+static void scan(leveldb_t* db, leveldb_readoptions_t* ro) {
   leveldb_iterator_t* it = leveldb_create_iterator(db, ro);
   printf("fresh iterator valid %d\n", leveldb_iter_valid(it));
   for (leveldb_iter_seek_to_first(it); leveldb_iter_valid(it); leveldb_iter_next(it)) {
@@ -109,7 +109,7 @@ static const char* comparator_name(void* state) {
   return "transcript.Descending";
 }
 
-static int filters_made = 0, filter_answers = 0;
+static int filters_made = 0, filter_matches = 0;
 static char* create_filter(void* state, const char* const* keys, const size_t* lengths, int n, size_t* out) {
   (void)state;
   (void)keys;
@@ -124,8 +124,8 @@ static uint8_t key_may_match(void* state, const char* key, size_t length, const 
   (void)state;
   (void)key;
   (void)length;
-  filter_answers = filter_length == 4 && memcmp(filter, "fake", 4) == 0;
-  return filter_answers;
+  filter_matches = filter_length == 4 && memcmp(filter, "fake", 4) == 0;
+  return filter_matches;
 }
 static const char* filter_name(void* state) {
   (void)state;
@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
   get(db, ro, "bar", 3);
   get(db, ro, "box", 3);
 
-  walk(db, ro);
+  scan(db, ro);
 
   const leveldb_snapshot_t* snapshot = leveldb_create_snapshot(db);
   const leveldb_snapshot_t* twin = leveldb_create_snapshot(db);
@@ -309,12 +309,12 @@ int main(int argc, char** argv) {
     sprintf(key, "%c%d", 'a' + i % 3, i);
     leveldb_put(db, wo, key, 2, key, 2, &err);
   }
-  walk(db, ro);
+  scan(db, ro);
   leveldb_compact_range(db, NULL, 0, NULL, 0);
   get(db, ro, "a3", 2);
   get(db, ro, "a4", 2);
-  printf("filters made %d, found again %d\n", filters_made > 0, filter_answers);
-  walk(db, ro);
+  printf("filters made %d, found again %d\n", filters_made > 0, filter_matches);
+  scan(db, ro);
   leveldb_close(db);
   leveldb_options_destroy(options);
   printf("destroyed before %d\n", destroyed);

@@ -54,7 +54,7 @@ static void Get(DB* db, const std::string& key, const ReadOptions& options = Rea
 }
 
 static void Walk(Iterator* it) {
-  printf("walk: fresh %d;", it->Valid());
+  printf("scan: fresh %d;", it->Valid());
   int count = 0;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     if (count++ < 12) printf(" %s=%s", Printable(it->key()).c_str(), Printable(it->value().ToString().substr(0, 12)).c_str());

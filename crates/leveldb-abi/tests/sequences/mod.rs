@@ -51,7 +51,7 @@ unsafe fn bytes<'a>(pointer: *const c_char, length: usize) -> &'a [u8] {
 /// Makes the calls that `data` stands for in a new database at `path`.
 ///
 /// # Panics
-/// If an answer differs from the model's.
+/// If a result differs from the model's.
 pub(crate) fn run(data: &[u8], path: &Path) {
     let mut input = Input(data);
     let name = CString::new(path.to_str().expect("a path in UTF-8")).expect("a path without zeros");

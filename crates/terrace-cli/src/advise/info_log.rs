@@ -1,4 +1,4 @@
-//! What the info logs tell about the last two times that a database was open: the lines of Terrace
+//! Facts from the info logs of the last two times that a database was open: the lines of Terrace
 //! and of LevelDB.
 
 use std::fs::File;
@@ -18,10 +18,10 @@ pub(super) struct Activity {
     pub(super) flushes: u64,
     pub(super) flushed_bytes: u64,
     pub(super) largest_flush_bytes: u64,
-    pub(super) merges: u64,
-    pub(super) merged_bytes: u64,
-    /// Of Terrace's merges; LevelDB does not say.
-    pub(super) longest_merge_seconds: f64,
+    pub(super) compactions: u64,
+    pub(super) compacted_bytes: u64,
+    /// Of Terrace's compactions; LevelDB does not log it.
+    pub(super) longest_compaction_seconds: f64,
     /// Times that a writer of LevelDB's had to wait; Terrace does not log them.
     pub(super) waits: u64,
     pub(super) background_errors: u64,
@@ -42,7 +42,7 @@ impl Activity {
 
     /// Bytes written to tables for each byte that a flush wrote.
     pub(super) fn table_amplification(&self) -> Option<f64> {
-        let written = self.flushed_bytes.saturating_add(self.merged_bytes);
+        let written = self.flushed_bytes.saturating_add(self.compacted_bytes);
         (self.flushed_bytes > 0).then(|| written as f64 / self.flushed_bytes as f64)
     }
 
@@ -51,10 +51,10 @@ impl Activity {
             self.flushes += 1;
             self.flushed_bytes = self.flushed_bytes.saturating_add(bytes);
             self.largest_flush_bytes = self.largest_flush_bytes.max(bytes);
-        } else if let Some((bytes, seconds)) = merged(line) {
-            self.merges += 1;
-            self.merged_bytes = self.merged_bytes.saturating_add(bytes);
-            self.longest_merge_seconds = self.longest_merge_seconds.max(seconds);
+        } else if let Some((bytes, seconds)) = compacted(line) {
+            self.compactions += 1;
+            self.compacted_bytes = self.compacted_bytes.saturating_add(bytes);
+            self.longest_compaction_seconds = self.longest_merge_seconds.max(seconds);
         } else if line.ends_with("memtable full; waiting...")
             || line.ends_with("Too many L0 files; waiting...")
         {
@@ -78,7 +78,7 @@ fn flushed(line: &str) -> Option<u64> {
 
 /// Terrace: `merged 4 + 2 tables of levels 0 and 1 into 3: 400 bytes into 300 in 0.012 s: …`.
 /// LevelDB: `Compacted 4@0 + 2@1 files => 300 bytes`.
-fn merged(line: &str) -> Option<(u64, f64)> {
+fn compacted(line: &str) -> Option<(u64, f64)> {
     if let Some((_, rest)) = line.split_once("Compacted ") {
         let (bytes, _) = rest.split_once(" files => ")?.1.split_once(" bytes")?;
         return Some((bytes.parse().ok()?, 0.0));
@@ -131,9 +131,9 @@ mod tests {
             flushes: 2,
             flushed_bytes: 3000,
             largest_flush_bytes: 2000,
-            merges: 2,
-            merged_bytes: 12_000,
-            longest_merge_seconds: 1.25,
+            compactions: 2,
+            compacted_bytes: 12_000,
+            longest_compaction_seconds: 1.25,
             waits: 2,
             background_errors: 1,
         };

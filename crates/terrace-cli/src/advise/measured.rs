@@ -1,5 +1,5 @@
-//! What the lab's suite `configurations` measured: in a run that is named, or else in the newest of
-//! `crates/terrace-cli/measured` when the command was built, if there was one.
+//! Measurements of the lab's suite `configurations`: in a run that is named, or else in the newest
+//! of `crates/terrace-cli/measured` when the command was built, if there was one.
 
 use std::fs;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl Figures {
         self.run.iter().flat_map(|run| &run.figures)
     }
 
-    /// What the suite says about a setting.
+    /// The suite's figures for a setting.
     pub(super) fn of(&self, evidence: &Evidence) -> Vec<Measured> {
         let rate = |setting: &str, benchmark: &str| {
             let fits = |figure: &&Figure| {

@@ -27,7 +27,7 @@ const DEFAULT_OPEN_FILES: usize = 1000;
 /// Where lines for people end.
 const LINE_WIDTH: usize = 100;
 
-/// What `terrace advise --help` adds.
+/// The long help of `terrace advise`.
 pub(crate) const AFTER_HELP: &str = "\
 Looks at the levels, at a sample of the tables and at the info logs, and changes nothing. Which
 settings an application uses is not recorded in a database: say them with --cache-size and
@@ -195,15 +195,17 @@ impl Report {
             );
         }
         if let Some(times) = log.table_amplification() {
-            let (flushes, merges) =
-                (counted(log.flushes, "flush", "flushes"), counted(log.merges, "merge", "merges"));
+            let (flushes, compactions) = (
+                counted(log.flushes, "flush", "flushes"),
+                counted(log.compactions, "compaction", "compactions"),
+            );
             fact(
                 "by the info log",
-                format!("{flushes}, {merges}, {times:.1} bytes written for each byte flushed"),
+                format!("{flushes}, {compactions}, {times:.1} bytes written for each byte flushed"),
             );
         }
-        if log.longest_merge_seconds > 0.0 {
-            fact("longest merge", format!("{:.1} s", log.longest_merge_seconds));
+        if log.longest_compaction_seconds > 0.0 {
+            fact("longest compaction", format!("{:.1} s", log.longest_compaction_seconds));
         }
         if sample.damaged_tables > 0 {
             fact(
@@ -217,7 +219,7 @@ impl Report {
         facts
     }
 
-    /// What a closed database does not tell.
+    /// Facts that a closed database does not show.
     fn unseen(&self) -> Vec<String> {
         let mut unseen = vec![
             "hit rates of cache and filters, and how long writers were slowed: they are counted while a database is open \
@@ -227,7 +229,7 @@ impl Report {
                 .to_owned(),
         ];
         if self.survey.info_log.files.is_empty() {
-            unseen.push("flushes and merges: there is no info log".to_owned());
+            unseen.push("flushes and compactions: there is no info log".to_owned());
         }
         if self.survey.sample.tables < self.survey.tables {
             unseen.push(format!(

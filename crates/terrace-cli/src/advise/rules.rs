@@ -17,9 +17,9 @@ const LEAST_OPEN_FILES: u64 = 74;
 const MOST_OPEN_FILES: u64 = 50_000;
 /// So many tables are handled better as fewer and larger ones.
 const MANY_TABLES: u64 = 5_000;
-/// Level 0 is due for a merge from so many tables on; each of them is asked in every look-up.
+/// A compaction of level 0 is due from so many tables on; every lookup searches each of them.
 const LEVEL_0_TABLES: u64 = 4;
-/// Deletions among a hundred entries that make a merge worth while.
+/// Deletions among a hundred entries that make a compaction worth while.
 const MANY_DELETIONS: u64 = 20;
 /// Fewer entries than this say nothing about shares.
 const ENTRIES_FOR_SHARES: u64 = 1_000;
@@ -35,7 +35,7 @@ const SMALL_DATABASE: u64 = 8 << 20;
 /// compressed.
 const WORTH_COMPRESSING: u64 = 87;
 
-/// What the application sets; LevelDB's defaults where nobody said.
+/// The application's settings; LevelDB's defaults where none is given.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct InUse {
     pub(super) cache_size: u64,
@@ -47,10 +47,10 @@ pub(super) struct InUse {
 pub(super) struct Advice {
     /// The option, or the command.
     pub(super) setting: &'static str,
-    /// What to set it to, or what to run.
+    /// The value to set, or the command to run.
     pub(super) change: String,
     pub(super) why: String,
-    /// What is to be expected of it.
+    /// The expected gain.
     pub(super) gain: String,
     #[serde(skip)]
     pub(super) evidence: Vec<Evidence>,
@@ -67,7 +67,7 @@ const fn on_terrace(
 /// All advice, the most effective first.
 pub(super) fn advise(survey: &Survey, in_use: &InUse, workload: Option<PresetName>) -> Vec<Advice> {
     let rules = [
-        merges_due(survey),
+        compactions_due(survey),
         deletions(survey),
         open_files(survey, in_use),
         filters(survey),
@@ -81,7 +81,7 @@ pub(super) fn advise(survey: &Survey, in_use: &InUse, workload: Option<PresetNam
     rules.into_iter().flatten().collect()
 }
 
-fn merges_due(survey: &Survey) -> Option<Advice> {
+fn compactions_due(survey: &Survey) -> Option<Advice> {
     let level_0 = survey.tables_at(0);
     if level_0 < LEVEL_0_TABLES && survey.pending_compaction_bytes == 0 {
         return None;
@@ -94,7 +94,7 @@ fn merges_due(survey: &Survey) -> Option<Advice> {
             0 => format!("compactions over {due} are due"),
             _ => format!("{} at level 0, compactions over {due} are due", counted(level_0, "table lies", "tables lie")),
         },
-        gain: "A look-up asks every table of level 0 and one of each deeper level. Terrace merges in the background while \
+        gain: "A lookup searches every table of level 0 and one of each deeper level. Terrace compacts in the background while \
                the database is open for writing."
             .to_owned(),
         evidence: vec![],
@@ -161,7 +161,7 @@ fn filters(survey: &Survey) -> Option<Advice> {
         ),
         gain:
             "A filter spares the search of a table for a key that is not in it. Tables that Terrace writes have one; \
-               those that are there get theirs when they are merged."
+               existing ones get theirs when they are compacted."
                 .to_owned(),
         evidence: vec![Evidence {
             engine: "leveldb",
@@ -211,7 +211,7 @@ fn write_buffer(survey: &Survey, workload: Option<PresetName>) -> Option<Advice>
         setting: "write_buffer_size",
         change: format!("to {}", size(target)),
         why,
-        gain: "Fewer and larger tables of level 0, so fewer merges for the same data; more memory, and more to replay \
+        gain: "Fewer and larger tables of level 0, so fewer compactions for the same data; more memory, and more to replay \
                after a crash: up to two buffers."
             .to_owned(),
         evidence,
@@ -273,7 +273,7 @@ fn compression(survey: &Survey) -> Option<Advice> {
                 "{blocks}, because they would not shrink: snappy would leave {left} of 100 bytes"
             ),
             gain:
-                "With snappy every block is tried in vain when it is written. The file sizes stay."
+                "With snappy every block is compressed without a gain when it is written. The file sizes stay."
                     .to_owned(),
             evidence,
         }
@@ -310,8 +310,8 @@ fn table_size(survey: &Survey) -> Option<Advice> {
         setting: "max_file_size",
         change: format!("to {}", size(TARGET)),
         why: format!("{} of {} on average", counted(survey.tables, "table", "tables"), size(average)),
-        gain: "Fewer files to hold open, to list and to check, at the price of longer single merges. Tables that are \
-               there change as they are merged."
+        gain: "Fewer files to hold open, to list and to check, at the price of longer single compactions. Tables that are \
+               there change as they are compacted."
             .to_owned(),
         evidence: vec![],
     })
@@ -420,7 +420,7 @@ mod tests {
         }
     }
 
-    /// What the advice rests on is in the lab's suite under these names.
+    /// The measurements behind the advice are in the lab's suite under these names.
     #[test]
     fn the_suite_measures_what_the_advice_rests_on() {
         let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/suites/configurations.toml");

@@ -1,4 +1,4 @@
-//! What a database looks like: its levels from the MANIFEST, its entries and blocks from a sample
+//! Survey of a database: its levels from the MANIFEST, its entries and blocks from a sample
 //! of its tables.
 
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ pub(super) struct Survey {
     pub(super) tables: u64,
     pub(super) table_bytes: u64,
     pub(super) log_bytes: u64,
-    /// What merges that are due would read.
+    /// The bytes that due compactions would read.
     pub(super) pending_compaction_bytes: u64,
     pub(super) sample: Sample,
     pub(super) info_log: Activity,
@@ -164,7 +164,7 @@ impl Sample {
             }
             ControlFlow::Continue(())
         });
-        // What is damaged tells `terrace verify` more about; the rest of the sample is as good as
+        // Damage is for `terrace verify`; the rest of the sample is as good as
         // before.
         self.tables += 1;
         self.damaged_tables += u64::from(is_damaged || summary.is_err());

@@ -1,4 +1,4 @@
-//! What a benchmark cost: latencies of its operations, processor time, bytes written, bytes on
+//! The cost of a benchmark: latencies of its operations, processor time, bytes written, bytes on
 //! disk.
 
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ const LONGEST_NANOS: u64 = 3_600_000_000_000;
 /// `st_blocks` counts in these, whatever the file system's own blocks are.
 const STAT_BLOCK: u64 = 512;
 
-/// What one thread did, or all of them together.
+/// The work of one thread, or of all of them.
 pub(super) struct Work {
     pub(super) operations: u64,
     pub(super) bytes: u64,

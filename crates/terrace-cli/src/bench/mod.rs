@@ -21,7 +21,7 @@ pub(crate) use args::BenchArgs;
 use runner::Runner;
 use workload::{Benchmark, Step};
 
-/// What `terrace bench --help` adds.
+/// The long help of `terrace bench`.
 pub(crate) const AFTER_HELP: &str = "\
 Benchmarks, in the order in which they usually make sense:
   fillseq, fillrandom        put num entries in order of their keys, or in random order
@@ -30,7 +30,7 @@ Benchmarks, in the order in which they usually make sense:
   fill100K, fill100Krandom   num/1000 values of 100,000 bytes
   bulkload                   load num entries in order of their keys, past log and memtable
   overwrite                  num random puts into what is there
-  waitcompact, compact       wait for background work; merge everything
+  waitcompact, compact       wait for background work; compact everything
   readrandom, readmissing    get random keys, or keys that do not exist
   readhot                    get random keys out of one per cent of them
   seekrandom                 open an iterator at a random key and step ten times

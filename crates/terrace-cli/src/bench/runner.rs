@@ -31,7 +31,7 @@ const SCAN_STRIDE: u64 = 128;
 /// Operations between two steps of the progress bar.
 const PROGRESS_STRIDE: u64 = 1 << 10;
 
-/// What a benchmark came to.
+/// The result of a benchmark.
 pub(super) struct Outcome {
     pub(super) benchmark: Benchmark,
     pub(super) work: Work,

@@ -1,6 +1,6 @@
 //! The benchmarks by name.
 
-/// What one item of `--benchmarks` asks for.
+/// One item of `--benchmarks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Measure.

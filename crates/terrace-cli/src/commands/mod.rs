@@ -39,7 +39,7 @@ pub(crate) struct Session<'a> {
     db: OnceCell<Db>,
     /// The keyspace of commands that name none.
     keyspace: Vec<String>,
-    /// What the shell has begun. Reads see it, and writes go there.
+    /// The shell's open transaction. Reads see it, and writes go there.
     transaction: RefCell<Option<Transaction>>,
 }
 
@@ -109,9 +109,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it answers
+    /// Calls `visit` with every entry of the range, last to first if `reverse`, until it returns
     /// false.
-    pub(crate) fn walk(
+    pub(crate) fn for_each(
         &self,
         range: &KeyRange,
         reverse: bool,
@@ -122,8 +122,8 @@ impl<'a> Session<'a> {
             visit(key, value)
         };
         match &*self.transaction.borrow() {
-            Some(transaction) => range.walk_transaction(transaction, reverse, visit),
-            None => range.walk(self.db()?, reverse, visit),
+            Some(transaction) => range.for_each_in_transaction(transaction, reverse, visit),
+            None => range.for_each(self.db()?, reverse, visit),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
     }
 
     /// Closes the database if it was opened, and reports what closing reports, and a transaction
-    /// that nobody has committed.
+    /// that is not committed.
     pub(crate) fn close(self) -> Result<()> {
         let unfinished =
             self.transaction.into_inner().filter(|transaction| !transaction.is_empty());

@@ -1,4 +1,4 @@
-//! What a database looks like: `stat`, `files`.
+//! The state of a database: `stat`, `files`.
 
 use clap::Args;
 use serde::Serialize;

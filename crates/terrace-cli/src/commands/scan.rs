@@ -59,7 +59,7 @@ impl Run for ScanArgs {
         if left == 0 {
             return Ok(());
         }
-        session.walk(&range, self.reverse, |key, value| {
+        session.for_each(&range, self.reverse, |key, value| {
             let key = scope.within(key);
             match (self.keys_only, form.json) {
                 (false, _) => writer.write(out, key, value)?,
@@ -79,7 +79,7 @@ impl ScanArgs {
         if limit == 0 {
             return Ok(0);
         }
-        session.walk(range, self.reverse, |_, _| {
+        session.for_each(range, self.reverse, |_, _| {
             count += 1;
             if count.is_multiple_of(PROGRESS_STEP) {
                 progress.set(count);

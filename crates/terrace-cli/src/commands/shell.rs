@@ -1,7 +1,7 @@
 //! `terrace shell`: the tool's commands on one database that stays open.
 //!
 //! From a terminal with line editing, completion of command names and a history; from a pipe line
-//! by line, without prompts. A script runs to its end even when nobody reads what it prints any
+//! by line, without prompts. A script runs to its end even when its output is not read any
 //! more.
 
 use std::io::{self, IsTerminal};
@@ -257,7 +257,7 @@ impl Shell<'_> {
                         "this is not UTF-8, and what was typed is dropped; write other bytes as \\xNN",
                     )
                     .report();
-                    // What is left of the line could be another command. The editor holds some of
+                    // The rest of the line could be another command. The editor holds some of
                     // it, and the history, which goes on.
                     save_history(&mut editor, history.as_deref());
                     editor = start_editor(history.as_deref())?;
@@ -438,7 +438,7 @@ fn print_help(command: Option<&str>, out: &mut Output) -> Result<()> {
     }
 }
 
-/// What the parser has to say: help that was asked for goes to the output, a mistake is a failure.
+/// The parser's message: help that was asked for goes to the output, a mistake is a failure.
 fn explain(error: &clap::Error, out: &mut Output) -> Result<Next> {
     let text = error.to_string();
     match error.kind() {

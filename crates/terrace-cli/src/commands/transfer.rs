@@ -113,7 +113,7 @@ impl Run for LoadArgs {
 /// A key and its value.
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// What has been read of the input.
+/// The part of the input that has been read.
 #[derive(Default)]
 struct Taken {
     entries: u64,
@@ -188,7 +188,7 @@ impl Run for DumpArgs {
             if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
         let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
-        session.walk(&scope.range(range), false, |key, value| {
+        session.for_each(&scope.range(range), false, |key, value| {
             let key = scope.within(key);
             bytes += (key.len() + value.len()) as u64;
             progress.set(bytes);

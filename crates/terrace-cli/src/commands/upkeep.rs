@@ -122,7 +122,7 @@ impl RepairCommand {
             let entries = counted(report.entries, "entry", "entries");
             let tables = counted(report.tables, "table", "tables");
             let logs = counted(report.logs, "log", "logs");
-            // What a healthy database has in its logs stays there; otherwise logs have become
+            // The logs of a healthy database stay; otherwise logs have become
             // tables.
             let in_logs = match report.problems.is_empty() {
                 true => format!(" and {} in logs", counted(report.log_entries, "entry", "entries")),
@@ -133,7 +133,7 @@ impl RepairCommand {
             ))?;
         }
         // No problem is known to be harmless: without a MANIFEST, for one, nothing tells whether a
-        // table is missing, and tables that had been merged away bring deleted entries back.
+        // table is missing, and obsolete tables bring deleted entries back.
         if report.problems.is_empty() { Ok(()) } else { Err(Failure::Damage) }
     }
 }

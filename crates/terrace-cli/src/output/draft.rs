@@ -67,7 +67,7 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     Ok((file, Some(draft)))
 }
 
-/// The system's error alone: nobody has asked for a temporary file.
+/// The system's error alone: the user has not asked for a temporary file.
 fn without_temporary_name(error: io::Error) -> io::Error {
     let source = error.get_ref().and_then(|inner| inner.source());
     let system = source.and_then(|source| source.downcast_ref::<io::Error>());

@@ -58,7 +58,8 @@ fn a_healthy_database_needs_nothing_and_is_not_touched() {
 #[test]
 fn deletions_are_seen() {
     let tool = Tool::new();
-    // A snapshot keeps the deletions and what they hide, whatever is merged before the close.
+    // A snapshot keeps the deletions and the entries that they hide, through every compaction
+    // before the close.
     let options = Options::new().create_if_missing(true).write_buffer_size(256 << 10);
     let db = Db::open(tool.path("db"), options).expect("opens");
     let key = |n: u32| format!("key{n:08}");
@@ -88,7 +89,7 @@ fn deletions_are_seen() {
 }
 
 #[test]
-fn due_merges_are_seen() {
+fn due_compactions_are_reported() {
     let Some(peer) = Peer::find() else { return };
     let tool = Tool::new();
     let options = PeerOptions { write_buffer: 64 << 10, ..PeerOptions::default() };
@@ -103,7 +104,8 @@ fn due_merges_are_seen() {
     peer.fill(&tool.path("db"), &options, &fill).expect("LevelDB fills it");
     tool.ok(&["compact", "db"]);
     assert!(!settings(&tool.advice(&["db"])).contains(&"terrace compact"));
-    // LevelDB's repair leaves every table at level 0, and these are enough for a merge to be due.
+    // LevelDB's repair leaves every table at level 0, and these are enough for a compaction to be
+    // due.
     peer.simple("repair", &tool.path("db"), &options).expect("LevelDB repairs it");
     let report = tool.advice(&["db"]);
     assert!(settings(&report).contains(&"terrace compact"), "{report}");

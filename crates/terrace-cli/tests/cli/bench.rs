@@ -99,7 +99,7 @@ fn a_database_that_was_there_is_destroyed_on_request_alone() {
             &["--benchmarks=readseq,bulkload"],
             "bulkload would first remove the database db; add --yes",
         ),
-        // What is wrong with the options is found before anything is destroyed for them.
+        // Wrong options are found before anything is destroyed for them.
         (&["--benchmarks=fillseq", "--yes", "--background_threads=65"], "background_threads is 65"),
         (&["--benchmarks=fillseq", "--yes", "--table_filter_bits=33"], "table_filter_bits is 33"),
         (&["--benchmarks=fillseq,fillsequence", "--yes"], "unknown benchmark"),
@@ -109,7 +109,7 @@ fn a_database_that_was_there_is_destroyed_on_request_alone() {
     }
     tool.ok(&["bench", "--db=db", "--num=10", "--benchmarks=fillseq,fillseq", "--yes"]);
     assert_eq!(tool.ok(&["scan", "db", "--count"]), "10\n");
-    // What the run itself has made it may destroy, and where there is no database nothing has to be
+    // A run may destroy its own database, and where there is no database nothing has to be
     // asked.
     std::fs::create_dir(tool.path("new")).expect("created");
     std::fs::write(tool.path("new/notes.txt"), "mine").expect("written");

@@ -95,7 +95,7 @@ fn the_other_commands_are_there_too() {
 }
 
 #[test]
-fn a_script_runs_to_its_end_when_nobody_reads_its_output() {
+fn a_script_runs_to_its_end_when_its_output_is_closed() {
     let tool = Tool::new();
     // More than any pipe or buffer holds.
     let lines: String = (0..30_000).map(|i| format!("key{i:05}\tvalue {i}\n")).collect();

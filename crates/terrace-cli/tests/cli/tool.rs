@@ -14,7 +14,7 @@ pub(crate) struct Tool {
     dir: TempDir,
 }
 
-/// What a run of the command left.
+/// The result of a run of the command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: i32,
@@ -121,7 +121,7 @@ impl Ran {
     }
 }
 
-/// What a directory holds: bytes and times of every file.
+/// The contents of a directory: bytes and times of every file.
 pub(crate) fn state_of(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     let files = dir.read_dir().expect("a directory").map(|entry| entry.expect("an entry").path());
     let files = files.filter(|path| path.is_file());

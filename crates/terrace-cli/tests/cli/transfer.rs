@@ -241,7 +241,7 @@ fn a_dump_never_replaces_a_file_of_a_database() {
     }
     std::os::unix::fs::symlink("db/CURRENT", tool.path("current")).expect("linked");
     tool.run(&["dump", "db", "current"]).fails(2, "is a name of the database's own files");
-    // What leads to nothing yet is not followed, however many links it takes.
+    // A link without a target is not followed, however many links it takes.
     for (target, name) in
         [("db/000099.ldb", "dangling"), ("dangling", "chain"), ("elsewhere", "harmless")]
     {

@@ -277,7 +277,7 @@ fn destroying_takes_a_yes() {
     std::fs::create_dir(tool.path("kept/lost")).expect("created");
     std::fs::write(tool.path("kept/lost/000003.log"), "damaged").expect("written");
     assert!(tool.ok(&["destroy", "kept", "--yes"]).starts_with("kept/lost stays"));
-    // What a creation leaves that failed: only commands that create say how to try again.
+    // After a failed creation only commands that create say how to try again.
     std::fs::create_dir(tool.path("half")).expect("created");
     std::fs::write(tool.path("half/MANIFEST-000001"), "").expect("written");
     let message = "there is no database at half, only files that a failed creation left";

@@ -41,7 +41,7 @@ Verdict HostileCurrent(const std::string& dir);
 Verdict FullDisk(const std::string& dir);
 Verdict BackgroundError(const std::string& dir);
 Verdict StallOfAnother(const std::string& dir);
-// Prints what happens to the outside; whoever traces the process's system calls judges.
+// Prints observable events; the tracer of the process's system calls judges.
 Verdict OrderOfDurability(const std::string& dir);
 
 // Ends the program with a message if something that must work does not: the fault could not be
@@ -63,7 +63,7 @@ std::string Contents(const std::string& path);
 void Replace(const std::string& path, const std::string& contents);
 void CopyAll(const std::string& from, const std::string& to);
 // Polls a condition, for what has no event to wait for in LevelDB's interface. Gives up after as
-// many seconds as FAULTS_PATIENCE says: where a fault is expected that is time lost, where none is
+// many seconds as FAULTS_TIMEOUT says: where a fault is expected that is time lost, where none is
 // it is never used up.
 bool Eventually(bool (*condition)(void*), void* argument);
 template <typename Condition>

@@ -1,4 +1,4 @@
-// What concerns logs and the batches in them.
+// Faults of logs and the batches in them.
 #include <leveldb/iterator.h>
 #include <leveldb/write_batch.h>
 #include <sys/mman.h>
@@ -142,7 +142,7 @@ Verdict HugeValue(const std::string& dir) {
     Lengths lengths;
     batch.Put("huge", huge);
     const Status status = batch.Iterate(&lengths);
-    // What is in such a batch is what would be in the log.
+    // Such a batch has the bytes of the log.
     if (lengths.last != 0 && lengths.last != size) {
       return Judge(false, "the batch holds a value of " + std::to_string(lengths.last) + " bytes; reading it gives " +
                               status.ToString());

@@ -100,8 +100,8 @@ void CopyAll(const std::string& from, const std::string& to) {
 }
 
 bool Eventually(bool (*condition)(void*), void* argument) {
-  const char* const patience = getenv("FAULTS_PATIENCE");
-  const double seconds = patience == nullptr ? 5 : atof(patience);
+  const char* const timeout = getenv("FAULTS_TIMEOUT");
+  const double seconds = timeout == nullptr ? 5 : atof(timeout);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (!condition(argument)) {
     if (std::chrono::steady_clock::now() > end) return false;

@@ -1,4 +1,4 @@
-// What concerns processes, the disk and threads.
+// Faults of processes, the disk and threads.
 #include <fcntl.h>
 #include <leveldb/comparator.h>
 #include <leveldb/iterator.h>
@@ -183,7 +183,7 @@ class SlowComparator : public Comparator {
 
 }  // namespace
 
-// A merge of one database takes very long. Another database in the process has little to do.
+// A compaction of one database takes very long. Another database in the process has little to do.
 Verdict StallOfAnother(const std::string& dir) {
   of_the_program = true;
   SlowComparator comparator;
@@ -197,7 +197,7 @@ Verdict StallOfAnother(const std::string& dir) {
     of_the_program = true;
     for (int i = 0; i < 2000; i++) slow->Put(WriteOptions(), Key(i * 7919 % 500), Noise(i, 1000));
   });
-  Must(Eventually([&] { return comparator.Holds(); }), "no merge of the slow database began");
+  Must(Eventually([&] { return comparator.Holds(); }), "no compaction of the slow database began");
   std::atomic<int> written{0};
   std::thread other_writer([&] {
     of_the_program = true;
@@ -210,7 +210,7 @@ Verdict StallOfAnother(const std::string& dir) {
   other_writer.join();
   slow.reset();
   other.reset();
-  return Judge(flows, "while a merge of another database lasts, " + std::to_string(until_then) +
+  return Judge(flows, "while a compaction of another database lasts, " + std::to_string(until_then) +
                           " of 1000 puts of 1 KB complete");
 }
 

@@ -1,4 +1,4 @@
-// What concerns tables, the MANIFEST and compaction.
+// Faults of tables, the MANIFEST and compaction.
 #include <leveldb/comparator.h>
 #include <leveldb/iterator.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static Options SmallBuffer() {
   return options;
 }
 
-// Old data is merged after new data was written, as happens all the time; the database is closed
+// Old data is compacted after new data was written, as happens all the time; the database is closed
 // and repaired, for which there is no need.
 Verdict RepairOfHealthy(const std::string& dir) {
   const int kKeys = 2000;
@@ -31,7 +31,7 @@ Verdict RepairOfHealthy(const std::string& dir) {
       expected[Key(i)] = Noise(i + seed, 100);
       Must(db->Put(WriteOptions(), Key(i), expected[Key(i)]));
     }
-    // Writes the memtable to a table and merges nothing: there are no such keys.
+    // Flushes the memtable and compacts nothing: there are no such keys.
     const Slice begin("a"), end("b");
     db->CompactRange(&begin, &end);
   };
@@ -40,7 +40,7 @@ Verdict RepairOfHealthy(const std::string& dir) {
   // A table over that one, and a newer one over a part of both.
   put(0, kKeys, 100, 10000);
   put(10, 30, 1, 20000);
-  // The first two are merged, into a table with a higher number than the newest has.
+  // The first two are compacted, into a table with a higher number than the newest has.
   const std::string from = Key(1000), to = Key(1020);
   const Slice begin(from), end(to);
   db->CompactRange(&begin, &end);
@@ -56,7 +56,8 @@ Verdict RepairOfHealthy(const std::string& dir) {
                                " keys have an old value or none after the repair");
 }
 
-// Bits of tables flip, one at a time. Reads with default options answer what is right, or an error.
+// Bits of tables flip, one at a time. Reads with default options return the right value, or an
+// error.
 Verdict FlippedBitInTable(const std::string& dir) {
   const int kPuts = 5000, kFlips = 100;
   auto db = Open(dir + "/db", SmallBuffer());
@@ -231,8 +232,8 @@ static uint64_t BytesWritten(const std::string& dir, bool of_the_same) {
   return written;
 }
 
-// Reads between writes have files merged in which they looked in vain, though they would soon be
-// merged anyway.
+// Reads between writes trigger compactions of files that they searched without a hit, though these
+// would soon be compacted anyway.
 Verdict ReadsThatWrite(const std::string& dir) {
   const uint64_t without = BytesWritten(dir, false), with = BytesWritten(dir, true);
   return Judge(with < without + without / 2, "a load with reads of another database between its puts writes " +

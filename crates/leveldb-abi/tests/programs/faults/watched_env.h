@@ -16,7 +16,7 @@
 class WatchedEnv : public leveldb::EnvWrapper {
  public:
   enum Operation { kCreate, kAppend, kSync };
-  // Called before each operation. If it answers an error, that is the operation's, and of an append
+  // Called before each operation. If it returns an error, that is the operation's, and of an append
   // half is written.
   std::function<leveldb::Status(Operation operation, const std::string& file, size_t size)> before;
   // Whether background work waits until Release.

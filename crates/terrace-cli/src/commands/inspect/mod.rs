@@ -22,7 +22,7 @@ pub(crate) struct InspectArgs {
     /// Tables (.ldb, .sst), logs (.log) or MANIFESTs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What the file is, instead of what its name or contents say
+    /// The kind of the file, instead of the one that its name or contents show
     #[arg(long, value_name = "KIND")]
     kind: Option<KindName>,
     /// Show every key
@@ -72,7 +72,7 @@ impl InspectArgs {
     }
 
     fn run_on(&self, named: &Path, usual: Form, out: &mut Output) -> Result<()> {
-        // The library opens no symbolic links; a person who names one means what it points to.
+        // The library opens no symbolic links; a user who names one means its target.
         let file = named.canonicalize().map_err(|e| Failure::io("open", named, &e))?;
         let path = named.display();
         if file.is_dir() {

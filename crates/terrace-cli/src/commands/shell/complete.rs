@@ -1,4 +1,4 @@
-//! What Tab completes in the shell: commands, their options, the words of settings, and paths.
+//! Tab completion in the shell: commands, their options, the words of settings, and paths.
 
 use clap::Command;
 use rustyline::Helper;
