@@ -42,7 +42,10 @@ std::string HalfCompressible() {
 class Bench {
  public:
   Bench(const std::string& directory, int num, size_t cache, size_t write_buffer)
-      : directory_(directory), num_(num), cache_(leveldb::NewLRUCache(cache)), values_(HalfCompressible()) {
+      : directory_(directory),
+        num_(num),
+        cache_(leveldb::NewLRUCache(cache)),
+        values_(HalfCompressible()) {
     options_.create_if_missing = true;
     options_.block_cache = cache_.get();
     options_.write_buffer_size = write_buffer;
@@ -101,7 +104,8 @@ class Bench {
     }
     Check(iterator->status());
     Report("readseq", steps, start);
-    if (bytes != static_cast<size_t>(steps) * 116) Check(leveldb::Status::Corruption("wrong sizes"));
+    if (bytes != static_cast<size_t>(steps) * 116)
+      Check(leveldb::Status::Corruption("wrong sizes"));
   }
 
  private:
@@ -114,7 +118,8 @@ class Bench {
            1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   }
 
-  static void Report(const char* name, int operations, std::chrono::steady_clock::time_point start) {
+  static void Report(const char* name, int operations,
+                     std::chrono::steady_clock::time_point start) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::printf("%s %.0f\n", name, operations / seconds.count());
   }
@@ -135,7 +140,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: leveldb DIRECTORY NUM CACHE_SIZE WRITE_BUFFER_SIZE\n");
     return 2;
   }
-  Bench bench(argv[1], std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10), std::strtoull(argv[4], nullptr, 10));
+  Bench bench(argv[1], std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10),
+              std::strtoull(argv[4], nullptr, 10));
   bench.Fill(true);
   bench.Fill(false);
   bench.Settle();

@@ -24,7 +24,9 @@ void Check(bool right) {
   std::exit(1);
 }
 
-void Run(const std::string& text) { Check(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK); }
+void Run(const std::string& text) {
+  Check(sqlite3_exec(db, text.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+}
 
 sqlite3_stmt* Prepare(const char* text) {
   sqlite3_stmt* statement = nullptr;
@@ -43,7 +45,8 @@ void Open(const std::string& path, unsigned long long memory) {
   // for this, too.
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   Check(sqlite3_open_v2(path.c_str(), &db, flags, nullptr) == SQLITE_OK);
-  Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
+  Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA "
+      "synchronous = OFF");
   Run("PRAGMA wal_autocheckpoint = 1024; PRAGMA cache_size = -" + std::to_string(memory / 1024));
   Run("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID");
 }
@@ -55,7 +58,8 @@ void Fill(bool in_order, int num, std::mt19937* random) {
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < num; i++) {
     char key[100];
-    const int length = std::snprintf(key, sizeof key, "%016d", in_order ? i : static_cast<int>((*random)() % num));
+    const int length =
+        std::snprintf(key, sizeof key, "%016d", in_order ? i : static_cast<int>((*random)() % num));
     sqlite3_bind_blob(put, 1, key, length, SQLITE_STATIC);
     sqlite3_bind_blob(put, 2, value, sizeof value, SQLITE_STATIC);
     Check(sqlite3_step(put) == SQLITE_DONE);
@@ -75,7 +79,8 @@ void ReadRandom(int num, std::mt19937* random) {
     const int length = std::snprintf(key, sizeof key, "%016d", static_cast<int>((*random)() % num));
     sqlite3_bind_blob(get, 1, key, length, SQLITE_STATIC);
     if (sqlite3_step(get) == SQLITE_ROW) {
-      value.assign(static_cast<const char*>(sqlite3_column_blob(get, 0)), sqlite3_column_bytes(get, 0));
+      value.assign(static_cast<const char*>(sqlite3_column_blob(get, 0)),
+                   sqlite3_column_bytes(get, 0));
       found++;
     }
     sqlite3_reset(get);
@@ -109,7 +114,8 @@ int main(int argc, char** argv) {
   }
   const std::string path = std::string(argv[1]) + "/check.sqlite";
   const int num = std::atoi(argv[2]);
-  const unsigned long long memory = std::strtoull(argv[3], nullptr, 10) + std::strtoull(argv[4], nullptr, 10);
+  const unsigned long long memory =
+      std::strtoull(argv[3], nullptr, 10) + std::strtoull(argv[4], nullptr, 10);
   std::mt19937 random;
   Open(path, memory);
   Fill(true, num, &random);

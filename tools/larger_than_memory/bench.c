@@ -1,7 +1,7 @@
-/* Loads a database and reads it: op/s, device reads and bytes for each operation, from /proc/self/io and the block
- * device's counters. Built once for LevelDB's API (LevelDB, Terrace) and once for RocksDB's.
- * Usage: bench NAME DIRECTORY ENTRIES STEP..., STEP being fill, settle, get, multiget, seek or scan; DEVICE_STAT names the device's
- * /sys/block/X/stat. */
+/* Loads a database and reads it: op/s, device reads and bytes for each operation, from
+ * /proc/self/io and the block device's counters. Built once for LevelDB's API (LevelDB, Terrace)
+ * and once for RocksDB's. Usage: bench NAME DIRECTORY ENTRIES STEP..., STEP being fill, settle,
+ * get, multiget, seek or scan; DEVICE_STAT names the device's /sys/block/X/stat. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,8 @@ static void End(const char* step, double operations) {
   double seconds = Now() - began, reads, read, written;
   Io(&reads, &read, &written);
   printf("%-10s %-7s %11.0f op/s  %8.3f reads/op  %9.0f bytes/op  %8.1f MB written\n", engine, step,
-         operations / seconds, (reads - reads0) / operations, (read - read0) / operations, (written - written0) / 1e6);
+         operations / seconds, (reads - reads0) / operations, (read - read0) / operations,
+         (written - written0) / 1e6);
   fflush(stdout);
 }
 
@@ -81,10 +82,12 @@ static void Value(char* value, uint64_t number) {
   }
 }
 
-static void Key(char* key, uint64_t number) { snprintf(key, 17, "%016llu", (unsigned long long)number); }
+static void Key(char* key, uint64_t number) {
+  snprintf(key, 17, "%016llu", (unsigned long long)number);
+}
 
 /* Looks up MANY random keys in one call, or one after the other where there is none. */
-static void GetMany(db_t* db, DB(readoptions_t)* read, uint64_t entries, char** err) {
+static void GetMany(db_t* db, DB(readoptions_t) * read, uint64_t entries, char** err) {
   char keys[MANY][17], *values[MANY];
   size_t lengths[MANY];
   for (int i = 0; i < MANY; i++) Key(keys[i], Random(entries));
@@ -144,7 +147,8 @@ int main(int argc, char** argv) {
       DB(compact_range)(db, NULL, 0, NULL, 0);
       done = 1;
     } else if (strcmp(step, "get") == 0) {
-      for (double start = Now(); done % 64 != 0 || Now() - start < limit / 2; done++) { /* Tables open, caches fill. */
+      for (double start = Now(); done % 64 != 0 || Now() - start < limit / 2;
+           done++) { /* Tables open, caches fill. */
         Key(key, Random(entries));
         free(DB(get)(db, read, key, 16, &length, &err));
       }
@@ -156,7 +160,8 @@ int main(int argc, char** argv) {
         if (err != NULL) Die("get", err);
       }
     } else if (strcmp(step, "multiget") == 0) {
-      for (double start = Now(); Now() - start < limit / 2; done++) GetMany(db, read, entries, &err);
+      for (double start = Now(); Now() - start < limit / 2; done++)
+        GetMany(db, read, entries, &err);
       done = 0;
       Begin();
       for (; Now() - began < limit; done += MANY) GetMany(db, read, entries, &err);

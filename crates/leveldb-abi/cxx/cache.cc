@@ -201,7 +201,9 @@ class ShardedLRUCache final : public Cache {
     return shards_[entry->shard].Insert(entry);
   }
 
-  Handle* Lookup(const Slice& key) override { return shards_[Hash(key) >> (32 - kShardBits)].Lookup(key); }
+  Handle* Lookup(const Slice& key) override {
+    return shards_[Hash(key) >> (32 - kShardBits)].Lookup(key);
+  }
 
   void Release(Handle* handle) override {
     Entry* entry = static_cast<Entry*>(handle);
@@ -267,9 +269,13 @@ const shim_block* Value(void* cache, void* handle) noexcept {
   return static_cast<const shim_block*>(AsCache(cache)->Value(static_cast<Cache::Handle*>(handle)));
 }
 
-void Release(void* cache, void* handle) noexcept { AsCache(cache)->Release(static_cast<Cache::Handle*>(handle)); }
+void Release(void* cache, void* handle) noexcept {
+  AsCache(cache)->Release(static_cast<Cache::Handle*>(handle));
+}
 
-size_t TotalCharge(const void* cache) noexcept { return static_cast<const Cache*>(cache)->TotalCharge(); }
+size_t TotalCharge(const void* cache) noexcept {
+  return static_cast<const Cache*>(cache)->TotalCharge();
+}
 
 }  // namespace
 

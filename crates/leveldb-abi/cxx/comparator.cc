@@ -50,7 +50,8 @@ int Compare(const void* object, shim_bytes a, shim_bytes b) noexcept {
   return Object(object)->Compare(AsSlice(a), AsSlice(b));
 }
 
-void ShortestSeparator(const void* object, shim_bytes start, shim_bytes limit, void* target, shim_put put) noexcept {
+void ShortestSeparator(const void* object, shim_bytes start, shim_bytes limit, void* target,
+                       shim_put put) noexcept {
   std::string key = AsString(start);
   Object(object)->FindShortestSeparator(&key, AsSlice(limit));
   put(target, key.data(), key.size());

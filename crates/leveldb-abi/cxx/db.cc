@@ -33,7 +33,8 @@ class WriteBatchInternal {
  public:
   static Slice Contents(const WriteBatch& batch) { return batch.rep_; }
   static void SetSequence(WriteBatch* batch, uint64_t sequence) {
-    for (int byte = 0; byte < 8; byte++) batch->rep_[byte] = static_cast<char>(sequence >> (8 * byte));
+    for (int byte = 0; byte < 8; byte++)
+      batch->rep_[byte] = static_cast<char>(sequence >> (8 * byte));
   }
 };
 
@@ -70,8 +71,8 @@ class EngineDB final : public DB {
     // LevelDB takes no batch for a wish to switch memtables.
     if (updates == nullptr) return Take(shim_db_flush(db_));
     uint64_t sequence = 0;
-    Status status =
-        Take(shim_db_write(db_, options.sync, Bytes(WriteBatchInternal::Contents(*updates)), &sequence));
+    Status status = Take(
+        shim_db_write(db_, options.sync, Bytes(WriteBatchInternal::Contents(*updates)), &sequence));
     if (status.ok()) {
       WriteBatchInternal::SetSequence(updates, sequence);
     } else if (status.IsCorruption()) {
@@ -82,18 +83,22 @@ class EngineDB final : public DB {
   }
 
   Status Get(const ReadOptions& options, const Slice& key, std::string* value) override {
-    return Take(shim_db_get(db_, options.fill_cache, Rep(options.snapshot), Bytes(key), value, AssignTo));
+    return Take(
+        shim_db_get(db_, options.fill_cache, Rep(options.snapshot), Bytes(key), value, AssignTo));
   }
 
   Iterator* NewIterator(const ReadOptions& options) override {
     shim_cursor* cursor = nullptr;
-    const Status status = Take(shim_db_cursor(db_, options.fill_cache, Rep(options.snapshot), &cursor));
+    const Status status =
+        Take(shim_db_cursor(db_, options.fill_cache, Rep(options.snapshot), &cursor));
     return status.ok() ? NewEngineIterator(cursor) : NewErrorIterator(status);
   }
 
   const Snapshot* GetSnapshot() override { return new EngineSnapshot(shim_db_snapshot(db_)); }
 
-  void ReleaseSnapshot(const Snapshot* snapshot) override { delete static_cast<const EngineSnapshot*>(snapshot); }
+  void ReleaseSnapshot(const Snapshot* snapshot) override {
+    delete static_cast<const EngineSnapshot*>(snapshot);
+  }
 
   bool GetProperty(const Slice& property, std::string* value) override {
     value->clear();
@@ -102,7 +107,8 @@ class EngineDB final : public DB {
 
   void GetApproximateSizes(const Range* range, int n, uint64_t* sizes) override {
     std::vector<shim_range> ranges(n < 0 ? 0 : n);
-    for (size_t at = 0; at < ranges.size(); at++) ranges[at] = {Bytes(range[at].start), Bytes(range[at].limit)};
+    for (size_t at = 0; at < ranges.size(); at++)
+      ranges[at] = {Bytes(range[at].start), Bytes(range[at].limit)};
     shim_db_sizes(db_, ranges.data(), ranges.size(), sizes);
   }
 

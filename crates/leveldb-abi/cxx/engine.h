@@ -32,7 +32,8 @@ struct shim_comparator {
   const void* object;  // null: bytewise
   const char* name;
   int (*compare)(const void* object, shim_bytes a, shim_bytes b);
-  void (*shortest_separator)(const void* object, shim_bytes start, shim_bytes limit, void* target, shim_put put);
+  void (*shortest_separator)(const void* object, shim_bytes start, shim_bytes limit, void* target,
+                             shim_put put);
   void (*short_successor)(const void* object, shim_bytes key, void* target, shim_put put);
 };
 
@@ -40,7 +41,8 @@ struct shim_filter {
   const void* object;  // null: none, or LevelDB's bloom filter if bloom_bits is not negative
   const char* name;
   int bloom_bits;
-  void (*create)(const void* object, const shim_bytes* keys, size_t count, void* target, shim_put put);
+  void (*create)(const void* object, const shim_bytes* keys, size_t count, void* target,
+                 shim_put put);
   uint8_t (*may_match)(const void* object, shim_bytes key, shim_bytes filter);
 };
 
@@ -150,9 +152,10 @@ shim_outcome shim_db_delete(const shim_db* db, uint8_t sync, shim_bytes key);
 shim_outcome shim_db_write(const shim_db* db, uint8_t sync, shim_bytes batch, uint64_t* sequence);
 shim_outcome shim_db_flush(const shim_db* db);
 // Calls `put` once if there is a value; otherwise the code is NotFound.
-shim_outcome shim_db_get(const shim_db* db, uint8_t fill_cache, const shim_snapshot* snapshot, shim_bytes key,
-                         void* target, shim_put put);
-shim_outcome shim_db_cursor(const shim_db* db, uint8_t fill_cache, const shim_snapshot* snapshot, shim_cursor** cursor);
+shim_outcome shim_db_get(const shim_db* db, uint8_t fill_cache, const shim_snapshot* snapshot,
+                         shim_bytes key, void* target, shim_put put);
+shim_outcome shim_db_cursor(const shim_db* db, uint8_t fill_cache, const shim_snapshot* snapshot,
+                            shim_cursor** cursor);
 shim_snapshot* shim_db_snapshot(const shim_db* db);
 void shim_snapshot_release(shim_snapshot* snapshot);
 uint8_t shim_db_property(const shim_db* db, shim_bytes name, void* target, shim_put put);
@@ -179,7 +182,8 @@ void shim_bloom_create(int bits, const shim_bytes* keys, size_t count, void* tar
 uint8_t shim_bloom_may_match(int bits, shim_bytes key, shim_bytes filter);
 
 // The file stays the caller's: `close` and `release` of `calls` are not called.
-shim_table_builder* shim_table_builder_new(const shim_options* options, void* file, const shim_file_calls* calls);
+shim_table_builder* shim_table_builder_new(const shim_options* options, void* file,
+                                           const shim_file_calls* calls);
 void shim_table_builder_release(shim_table_builder* builder);
 shim_outcome shim_table_builder_change(shim_table_builder* builder, const shim_options* options);
 shim_outcome shim_table_builder_add(shim_table_builder* builder, shim_bytes key, shim_bytes value);
@@ -189,8 +193,8 @@ void shim_table_builder_abandon(shim_table_builder* builder);
 uint64_t shim_table_builder_entries(const shim_table_builder* builder);
 uint64_t shim_table_builder_size(const shim_table_builder* builder);
 
-shim_outcome shim_table_open(const shim_options* options, void* file, uint64_t size, const shim_random_calls* calls,
-                             shim_table** table);
+shim_outcome shim_table_open(const shim_options* options, void* file, uint64_t size,
+                             const shim_random_calls* calls, shim_table** table);
 void shim_table_release(shim_table* table);
 uint64_t shim_table_offset(const shim_table* table, shim_bytes key);
 uint8_t shim_table_may_contain(const shim_table* table, shim_bytes key);

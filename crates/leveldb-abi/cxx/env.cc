@@ -74,14 +74,16 @@ WritableFile* AsFile(void* file) { return static_cast<WritableFile*>(file); }
 template <typename T>
 shim_outcome Answer(const Status& status, T* object, void** place) {
   *place = object;
-  if (status.ok() && object == nullptr) return Give(Status::IOError("the environment returned OK and no object"));
+  if (status.ok() && object == nullptr)
+    return Give(Status::IOError("the environment returned OK and no object"));
   return Give(status);
 }
 
 // The engine tells a missing file from one that cannot be read. Some environments, LevelDB's own in
 // memory among them, return IOError for both.
 shim_outcome GiveFor(Env* env, const std::string& name, const Status& status) {
-  if (status.IsIOError() && !env->FileExists(name)) return Give(Status::NotFound(StatusAccess::Message(status)));
+  if (status.IsIOError() && !env->FileExists(name))
+    return Give(Status::NotFound(StatusAccess::Message(status)));
   return Give(status);
 }
 
@@ -97,14 +99,17 @@ shim_outcome FileClose(void* file) noexcept { return Give(AsFile(file)->Close())
 
 void FileRelease(void* file) noexcept { delete AsFile(file); }
 
-shim_outcome RandomRead(const void* file, uint64_t offset, char* buffer, size_t size, size_t* got) noexcept {
+shim_outcome RandomRead(const void* file, uint64_t offset, char* buffer, size_t size,
+                        size_t* got) noexcept {
   Slice result;
-  const Status status = static_cast<const RandomAccessFile*>(file)->Read(offset, size, &result, buffer);
+  const Status status =
+      static_cast<const RandomAccessFile*>(file)->Read(offset, size, &result, buffer);
   *got = 0;
   if (!status.ok()) return Give(status);
   if (result.size() > size) return Give(Status::IOError("a read returned more than was asked for"));
   // The bytes may be anywhere: a file in memory returns its own.
-  if (result.data() != buffer && !result.empty()) std::memmove(buffer, result.data(), result.size());
+  if (result.data() != buffer && !result.empty())
+    std::memmove(buffer, result.data(), result.size());
   *got = result.size();
   return Give(status);
 }
@@ -170,7 +175,9 @@ shim_outcome CreateDir(void* env, shim_bytes dir) noexcept {
   return Give(Status());
 }
 
-shim_outcome RemoveDir(void* env, shim_bytes dir) noexcept { return Give(AsEnv(env)->RemoveDir(AsString(dir))); }
+shim_outcome RemoveDir(void* env, shim_bytes dir) noexcept {
+  return Give(AsEnv(env)->RemoveDir(AsString(dir)));
+}
 
 shim_outcome FileSize(void* env, shim_bytes path, uint64_t* size) noexcept {
   const std::string name = AsString(path);
@@ -188,7 +195,9 @@ shim_outcome Lock(void* env, shim_bytes path, void** lock) noexcept {
   return Answer(status, held, lock);
 }
 
-void Unlock(void* env, void* lock) noexcept { AsEnv(env)->UnlockFile(static_cast<FileLock*>(lock)); }
+void Unlock(void* env, void* lock) noexcept {
+  AsEnv(env)->UnlockFile(static_cast<FileLock*>(lock));
+}
 
 void Schedule(void* env, void (*function)(void*), void* argument) noexcept {
   AsEnv(env)->Schedule(function, argument);
@@ -201,7 +210,8 @@ void Sleep(void* env, uint64_t micros) noexcept {
 }
 
 void LogLine(void* logger, const char* message, size_t size) noexcept {
-  Log(static_cast<Logger*>(logger), "%.*s", static_cast<int>(size > INT32_MAX ? INT32_MAX : size), message);
+  Log(static_cast<Logger*>(logger), "%.*s", static_cast<int>(size > INT32_MAX ? INT32_MAX : size),
+      message);
 }
 
 shim_outcome NewLogger(void* env, shim_bytes path, shim_logger* logger) noexcept {
@@ -221,9 +231,25 @@ const shim_random_calls kRandomCalls = {RandomRead, RandomRelease};
 namespace {
 
 const shim_env_calls kEnvCalls = {
-    OpenRandom, Create, OpenAppend, Exists, List,     Remove,    CreateDir, RemoveDir, FileSize,      Rename,
-    Lock,       Unlock, Schedule,   NowMicros, Sleep, NewLogger, ReleaseLogger,
-    {FileAppend, FileSync, FileClose, FileRelease}, {RandomRead, RandomRelease},
+    OpenRandom,
+    Create,
+    OpenAppend,
+    Exists,
+    List,
+    Remove,
+    CreateDir,
+    RemoveDir,
+    FileSize,
+    Rename,
+    Lock,
+    Unlock,
+    Schedule,
+    NowMicros,
+    Sleep,
+    NewLogger,
+    ReleaseLogger,
+    {FileAppend, FileSync, FileClose, FileRelease},
+    {RandomRead, RandomRelease},
 };
 
 }  // namespace

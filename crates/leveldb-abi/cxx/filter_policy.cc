@@ -35,7 +35,8 @@ class BloomFilterPolicy final : public FilterPolicy {
 
 const FilterPolicy* Object(const void* object) { return static_cast<const FilterPolicy*>(object); }
 
-void Create(const void* object, const shim_bytes* keys, size_t count, void* target, shim_put put) noexcept {
+void Create(const void* object, const shim_bytes* keys, size_t count, void* target,
+            shim_put put) noexcept {
   std::vector<Slice> slices(count);
   for (size_t at = 0; at < count; at++) slices[at] = AsSlice(keys[at]);
   std::string filter;
@@ -49,13 +50,16 @@ uint8_t MayMatch(const void* object, shim_bytes key, shim_bytes filter) noexcept
 
 }  // namespace
 
-const FilterPolicy* NewBloomFilterPolicy(int bits_per_key) { return new BloomFilterPolicy(bits_per_key); }
+const FilterPolicy* NewBloomFilterPolicy(int bits_per_key) {
+  return new BloomFilterPolicy(bits_per_key);
+}
 
 shim_filter EngineFilter(const FilterPolicy* policy) {
   if (policy == nullptr) return {nullptr, nullptr, -1, nullptr, nullptr};
   static const BloomFilterPolicy kOurs(0);
   if (TableOf(policy) == TableOf(&kOurs)) {
-    return {nullptr, nullptr, static_cast<const BloomFilterPolicy*>(policy)->bits(), nullptr, nullptr};
+    return {nullptr, nullptr, static_cast<const BloomFilterPolicy*>(policy)->bits(), nullptr,
+            nullptr};
   }
   return {policy, policy->Name(), -1, Create, MayMatch};
 }

@@ -22,14 +22,19 @@ namespace leveldb {
 namespace {
 
 Status SystemError(const std::string& name, int error) {
-  return error == ENOENT ? Status::NotFound(name, std::strerror(error)) : Status::IOError(name, std::strerror(error));
+  return error == ENOENT ? Status::NotFound(name, std::strerror(error))
+                         : Status::IOError(name, std::strerror(error));
 }
 
 Status SystemError(const std::string& name) { return SystemError(name, errno); }
 
-Status Done(int result, const std::string& name) { return result == 0 ? Status() : SystemError(name); }
+Status Done(int result, const std::string& name) {
+  return result == 0 ? Status() : SystemError(name);
+}
 
-int Open(const std::string& name, int flags) { return ::open(name.c_str(), flags | O_CLOEXEC, 0644); }
+int Open(const std::string& name, int flags) {
+  return ::open(name.c_str(), flags | O_CLOEXEC, 0644);
+}
 
 class PosixSequentialFile final : public SequentialFile {
  public:
@@ -38,9 +43,7 @@ class PosixSequentialFile final : public SequentialFile {
 
   Status Read(size_t n, Slice* result, char* scratch) override {
     ssize_t got;
-    do {
-      got = ::read(fd_, scratch, n);
-    } while (got < 0 && errno == EINTR);
+    do { got = ::read(fd_, scratch, n); } while (got < 0 && errno == EINTR);
     *result = Slice(scratch, got < 0 ? 0 : got);
     return got < 0 ? SystemError(name_) : Status();
   }
@@ -62,7 +65,8 @@ class PosixRandomAccessFile final : public RandomAccessFile {
   Status Read(uint64_t offset, size_t n, Slice* result, char* scratch) const override {
     size_t filled = 0;
     while (filled < n) {
-      const ssize_t got = ::pread(fd_, scratch + filled, n - filled, static_cast<off_t>(offset + filled));
+      const ssize_t got =
+          ::pread(fd_, scratch + filled, n - filled, static_cast<off_t>(offset + filled));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) {
         *result = Slice();
@@ -179,10 +183,10 @@ class PosixLogger final : public Logger {
     struct tm parts;
     ::localtime_r(&now.tv_sec, &parts);
     char prefix[64];
-    const int prefix_size =
-        std::snprintf(prefix, sizeof(prefix), "%04d/%02d/%02d-%02d:%02d:%02d.%06d %ld ", parts.tm_year + 1900,
-                      parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                      static_cast<int>(now.tv_usec), static_cast<long>(::syscall(SYS_gettid)));
+    const int prefix_size = std::snprintf(
+        prefix, sizeof(prefix), "%04d/%02d/%02d-%02d:%02d:%02d.%06d %ld ", parts.tm_year + 1900,
+        parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+        static_cast<int>(now.tv_usec), static_cast<long>(::syscall(SYS_gettid)));
     std::va_list again;
     va_copy(again, arguments);
     const int size = std::vsnprintf(nullptr, 0, format, again);
@@ -241,7 +245,9 @@ class PosixEnv final : public Env {
   }
 
   Status RemoveFile(const std::string& name) override { return Done(::unlink(name.c_str()), name); }
-  Status CreateDir(const std::string& name) override { return Done(::mkdir(name.c_str(), 0755), name); }
+  Status CreateDir(const std::string& name) override {
+    return Done(::mkdir(name.c_str(), 0755), name);
+  }
   Status RemoveDir(const std::string& name) override { return Done(::rmdir(name.c_str()), name); }
 
   Status GetFileSize(const std::string& name, uint64_t* size) override {
@@ -269,9 +275,13 @@ class PosixEnv final : public Env {
     return Status();
   }
 
-  void Schedule(void (*function)(void*), void* argument) override { shim_schedule(function, argument); }
+  void Schedule(void (*function)(void*), void* argument) override {
+    shim_schedule(function, argument);
+  }
 
-  void StartThread(void (*function)(void*), void* argument) override { std::thread(function, argument).detach(); }
+  void StartThread(void (*function)(void*), void* argument) override {
+    std::thread(function, argument).detach();
+  }
 
   Status GetTestDirectory(std::string* path) override {
     shim_test_directory(path, AssignTo);

@@ -14,7 +14,8 @@ struct Table::Rep {
   shim_table* table;
 };
 
-Status Table::Open(const Options& options, RandomAccessFile* file, uint64_t file_size, Table** table) {
+Status Table::Open(const Options& options, RandomAccessFile* file, uint64_t file_size,
+                   Table** table) {
   *table = nullptr;
   const shim_options settings = EngineOptions(options);
   shim_table* opened = nullptr;
@@ -32,7 +33,9 @@ Iterator* Table::NewIterator(const ReadOptions& options) const {
   return NewEngineIterator(shim_table_cursor(rep_->table, options.fill_cache));
 }
 
-uint64_t Table::ApproximateOffsetOf(const Slice& key) const { return shim_table_offset(rep_->table, Bytes(key)); }
+uint64_t Table::ApproximateOffsetOf(const Slice& key) const {
+  return shim_table_offset(rep_->table, Bytes(key));
+}
 
 Status Table::InternalGet(const ReadOptions& options, const Slice& key, void* arg,
                           void (*handle_result)(void* arg, const Slice& k, const Slice& v)) {
@@ -65,7 +68,8 @@ struct TableBuilder::Rep {
 
 TableBuilder::TableBuilder(const Options& options, WritableFile* file) {
   const shim_options settings = EngineOptions(options);
-  rep_ = new Rep{shim_table_builder_new(&settings, file, &kFileCalls), options.comparator, Status()};
+  rep_ =
+      new Rep{shim_table_builder_new(&settings, file, &kFileCalls), options.comparator, Status()};
 }
 
 TableBuilder::~TableBuilder() {

@@ -28,7 +28,8 @@ uint32_t Count(const std::string& rep) {
 }
 
 void SetCount(std::string* rep, uint32_t count) {
-  for (int byte = 0; byte < 4; byte++) (*rep)[kCountAt + byte] = static_cast<char>(count >> (8 * byte));
+  for (int byte = 0; byte < 4; byte++)
+    (*rep)[kCountAt + byte] = static_cast<char>(count >> (8 * byte));
 }
 
 void AppendPrefixed(std::string* rep, const Slice& part) {

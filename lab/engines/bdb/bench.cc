@@ -119,17 +119,24 @@ class BerkeleyDb {
     description.title = "Berkeley DB";
     int major, minor, patch;
     db_version(&major, &minor, &patch);
-    description.version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+    description.version =
+        std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
     description.variants = {{"", "Berkeley DB"}};
     description.asynchronous =
-        "DB_TXN_WRITE_NOSYNC: written to the log file by write(); survives the process, not the machine";
+        "DB_TXN_WRITE_NOSYNC: written to the log file by write(); survives the process, not the "
+        "machine";
     description.synchronous = "the log is forced to the disk by fdatasync in every commit";
     description.settings =
-        "cache_size and write_buffer_size together are the cache (default 256 KiB; the library adds a quarter below "
-        "500 MiB); block_size is the page size (default that of the file system, 4 KiB); max_open_files, bloom_bits "
-        "and compression have no meaning. A B-tree in a private transactional environment with logging, locking and "
-        "deadlock detection, 200,000 locks; every write commits by itself, deadlocks are tried again; a checkpoint for "
-        "every 64 MiB of log by a thread of its own, old logs removed. Bulk load: DB_MULTIPLE_KEY, 1,000 entries a "
+        "cache_size and write_buffer_size together are the cache (default 256 KiB; the library "
+        "adds a quarter below "
+        "500 MiB); block_size is the page size (default that of the file system, 4 KiB); "
+        "max_open_files, bloom_bits "
+        "and compression have no meaning. A B-tree in a private transactional environment with "
+        "logging, locking and "
+        "deadlock detection, 200,000 locks; every write commits by itself, deadlocks are tried "
+        "again; a checkpoint for "
+        "every 64 MiB of log by a thread of its own, old logs removed. Bulk load: DB_MULTIPLE_KEY, "
+        "1,000 entries a "
         "transaction. compact is DB->compact, waitcompact a checkpoint";
     description.limits = {"values are not compressed"};
     return description;
@@ -152,17 +159,21 @@ class BerkeleyDb {
     Check(env_->set_lk_max_lockers(env_, 10000));
     Check(env_->set_tx_max(env_, 1000));
     Check(env_->log_set_config(env_, DB_LOG_AUTO_REMOVE, 1));
-    const u_int32_t flags = DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL | DB_INIT_TXN |
-                            DB_INIT_LOG | DB_INIT_LOCK;
+    const u_int32_t flags = DB_CREATE | DB_RECOVER | DB_PRIVATE | DB_THREAD | DB_INIT_MPOOL |
+                            DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK;
     Check(env_->open(env_, settings_.db.c_str(), flags, 0644));
     Check(db_create(&db_, env_, 0));
-    if (settings_.block_size != 0) Check(db_->set_pagesize(db_, static_cast<u_int32_t>(settings_.block_size)));
-    Check(db_->open(db_, nullptr, "bench.db", nullptr, DB_BTREE, DB_CREATE | DB_AUTO_COMMIT | DB_THREAD, 0644));
+    if (settings_.block_size != 0)
+      Check(db_->set_pagesize(db_, static_cast<u_int32_t>(settings_.block_size)));
+    Check(db_->open(db_, nullptr, "bench.db", nullptr, DB_BTREE,
+                    DB_CREATE | DB_AUTO_COMMIT | DB_THREAD, 0644));
     checkpointer_ = std::make_unique<Checkpointer>(env_);
     Adapt(use);
   }
 
-  void Adapt(const lab::Use& use) { Check(env_->set_flags(env_, DB_TXN_WRITE_NOSYNC, use.synchronous ? 0 : 1)); }
+  void Adapt(const lab::Use& use) {
+    Check(env_->set_flags(env_, DB_TXN_WRITE_NOSYNC, use.synchronous ? 0 : 1));
+  }
 
   void Close() {
     checkpointer_.reset();
@@ -185,18 +196,17 @@ class BerkeleyDb {
     explicit Session(BerkeleyDb* engine) : env_(engine->env_), db_(engine->db_) {}
 
     void Put(std::string_view key, std::string_view value) {
-      while (!Done(Insert(nullptr, key, value))) {
-      }
+      while (!Done(Insert(nullptr, key, value))) {}
     }
 
     void Delete(std::string_view key) {
-      while (!Done(Remove(nullptr, key))) {
-      }
+      while (!Done(Remove(nullptr, key))) {}
     }
 
     bool Get(std::string_view key, std::string* value) {
       DBT input = InputOf(key);
-      const int code = Retry(nullptr, &value_, [&] { return db_->get(db_, nullptr, &input, value_.dbt(), 0); });
+      const int code =
+          Retry(nullptr, &value_, [&] { return db_->get(db_, nullptr, &input, value_.dbt(), 0); });
       if (code == DB_NOTFOUND) return false;
       Check(code);
       *value = value_.view();
@@ -214,8 +224,7 @@ class BerkeleyDb {
         });
         return code;
       };
-      while (!InTransaction(apply)) {
-      }
+      while (!InTransaction(apply)) {}
       batch_.Clear();
     }
 
@@ -261,7 +270,9 @@ class BerkeleyDb {
 
   class Cursor {
    public:
-    Cursor(Session* session, uint64_t) { Check(session->db_->cursor(session->db_, nullptr, &cursor_, 0)); }
+    Cursor(Session* session, uint64_t) {
+      Check(session->db_->cursor(session->db_, nullptr, &cursor_, 0));
+    }
     ~Cursor() { cursor_->close(cursor_); }
     Cursor(const Cursor&) = delete;
     Cursor& operator=(const Cursor&) = delete;
@@ -281,8 +292,8 @@ class BerkeleyDb {
 
    private:
     bool Move(u_int32_t how) {
-      const int code =
-          Retry(&key_, &value_, [&] { return cursor_->get(cursor_, key_.dbt(), value_.dbt(), how); });
+      const int code = Retry(&key_, &value_,
+                             [&] { return cursor_->get(cursor_, key_.dbt(), value_.dbt(), how); });
       if (code == DB_NOTFOUND) return false;
       Check(code);
       return true;
@@ -313,15 +324,16 @@ class BerkeleyDb {
       void* position;
       DB_MULTIPLE_WRITE_INIT(position, &entries);
       batch_.ForEach([&](bool, std::string_view key, std::string_view value) {
-        DB_MULTIPLE_KEY_WRITE_NEXT(position, &entries, key.data(), key.size(), value.data(), value.size());
+        DB_MULTIPLE_KEY_WRITE_NEXT(position, &entries, key.data(), key.size(), value.data(),
+                                   value.size());
       });
-      if (position == nullptr) throw lab::Failure("Berkeley DB: the buffer of a bulk load is too small");
+      if (position == nullptr)
+        throw lab::Failure("Berkeley DB: the buffer of a bulk load is too small");
       DBT none{};
       const auto apply = [&](DB_TXN* txn) {
         return session_.db_->put(session_.db_, txn, &entries, &none, DB_MULTIPLE_KEY);
       };
-      while (!session_.InTransaction(apply)) {
-      }
+      while (!session_.InTransaction(apply)) {}
       batch_.Clear();
       bytes_ = 0;
       count_ = 0;

@@ -50,17 +50,20 @@ struct Benchmark {
 
   // Whether the report says how many keys were found.
   bool ReportsFound() const {
-    return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting || kind == Kind::kGetAndPut ||
-           kind == Kind::kLatest || kind == Kind::kQueue || (kind == Kind::kMix && reads_in_100 > 0);
+    return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting ||
+           kind == Kind::kGetAndPut || kind == Kind::kLatest || kind == Kind::kQueue ||
+           (kind == Kind::kMix && reads_in_100 > 0);
   }
 
   bool CountsReads() const {
-    return kind == Kind::kGet || kind == Kind::kScan || kind == Kind::kSeek || kind == Kind::kGetWhilePutting;
+    return kind == Kind::kGet || kind == Kind::kScan || kind == Kind::kSeek ||
+           kind == Kind::kGetWhilePutting;
   }
 
   // One call that concerns the whole database.
   bool WholeDatabase() const {
-    return kind == Kind::kCompact || kind == Kind::kSettle || kind == Kind::kCold || kind == Kind::kSelfTest;
+    return kind == Kind::kCompact || kind == Kind::kSettle || kind == Kind::kCold ||
+           kind == Kind::kSelfTest;
   }
 
   // Done by one thread, whatever --threads says.
@@ -70,40 +73,40 @@ struct Benchmark {
 // clang-format off
 inline constexpr Benchmark kBenchmarks[] = {
     // name, number, kind, keys, empty, divisor, synchronous, large, timed, reads in 100
-    {"fillseq",          1,  Kind::kPut,             Keys::kInOrder,  true,  1,    false, false, false, 0},
-    {"fillrandom",       2,  Kind::kPut,             Keys::kRandom,   true,  1,    false, false, false, 0},
-    {"overwrite",        3,  Kind::kPut,             Keys::kRandom,   false, 1,    false, false, false, 0},
-    {"fillseqbatch",     4,  Kind::kBatch,           Keys::kInOrder,  true,  1,    false, false, false, 0},
-    {"fillrandbatch",    5,  Kind::kBatch,           Keys::kRandom,   true,  1,    false, false, false, 0},
-    {"fillsync",         6,  Kind::kPut,             Keys::kRandom,   true,  100,  true,  false, false, 0},
-    {"fill100K",         7,  Kind::kPut,             Keys::kInOrder,  true,  1000, false, true,  false, 0},
-    {"fill100Krandom",   8,  Kind::kPut,             Keys::kRandom,   true,  1000, false, true,  false, 0},
-    {"readseq",          9,  Kind::kScan,            Keys::kInOrder,  false, 1,    false, false, false, 100},
-    {"readreverse",      10, Kind::kScan,            Keys::kReversed, false, 1,    false, false, false, 100},
-    {"readrandom",       11, Kind::kGet,             Keys::kRandom,   false, 1,    false, false, false, 100},
-    {"readmissing",      12, Kind::kGet,             Keys::kMissing,  false, 1,    false, false, false, 100},
-    {"readhot",          13, Kind::kGet,             Keys::kHot,      false, 1,    false, false, false, 100},
-    {"seekrandom",       14, Kind::kSeek,            Keys::kRandom,   false, 1,    false, false, false, 100},
-    {"readwhilewriting", 15, Kind::kGetWhilePutting, Keys::kRandom,   false, 1,    false, false, false, 100},
-    {"deleteseq",        16, Kind::kDelete,          Keys::kInOrder,  false, 1,    false, false, false, 0},
-    {"deleterandom",     17, Kind::kDelete,          Keys::kRandom,   false, 1,    false, false, false, 0},
-    {"compact",          18, Kind::kCompact,         Keys::kInOrder,  false, 1,    false, false, false, 0},
-    {"waitcompact",      19, Kind::kSettle,          Keys::kInOrder,  false, 1,    false, false, false, 0},
-    {"fillseqsync",      20, Kind::kPut,             Keys::kInOrder,  true,  100,  true,  false, false, 0},
-    {"bulkload",         21, Kind::kBulkLoad,        Keys::kInOrder,  true,  1,    false, false, false, 0},
-    {"cold",             22, Kind::kCold,            Keys::kInOrder,  false, 1,    false, false, false, 0},
-    {"readpareto",       23, Kind::kMix,             Keys::kPareto,   false, 1,    false, false, true,  100},
-    {"mixedpareto",      24, Kind::kMix,             Keys::kPareto,   false, 1,    false, false, true,  90},
-    {"writepareto",      25, Kind::kMix,             Keys::kPareto,   false, 1,    false, false, true,  0},
-    {"ycsba",            26, Kind::kMix,             Keys::kZipfian,  false, 1,    false, false, false, 50},
-    {"ycsbb",            27, Kind::kMix,             Keys::kZipfian,  false, 1,    false, false, false, 95},
-    {"ycsbc",            28, Kind::kMix,             Keys::kZipfian,  false, 1,    false, false, false, 100},
-    {"ycsbd",            29, Kind::kLatest,          Keys::kZipfian,  false, 1,    false, false, false, 95},
-    {"ycsbe",            30, Kind::kShortScans,      Keys::kZipfian,  false, 1,    false, false, false, 95},
-    {"selftest",         31, Kind::kSelfTest,        Keys::kRandom,   true,  1,    false, false, false, 0},
-    {"ycsbf",            32, Kind::kGetAndPut,       Keys::kZipfian,  false, 1,    false, false, false, 50},
-    {"readwriterandom",  33, Kind::kMix,             Keys::kRandom,   false, 1,    false, false, false, 50},
-    {"queue",            34, Kind::kQueue,           Keys::kInOrder,  true,  1,    false, false, false, 0},
+  {"fillseq", 1, Kind::kPut, Keys::kInOrder, true, 1, false, false, false, 0},
+  {"fillrandom", 2, Kind::kPut, Keys::kRandom, true, 1, false, false, false, 0},
+  {"overwrite", 3, Kind::kPut, Keys::kRandom, false, 1, false, false, false, 0},
+  {"fillseqbatch", 4, Kind::kBatch, Keys::kInOrder, true, 1, false, false, false, 0},
+  {"fillrandbatch", 5, Kind::kBatch, Keys::kRandom, true, 1, false, false, false, 0},
+  {"fillsync", 6, Kind::kPut, Keys::kRandom, true, 100, true, false, false, 0},
+  {"fill100K", 7, Kind::kPut, Keys::kInOrder, true, 1000, false, true, false, 0},
+  {"fill100Krandom", 8, Kind::kPut, Keys::kRandom, true, 1000, false, true, false, 0},
+  {"readseq", 9, Kind::kScan, Keys::kInOrder, false, 1, false, false, false, 100},
+  {"readreverse", 10, Kind::kScan, Keys::kReversed, false, 1, false, false, false, 100},
+  {"readrandom", 11, Kind::kGet, Keys::kRandom, false, 1, false, false, false, 100},
+  {"readmissing", 12, Kind::kGet, Keys::kMissing, false, 1, false, false, false, 100},
+  {"readhot", 13, Kind::kGet, Keys::kHot, false, 1, false, false, false, 100},
+  {"seekrandom", 14, Kind::kSeek, Keys::kRandom, false, 1, false, false, false, 100},
+  {"readwhilewriting", 15, Kind::kGetWhilePutting, Keys::kRandom, false, 1, false, false, false, 100},
+  {"deleteseq", 16, Kind::kDelete, Keys::kInOrder, false, 1, false, false, false, 0},
+  {"deleterandom", 17, Kind::kDelete, Keys::kRandom, false, 1, false, false, false, 0},
+  {"compact", 18, Kind::kCompact, Keys::kInOrder, false, 1, false, false, false, 0},
+  {"waitcompact", 19, Kind::kSettle, Keys::kInOrder, false, 1, false, false, false, 0},
+  {"fillseqsync", 20, Kind::kPut, Keys::kInOrder, true, 100, true, false, false, 0},
+  {"bulkload", 21, Kind::kBulkLoad, Keys::kInOrder, true, 1, false, false, false, 0},
+  {"cold", 22, Kind::kCold, Keys::kInOrder, false, 1, false, false, false, 0},
+  {"readpareto", 23, Kind::kMix, Keys::kPareto, false, 1, false, false, true, 100},
+  {"mixedpareto", 24, Kind::kMix, Keys::kPareto, false, 1, false, false, true, 90},
+  {"writepareto", 25, Kind::kMix, Keys::kPareto, false, 1, false, false, true, 0},
+  {"ycsba", 26, Kind::kMix, Keys::kZipfian, false, 1, false, false, false, 50},
+  {"ycsbb", 27, Kind::kMix, Keys::kZipfian, false, 1, false, false, false, 95},
+  {"ycsbc", 28, Kind::kMix, Keys::kZipfian, false, 1, false, false, false, 100},
+  {"ycsbd", 29, Kind::kLatest, Keys::kZipfian, false, 1, false, false, false, 95},
+  {"ycsbe", 30, Kind::kShortScans, Keys::kZipfian, false, 1, false, false, false, 95},
+  {"selftest", 31, Kind::kSelfTest, Keys::kRandom, true, 1, false, false, false, 0},
+  {"ycsbf", 32, Kind::kGetAndPut, Keys::kZipfian, false, 1, false, false, false, 50},
+  {"readwriterandom", 33, Kind::kMix, Keys::kRandom, false, 1, false, false, false, 50},
+  {"queue", 34, Kind::kQueue, Keys::kInOrder, true, 1, false, false, false, 0},
 };
 // clang-format on
 

@@ -26,7 +26,8 @@ namespace lab {
 class Crew {
  public:
   // What a thread does: prepares itself, calls `wait_for_start`, works.
-  using Body = std::function<void(uint64_t thread, Meter* meter, const std::function<void()>& wait_for_start)>;
+  using Body = std::function<void(uint64_t thread, Meter* meter,
+                                  const std::function<void()>& wait_for_start)>;
 
   // `seconds` after the start the benchmark has to end (0: never); every `interval` seconds a line
   // is printed (0: no lines).
@@ -38,7 +39,8 @@ class Crew {
   void Run(uint64_t threads, const Body& body, const Body& beside, Result* result) {
     std::vector<std::unique_ptr<Meter>> meters;
     std::vector<std::thread> running;
-    for (uint64_t thread = 0; thread < threads; thread++) Launch(thread, body, &deadline_, &meters, &running);
+    for (uint64_t thread = 0; thread < threads; thread++)
+      Launch(thread, body, &deadline_, &meters, &running);
     Deadline end_of_beside{kNever};
     if (beside) Launch(threads, beside, &end_of_beside, &meters, &running);
     Await(running.size());
@@ -68,7 +70,9 @@ class Crew {
       end = std::max(end, meter.last());
     }
     result->seconds = 1e-9 * static_cast<double>(end - start);
-    if (beside) result->writer_ops_per_sec = static_cast<double>(meters.back()->operations()) / result->seconds;
+    if (beside)
+      result->writer_ops_per_sec =
+          static_cast<double>(meters.back()->operations()) / result->seconds;
     result->cpu_seconds = CpuSeconds() - cpu;
     result->bytes_written = BytesWritten().Since(written);
     result->peak_memory_bytes = PeakMemoryBytes();
@@ -129,7 +133,8 @@ class Crew {
   }
 
   // Prints every interval that has gone by, also one in which nothing was done.
-  void ReportIntervals(uint64_t start, uint64_t threads, const std::vector<std::unique_ptr<Meter>>& meters) {
+  void ReportIntervals(uint64_t start, uint64_t threads,
+                       const std::vector<std::unique_ptr<Meter>>& meters) {
     Histogram latencies_before;
     uint64_t operations_before = 0;
     const auto beginning = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(start));
@@ -148,7 +153,8 @@ class Crew {
         latencies.Add(meters[thread]->latencies());
         operations += meters[thread]->operations();
       }
-      PrintLine(SeriesLine(benchmark_, second, operations - operations_before, latencies.Since(latencies_before)));
+      PrintLine(SeriesLine(benchmark_, second, operations - operations_before,
+                           latencies.Since(latencies_before)));
       latencies_before = latencies;
       operations_before = operations;
     }

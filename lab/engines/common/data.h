@@ -15,7 +15,8 @@ namespace lab {
 // The buffer of one key: decimal digits with leading zeros, and room for the '.' of a missing key.
 class Key {
  public:
-  explicit Key(uint64_t size, bool missing = false) : digits_(size), bytes_(size + (missing ? 1 : 0), '.') {}
+  explicit Key(uint64_t size, bool missing = false)
+      : digits_(size), bytes_(size + (missing ? 1 : 0), '.') {}
 
   // Valid until the next call.
   std::string_view Set(uint64_t number) {

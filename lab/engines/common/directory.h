@@ -20,7 +20,8 @@ class Directory {
       std::filesystem::create_directories(path);
       if (!std::filesystem::is_empty(path)) return;
       std::ofstream mark(path + "/" + kMark);
-      mark << "A benchmark's database. Everything in this directory is removed when the next benchmark begins.\n";
+      mark << "A benchmark's database. Everything in this directory is removed when the next "
+              "benchmark begins.\n";
       if (!mark.flush()) throw Failure("cannot write into " + path);
     });
   }
@@ -30,7 +31,8 @@ class Directory {
     Guard(path, [&] {
       if (!std::filesystem::exists(path) || std::filesystem::is_empty(path)) return;
       if (!std::filesystem::exists(path + "/" + kMark)) {
-        throw Failure(path + " was not made by a benchmark (there is no " + kMark + " in it), so it is not emptied");
+        throw Failure(path + " was not made by a benchmark (there is no " + kMark +
+                      " in it), so it is not emptied");
       }
       for (const auto& entry : std::filesystem::directory_iterator(path)) {
         if (entry.path().filename() != kMark) std::filesystem::remove_all(entry.path());

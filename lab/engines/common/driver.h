@@ -55,9 +55,15 @@ class Driver {
   }
 
   void Run(const Benchmark& benchmark) {
-    const std::string id = description_.engine + (settings_.variant.empty() ? "" : "-" + settings_.variant);
-    if (const auto why = description_.unsupported.find(benchmark.name); why != description_.unsupported.end()) {
-      return Print(Json().Text("benchmark", benchmark.name).Text("engine", id).Text("unsupported", why->second).Line(),
+    const std::string id =
+        description_.engine + (settings_.variant.empty() ? "" : "-" + settings_.variant);
+    if (const auto why = description_.unsupported.find(benchmark.name);
+        why != description_.unsupported.end()) {
+      return Print(Json()
+                       .Text("benchmark", benchmark.name)
+                       .Text("engine", id)
+                       .Text("unsupported", why->second)
+                       .Line(),
                    std::string(benchmark.name) + ": " + why->second);
     }
     Prepare(benchmark);
@@ -66,10 +72,13 @@ class Driver {
     result.engine = id;
     if (benchmark.ReportsFound()) result.found = 0;
     double limit = settings_.time_limit;
-    if (benchmark.timed) limit = limit > 0 ? std::min(limit, settings_.duration) : settings_.duration;
+    if (benchmark.timed)
+      limit = limit > 0 ? std::min(limit, settings_.duration) : settings_.duration;
     Crew crew(benchmark.name, limit, settings_.interval);
     if (benchmark.WholeDatabase()) {
-      const auto work = [&](uint64_t, Meter* meter, const auto& start) { OnWhole(benchmark, meter, start, &result); };
+      const auto work = [&](uint64_t, Meter* meter, const auto& start) {
+        OnWhole(benchmark, meter, start, &result);
+      };
       crew.Run(1, work, nullptr, &result);
     } else {
       RunThreads(benchmark, &crew, &result);
@@ -103,7 +112,8 @@ class Driver {
       open_ = true;
     }
     if (benchmark.keys == Keys::kZipfian && !zipfian_) zipfian_.emplace(settings_.num);
-    if (benchmark.large_values && !large_pool_) large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
+    if (benchmark.large_values && !large_pool_)
+      large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
   }
 
   void RunThreads(const Benchmark& benchmark, Crew* crew, Result* result) {
@@ -116,10 +126,12 @@ class Driver {
       start();
       thread < threads ? operations.Run() : operations.PutWithoutPause();
     };
-    crew->Run(threads, work, benchmark.kind == Kind::kGetWhilePutting ? Crew::Body(work) : nullptr, result);
+    crew->Run(threads, work, benchmark.kind == Kind::kGetWhilePutting ? Crew::Body(work) : nullptr,
+              result);
   }
 
-  void OnWhole(const Benchmark& benchmark, Meter* meter, const std::function<void()>& start, Result* result) {
+  void OnWhole(const Benchmark& benchmark, Meter* meter, const std::function<void()>& start,
+               Result* result) {
     start();
     if (benchmark.kind == Kind::kCompact) {
       engine_.Compact();
@@ -138,7 +150,9 @@ class Driver {
     meter->End(1, 0);
   }
 
-  void Print(const std::string& json, const std::string& text) const { PrintLine(settings_.json ? json : text); }
+  void Print(const std::string& json, const std::string& text) const {
+    PrintLine(settings_.json ? json : text);
+  }
 
   const Settings settings_;
   const Description description_;
@@ -163,11 +177,13 @@ int Main(int argc, char** argv) {
       throw WrongUse(name + " has no variant '" + settings.variant + "'; --describe lists them");
     }
     if (settings.version || settings.describe) {
-      PrintLine(settings.version ? description.engine + " " + description.version : description.Line());
+      PrintLine(settings.version ? description.engine + " " + description.version
+                                 : description.Line());
       return 0;
     }
     std::vector<Benchmark> benchmarks;
-    for (const std::string& benchmark : settings.benchmarks) benchmarks.push_back(FindBenchmark(benchmark));
+    for (const std::string& benchmark : settings.benchmarks)
+      benchmarks.push_back(FindBenchmark(benchmark));
     Driver<Engine> driver(settings);
     for (const Benchmark& benchmark : benchmarks) driver.Run(benchmark);
     driver.Close();

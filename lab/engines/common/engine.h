@@ -11,7 +11,8 @@
 //       void Close();
 //       void Destroy();             // of a closed database; the directory is emptied afterwards
 //       void Compact();             // the whole range
-//       void Settle();              // all work that was put off; nothing is left in the process that a crash loses
+//       void Settle();              // all work that was put off; nothing is left in the process
+//       that a crash loses
 //
 //       class Session {             // what one thread works with; made and used by that thread
 //        public:
@@ -24,12 +25,12 @@
 //         void Commit();                              // the batch: all of it or nothing
 //       };
 //
-//       class Cursor {              // a scan of one session; the session does nothing else meanwhile
+//       class Cursor {              // a scan of one session; the session does nothing else
+//       meanwhile
 //        public:
-//         Cursor(Session*, uint64_t most);            // no more than `most` entries will be looked at
-//         bool First();  bool Last();  bool Seek(std::string_view key);  // whether it stands on an entry
-//         bool Next();   // after First, Seek, Next
-//         bool Prev();   // after Last, Prev
+//         Cursor(Session*, uint64_t most);            // no more than `most` entries will be looked
+//         at bool First();  bool Last();  bool Seek(std::string_view key);  // whether it stands on
+//         an entry bool Next();   // after First, Seek, Next bool Prev();   // after Last, Prev
 //         std::string_view key() const;  std::string_view value() const; // until the next step
 //       };
 //

@@ -82,7 +82,8 @@ class Histogram {
       if (since.counts_[i] != 0) last = i;
     }
     since.total_nanos_ = total_nanos_ - before.total_nanos_;
-    since.greatest_ = greatest_ > before.greatest_ ? greatest_ : static_cast<uint64_t>(Buckets::MiddleOf(last));
+    since.greatest_ =
+        greatest_ > before.greatest_ ? greatest_ : static_cast<uint64_t>(Buckets::MiddleOf(last));
     return since;
   }
 

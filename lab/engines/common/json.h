@@ -22,7 +22,8 @@ class Json {
         quoted += c;
       } else if (static_cast<unsigned char>(c) < 0x20) {
         char escape[8];
-        std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        std::snprintf(escape, sizeof escape, "\\u%04x",
+                      static_cast<unsigned>(static_cast<unsigned char>(c)));
         quoted += escape;
       } else {
         quoted += c;

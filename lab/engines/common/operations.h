@@ -59,23 +59,36 @@ class Operations {
 
   void Run() {
     switch (benchmark_.kind) {
-      case Kind::kPut: return Each([this](uint64_t i) { Put(NextKey(i)); });
-      case Kind::kBatch: return Batches();
-      case Kind::kDelete: return Each([this](uint64_t i) { Delete(NextKey(i)); });
+      case Kind::kPut:
+        return Each([this](uint64_t i) { Put(NextKey(i)); });
+      case Kind::kBatch:
+        return Batches();
+      case Kind::kDelete:
+        return Each([this](uint64_t i) { Delete(NextKey(i)); });
       case Kind::kGet:
-      case Kind::kGetWhilePutting: return Each([this](uint64_t i) { Get(NextKey(i)); });
-      case Kind::kScan: return benchmark_.keys == Keys::kReversed ? Scan<false>() : Scan<true>();
-      case Kind::kSeek: return Each([this](uint64_t i) { Steps(NextKey(i), kSeekSteps, true); });
-      case Kind::kMix: return Mixed();
-      case Kind::kLatest: return Each([this](uint64_t) { Latest(); });
-      case Kind::kShortScans: return Each([this](uint64_t) { ShortScan(); });
-      case Kind::kGetAndPut: return Each([this](uint64_t i) { GetAndPut(NextKey(i)); });
-      case Kind::kQueue: return Each([this](uint64_t i) { PutLastTakeFirst(i); });
-      case Kind::kBulkLoad: return Load();
+      case Kind::kGetWhilePutting:
+        return Each([this](uint64_t i) { Get(NextKey(i)); });
+      case Kind::kScan:
+        return benchmark_.keys == Keys::kReversed ? Scan<false>() : Scan<true>();
+      case Kind::kSeek:
+        return Each([this](uint64_t i) { Steps(NextKey(i), kSeekSteps, true); });
+      case Kind::kMix:
+        return Mixed();
+      case Kind::kLatest:
+        return Each([this](uint64_t) { Latest(); });
+      case Kind::kShortScans:
+        return Each([this](uint64_t) { ShortScan(); });
+      case Kind::kGetAndPut:
+        return Each([this](uint64_t i) { GetAndPut(NextKey(i)); });
+      case Kind::kQueue:
+        return Each([this](uint64_t i) { PutLastTakeFirst(i); });
+      case Kind::kBulkLoad:
+        return Load();
       case Kind::kCompact:
       case Kind::kSettle:
       case Kind::kCold:
-      case Kind::kSelfTest: break;
+      case Kind::kSelfTest:
+        break;
     }
     throw Failure(std::string(benchmark_.name) + " concerns the whole database");
   }
@@ -112,12 +125,16 @@ class Operations {
   uint64_t NextKey(uint64_t i) {
     switch (benchmark_.keys) {
       case Keys::kInOrder:
-      case Keys::kReversed: return i;
+      case Keys::kReversed:
+        return i;
       case Keys::kRandom:
       case Keys::kMissing:
-      case Keys::kHot: return random_.Next() % range_;
-      case Keys::kPareto: return pareto_.Next(&random_);
-      case Keys::kZipfian: return task_.zipfian->Key(&random_);
+      case Keys::kHot:
+        return random_.Next() % range_;
+      case Keys::kPareto:
+        return pareto_.Next(&random_);
+      case Keys::kZipfian:
+        return task_.zipfian->Key(&random_);
     }
     return i;
   }

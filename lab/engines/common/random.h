@@ -17,7 +17,8 @@ inline uint64_t Mix(uint64_t z) {
 // splitmix64: a stream for every benchmark and thread.
 class Random {
  public:
-  Random(uint64_t seed, uint64_t benchmark, uint64_t thread) : state_(Mix(Mix(Mix(seed) + benchmark) + thread)) {}
+  Random(uint64_t seed, uint64_t benchmark, uint64_t thread)
+      : state_(Mix(Mix(Mix(seed) + benchmark) + thread)) {}
 
   uint64_t Next() {
     state_ += 0x9E3779B97F4A7C15u;
@@ -34,7 +35,8 @@ class Random {
 // basho_bench's pareto_int with shape 1.5: keys with a mean of about `fraction` of `num`.
 class Pareto {
  public:
-  Pareto(uint64_t num, double fraction) : num_(num), scale_(static_cast<double>(num) * fraction * 0.5) {}
+  Pareto(uint64_t num, double fraction)
+      : num_(num), scale_(static_cast<double>(num) * fraction * 0.5) {}
 
   uint64_t Next(Random* random) const {
     const double key = std::floor((std::pow(1 - random->Unit(), -1 / 1.5) - 1) * scale_);
@@ -65,7 +67,8 @@ class Zipfian {
     const double scaled = unit * zeta_;
     if (scaled < 1) return 0;
     if (scaled < 1 + std::pow(0.5, kTheta)) return num_ > 1 ? 1 : 0;
-    const double rank = static_cast<double>(num_) * std::pow(eta_ * unit - eta_ + 1, 1 / (1 - kTheta));
+    const double rank =
+        static_cast<double>(num_) * std::pow(eta_ * unit - eta_ + 1, 1 / (1 - kTheta));
     const uint64_t whole = static_cast<uint64_t>(rank);
     return whole < num_ ? whole : num_ - 1;
   }

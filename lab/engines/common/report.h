@@ -32,19 +32,26 @@ struct Result {
   bool truncated = false;
   std::string digest;
 
-  double OperationsPerSecond() const { return seconds > 0 ? static_cast<double>(operations) / seconds : 0; }
-  double MicrosPerOperation() const {
-    return 1e6 * seconds * static_cast<double>(threads) / static_cast<double>(std::max<uint64_t>(operations, 1));
+  double OperationsPerSecond() const {
+    return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
   }
-  double MegabytesPerSecond() const { return seconds > 0 ? static_cast<double>(bytes) / 1048576 / seconds : 0; }
+  double MicrosPerOperation() const {
+    return 1e6 * seconds * static_cast<double>(threads) /
+           static_cast<double>(std::max<uint64_t>(operations, 1));
+  }
+  double MegabytesPerSecond() const {
+    return seconds > 0 ? static_cast<double>(bytes) / 1048576 / seconds : 0;
+  }
 
   std::string JsonLine() const {
     Json line;
     line.Text("benchmark", benchmark).Text("engine", engine).Whole("ops", operations);
     line.Number("seconds", seconds, 6).Number("micros_per_op", MicrosPerOperation(), 4);
-    line.Number("ops_per_sec", OperationsPerSecond(), 1).Number("mb_per_sec", MegabytesPerSecond(), 2);
+    line.Number("ops_per_sec", OperationsPerSecond(), 1)
+        .Number("mb_per_sec", MegabytesPerSecond(), 2);
     line.Number("mean_us", latencies.MeanMicros(), 3);
-    for (const auto& [name, quantile] : kQuantiles) line.Number(name, latencies.MicrosAt(quantile), 3);
+    for (const auto& [name, quantile] : kQuantiles)
+      line.Number(name, latencies.MicrosAt(quantile), 3);
     line.Number("max_us", latencies.MaxMicros(), 3);
     line.Number("cpu_seconds", cpu_seconds, 3).Whole("bytes_written", bytes_written);
     line.Whole("disk_bytes", disk_bytes).Whole("peak_memory_bytes", peak_memory_bytes);
@@ -57,11 +64,13 @@ struct Result {
 
   std::string TextLine() const {
     char start[160];
-    std::snprintf(start, sizeof start, "%-16s : %11.3f micros/op; %10.0f ops/s; %8.1f MB/s", benchmark.c_str(),
-                  MicrosPerOperation(), OperationsPerSecond(), MegabytesPerSecond());
+    std::snprintf(start, sizeof start, "%-16s : %11.3f micros/op; %10.0f ops/s; %8.1f MB/s",
+                  benchmark.c_str(), MicrosPerOperation(), OperationsPerSecond(),
+                  MegabytesPerSecond());
     std::string line = start;
     if (found) line += " (" + std::to_string(*found) + " found)";
-    if (writer_ops_per_sec) line += " (writer " + std::to_string(std::lround(*writer_ops_per_sec)) + " ops/s)";
+    if (writer_ops_per_sec)
+      line += " (writer " + std::to_string(std::lround(*writer_ops_per_sec)) + " ops/s)";
     if (truncated) line += " (truncated after " + std::to_string(operations) + ")";
     if (!digest.empty()) line += " (digest " + digest + ")";
     return line;
@@ -72,8 +81,9 @@ struct Result {
     const char* name;
     double value;
   };
-  static constexpr Quantile kQuantiles[] = {{"p50_us", 0.5},   {"p75_us", 0.75},   {"p90_us", 0.9},    {"p95_us", 0.95},
-                                            {"p99_us", 0.99},  {"p999_us", 0.999}, {"p9999_us", 0.9999}};
+  static constexpr Quantile kQuantiles[] = {
+      {"p50_us", 0.5},  {"p75_us", 0.75},   {"p90_us", 0.9},     {"p95_us", 0.95},
+      {"p99_us", 0.99}, {"p999_us", 0.999}, {"p9999_us", 0.9999}};
 };
 
 // One interval of a benchmark that is still running.

@@ -70,9 +70,11 @@ inline uint64_t NumberIn(const char* path, const std::string& name) {
 template <typename Visit>
 void ForEachFile(const std::string& directory, const Visit& visit) {
   std::error_code ignored;  // files come and go while an engine works
-  for (std::filesystem::recursive_directory_iterator it(directory, ignored), end; it != end; it.increment(ignored)) {
+  for (std::filesystem::recursive_directory_iterator it(directory, ignored), end; it != end;
+       it.increment(ignored)) {
     struct stat info;
-    if (stat(it->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(it->path().string(), info);
+    if (stat(it->path().c_str(), &info) == 0 && S_ISREG(info.st_mode))
+      visit(it->path().string(), info);
   }
 }
 
@@ -116,7 +118,9 @@ inline void ResetPeakMemory() {
   }
 }
 
-inline uint64_t PeakMemoryBytes() { return internal::NumberIn("/proc/self/status", "VmHWM") * 1024; }
+inline uint64_t PeakMemoryBytes() {
+  return internal::NumberIn("/proc/self/status", "VmHWM") * 1024;
+}
 
 }  // namespace lab
 

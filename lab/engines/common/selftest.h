@@ -54,7 +54,9 @@ class SelfTest {
   static constexpr uint64_t kOperations = 10000;
 
   SelfTest(const Settings& settings, const Pool& pool)
-      : pool_(pool.bytes()), random_(settings.seed, FindBenchmark("selftest").number, 0), key_(settings.key_size) {}
+      : pool_(pool.bytes()),
+        random_(settings.seed, FindBenchmark("selftest").number, 0),
+        key_(settings.key_size) {}
 
   // On an empty database that is open for `use`, and is so again when it returns.
   std::string Run(Engine* engine, const Use& use) {

@@ -48,7 +48,8 @@ struct Settings {
 namespace internal {
 
 inline uint64_t ParseWhole(const std::string& name, const std::string& value) {
-  if (value.empty() || value.size() > 18 || value.find_first_not_of("0123456789") != std::string::npos) {
+  if (value.empty() || value.size() > 18 ||
+      value.find_first_not_of("0123456789") != std::string::npos) {
     throw WrongUse("--" + name + " wants a whole number, not '" + value + "'");
   }
   return std::strtoull(value.c_str(), nullptr, 10);
@@ -75,7 +76,8 @@ inline std::vector<std::string> Split(const std::string& text) {
 
 inline void Limit(const std::string& name, uint64_t value, uint64_t least, uint64_t most) {
   if (value < least || value > most) {
-    throw WrongUse("--" + name + " must be from " + std::to_string(least) + " to " + std::to_string(most));
+    throw WrongUse("--" + name + " must be from " + std::to_string(least) + " to " +
+                   std::to_string(most));
   }
 }
 
@@ -91,11 +93,12 @@ inline void Validate(Settings* settings) {
   Limit("max_open_files", settings->max_open_files, 0, 1000000);
   // Twice num: ycsbd and ycsbe put keys above it.
   if (settings->key_size < std::to_string(2 * settings->num).size()) {
-    throw WrongUse("--key_size=" + std::to_string(settings->key_size) + " is too small for the keys of --num=" +
-                   std::to_string(settings->num));
+    throw WrongUse("--key_size=" + std::to_string(settings->key_size) +
+                   " is too small for the keys of --num=" + std::to_string(settings->num));
   }
   if (settings->reads == 0) settings->reads = settings->num;
-  if (settings->db.empty() && !settings->describe && !settings->version) throw WrongUse("--db=DIR is missing");
+  if (settings->db.empty() && !settings->describe && !settings->version)
+    throw WrongUse("--db=DIR is missing");
 }
 
 }  // namespace internal
@@ -118,10 +121,12 @@ inline Settings ParseSettings(int argc, char** argv) {
       {"max_open_files", &settings.max_open_files},
       {"bloom_bits", &settings.bloom_bits},
   };
-  const std::map<std::string, double*> times = {
-      {"duration", &settings.duration}, {"interval", &settings.interval}, {"time_limit", &settings.time_limit}};
-  const std::map<std::string, bool*> switches = {
-      {"--json", &settings.json}, {"--describe", &settings.describe}, {"--version", &settings.version}};
+  const std::map<std::string, double*> times = {{"duration", &settings.duration},
+                                                {"interval", &settings.interval},
+                                                {"time_limit", &settings.time_limit}};
+  const std::map<std::string, bool*> switches = {{"--json", &settings.json},
+                                                 {"--describe", &settings.describe},
+                                                 {"--version", &settings.version}};
   for (int i = 1; i < argc; i++) {
     const std::string argument = argv[i];
     if (const auto found = switches.find(argument); found != switches.end()) {

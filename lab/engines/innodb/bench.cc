@@ -30,17 +30,25 @@ class InnoDb {
     description.version = std::string("MariaDB ") + MYSQL_SERVER_VERSION;
     description.variants = {{"", "InnoDB"}};
     description.asynchronous =
-        "innodb_flush_log_at_trx_commit=2: written to the log file by write(); survives the process, not the machine";
+        "innodb_flush_log_at_trx_commit=2: written to the log file by write(); survives the "
+        "process, not the machine";
     description.synchronous =
         "innodb_flush_log_at_trx_commit=1: the log is forced to the disk before the call returns";
     description.settings =
-        "cache_size and write_buffer_size together are the buffer pool (at least 6 MiB; default 128 MiB); block_size "
-        "is the page size if it is one of InnoDB's (default 16 KiB); max_open_files, bloom_bits and compression have "
-        "no meaning. The embedded server, no network: a connection per thread, prepared statements. "
-        "innodb_flush_method=fsync, so that it has the page cache of the operating system under it like the others; "
-        "innodb_io_capacity=2000; all else is the default: a redo log of 96 MiB, the doublewrite buffer, REPEATABLE "
-        "READ. Deadlocks are tried again. Bulk load: 100 rows a statement in transactions of 100,000, with "
-        "unique_checks=0. A scan reads pages of 256 rows. compact is OPTIMIZE TABLE, waitcompact FLUSH TABLES FOR "
+        "cache_size and write_buffer_size together are the buffer pool (at least 6 MiB; default "
+        "128 MiB); block_size "
+        "is the page size if it is one of InnoDB's (default 16 KiB); max_open_files, bloom_bits "
+        "and compression have "
+        "no meaning. The embedded server, no network: a connection per thread, prepared "
+        "statements. "
+        "innodb_flush_method=fsync, so that it has the page cache of the operating system under it "
+        "like the others; "
+        "innodb_io_capacity=2000; all else is the default: a redo log of 96 MiB, the doublewrite "
+        "buffer, REPEATABLE "
+        "READ. Deadlocks are tried again. Bulk load: 100 rows a statement in transactions of "
+        "100,000, with "
+        "unique_checks=0. A scan reads pages of 256 rows. compact is OPTIMIZE TABLE, waitcompact "
+        "FLUSH TABLES FOR "
         "EXPORT";
     description.limits = {"every call goes through SQL: InnoDB has no other interface any more",
                           "values are not compressed"};
@@ -52,13 +60,20 @@ class InnoDb {
   void Open(const lab::Use& use) {
     synchronous_ = use.synchronous;
     library_ = std::make_unique<lab::Library>();
-    words_ = {
-        "innodb", "--no-defaults", "--datadir=" + settings_.db, "--tmpdir=" + settings_.db,
-        "--innodb-flush-method=fsync", "--innodb-io-capacity=2000", "--innodb-buffer-pool-dump-at-shutdown=0",
-        "--innodb-buffer-pool-load-at-startup=0", "--max-connections=600", "--default-storage-engine=InnoDB",
-        std::string("--innodb-flush-log-at-trx-commit=") + (synchronous_ ? "1" : "2")};
+    words_ = {"innodb",
+              "--no-defaults",
+              "--datadir=" + settings_.db,
+              "--tmpdir=" + settings_.db,
+              "--innodb-flush-method=fsync",
+              "--innodb-io-capacity=2000",
+              "--innodb-buffer-pool-dump-at-shutdown=0",
+              "--innodb-buffer-pool-load-at-startup=0",
+              "--max-connections=600",
+              "--default-storage-engine=InnoDB",
+              std::string("--innodb-flush-log-at-trx-commit=") + (synchronous_ ? "1" : "2")};
     if (settings_.memory() != 0) {
-      words_.push_back("--innodb-buffer-pool-size=" + std::to_string(std::max(settings_.memory(), kLeastBuffer)));
+      words_.push_back("--innodb-buffer-pool-size=" +
+                       std::to_string(std::max(settings_.memory(), kLeastBuffer)));
     }
     if (IsPageSize(settings_.block_size)) {
       words_.push_back("--innodb-page-size=" + std::to_string(settings_.block_size));
@@ -72,7 +87,8 @@ class InnoDb {
     lab::Connection connection(*library_);
     connection.Run("CREATE DATABASE IF NOT EXISTS lab");
     connection.Run(
-        "CREATE TABLE IF NOT EXISTS lab.kv (k VARBINARY(1100) NOT NULL PRIMARY KEY, v LONGBLOB NOT NULL) "
+        "CREATE TABLE IF NOT EXISTS lab.kv (k VARBINARY(1100) NOT NULL PRIMARY KEY, v LONGBLOB NOT "
+        "NULL) "
         "ENGINE=InnoDB");
   }
 
@@ -103,28 +119,28 @@ class InnoDb {
     explicit Session(InnoDb* engine)
         : connection_(*engine->library_),
           get_(&connection_, "SELECT v FROM lab.kv WHERE k = ?", 1, 1),
-          put_(&connection_, "INSERT INTO lab.kv (k, v) VALUES (?, ?) ON DUPLICATE KEY UPDATE v = VALUES(v)", 2, 0),
+          put_(&connection_,
+               "INSERT INTO lab.kv (k, v) VALUES (?, ?) ON DUPLICATE KEY UPDATE v = VALUES(v)", 2,
+               0),
           remove_(&connection_, "DELETE FROM lab.kv WHERE k = ?", 1, 0),
           first_(&connection_, "SELECT k, v FROM lab.kv ORDER BY k LIMIT ?", 1, 2),
           last_(&connection_, "SELECT k, v FROM lab.kv ORDER BY k DESC LIMIT ?", 1, 2),
           from_(&connection_, "SELECT k, v FROM lab.kv WHERE k >= ? ORDER BY k LIMIT ?", 2, 2),
           after_(&connection_, "SELECT k, v FROM lab.kv WHERE k > ? ORDER BY k LIMIT ?", 2, 2),
-          before_(&connection_, "SELECT k, v FROM lab.kv WHERE k < ? ORDER BY k DESC LIMIT ?", 2, 2) {}
+          before_(&connection_, "SELECT k, v FROM lab.kv WHERE k < ? ORDER BY k DESC LIMIT ?", 2,
+                  2) {}
 
     void Put(std::string_view key, std::string_view value) {
-      while (!TryPut(key, value)) {
-      }
+      while (!TryPut(key, value)) {}
     }
 
     void Delete(std::string_view key) {
-      while (!TryDelete(key)) {
-      }
+      while (!TryDelete(key)) {}
     }
 
     bool Get(std::string_view key, std::string* value) {
       get_.Bind(0, key);
-      while (!get_.Execute()) {
-      }
+      while (!get_.Execute()) {}
       const bool found = get_.Fetch();
       if (found) *value = get_.Column(0);
       get_.Free();
@@ -135,8 +151,7 @@ class InnoDb {
     void BatchDelete(std::string_view key) { batch_.Delete(key); }
 
     void Commit() {
-      while (!TryCommit()) {
-      }
+      while (!TryCommit()) {}
       batch_.Clear();
     }
 
@@ -198,8 +213,7 @@ class InnoDb {
       page_ = statement;
       if (key != nullptr) page_->Bind(0, *key);
       page_->Limit(key != nullptr ? 1 : 0, rows_);
-      while (!page_->Execute()) {
-      }
+      while (!page_->Execute()) {}
       return page_->Fetch();
     }
 
@@ -249,7 +263,8 @@ class InnoDb {
     void InsertRows() {
       if (count_ == 0) return;
       if (insert_ == nullptr || count_ != kRows) {
-        insert_ = std::make_unique<lab::Statement>(&session_.connection_, Text(count_), 2 * count_, 0);
+        insert_ =
+            std::make_unique<lab::Statement>(&session_.connection_, Text(count_), 2 * count_, 0);
       }
       size_t at = 0;
       rows_.ForEach([&](bool, std::string_view key, std::string_view value) {

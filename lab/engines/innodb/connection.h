@@ -21,7 +21,8 @@ class Connection {
     if (library.thread_init() != 0) throw Failure("MariaDB: mysql_thread_init failed");
     handle_ = library.init(nullptr);
     if (handle_ == nullptr) throw Failure("MariaDB: no memory");
-    if (library.real_connect(handle_, nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0) == nullptr) {
+    if (library.real_connect(handle_, nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0) ==
+        nullptr) {
       throw Failure(std::string("MariaDB: ") + library.error(handle_));
     }
   }
@@ -35,7 +36,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   void Run(const char* text) {
-    if (library_.query(handle_, text) != 0) throw Failure(std::string(text) + ": " + library_.error(handle_));
+    if (library_.query(handle_, text) != 0)
+      throw Failure(std::string(text) + ": " + library_.error(handle_));
     if (MYSQL_RES* result = library_.store_result(handle_)) library_.free_result(result);
   }
 
@@ -87,7 +89,8 @@ class Statement {
 
   // False: it was given up for another thread's sake, try again.
   bool Execute() {
-    if (!parameters_.empty() && library_.stmt_bind_param(handle_, parameters_.data()) != 0) throw Problem();
+    if (!parameters_.empty() && library_.stmt_bind_param(handle_, parameters_.data()) != 0)
+      throw Problem();
     if (library_.stmt_execute(handle_) != 0) {
       const unsigned code = library_.stmt_errno(handle_);
       if (code == kDeadlock || code == kLockWaitTimeout) return false;
@@ -106,7 +109,9 @@ class Statement {
     return true;
   }
 
-  std::string_view Column(size_t at) const { return std::string_view(columns_[at].data(), sizes_[at]); }
+  std::string_view Column(size_t at) const {
+    return std::string_view(columns_[at].data(), sizes_[at]);
+  }
   void Free() { library_.stmt_free_result(handle_); }
 
  private:
@@ -135,12 +140,15 @@ class Statement {
       if (sizes_[at] <= columns_[at].size()) continue;
       columns_[at].resize(sizes_[at]);
       MYSQL_BIND bind = ColumnBind(at);
-      if (library_.stmt_fetch_column(handle_, &bind, static_cast<unsigned>(at), 0) != 0) throw Problem();
+      if (library_.stmt_fetch_column(handle_, &bind, static_cast<unsigned>(at), 0) != 0)
+        throw Problem();
     }
     BindColumns();
   }
 
-  Failure Problem() const { return Failure(std::string("MariaDB: ") + library_.stmt_error(handle_)); }
+  Failure Problem() const {
+    return Failure(std::string("MariaDB: ") + library_.stmt_error(handle_));
+  }
 
   const Library& library_;
   MYSQL_STMT* const handle_;

@@ -52,7 +52,8 @@ class Library {
     const int copy = memfd_create(kName, MFD_CLOEXEC);
     if (copy < 0) throw Failure::Of("memfd_create", kName);
     for (off_t at = 0; at < info.st_size;) {
-      if (sendfile(copy, from, &at, static_cast<size_t>(info.st_size - at)) <= 0) throw Failure::Of("copy", path);
+      if (sendfile(copy, from, &at, static_cast<size_t>(info.st_size - at)) <= 0)
+        throw Failure::Of("copy", path);
     }
     ::close(from);
     // Its symbols must not be bound to those of an earlier copy. The descriptor stays open: the
@@ -74,7 +75,8 @@ class Library {
   void* const handle_;
 
  public:
-#define LAB_FUNCTION(short_name, name) const decltype(&::name) short_name = Find<decltype(&::name)>(#name)
+#define LAB_FUNCTION(short_name, name) \
+  const decltype(&::name) short_name = Find<decltype(&::name)>(#name)
   LAB_FUNCTION(server_init, mysql_server_init);
   LAB_FUNCTION(server_end, mysql_server_end);
   LAB_FUNCTION(thread_init, mysql_thread_init);

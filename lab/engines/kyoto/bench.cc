@@ -23,15 +23,22 @@ class Kyoto {
     description.variants = {{"", "Kyoto TreeDB"}};
     description.asynchronous =
         "nothing: changed pages stay in the process, so a killed process loses acknowledged writes";
-    description.synchronous = "OAUTOSYNC: after every write all changed pages are written and forced to the disk";
+    description.synchronous =
+        "OAUTOSYNC: after every write all changed pages are written and forced to the disk";
     description.settings =
-        "cache_size and write_buffer_size together are the page cache (default 64 MiB); block_size is the page size "
-        "(default 8 KiB); compression is LZO instead of snappy; max_open_files and bloom_bits have no meaning. Options "
-        "TSMALL and TLINEAR and a map of 256 MiB, as in LevelDB's comparison of 2011; a batch is a transaction. "
-        "compact is a defragmentation, waitcompact writes all changed pages to the operating system";
-    description.limits = {"asynchronous writes do not reach the operating system: not to be ranked with the others'",
-                          "a transaction is for the whole database: batches of several threads wait for each other"};
-    description.unsupported = {{"bulkload", "TreeDB has no way to load ordered data other than its puts"}};
+        "cache_size and write_buffer_size together are the page cache (default 64 MiB); block_size "
+        "is the page size "
+        "(default 8 KiB); compression is LZO instead of snappy; max_open_files and bloom_bits have "
+        "no meaning. Options "
+        "TSMALL and TLINEAR and a map of 256 MiB, as in LevelDB's comparison of 2011; a batch is a "
+        "transaction. "
+        "compact is a defragmentation, waitcompact writes all changed pages to the operating "
+        "system";
+    description.limits = {
+        "asynchronous writes do not reach the operating system: not to be ranked with the others'",
+        "a transaction is for the whole database: batches of several threads wait for each other"};
+    description.unsupported = {
+        {"bulkload", "TreeDB has no way to load ordered data other than its puts"}};
     return description;
   }
 
@@ -46,8 +53,10 @@ class Kyoto {
       Check(db_->tune_compressor(&compressor_));
     }
     Check(db_->tune_options(static_cast<int8_t>(options)));
-    if (settings_.memory() != 0) Check(db_->tune_page_cache(static_cast<int64_t>(settings_.memory())));
-    if (settings_.block_size != 0) Check(db_->tune_page(static_cast<int32_t>(settings_.block_size)));
+    if (settings_.memory() != 0)
+      Check(db_->tune_page_cache(static_cast<int64_t>(settings_.memory())));
+    if (settings_.block_size != 0)
+      Check(db_->tune_page(static_cast<int32_t>(settings_.block_size)));
     Check(db_->tune_map(int64_t{256} << 20));
     uint32_t mode = kc::TreeDB::OWRITER | kc::TreeDB::OCREATE;
     if (synchronous_) mode |= kc::TreeDB::OAUTOSYNC;
@@ -89,7 +98,8 @@ class Kyoto {
         bool found() const { return found_; }
 
        private:
-        const char* visit_full(const char*, size_t, const char* value, size_t size, size_t*) override {
+        const char* visit_full(const char*, size_t, const char* value, size_t size,
+                               size_t*) override {
           value_->assign(value, size);
           found_ = true;
           return NOP;
@@ -132,18 +142,22 @@ class Kyoto {
 
   class Cursor : private kc::DB::Visitor {
    public:
-    Cursor(Session* session, uint64_t) : engine_(session->engine_), cursor_(session->db_.cursor()) {}
+    Cursor(Session* session, uint64_t)
+        : engine_(session->engine_), cursor_(session->db_.cursor()) {}
 
     bool First() { return cursor_->jump() ? Look() : Missing(); }
     bool Last() { return cursor_->jump_back() ? Look() : Missing(); }
-    bool Seek(std::string_view key) { return cursor_->jump(key.data(), key.size()) ? Look() : Missing(); }
+    bool Seek(std::string_view key) {
+      return cursor_->jump(key.data(), key.size()) ? Look() : Missing();
+    }
     bool Next() { return cursor_->step() ? Look() : Missing(); }
     bool Prev() { return cursor_->step_back() ? Look() : Missing(); }
     std::string_view key() const { return key_; }
     std::string_view value() const { return value_; }
 
    private:
-    const char* visit_full(const char* key, size_t key_size, const char* value, size_t value_size, size_t*) override {
+    const char* visit_full(const char* key, size_t key_size, const char* value, size_t value_size,
+                           size_t*) override {
       key_.assign(key, key_size);
       value_.assign(value, value_size);
       return NOP;

@@ -27,16 +27,22 @@ class LevelDb {
     lab::Description description;
     description.engine = "leveldb";
     description.title = "LevelDB";
-    description.version = std::to_string(leveldb::kMajorVersion) + "." + std::to_string(leveldb::kMinorVersion);
+    description.version =
+        std::to_string(leveldb::kMajorVersion) + "." + std::to_string(leveldb::kMinorVersion);
     description.variants = {{"", "LevelDB"}};
-    description.asynchronous = "written to the log file by write(); survives the process, not the machine";
+    description.asynchronous =
+        "written to the log file by write(); survives the process, not the machine";
     description.synchronous = "the log is forced to the disk by fdatasync before the call returns";
     description.settings =
-        "cache_size: an LRU block cache of its own (default 8 MiB); write_buffer_size, block_size, max_open_files, "
-        "bloom_bits and compression: the options of these names (defaults 4 MiB, 4 KiB, 1,000, none, snappy); nothing "
+        "cache_size: an LRU block cache of its own (default 8 MiB); write_buffer_size, block_size, "
+        "max_open_files, "
+        "bloom_bits and compression: the options of these names (defaults 4 MiB, 4 KiB, 1,000, "
+        "none, snappy); nothing "
         "else is set. One background thread";
-    description.limits = {"waitcompact ends 0.3 s after the process went quiet, since LevelDB cannot be asked"};
-    description.unsupported = {{"bulkload", "LevelDB has no way to load ordered data other than batches"}};
+    description.limits = {
+        "waitcompact ends 0.3 s after the process went quiet, since LevelDB cannot be asked"};
+    description.unsupported = {
+        {"bulkload", "LevelDB has no way to load ordered data other than batches"}};
     return description;
   }
 
@@ -44,8 +50,10 @@ class LevelDb {
     options_.create_if_missing = true;
     if (settings.write_buffer_size != 0) options_.write_buffer_size = settings.write_buffer_size;
     if (settings.block_size != 0) options_.block_size = settings.block_size;
-    if (settings.max_open_files != 0) options_.max_open_files = static_cast<int>(settings.max_open_files);
-    options_.compression = settings.compression ? leveldb::kSnappyCompression : leveldb::kNoCompression;
+    if (settings.max_open_files != 0)
+      options_.max_open_files = static_cast<int>(settings.max_open_files);
+    options_.compression =
+        settings.compression ? leveldb::kSnappyCompression : leveldb::kNoCompression;
     if (settings.bloom_bits != 0) {
       filter_.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(settings.bloom_bits)));
       options_.filter_policy = filter_.get();
@@ -92,7 +100,9 @@ class LevelDb {
       return true;
     }
 
-    void BatchPut(std::string_view key, std::string_view value) { batch_.Put(SliceOf(key), SliceOf(value)); }
+    void BatchPut(std::string_view key, std::string_view value) {
+      batch_.Put(SliceOf(key), SliceOf(value));
+    }
     void BatchDelete(std::string_view key) { batch_.Delete(SliceOf(key)); }
 
     void Commit() {
@@ -109,7 +119,8 @@ class LevelDb {
 
   class Cursor : public lab::IteratorCursor<leveldb::Iterator> {
    public:
-    Cursor(Session* session, uint64_t) : IteratorCursor(session->db_.NewIterator(leveldb::ReadOptions())) {}
+    Cursor(Session* session, uint64_t)
+        : IteratorCursor(session->db_.NewIterator(leveldb::ReadOptions())) {}
   };
 
   using Loader = lab::NoLoader<Session>;

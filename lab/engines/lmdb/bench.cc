@@ -14,7 +14,9 @@ void Check(int code) {
   if (code != MDB_SUCCESS) throw lab::Failure(mdb_strerror(code));
 }
 
-MDB_val ValOf(std::string_view text) { return MDB_val{text.size(), const_cast<char*>(text.data())}; }
+MDB_val ValOf(std::string_view text) {
+  return MDB_val{text.size(), const_cast<char*>(text.data())};
+}
 
 std::string_view ViewOf(const MDB_val& val) {
   return std::string_view(static_cast<const char*>(val.mv_data), val.mv_size);
@@ -28,22 +30,30 @@ class Lmdb {
     description.title = "LMDB";
     int major, minor, patch;
     mdb_version(&major, &minor, &patch);
-    description.version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+    description.version =
+        std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
     description.variants = {{"nosync", "LMDB"}, {"writemap", "LMDB writemap"}};
     const bool writemap = settings.variant == "writemap";
-    description.asynchronous =
-        writemap ? "MDB_NOSYNC with MDB_WRITEMAP: changed in the mapped file; survives the process, but a bug of the "
-                   "process may write there too, and a crash of the machine may leave a file that cannot be read"
-                 : "MDB_NOSYNC: written by pwrite(); survives the process, but a crash of the machine may leave a file "
-                   "that cannot be read";
-    description.synchronous = writemap ? "forced to the disk by msync and fsync before the call returns"
-                                       : "forced to the disk by fdatasync before the call returns";
+    description.asynchronous = writemap ? "MDB_NOSYNC with MDB_WRITEMAP: changed in the mapped "
+                                          "file; survives the process, but a bug of the "
+                                          "process may write there too, and a crash of the machine "
+                                          "may leave a file that cannot be read"
+                                        : "MDB_NOSYNC: written by pwrite(); survives the process, "
+                                          "but a crash of the machine may leave a file "
+                                          "that cannot be read";
+    description.synchronous = writemap
+                                  ? "forced to the disk by msync and fsync before the call returns"
+                                  : "forced to the disk by fdatasync before the call returns";
     description.settings =
-        "LMDB has no cache of its own, it reads the page cache of the operating system through a map of 64 GiB: none "
-        "of cache_size, write_buffer_size, block_size, max_open_files, bloom_bits and compression has a meaning. One "
-        "read transaction per thread, renewed for each read; a write transaction for each write. Bulk load: MDB_APPEND "
+        "LMDB has no cache of its own, it reads the page cache of the operating system through a "
+        "map of 64 GiB: none "
+        "of cache_size, write_buffer_size, block_size, max_open_files, bloom_bits and compression "
+        "has a meaning. One "
+        "read transaction per thread, renewed for each read; a write transaction for each write. "
+        "Bulk load: MDB_APPEND "
         "in transactions of 100,000";
-    description.limits = {"its memory is the page cache, whatever cache_size says", "values are not compressed",
+    description.limits = {"its memory is the page cache, whatever cache_size says",
+                          "values are not compressed",
                           "one write at a time; writers wait for each other"};
     description.unsupported = {{"compact", "nothing to compact: freed pages are used again"}};
     return description;
@@ -65,7 +75,9 @@ class Lmdb {
     Adapt(use);
   }
 
-  void Adapt(const lab::Use& use) { Check(mdb_env_set_flags(env_, MDB_NOSYNC, use.synchronous ? 0 : 1)); }
+  void Adapt(const lab::Use& use) {
+    Check(mdb_env_set_flags(env_, MDB_NOSYNC, use.synchronous ? 0 : 1));
+  }
 
   void Close() {
     mdb_env_close(env_);

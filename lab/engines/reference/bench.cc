@@ -100,7 +100,8 @@ class Reference {
   // Keeps writers out as long as it lives.
   class Cursor {
    public:
-    Cursor(Session* session, uint64_t) : map_(session->engine_.map_), lock_(session->engine_.mutex_), at_(map_.end()) {}
+    Cursor(Session* session, uint64_t)
+        : map_(session->engine_.map_), lock_(session->engine_.mutex_), at_(map_.end()) {}
 
     bool First() { return Stand(map_.begin()); }
     bool Last() { return Stand(map_.empty() ? map_.end() : std::prev(map_.end())); }

@@ -34,16 +34,21 @@ class RocksDb {
     lab::Description description;
     description.engine = "rocksdb";
     description.title = "RocksDB";
-    description.version = std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR) + "." +
-                          std::to_string(ROCKSDB_PATCH);
+    description.version = std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR) +
+                          "." + std::to_string(ROCKSDB_PATCH);
     description.variants = {{"", "RocksDB"}};
-    description.asynchronous = "written to the log file by write(); survives the process, not the machine";
+    description.asynchronous =
+        "written to the log file by write(); survives the process, not the machine";
     description.synchronous = "the log is forced to the disk by fdatasync before the call returns";
     description.settings =
-        "cache_size: an LRU block cache (default 8 MiB); write_buffer_size, block_size, bloom_bits: the options of "
-        "these names (defaults 64 MiB, 4 KiB, none); max_open_files: that option (default: no limit); compression: "
-        "snappy or none on every level. Everything else is RocksDB's default, max_background_jobs = 2 included, but for "
-        "its counters of performance, which are off (PerfLevel::kDisable in every thread, as in db_bench). Bulk "
+        "cache_size: an LRU block cache (default 8 MiB); write_buffer_size, block_size, "
+        "bloom_bits: the options of "
+        "these names (defaults 64 MiB, 4 KiB, none); max_open_files: that option (default: no "
+        "limit); compression: "
+        "snappy or none on every level. Everything else is RocksDB's default, max_background_jobs "
+        "= 2 included, but for "
+        "its counters of performance, which are off (PerfLevel::kDisable in every thread, as in "
+        "db_bench). Bulk "
         "load: sorted tables of 64 MiB by SstFileWriter, moved in by IngestExternalFile";
     return description;
   }
@@ -51,8 +56,10 @@ class RocksDb {
   explicit RocksDb(const lab::Settings& settings) : settings_(settings) {
     options_.create_if_missing = true;
     if (settings.write_buffer_size != 0) options_.write_buffer_size = settings.write_buffer_size;
-    if (settings.max_open_files != 0) options_.max_open_files = static_cast<int>(settings.max_open_files);
-    options_.compression = settings.compression ? rocksdb::kSnappyCompression : rocksdb::kNoCompression;
+    if (settings.max_open_files != 0)
+      options_.max_open_files = static_cast<int>(settings.max_open_files);
+    options_.compression =
+        settings.compression ? rocksdb::kSnappyCompression : rocksdb::kNoCompression;
   }
 
   void Open(const lab::Use& use) {
@@ -60,7 +67,8 @@ class RocksDb {
     if (settings_.block_size != 0) table.block_size = settings_.block_size;
     if (settings_.cache_size != 0) table.block_cache = rocksdb::NewLRUCache(settings_.cache_size);
     if (settings_.bloom_bits != 0) {
-      table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(static_cast<double>(settings_.bloom_bits)));
+      table.filter_policy.reset(
+          rocksdb::NewBloomFilterPolicy(static_cast<double>(settings_.bloom_bits)));
     }
     options_.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     rocksdb::DB* db = nullptr;
@@ -81,15 +89,18 @@ class RocksDb {
 
   void Settle() {
     Check(db_->Flush(rocksdb::FlushOptions()));
-    while (Has(rocksdb::DB::Properties::kMemTableFlushPending) || Has(rocksdb::DB::Properties::kNumRunningFlushes) ||
-           Has(rocksdb::DB::Properties::kCompactionPending) || Has(rocksdb::DB::Properties::kNumRunningCompactions)) {
+    while (Has(rocksdb::DB::Properties::kMemTableFlushPending) ||
+           Has(rocksdb::DB::Properties::kNumRunningFlushes) ||
+           Has(rocksdb::DB::Properties::kCompactionPending) ||
+           Has(rocksdb::DB::Properties::kNumRunningCompactions)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
 
   class Session {
    public:
-    explicit Session(RocksDb* engine) : engine_(*engine), db_(*engine->db_), write_options_(engine->write_options_) {
+    explicit Session(RocksDb* engine)
+        : engine_(*engine), db_(*engine->db_), write_options_(engine->write_options_) {
       // Of this thread. What it is by default counts each comparison of keys, which costs a sixth
       // of random writes.
       rocksdb::SetPerfLevel(rocksdb::kDisable);
@@ -108,7 +119,9 @@ class RocksDb {
       return true;
     }
 
-    void BatchPut(std::string_view key, std::string_view value) { Check(batch_.Put(SliceOf(key), SliceOf(value))); }
+    void BatchPut(std::string_view key, std::string_view value) {
+      Check(batch_.Put(SliceOf(key), SliceOf(value)));
+    }
     void BatchDelete(std::string_view key) { Check(batch_.Delete(SliceOf(key))); }
 
     void Commit() {
@@ -127,7 +140,8 @@ class RocksDb {
 
   class Cursor : public lab::IteratorCursor<rocksdb::Iterator> {
    public:
-    Cursor(Session* session, uint64_t) : IteratorCursor(session->db_.NewIterator(session->read_options_)) {}
+    Cursor(Session* session, uint64_t)
+        : IteratorCursor(session->db_.NewIterator(session->read_options_)) {}
   };
 
   class Loader {
@@ -138,7 +152,8 @@ class RocksDb {
 
     void Put(std::string_view key, std::string_view value) {
       if (!writing_) {
-        tables_.push_back(engine_.settings_.db + "/load-" + std::to_string(tables_.size()) + ".sst");
+        tables_.push_back(engine_.settings_.db + "/load-" + std::to_string(tables_.size()) +
+                          ".sst");
         Check(writer_.Open(tables_.back()));
         writing_ = true;
       }
@@ -172,7 +187,8 @@ class RocksDb {
  private:
   bool Has(const std::string& property) const {
     uint64_t number = 0;
-    if (!db_->GetIntProperty(property, &number)) throw lab::Failure("RocksDB does not know " + property);
+    if (!db_->GetIntProperty(property, &number))
+      throw lab::Failure("RocksDB does not know " + property);
     return number != 0;
   }
 

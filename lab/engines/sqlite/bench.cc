@@ -43,7 +43,8 @@ class Statement {
 
   std::string_view Column(int at) const {
     const void* data = sqlite3_column_blob(statement_, at);
-    return std::string_view(static_cast<const char*>(data), static_cast<size_t>(sqlite3_column_bytes(statement_, at)));
+    return std::string_view(static_cast<const char*>(data),
+                            static_cast<size_t>(sqlite3_column_bytes(statement_, at)));
   }
 
   void Reset() { sqlite3_reset(statement_); }
@@ -76,7 +77,8 @@ class Connection {
     const uint64_t page = settings.block_size != 0 ? settings.block_size : kDefaultPage;
     Run("PRAGMA page_size = " + std::to_string(page));
     if (settings.memory() != 0) {
-      Run("PRAGMA cache_size = -" + std::to_string(std::max<uint64_t>(settings.memory() / connections / 1024, 1)));
+      Run("PRAGMA cache_size = -" +
+          std::to_string(std::max<uint64_t>(settings.memory() / connections / 1024, 1)));
     }
     Run("PRAGMA journal_mode = WAL");
     const uint64_t log = std::max<uint64_t>(settings.write_buffer_size, 4 << 20);
@@ -135,19 +137,29 @@ class Sqlite {
     description.variants = {{"", "SQLite"}, {kNormal, "SQLite, synchronous=NORMAL"}};
     description.asynchronous =
         settings.variant == kNormal
-            ? "WAL with synchronous=NORMAL: written to the log file by write(), which only a checkpoint forces to the "
-              "disk; survives the process, and a crash of the machine costs the last writes and no more"
-            : "WAL with synchronous=OFF: written to the log file by write(); survives the process, but checkpoints wait "
+            ? "WAL with synchronous=NORMAL: written to the log file by write(), which only a "
+              "checkpoint forces to the "
+              "disk; survives the process, and a crash of the machine costs the last writes and no "
+              "more"
+            : "WAL with synchronous=OFF: written to the log file by write(); survives the process, "
+              "but checkpoints wait "
               "for nothing: a crash of the machine may leave a file that cannot be read";
-    description.synchronous = "WAL with synchronous=FULL: the log is forced to the disk by fdatasync in every commit";
+    description.synchronous =
+        "WAL with synchronous=FULL: the log is forced to the disk by fdatasync in every commit";
     description.settings =
-        "cache_size and write_buffer_size together are the page cache (default 2 MiB), divided between the "
-        "connections; block_size is the page size (default 4 KiB); a checkpoint comes after write_buffer_size, "
-        "or 4 MiB if that is more, of log; max_open_files, bloom_bits and compression have no meaning. One table "
+        "cache_size and write_buffer_size together are the page cache (default 2 MiB), divided "
+        "between the "
+        "connections; block_size is the page size (default 4 KiB); a checkpoint comes after "
+        "write_buffer_size, "
+        "or 4 MiB if that is more, of log; max_open_files, bloom_bits and compression have no "
+        "meaning. One table "
         "WITHOUT ROWID, prepared "
-        "statements, REPLACE for puts. One thread: exclusive locking. More: one connection for each, normal locking. "
-        "Bulk load: rows in order in transactions of 100,000. compact is VACUUM, waitcompact a checkpoint";
-    description.limits = {"values are not compressed", "one write at a time; writers wait for each other by polling"};
+        "statements, REPLACE for puts. One thread: exclusive locking. More: one connection for "
+        "each, normal locking. "
+        "Bulk load: rows in order in transactions of 100,000. compact is VACUUM, waitcompact a "
+        "checkpoint";
+    description.limits = {"values are not compressed",
+                          "one write at a time; writers wait for each other by polling"};
     return description;
   }
 
@@ -184,7 +196,8 @@ class Sqlite {
 
   class Session {
    public:
-    explicit Session(Sqlite* engine) : connection_(*engine->connections_.at(engine->taken_.fetch_add(1))) {}
+    explicit Session(Sqlite* engine)
+        : connection_(*engine->connections_.at(engine->taken_.fetch_add(1))) {}
 
     void Put(std::string_view key, std::string_view value) {
       Statement& put = connection_.put();

@@ -34,7 +34,9 @@ std::string_view ViewOf(const WT_ITEM& item) {
   return std::string_view(static_cast<const char*>(item.data), item.size);
 }
 
-bool HasLog(const lab::Settings& settings) { return settings.variant.find("nolog") == std::string::npos; }
+bool HasLog(const lab::Settings& settings) {
+  return settings.variant.find("nolog") == std::string::npos;
+}
 bool IsLsm(const lab::Settings& settings) { return settings.variant.compare(0, 3, "lsm") == 0; }
 
 class WiredTiger {
@@ -43,38 +45,52 @@ class WiredTiger {
     lab::Description description;
     description.engine = "wiredtiger";
     description.title = "WiredTiger";
-    description.version = std::to_string(WIREDTIGER_VERSION_MAJOR) + "." + std::to_string(WIREDTIGER_VERSION_MINOR) +
-                          "." + std::to_string(WIREDTIGER_VERSION_PATCH);
+    description.version = std::to_string(WIREDTIGER_VERSION_MAJOR) + "." +
+                          std::to_string(WIREDTIGER_VERSION_MINOR) + "." +
+                          std::to_string(WIREDTIGER_VERSION_PATCH);
     description.variants = {{"btree", "WiredTiger B-tree"},
                             {"lsm", "WiredTiger LSM"},
                             {"nolog", "WiredTiger B-tree, no log"},
                             {"lsm-nolog", "WiredTiger LSM, no log"}};
     if (HasLog(settings)) {
       description.asynchronous =
-          "transaction_sync method none: written to the log file by write(); survives the process, not the machine";
-      description.synchronous = "transaction_sync method fsync: the log is on the disk before the call returns";
+          "transaction_sync method none: written to the log file by write(); survives the process, "
+          "not the machine";
+      description.synchronous =
+          "transaction_sync method fsync: the log is on the disk before the call returns";
     } else {
       description.asynchronous =
-          "nothing: changes stay in the process until a checkpoint, so a killed process loses acknowledged writes";
+          "nothing: changes stay in the process until a checkpoint, so a killed process loses "
+          "acknowledged writes";
       description.synchronous = "cannot be had without a log";
-      description.limits = {"asynchronous writes do not reach the operating system: not to be ranked with the others'"};
+      description.limits = {
+          "asynchronous writes do not reach the operating system: not to be ranked with the "
+          "others'"};
       for (const char* name : {"fillsync", "fillseqsync"}) {
         description.unsupported[name] = "without a log only a checkpoint is durable";
       }
     }
     description.settings =
-        "cache_size and write_buffer_size together are the cache (default 100 MiB), which holds pages uncompressed; "
-        "block_size is leaf_page_max (default 32 KiB; internal_page_max is 16 KiB); compression: snappy or none; "
-        "checkpoints every 60 s; eviction_dirty_target=70 and eviction_dirty_trigger=90, since the defaults slow "
-        "random writes down several times; bloom_bits is for the LSM tree's filters (default 16); max_open_files has no "
+        "cache_size and write_buffer_size together are the cache (default 100 MiB), which holds "
+        "pages uncompressed; "
+        "block_size is leaf_page_max (default 32 KiB; internal_page_max is 16 KiB); compression: "
+        "snappy or none; "
+        "checkpoints every 60 s; eviction_dirty_target=70 and eviction_dirty_trigger=90, since the "
+        "defaults slow "
+        "random writes down several times; bloom_bits is for the LSM tree's filters (default 16); "
+        "max_open_files has no "
         "meaning. ";
-    if (IsLsm(settings)) description.settings += "LSM chunks of 20 MiB, or as much as the cache allows. ";
-    if (!HasLog(settings)) description.settings += "No checksums, memory_page_max nearly the cache, as in 2012. ";
+    if (IsLsm(settings))
+      description.settings += "LSM chunks of 20 MiB, or as much as the cache allows. ";
+    if (!HasLog(settings))
+      description.settings += "No checksums, memory_page_max nearly the cache, as in 2012. ";
     description.settings +=
-        "One session and one cursor per thread, reset after use. Bulk load: the bulk cursor. compact is "
+        "One session and one cursor per thread, reset after use. Bulk load: the bulk cursor. "
+        "compact is "
         "WT_SESSION::compact, waitcompact a checkpoint and the end of background work";
     if (IsLsm(settings)) {
-      description.limits.push_back("waitcompact ends 0.3 s after the process went quiet, since it cannot be asked");
+      description.limits.push_back(
+          "waitcompact ends 0.3 s after the process went quiet, since it cannot be asked");
     }
     return description;
   }
@@ -87,7 +103,8 @@ class WiredTiger {
     // With the defaults of 5 and 20 per cent writers of random keys do eviction's work most of the
     // time.
     config += ",eviction_dirty_target=70,eviction_dirty_trigger=90";
-    config += ",cache_size=" + std::to_string(Cache()) + ",cache_max_wait_ms=" + std::to_string(kCacheWait);
+    config += ",cache_size=" + std::to_string(Cache()) +
+              ",cache_max_wait_ms=" + std::to_string(kCacheWait);
     if (settings_.compression) config += ",extensions=[libwiredtiger_snappy.so]";
     if (HasLog(settings_)) {
       config += std::string(",log=(enabled=true),transaction_sync=(enabled=true,method=") +
@@ -130,13 +147,11 @@ class WiredTiger {
     Session& operator=(const Session&) = delete;
 
     void Put(std::string_view key, std::string_view value) {
-      while (!Done(Insert(key, value))) {
-      }
+      while (!Done(Insert(key, value))) {}
     }
 
     void Delete(std::string_view key) {
-      while (!Done(Remove(key))) {
-      }
+      while (!Done(Remove(key))) {}
     }
 
     bool Get(std::string_view key, std::string* value) {
@@ -168,7 +183,9 @@ class WiredTiger {
         std::unique_lock<std::shared_mutex> alone(engine_.batches_);
         // Nobody is in its way now; only its own pages can be.
         for (int tries = 3; !TryCommit(); tries--) {
-          if (tries == 1) throw lab::Failure("WiredTiger: the pages that a batch changes do not fit into the cache");
+          if (tries == 1)
+            throw lab::Failure(
+                "WiredTiger: the pages that a batch changes do not fit into the cache");
         }
       }
       batch_.Clear();
@@ -179,7 +196,8 @@ class WiredTiger {
 
     // Not before it is needed: a bulk load has to be the only user of the table.
     WT_CURSOR* TheCursor() {
-      if (cursor_ == nullptr) Check(session_->open_cursor(session_, kTable, nullptr, "overwrite=true", &cursor_));
+      if (cursor_ == nullptr)
+        Check(session_->open_cursor(session_, kTable, nullptr, "overwrite=true", &cursor_));
       return cursor_;
     }
 
@@ -305,7 +323,8 @@ class WiredTiger {
 
   uint64_t Cache() const {
     if (settings_.memory() == 0) return 100 * kMegabyte;
-    return std::max<uint64_t>(settings_.memory(), IsLsm(settings_) ? Merging() + 3 * kLeastChunk : kMegabyte);
+    return std::max<uint64_t>(settings_.memory(),
+                              IsLsm(settings_) ? Merging() + 3 * kLeastChunk : kMegabyte);
   }
 
   // Pages are whole multiples of 4 KiB.
@@ -322,12 +341,14 @@ class WiredTiger {
     config += ",leaf_page_max=" + std::to_string(LeafSize());
     if (settings_.compression) config += ",block_compressor=snappy";
     if (!HasLog(settings_)) {
-      config += ",checksum=off,memory_page_max=" + std::to_string(std::max(Cache() * 15 / 16, kMegabyte));
+      config +=
+          ",checksum=off,memory_page_max=" + std::to_string(std::max(Cache() * 15 / 16, kMegabyte));
     }
     if (IsLsm(settings_)) {
       const uint64_t chunk = std::min((Cache() - Merging()) / 3, 20 * kMegabyte);
       config += ",type=lsm,lsm=(chunk_size=" + std::to_string(chunk);
-      if (settings_.bloom_bits != 0) config += ",bloom_bit_count=" + std::to_string(settings_.bloom_bits);
+      if (settings_.bloom_bits != 0)
+        config += ",bloom_bit_count=" + std::to_string(settings_.bloom_bits);
       config += ")";
     }
     return config;

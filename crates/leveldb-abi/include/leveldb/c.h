@@ -1,14 +1,17 @@
 /*
  * LevelDB's C API, as Terrace's drop-in library provides it.
  *
- * Objects are opaque. Keys and values are a pointer and a length. A boolean is a uint8_t: 0 is false.
+ * Objects are opaque. Keys and values are a pointer and a length. A boolean is a uint8_t: 0 is
+ * false.
  *
- * Errors: a function that can fail takes `char** errptr`, where `*errptr` is NULL or a message from malloc. Success
- * leaves it alone; a failure frees what is there and puts a new message in its place. Free it with leveldb_free.
+ * Errors: a function that can fail takes `char** errptr`, where `*errptr` is NULL or a message from
+ * malloc. Success leaves it alone; a failure frees what is there and puts a new message in its
+ * place. Free it with leveldb_free.
  *
  * Threads: a database may be used by many threads at once; every other object by one at a time.
  *
- * Comparators, filter policies, caches and environments must live until the database that uses them is closed.
+ * Comparators, filter policies, caches and environments must live until the database that uses them
+ * is closed.
  */
 #ifndef STORAGE_LEVELDB_INCLUDE_C_H_
 #define STORAGE_LEVELDB_INCLUDE_C_H_
@@ -42,25 +45,28 @@ typedef struct leveldb_writeoptions_t leveldb_writeoptions_t;
 
 /* -- The database -- */
 
-LEVELDB_EXPORT leveldb_t* leveldb_open(const leveldb_options_t* options, const char* name, char** errptr);
+LEVELDB_EXPORT leveldb_t* leveldb_open(const leveldb_options_t* options, const char* name,
+                                       char** errptr);
 
 /* Release iterators and snapshots first. */
 LEVELDB_EXPORT void leveldb_close(leveldb_t* db);
 
-LEVELDB_EXPORT void leveldb_put(leveldb_t* db, const leveldb_writeoptions_t* options, const char* key, size_t keylen,
-                                const char* val, size_t vallen, char** errptr);
+LEVELDB_EXPORT void leveldb_put(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                const char* key, size_t keylen, const char* val, size_t vallen,
+                                char** errptr);
 
-LEVELDB_EXPORT void leveldb_delete(leveldb_t* db, const leveldb_writeoptions_t* options, const char* key,
-                                   size_t keylen, char** errptr);
+LEVELDB_EXPORT void leveldb_delete(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                   const char* key, size_t keylen, char** errptr);
 
-LEVELDB_EXPORT void leveldb_write(leveldb_t* db, const leveldb_writeoptions_t* options, leveldb_writebatch_t* batch,
-                                  char** errptr);
+LEVELDB_EXPORT void leveldb_write(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                  leveldb_writebatch_t* batch, char** errptr);
 
 /* NULL if the key has no value; otherwise memory to free, and its length in *vallen. */
-LEVELDB_EXPORT char* leveldb_get(leveldb_t* db, const leveldb_readoptions_t* options, const char* key, size_t keylen,
-                                 size_t* vallen, char** errptr);
+LEVELDB_EXPORT char* leveldb_get(leveldb_t* db, const leveldb_readoptions_t* options,
+                                 const char* key, size_t keylen, size_t* vallen, char** errptr);
 
-LEVELDB_EXPORT leveldb_iterator_t* leveldb_create_iterator(leveldb_t* db, const leveldb_readoptions_t* options);
+LEVELDB_EXPORT leveldb_iterator_t* leveldb_create_iterator(leveldb_t* db,
+                                                           const leveldb_readoptions_t* options);
 
 LEVELDB_EXPORT const leveldb_snapshot_t* leveldb_create_snapshot(leveldb_t* db);
 
@@ -69,17 +75,22 @@ LEVELDB_EXPORT void leveldb_release_snapshot(leveldb_t* db, const leveldb_snapsh
 /* NULL if there is no such property; otherwise a string to free. */
 LEVELDB_EXPORT char* leveldb_property_value(leveldb_t* db, const char* propname);
 
-LEVELDB_EXPORT void leveldb_approximate_sizes(leveldb_t* db, int num_ranges, const char* const* range_start_key,
-                                              const size_t* range_start_key_len, const char* const* range_limit_key,
+LEVELDB_EXPORT void leveldb_approximate_sizes(leveldb_t* db, int num_ranges,
+                                              const char* const* range_start_key,
+                                              const size_t* range_start_key_len,
+                                              const char* const* range_limit_key,
                                               const size_t* range_limit_key_len, uint64_t* sizes);
 
 /* A NULL key is an open end. */
-LEVELDB_EXPORT void leveldb_compact_range(leveldb_t* db, const char* start_key, size_t start_key_len,
-                                          const char* limit_key, size_t limit_key_len);
+LEVELDB_EXPORT void leveldb_compact_range(leveldb_t* db, const char* start_key,
+                                          size_t start_key_len, const char* limit_key,
+                                          size_t limit_key_len);
 
-LEVELDB_EXPORT void leveldb_destroy_db(const leveldb_options_t* options, const char* name, char** errptr);
+LEVELDB_EXPORT void leveldb_destroy_db(const leveldb_options_t* options, const char* name,
+                                       char** errptr);
 
-LEVELDB_EXPORT void leveldb_repair_db(const leveldb_options_t* options, const char* name, char** errptr);
+LEVELDB_EXPORT void leveldb_repair_db(const leveldb_options_t* options, const char* name,
+                                      char** errptr);
 
 /* -- Iterators: at no entry when created; key and value are good until the iterator moves -- */
 
@@ -99,14 +110,15 @@ LEVELDB_EXPORT void leveldb_iter_get_error(const leveldb_iterator_t*, char** err
 LEVELDB_EXPORT leveldb_writebatch_t* leveldb_writebatch_create(void);
 LEVELDB_EXPORT void leveldb_writebatch_destroy(leveldb_writebatch_t*);
 LEVELDB_EXPORT void leveldb_writebatch_clear(leveldb_writebatch_t*);
-LEVELDB_EXPORT void leveldb_writebatch_put(leveldb_writebatch_t*, const char* key, size_t klen, const char* val,
-                                           size_t vlen);
+LEVELDB_EXPORT void leveldb_writebatch_put(leveldb_writebatch_t*, const char* key, size_t klen,
+                                           const char* val, size_t vlen);
 LEVELDB_EXPORT void leveldb_writebatch_delete(leveldb_writebatch_t*, const char* key, size_t klen);
 LEVELDB_EXPORT void leveldb_writebatch_iterate(const leveldb_writebatch_t*, void* state,
-                                               void (*put)(void*, const char* k, size_t klen, const char* v,
-                                                           size_t vlen),
+                                               void (*put)(void*, const char* k, size_t klen,
+                                                           const char* v, size_t vlen),
                                                void (*deleted)(void*, const char* k, size_t klen));
-LEVELDB_EXPORT void leveldb_writebatch_append(leveldb_writebatch_t* destination, const leveldb_writebatch_t* source);
+LEVELDB_EXPORT void leveldb_writebatch_append(leveldb_writebatch_t* destination,
+                                              const leveldb_writebatch_t* source);
 
 /* -- Options -- */
 
@@ -133,16 +145,18 @@ LEVELDB_EXPORT void leveldb_options_set_compression(leveldb_options_t*, int);
 
 LEVELDB_EXPORT leveldb_comparator_t* leveldb_comparator_create(
     void* state, void (*destructor)(void*),
-    int (*compare)(void*, const char* a, size_t alen, const char* b, size_t blen), const char* (*name)(void*));
+    int (*compare)(void*, const char* a, size_t alen, const char* b, size_t blen),
+    const char* (*name)(void*));
 LEVELDB_EXPORT void leveldb_comparator_destroy(leveldb_comparator_t*);
 
 /* -- Filter policies: called from any thread; create_filter returns memory from malloc -- */
 
 LEVELDB_EXPORT leveldb_filterpolicy_t* leveldb_filterpolicy_create(
     void* state, void (*destructor)(void*),
-    char* (*create_filter)(void*, const char* const* key_array, const size_t* key_length_array, int num_keys,
-                           size_t* filter_length),
-    uint8_t (*key_may_match)(void*, const char* key, size_t length, const char* filter, size_t filter_length),
+    char* (*create_filter)(void*, const char* const* key_array, const size_t* key_length_array,
+                           int num_keys, size_t* filter_length),
+    uint8_t (*key_may_match)(void*, const char* key, size_t length, const char* filter,
+                             size_t filter_length),
     const char* (*name)(void*));
 LEVELDB_EXPORT void leveldb_filterpolicy_destroy(leveldb_filterpolicy_t*);
 LEVELDB_EXPORT leveldb_filterpolicy_t* leveldb_filterpolicy_create_bloom(int bits_per_key);
@@ -153,7 +167,8 @@ LEVELDB_EXPORT leveldb_readoptions_t* leveldb_readoptions_create(void);
 LEVELDB_EXPORT void leveldb_readoptions_destroy(leveldb_readoptions_t*);
 LEVELDB_EXPORT void leveldb_readoptions_set_verify_checksums(leveldb_readoptions_t*, uint8_t);
 LEVELDB_EXPORT void leveldb_readoptions_set_fill_cache(leveldb_readoptions_t*, uint8_t);
-LEVELDB_EXPORT void leveldb_readoptions_set_snapshot(leveldb_readoptions_t*, const leveldb_snapshot_t*);
+LEVELDB_EXPORT void leveldb_readoptions_set_snapshot(leveldb_readoptions_t*,
+                                                     const leveldb_snapshot_t*);
 
 LEVELDB_EXPORT leveldb_writeoptions_t* leveldb_writeoptions_create(void);
 LEVELDB_EXPORT void leveldb_writeoptions_destroy(leveldb_writeoptions_t*);

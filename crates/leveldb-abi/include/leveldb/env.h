@@ -178,8 +178,12 @@ class LEVELDB_EXPORT EnvWrapper : public Env {
   Status NewRandomAccessFile(const std::string& f, RandomAccessFile** r) override {
     return target_->NewRandomAccessFile(f, r);
   }
-  Status NewWritableFile(const std::string& f, WritableFile** r) override { return target_->NewWritableFile(f, r); }
-  Status NewAppendableFile(const std::string& f, WritableFile** r) override { return target_->NewAppendableFile(f, r); }
+  Status NewWritableFile(const std::string& f, WritableFile** r) override {
+    return target_->NewWritableFile(f, r);
+  }
+  Status NewAppendableFile(const std::string& f, WritableFile** r) override {
+    return target_->NewAppendableFile(f, r);
+  }
   bool FileExists(const std::string& f) override { return target_->FileExists(f); }
   Status GetChildren(const std::string& dir, std::vector<std::string>* r) override {
     return target_->GetChildren(dir, r);
@@ -187,14 +191,20 @@ class LEVELDB_EXPORT EnvWrapper : public Env {
   Status RemoveFile(const std::string& f) override { return target_->RemoveFile(f); }
   Status CreateDir(const std::string& d) override { return target_->CreateDir(d); }
   Status RemoveDir(const std::string& d) override { return target_->RemoveDir(d); }
-  Status GetFileSize(const std::string& f, uint64_t* s) override { return target_->GetFileSize(f, s); }
-  Status RenameFile(const std::string& s, const std::string& t) override { return target_->RenameFile(s, t); }
+  Status GetFileSize(const std::string& f, uint64_t* s) override {
+    return target_->GetFileSize(f, s);
+  }
+  Status RenameFile(const std::string& s, const std::string& t) override {
+    return target_->RenameFile(s, t);
+  }
   Status LockFile(const std::string& f, FileLock** l) override { return target_->LockFile(f, l); }
   Status UnlockFile(FileLock* l) override { return target_->UnlockFile(l); }
   void Schedule(void (*f)(void*), void* a) override { target_->Schedule(f, a); }
   void StartThread(void (*f)(void*), void* a) override { target_->StartThread(f, a); }
   Status GetTestDirectory(std::string* path) override { return target_->GetTestDirectory(path); }
-  Status NewLogger(const std::string& fname, Logger** result) override { return target_->NewLogger(fname, result); }
+  Status NewLogger(const std::string& fname, Logger** result) override {
+    return target_->NewLogger(fname, result);
+  }
   uint64_t NowMicros() override { return target_->NowMicros(); }
   void SleepForMicroseconds(int micros) override { target_->SleepForMicroseconds(micros); }
 

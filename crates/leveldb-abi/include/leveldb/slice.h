@@ -51,7 +51,9 @@ class LEVELDB_EXPORT Slice {
     return order != 0 ? order : (size_ > b.size_) - (size_ < b.size_);
   }
 
-  bool starts_with(const Slice& x) const { return size_ >= x.size_ && memcmp(data_, x.data_, x.size_) == 0; }
+  bool starts_with(const Slice& x) const {
+    return size_ >= x.size_ && memcmp(data_, x.data_, x.size_) == 0;
+  }
 
  private:
   const char* data_;

@@ -22,7 +22,8 @@ class LEVELDB_EXPORT Table {
  public:
   // Opens the first `file_size` bytes of `file`, which must outlive the table. On failure *table is
   // null.
-  static Status Open(const Options& options, RandomAccessFile* file, uint64_t file_size, Table** table);
+  static Status Open(const Options& options, RandomAccessFile* file, uint64_t file_size,
+                     Table** table);
 
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;

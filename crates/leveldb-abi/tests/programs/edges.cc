@@ -12,7 +12,9 @@
 static int odd_pointers = 0;
 
 // Language runtimes that check pointers, Go's for one, take low addresses for corruption.
-static void Check(const void* pointer) { odd_pointers += reinterpret_cast<uintptr_t>(pointer) < 4096; }
+static void Check(const void* pointer) {
+  odd_pointers += reinterpret_cast<uintptr_t>(pointer) < 4096;
+}
 
 static int Compare(void*, const char* a, size_t alen, const char* b, size_t blen) {
   Check(a), Check(b);
@@ -22,7 +24,8 @@ static int Compare(void*, const char* a, size_t alen, const char* b, size_t blen
 
 static const char* ComparatorName(void*) { return "edges"; }
 
-static char* CreateFilter(void*, const char* const* keys, const size_t*, int count, size_t* length) {
+static char* CreateFilter(void*, const char* const* keys, const size_t*, int count,
+                          size_t* length) {
   for (int i = 0; i < count; i++) Check(keys[i]);
   *length = 1;
   return strdup("f");
@@ -37,11 +40,15 @@ static const char* FilterName(void*) { return "edges.filter"; }
 
 static void Nothing(void*) {}
 
-static void VisitPut(void*, const char* key, size_t, const char* value, size_t) { Check(key), Check(value); }
+static void VisitPut(void*, const char* key, size_t, const char* value, size_t) {
+  Check(key), Check(value);
+}
 
 static void VisitDelete(void*, const char* key, size_t) { Check(key); }
 
-static void Throw(void*, const char*, size_t, const char*, size_t) { throw std::runtime_error("thrown"); }
+static void Throw(void*, const char*, size_t, const char*, size_t) {
+  throw std::runtime_error("thrown");
+}
 
 static void Say(const char* what, char* error) {
   printf("%s: %s, %d odd pointers\n", what, error == nullptr ? "ok" : error, odd_pointers);
@@ -54,7 +61,8 @@ int main(int argc, char** argv) {
   char* error = nullptr;
 
   leveldb_options_t* options = leveldb_options_create();
-  leveldb_comparator_t* comparator = leveldb_comparator_create(nullptr, Nothing, Compare, ComparatorName);
+  leveldb_comparator_t* comparator =
+      leveldb_comparator_create(nullptr, Nothing, Compare, ComparatorName);
   leveldb_filterpolicy_t* filter =
       leveldb_filterpolicy_create(nullptr, Nothing, CreateFilter, KeyMayMatch, FilterName);
   leveldb_options_set_comparator(options, comparator);
@@ -80,7 +88,8 @@ int main(int argc, char** argv) {
       leveldb_iterator_t* iter = leveldb_create_iterator(db, read);
       int entries = 0;
       forward ? leveldb_iter_seek_to_first(iter) : leveldb_iter_seek_to_last(iter);
-      for (; leveldb_iter_valid(iter); forward ? leveldb_iter_next(iter) : leveldb_iter_prev(iter)) {
+      for (; leveldb_iter_valid(iter);
+           forward ? leveldb_iter_next(iter) : leveldb_iter_prev(iter)) {
         size_t key_length, value_length;
         Check(leveldb_iter_key(iter, &key_length));
         Check(leveldb_iter_value(iter, &value_length));
@@ -101,9 +110,7 @@ int main(int argc, char** argv) {
   try {
     leveldb_writebatch_iterate(batch, nullptr, Throw, VisitDelete);
     printf("nothing came\n");
-  } catch (const std::runtime_error& caught) {
-    printf("caught: %s\n", caught.what());
-  }
+  } catch (const std::runtime_error& caught) { printf("caught: %s\n", caught.what()); }
   error = nullptr;
   leveldb_write(db, write, batch, &error);
   Say("write", error);

@@ -56,7 +56,8 @@ class StrictEnv : public EnvWrapper {
  private:
   class File : public WritableFile {
    public:
-    File(StrictEnv* env, const std::string& name, WritableFile* file) : env_(env), name_(name), file_(file) {}
+    File(StrictEnv* env, const std::string& name, WritableFile* file)
+        : env_(env), name_(name), file_(file) {}
     ~File() override {
       file_.reset();
       std::lock_guard<std::mutex> hold(env_->mutex_);
@@ -98,7 +99,8 @@ static void Removals() {
   SHOW(DB::Open(options, name, &db));
   env.Show();
   for (int round = 0; round < 40; round++) {
-    for (int i = 0; i < 1000; i++) db->Put(WriteOptions(), std::to_string(i), std::string(100, 'a' + round % 20));
+    for (int i = 0; i < 1000; i++)
+      db->Put(WriteOptions(), std::to_string(i), std::string(100, 'a' + round % 20));
     if (round % 8 == 0) db->CompactRange(nullptr, nullptr);
     // A memtable may be on its way to a table, or not.
     for (int i = 0; i < 37 * round; i++) db->Put(WriteOptions(), "more", std::string(100, 'a'));
@@ -118,7 +120,8 @@ class PlainEnv : public EnvWrapper {
   explicit PlainEnv(Env* base) : EnvWrapper(base) {}
   Status GetChildren(const std::string& d, std::vector<std::string>* r) override {
     const Status s = target()->GetChildren(d, r);
-    for (auto it = r->begin(); it != r->end();) it = *it == "." || *it == ".." ? r->erase(it) : it + 1;
+    for (auto it = r->begin(); it != r->end();)
+      it = *it == "." || *it == ".." ? r->erase(it) : it + 1;
     return s;
   }
 };
@@ -141,7 +144,8 @@ static void Directories() {
     SHOW(system->NewWritableFile(stranger, &file));
     delete file;
     SHOW(DestroyDB(name, options));
-    printf("there %d, with a lock %d\n", system->FileExists(stranger), system->FileExists(name + "/LOCK"));
+    printf("there %d, with a lock %d\n", system->FileExists(stranger),
+           system->FileExists(name + "/LOCK"));
     SHOW(system->RemoveFile(stranger));
     SHOW(system->RemoveDir(name));
   }
@@ -158,7 +162,8 @@ static std::string Table(const std::string& name) {
   Env::Default()->GetChildren(name, &children);
   std::set<std::string> tables;
   for (const std::string& child : children) {
-    if (child.size() > 4 && child.compare(child.size() - 4, 4, ".ldb") == 0) tables.insert(name + "/" + child);
+    if (child.size() > 4 && child.compare(child.size() - 4, 4, ".ldb") == 0)
+      tables.insert(name + "/" + child);
   }
   return tables.empty() ? "" : *tables.rbegin();
 }
@@ -172,7 +177,8 @@ static void Damage() {
   DB* db = nullptr;
   for (int round = 0; round < 2; round++) {
     SHOW(DB::Open(options, name, &db));
-    for (int i = 0; i < 10; i++) db->Put(WriteOptions(), std::to_string(i), std::string(1000, 'a' + round));
+    for (int i = 0; i < 10; i++)
+      db->Put(WriteOptions(), std::to_string(i), std::string(1000, 'a' + round));
     // No batch has the memtable made a table; the second call waits for it.
     SHOW(db->Write(WriteOptions(), nullptr));
     SHOW(db->Write(WriteOptions(), nullptr));

@@ -22,11 +22,11 @@ static void Ok(int line) {
 }
 #define OK Ok(__LINE__)
 
-#define REFUSED(words)                                  \
-  do {                                                  \
-    CHECK(err != NULL && strstr(err, words) != NULL);   \
-    leveldb_free(err);                                  \
-    err = NULL;                                         \
+#define REFUSED(words)                                \
+  do {                                                \
+    CHECK(err != NULL && strstr(err, words) != NULL); \
+    leveldb_free(err);                                \
+    err = NULL;                                       \
   } while (0)
 
 static int lines = 0, destroyed = 0;
@@ -481,7 +481,8 @@ int main(int argc, char** argv) {
   Damage(name);
   report = terrace_verify_db(options, name, &err);
   OK;
-  CHECK(terrace_report_problems(report) == 1 && strstr(terrace_report_problem(report, 0), ".ldb: ") != NULL);
+  CHECK(terrace_report_problems(report) == 1 &&
+        strstr(terrace_report_problem(report, 0), ".ldb: ") != NULL);
   CHECK(terrace_report_problem(report, 1) == NULL);
   terrace_report_destroy(report);
   report = terrace_repair_db(options, name, &err);

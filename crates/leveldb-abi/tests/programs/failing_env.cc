@@ -67,17 +67,27 @@ class FaultyEnv : public EnvWrapper {
   Status GetChildren(const std::string& d, std::vector<std::string>* r) override {
     return Fails() ? Fault() : target()->GetChildren(d, r);
   }
-  Status RemoveFile(const std::string& f) override { return Fails() ? Fault() : target()->RemoveFile(f); }
-  Status CreateDir(const std::string& d) override { return Fails() ? Fault() : target()->CreateDir(d); }
-  Status RemoveDir(const std::string& d) override { return Fails() ? Fault() : target()->RemoveDir(d); }
+  Status RemoveFile(const std::string& f) override {
+    return Fails() ? Fault() : target()->RemoveFile(f);
+  }
+  Status CreateDir(const std::string& d) override {
+    return Fails() ? Fault() : target()->CreateDir(d);
+  }
+  Status RemoveDir(const std::string& d) override {
+    return Fails() ? Fault() : target()->RemoveDir(d);
+  }
   Status GetFileSize(const std::string& f, uint64_t* s) override {
     return Fails() ? Fault() : target()->GetFileSize(f, s);
   }
   Status RenameFile(const std::string& f, const std::string& t) override {
     return Fails() ? Fault() : target()->RenameFile(f, t);
   }
-  Status LockFile(const std::string& f, FileLock** l) override { return Fails() ? Fail(l) : target()->LockFile(f, l); }
-  Status NewLogger(const std::string& f, Logger** l) override { return Fails() ? Fail(l) : target()->NewLogger(f, l); }
+  Status LockFile(const std::string& f, FileLock** l) override {
+    return Fails() ? Fail(l) : target()->LockFile(f, l);
+  }
+  Status NewLogger(const std::string& f, Logger** l) override {
+    return Fails() ? Fail(l) : target()->NewLogger(f, l);
+  }
 
  private:
   static Status Fault() { return Status::IOError("made to fail"); }
@@ -147,7 +157,8 @@ static int Round(FaultyEnv* env, const std::string& name) {
     if (opened) {
       std::unique_ptr<Iterator> it(db->NewIterator(ReadOptions()));
       size_t seen = 0;
-      for (it->SeekToFirst(); it->Valid(); it->Next()) seen += acknowledged.count(it->key().ToString());
+      for (it->SeekToFirst(); it->Valid(); it->Next())
+        seen += acknowledged.count(it->key().ToString());
       CHECK(seen == acknowledged.size() || !it->status().ok());
     }
     delete db;
@@ -177,7 +188,8 @@ int main(int argc, char** argv) {
     }
     failures += env.failures();
   }
-  fprintf(stderr, "%d rounds, %d failures, %d writes acknowledged and found\n", rounds, failures, acknowledged);
+  fprintf(stderr, "%d rounds, %d failures, %d writes acknowledged and found\n", rounds, failures,
+          acknowledged);
   CHECK(failures > 1000 && acknowledged > 10000);
   puts("survived");
 }

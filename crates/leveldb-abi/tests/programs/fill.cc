@@ -27,11 +27,13 @@ int main(int argc, char** argv) {
     DB* db;
     Check(DB::Open(options, argv[1], &db));
     for (int i = 0; i < 4000; i++) {
-      const std::string key = "key" + std::to_string(i * 7919 % 10007) + std::string(1, static_cast<char>(i));
+      const std::string key =
+          "key" + std::to_string(i * 7919 % 10007) + std::string(1, static_cast<char>(i));
       if (i % 11 == 0) {
         Check(db->Delete(WriteOptions(), key));
       } else {
-        Check(db->Put(i % 500 == 0 ? sync : WriteOptions(), key, std::string(i % 90, static_cast<char>(i * 31))));
+        Check(db->Put(i % 500 == 0 ? sync : WriteOptions(), key,
+                      std::string(i % 90, static_cast<char>(i * 31))));
       }
     }
     if (round == 0) db->CompactRange(nullptr, nullptr);

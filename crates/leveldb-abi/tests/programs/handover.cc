@@ -94,9 +94,11 @@ static uint64_t Check(DB* db, uint64_t seed) {
     const Last& last = model[key];
     const bool expected = last.change.size != 0;
     const bool found = it->Valid() && it->key() == Key(key);
-    Must(found == expected, Key(key) + (found ? " is back" : " is lost") + " after " + text + " writes");
+    Must(found == expected,
+         Key(key) + (found ? " is back" : " is lost") + " after " + text + " writes");
     if (!found) continue;
-    Must(it->value() == Value(last.write, last.change), Key(key) + " has another value after " + text + " writes");
+    Must(it->value() == Value(last.write, last.change),
+         Key(key) + " has another value after " + text + " writes");
     it->Next();
   }
   if (writes != 0) {
@@ -108,12 +110,14 @@ static uint64_t Check(DB* db, uint64_t seed) {
 }
 
 static void Say(const std::string& line) {
-  Must(write(1, line.data(), line.size()) == static_cast<ssize_t>(line.size()), "the pipe is closed");
+  Must(write(1, line.data(), line.size()) == static_cast<ssize_t>(line.size()),
+       "the pipe is closed");
 }
 
 int main(int count, char** arguments) {
   if (count != 4) return 2;
-  const uint64_t seed = strtoull(arguments[2], nullptr, 10), opened = strtoull(arguments[3], nullptr, 10);
+  const uint64_t seed = strtoull(arguments[2], nullptr, 10),
+                 opened = strtoull(arguments[3], nullptr, 10);
   std::unique_ptr<const FilterPolicy> filter(NewBloomFilterPolicy(10));
   Options options;
   options.create_if_missing = true;

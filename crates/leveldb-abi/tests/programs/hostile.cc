@@ -21,12 +21,12 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(condition)                                             \
-  do {                                                               \
-    if (!(condition)) {                                              \
-      fprintf(stderr, "line %d: %s\n", __LINE__, #condition);        \
-      abort();                                                       \
-    }                                                                \
+#define CHECK(condition)                                      \
+  do {                                                        \
+    if (!(condition)) {                                       \
+      fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+      abort();                                                \
+    }                                                         \
   } while (0)
 
 using namespace leveldb;
@@ -120,7 +120,8 @@ static void HugeLengths(const std::string& root) {
   CHECK(db->Write(WriteOptions(), &batch).ok());
   // Bytes that are no batch.
   std::string* rep = reinterpret_cast<std::string*>(&batch);
-  for (const std::string& bytes : {std::string(), std::string("x"), std::string(12, '\xff'), std::string(40, '\1')}) {
+  for (const std::string& bytes :
+       {std::string(), std::string("x"), std::string(12, '\xff'), std::string(40, '\1')}) {
     *rep = bytes;
     CHECK(!db->Write(WriteOptions(), &batch).ok());
   }
@@ -144,7 +145,8 @@ static void ManyThreads(const std::string& root) {
         const std::string key = std::to_string(t) + "/" + std::to_string(i);
         if (!db->Put(WriteOptions(), key, std::string(100, 'a' + t)).ok()) failures++;
         std::string value;
-        if (!db->Get(ReadOptions(), key, &value).ok() || value != std::string(100, 'a' + t)) failures++;
+        if (!db->Get(ReadOptions(), key, &value).ok() || value != std::string(100, 'a' + t))
+          failures++;
         if (i % 100 == 99) {
           ReadOptions at;
           at.snapshot = db->GetSnapshot();
@@ -164,7 +166,8 @@ static void ManyThreads(const std::string& root) {
   CHECK(failures == 0);
   // An iterator that is older than everything that follows.
   Iterator* old = db->NewIterator(ReadOptions());
-  for (int i = 0; i < 2000; i++) db->Put(WriteOptions(), "later" + std::to_string(i), std::string(100, 'x'));
+  for (int i = 0; i < 2000; i++)
+    db->Put(WriteOptions(), "later" + std::to_string(i), std::string(100, 'x'));
   db->CompactRange(nullptr, nullptr);
   int count = 0;
   for (old->SeekToFirst(); old->Valid(); old->Next()) count++;
@@ -192,7 +195,8 @@ static void Snapshots(const std::string& root) {
   at.snapshot = one;
   Iterator* it = db->NewIterator(at);
   std::thread([&] { db->ReleaseSnapshot(one); }).join();
-  for (int i = 0; i < 3000; i++) CHECK(db->Put(WriteOptions(), "k" + std::to_string(i % 7), std::string(100, 'x')).ok());
+  for (int i = 0; i < 3000; i++)
+    CHECK(db->Put(WriteOptions(), "k" + std::to_string(i % 7), std::string(100, 'x')).ok());
   CHECK(db->Put(WriteOptions(), "k", "second").ok());
   db->CompactRange(nullptr, nullptr);
   at.snapshot = same;

@@ -37,7 +37,8 @@ static_assert(offsetof(leveldb::ReadOptions, snapshot) == 8, "");
 static_assert(offsetof(leveldb::WriteOptions, sync) == 0, "");
 static_assert(offsetof(leveldb::Range, limit) == 16, "");
 
-#define SIZE(type, size) static_assert(sizeof(leveldb::type) == size && alignof(leveldb::type) <= 8, #type)
+#define SIZE(type, size) \
+  static_assert(sizeof(leveldb::type) == size && alignof(leveldb::type) <= 8, #type)
 SIZE(Options, 96);
 SIZE(ReadOptions, 16);
 SIZE(WriteOptions, 1);

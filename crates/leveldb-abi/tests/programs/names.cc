@@ -13,7 +13,10 @@ using namespace leveldb;
 
 class Bytewise : public Comparator {
  public:
-  const char* Name() const override { return "gr\xf6\xdf" "e"; }
+  const char* Name() const override {
+    return "gr\xf6\xdf"
+           "e";
+  }
   int Compare(const Slice& a, const Slice& b) const override { return a.compare(b); }
   void FindShortestSeparator(std::string*, const Slice&) const override {}
   void FindShortSuccessor(std::string*) const override {}
@@ -52,6 +55,7 @@ int main(int argc, char** argv) {
   int keys = 0;
   std::unique_ptr<Iterator> iter(db->NewIterator(ReadOptions()));
   for (iter->SeekToFirst(); iter->Valid(); iter->Next()) keys++;
-  printf("%s, %d keys, filter %s\n", s.ToString().c_str(), keys, policy.asked ? "asked" : "not asked");
+  printf("%s, %d keys, filter %s\n", s.ToString().c_str(), keys,
+         policy.asked ? "asked" : "not asked");
   return 0;
 }

@@ -59,7 +59,8 @@ static std::vector<std::string> FilesOf(const std::string& name, const std::stri
   std::vector<std::string> all, found;
   Env::Default()->GetChildren(name, &all);
   for (const std::string& file : all) {
-    if (file.size() > ending.size() && file.compare(file.size() - ending.size(), std::string::npos, ending) == 0) {
+    if (file.size() > ending.size() &&
+        file.compare(file.size() - ending.size(), std::string::npos, ending) == 0) {
       found.push_back(file);
     }
   }
@@ -83,7 +84,8 @@ class CountingCache : public Cache {
   std::atomic<int> ids{0}, inserts{0}, lookups{0}, hits{0}, releases{0}, erases{0}, values{0};
   std::atomic<size_t> charged{0};
 
-  Handle* Insert(const Slice& key, void* value, size_t charge, void (*deleter)(const Slice&, void*)) override {
+  Handle* Insert(const Slice& key, void* value, size_t charge,
+                 void (*deleter)(const Slice&, void*)) override {
     inserts++;
     charged += charge;
     key_size = key.size();
@@ -115,9 +117,11 @@ class CountingCache : public Cache {
   size_t TotalCharge() const override { return cache_->TotalCharge(); }
 
   void Show(const char* when) {
-    printf("%s: ids %d, lookups %d, hits %d, inserts %d of %zu bytes, in use %d, erased %d, total %zu, values %d\n", when,
-           ids.load(), lookups.load(), hits.load(), inserts.load(), charged.load(), inserts + hits - releases,
-           erases.load(), TotalCharge(), values == hits);
+    printf(
+        "%s: ids %d, lookups %d, hits %d, inserts %d of %zu bytes, in use %d, erased %d, total "
+        "%zu, values %d\n",
+        when, ids.load(), lookups.load(), hits.load(), inserts.load(), charged.load(),
+        inserts + hits - releases, erases.load(), TotalCharge(), values == hits);
   }
 
   size_t key_size = 0;
@@ -133,7 +137,8 @@ static void Caches() {
   options.create_if_missing = true;
   {
     std::unique_ptr<DB> db = Open(options, name);
-    for (int i = 0; i < 3000; i++) Check(db->Put(WriteOptions(), Key(i), std::string(100, 'a' + i % 26)));
+    for (int i = 0; i < 3000; i++)
+      Check(db->Put(WriteOptions(), Key(i), std::string(100, 'a' + i % 26)));
     db->CompactRange(nullptr, nullptr);
   }
   CountingCache cache;
@@ -249,7 +254,8 @@ class OneThreadEnv : public EnvWrapper {
     thread_.join();
   }
 
-  std::atomic<int> jobs{0}, tables_open{0}, flushes_within{0}, appendable{0}, loggers{0}, asked_for_size{0};
+  std::atomic<int> jobs{0}, tables_open{0}, flushes_within{0}, appendable{0}, loggers{0},
+      asked_for_size{0};
 
   void Schedule(void (*function)(void*), void* argument) override {
     jobs++;
@@ -345,7 +351,8 @@ static void OneThread() {
   db = Open(options, name);
   Check(db->Get(ReadOptions(), "more", &value));
   db.reset();
-  printf("jobs %d, loggers %d, asked to append %d\n", env.jobs > 0, env.loggers > 0, env.appendable > 0);
+  printf("jobs %d, loggers %d, asked to append %d\n", env.jobs > 0, env.loggers > 0,
+         env.appendable > 0);
   // Unchanged calls of the wrapped environment.
   std::atomic<int> ran{0};
   env.StartThread([](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &ran);
@@ -368,7 +375,8 @@ static void FileSizes() {
     options.write_buffer_size = 1 << 20;
     options.max_file_size = size;
     std::unique_ptr<DB> db = Open(options, name);
-    for (int i = 0; i < 12000; i++) Check(db->Put(WriteOptions(), Key(i * 7919 % 12007), Noise(i, 1000)));
+    for (int i = 0; i < 12000; i++)
+      Check(db->Put(WriteOptions(), Key(i * 7919 % 12007), Noise(i, 1000)));
     db->CompactRange(nullptr, nullptr);
     db.reset();
     uint64_t largest = 0, bytes = 0;
@@ -376,7 +384,8 @@ static void FileSizes() {
       Check(Env::Default()->GetFileSize(name + "/" + file, &bytes));
       largest = std::max(largest, bytes);
     }
-    printf("%zu: largest within %d, and not far below %d\n", size, largest < size + size / 10, largest > size / 2);
+    printf("%zu: largest within %d, and not far below %d\n", size,
+           largest<size + size / 10, largest> size / 2);
   }
 }
 

@@ -1,6 +1,7 @@
 /*
- * Calls every function of leveldb/c.h and prints what comes back. Compiled once against Debian's header and run
- * against both libraries: the outputs must be the same. Argument: an empty directory.
+ * Calls every function of leveldb/c.h and prints what comes back. Compiled once against Debian's
+ * header and run against both libraries: the outputs must be the same. Argument: an empty
+ * directory.
  */
 #include <leveldb/c.h>
 #include <stdio.h>
@@ -26,8 +27,10 @@ static void bytes(const char* data, size_t length) {
   putchar('[');
   for (size_t i = 0; i < length; i++) {
     unsigned char c = (unsigned char)data[i];
-    if (c >= 32 && c < 127) putchar(c);
-    else printf("\\x%02x", c);
+    if (c >= 32 && c < 127)
+      putchar(c);
+    else
+      printf("\\x%02x", c);
   }
   putchar(']');
 }
@@ -38,8 +41,10 @@ static void get(leveldb_t* db, leveldb_readoptions_t* ro, const char* key, size_
   printf("get ");
   bytes(key, keylen);
   printf(" = ");
-  if (value == NULL) printf("null, length %zu", length);
-  else bytes(value, length > 60 ? 60 : length);
+  if (value == NULL)
+    printf("null, length %zu", length);
+  else
+    bytes(value, length > 60 ? 60 : length);
   printf(", length %zu, %s\n", length, err ? err : "no error");
   leveldb_free(value);
 }
@@ -110,7 +115,8 @@ static const char* comparator_name(void* state) {
 }
 
 static int filters_made = 0, filter_matches = 0;
-static char* create_filter(void* state, const char* const* keys, const size_t* lengths, int n, size_t* out) {
+static char* create_filter(void* state, const char* const* keys, const size_t* lengths, int n,
+                           size_t* out) {
   (void)state;
   (void)keys;
   (void)lengths;
@@ -120,7 +126,8 @@ static char* create_filter(void* state, const char* const* keys, const size_t* l
   memcpy(filter, "fake", 4);
   return filter;
 }
-static uint8_t key_may_match(void* state, const char* key, size_t length, const char* filter, size_t filter_length) {
+static uint8_t key_may_match(void* state, const char* key, size_t length, const char* filter,
+                             size_t filter_length) {
   (void)state;
   (void)key;
   (void)length;
@@ -145,7 +152,8 @@ int main(int argc, char** argv) {
   leveldb_options_t* options = leveldb_options_create();
   leveldb_env_t* env = leveldb_create_default_env();
   leveldb_cache_t* cache = leveldb_cache_create_lru(100000);
-  leveldb_options_set_comparator(options, leveldb_comparator_create(&destroyed, NULL, compare, comparator_name));
+  leveldb_options_set_comparator(
+      options, leveldb_comparator_create(&destroyed, NULL, compare, comparator_name));
   leveldb_options_destroy(options);
 
   options = leveldb_options_create();
@@ -174,7 +182,8 @@ int main(int argc, char** argv) {
   leveldb_destroy_db(options, name, &err);
   show("destroy nothing");
   leveldb_t* db = leveldb_open(options, name, &err);
-  printf("open missing: %d %s\n", db != NULL, strstr(err, "does not exist (create_if_missing is false)") ? "as worded" : err);
+  printf("open missing: %d %s\n", db != NULL,
+         strstr(err, "does not exist (create_if_missing is false)") ? "as worded" : err);
   show("open missing");
   /* An earlier message is freed and replaced. */
   err = strdup("earlier");
@@ -271,9 +280,15 @@ int main(int argc, char** argv) {
   size_t start_lengths[2] = {9, 7}, limit_lengths[2] = {9, 8};
   uint64_t sizes[2] = {1, 1};
   leveldb_approximate_sizes(db, 2, starts, start_lengths, limits, limit_lengths, sizes);
-  printf("sizes: %s, %s\n", sizes[0] > 1400000 && sizes[0] < 1700000 ? "about 1.5 MB" : "off", sizes[1] == 0 ? "0" : "off");
-  const char* properties[] = {"nosuchprop", "leveldb.nosuchprop", "leveldb.num-files-at-level0", "leveldb.stats",
-                              "leveldb.sstables", "leveldb.approximate-memory-usage", "leveldb.num-files-at-level7",
+  printf("sizes: %s, %s\n", sizes[0] > 1400000 && sizes[0] < 1700000 ? "about 1.5 MB" : "off",
+         sizes[1] == 0 ? "0" : "off");
+  const char* properties[] = {"nosuchprop",
+                              "leveldb.nosuchprop",
+                              "leveldb.num-files-at-level0",
+                              "leveldb.stats",
+                              "leveldb.sstables",
+                              "leveldb.approximate-memory-usage",
+                              "leveldb.num-files-at-level7",
                               "leveldb.num-files-at-level"};
   for (size_t i = 0; i < sizeof(properties) / sizeof(properties[0]); i++) {
     char* value = leveldb_property_value(db, properties[i]);
@@ -288,7 +303,8 @@ int main(int argc, char** argv) {
   show("open existing");
   leveldb_options_set_error_if_exists(options, 0);
 
-  leveldb_comparator_t* comparator = leveldb_comparator_create(&(int){100}, count_destroyed, compare, comparator_name);
+  leveldb_comparator_t* comparator =
+      leveldb_comparator_create(&(int){100}, count_destroyed, compare, comparator_name);
   leveldb_options_set_comparator(options, comparator);
   db = leveldb_open(options, name, &err);
   show("open under another comparator");
@@ -296,8 +312,8 @@ int main(int argc, char** argv) {
 
   /* A custom comparator and a custom filter. */
   int weight = 1000;
-  leveldb_filterpolicy_t* policy =
-      leveldb_filterpolicy_create(&weight, count_destroyed, create_filter, key_may_match, filter_name);
+  leveldb_filterpolicy_t* policy = leveldb_filterpolicy_create(
+      &weight, count_destroyed, create_filter, key_may_match, filter_name);
   options = leveldb_options_create();
   leveldb_options_set_create_if_missing(options, 1);
   leveldb_options_set_comparator(options, comparator);

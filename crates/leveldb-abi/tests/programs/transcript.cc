@@ -32,8 +32,10 @@ static std::string Printable(const Slice& bytes) {
   for (size_t i = 0; i < bytes.size(); i++) {
     const unsigned char c = bytes[i];
     char escaped[8];
-    if (c >= 32 && c < 127) text.push_back(c);
-    else text.append(escaped, snprintf(escaped, sizeof(escaped), "\\x%02x", c));
+    if (c >= 32 && c < 127)
+      text.push_back(c);
+    else
+      text.append(escaped, snprintf(escaped, sizeof(escaped), "\\x%02x", c));
   }
   return text + "]";
 }
@@ -50,14 +52,17 @@ static void Show(const char* what, const Status& s) { printf("%s: %s\n", what, K
 static void Get(DB* db, const std::string& key, const ReadOptions& options = ReadOptions()) {
   std::string value = "untouched";
   const Status s = db->Get(options, key, &value);
-  printf("get %s: %s %s\n", Printable(key).c_str(), s.ToString().c_str(), Printable(value.substr(0, 40)).c_str());
+  printf("get %s: %s %s\n", Printable(key).c_str(), s.ToString().c_str(),
+         Printable(value.substr(0, 40)).c_str());
 }
 
 static void Walk(Iterator* it) {
   printf("scan: fresh %d;", it->Valid());
   int count = 0;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    if (count++ < 12) printf(" %s=%s", Printable(it->key()).c_str(), Printable(it->value().ToString().substr(0, 12)).c_str());
+    if (count++ < 12)
+      printf(" %s=%s", Printable(it->key()).c_str(),
+             Printable(it->value().ToString().substr(0, 12)).c_str());
   }
   printf(" (%d)\n  back:", count);
   count = 0;
@@ -96,19 +101,25 @@ class PrintingHandler : public WriteBatch::Handler {
 
 static void Statuses() {
   printf("-- Status and Slice\n");
-  const Status all[] = {Status::OK(), Status::NotFound("a"), Status::Corruption("b", "more"), Status::NotSupported("c"),
-                        Status::InvalidArgument("", "d"), Status::IOError("e", "")};
+  const Status all[] = {Status::OK(),
+                        Status::NotFound("a"),
+                        Status::Corruption("b", "more"),
+                        Status::NotSupported("c"),
+                        Status::InvalidArgument("", "d"),
+                        Status::IOError("e", "")};
   for (const Status& s : all) {
     Status copy(s), assigned = Status::IOError("replaced");
     assigned = copy;
     Status moved(std::move(copy));
     assigned = assigned;
-    printf("%s|%s|%d%d%d%d%d%d|%s\n", s.ToString().c_str(), moved.ToString().c_str(), s.ok(), s.IsNotFound(),
-           s.IsCorruption(), s.IsNotSupportedError(), s.IsInvalidArgument(), s.IsIOError(), assigned.ToString().c_str());
+    printf("%s|%s|%d%d%d%d%d%d|%s\n", s.ToString().c_str(), moved.ToString().c_str(), s.ok(),
+           s.IsNotFound(), s.IsCorruption(), s.IsNotSupportedError(), s.IsInvalidArgument(),
+           s.IsIOError(), assigned.ToString().c_str());
   }
   const std::string with_zero("a\0b", 3);
   printf("%s\n", Printable(Status::IOError(with_zero, Slice("\xff\0x", 3)).ToString()).c_str());
-  printf("%d %d %d\n", Slice("a").compare("b") < 0, Slice("ab").compare("a") > 0, Slice("x").starts_with(""));
+  printf("%d %d %d\n", Slice("a").compare("b") < 0, Slice("ab").compare("a") > 0,
+         Slice("x").starts_with(""));
 }
 
 static void Batches() {
@@ -123,9 +134,11 @@ static void Batches() {
   other.Put("more", std::string("\0\xff", 2));
   batch.Append(other);
   PrintingHandler handler;
-  printf("iterate %s, size %zu\n", batch.Iterate(&handler).ToString().c_str(), batch.ApproximateSize());
+  printf("iterate %s, size %zu\n", batch.Iterate(&handler).ToString().c_str(),
+         batch.ApproximateSize());
   batch.Clear();
-  printf("cleared %s, size %zu\n", batch.Iterate(&handler).ToString().c_str(), batch.ApproximateSize());
+  printf("cleared %s, size %zu\n", batch.Iterate(&handler).ToString().c_str(),
+         batch.ApproximateSize());
   // The layout is public: clients read and write the string.
   std::string* rep = reinterpret_cast<std::string*>(&other);
   printf("bytes %s\n", Printable(*rep).c_str());
@@ -161,7 +174,8 @@ static void Databases() {
   DB* second = nullptr;
   s = DB::Open(options, name, &second);
   printf("second: %s %d\n", Kind(s).c_str(), second == nullptr);
-  printf("is a DB %d, its own type %d\n", dynamic_cast<DB*>(db) != nullptr, typeid(*db) != typeid(DB));
+  printf("is a DB %d, its own type %d\n", dynamic_cast<DB*>(db) != nullptr,
+         typeid(*db) != typeid(DB));
 
   WriteOptions sync, lazy;
   sync.sync = true;
@@ -229,9 +243,11 @@ static void Databases() {
   Range ranges[2] = {Range("key00000", "key01000"), Range("x", "y")};
   uint64_t sizes[2] = {7, 7};
   db->GetApproximateSizes(ranges, 2, sizes);
-  printf("sizes %s %s\n", sizes[0] > 1000 && sizes[0] < 200000 ? "plausible" : "off", sizes[1] == 0 ? "0" : "off");
-  for (const char* property : {"leveldb.stats", "leveldb.sstables", "leveldb.num-files-at-level0",
-                               "leveldb.approximate-memory-usage", "leveldb.num-files-at-levelx", "leveldb.", "", "x"}) {
+  printf("sizes %s %s\n", sizes[0] > 1000 && sizes[0] < 200000 ? "plausible" : "off",
+         sizes[1] == 0 ? "0" : "off");
+  for (const char* property :
+       {"leveldb.stats", "leveldb.sstables", "leveldb.num-files-at-level0",
+        "leveldb.approximate-memory-usage", "leveldb.num-files-at-levelx", "leveldb.", "", "x"}) {
     std::string value = "old";
     const bool known = db->GetProperty(property, &value);
     printf("property %s: %d %s\n", property, known, value.empty() ? "empty" : "text");
@@ -316,7 +332,9 @@ static void Components() {
   const Comparator* bytewise = BytewiseComparator();
   std::string key = "abcdef";
   bytewise->FindShortestSeparator(&key, "abxyz");
-  std::string successor = "\xff\xff" "a";
+  std::string successor =
+      "\xff\xff"
+      "a";
   bytewise->FindShortSuccessor(&successor);
   printf("%s %d %s %s\n", bytewise->Name(), bytewise->Compare("a", "b"), Printable(key).c_str(),
          Printable(successor).c_str());
@@ -324,8 +342,9 @@ static void Components() {
   std::string filter = "kept";
   const Slice keys[] = {"hello", "world"};
   bloom->CreateFilter(keys, 2, &filter);
-  printf("%s %s %d %d %d\n", bloom->Name(), Printable(filter).c_str(), bloom->KeyMayMatch("hello", filter.substr(4)),
-         bloom->KeyMayMatch("x", filter.substr(4)), bloom->KeyMayMatch("hello", ""));
+  printf("%s %s %d %d %d\n", bloom->Name(), Printable(filter).c_str(),
+         bloom->KeyMayMatch("hello", filter.substr(4)), bloom->KeyMayMatch("x", filter.substr(4)),
+         bloom->KeyMayMatch("hello", ""));
 
   Backwards order;
   FirstByteFilter first_byte;
@@ -351,9 +370,9 @@ static void Components() {
   Get(db, "b000");
   Get(db, "d000");
   delete db;
-  printf("called: compare %d, separator %d, successor %d, filter %d %d %d, logger %d\n", order.compares > 0,
-         order.separators > 0, order.successors > 0, first_byte.made > 0, first_byte.asked > 0, first_byte.refused > 0,
-         logger.lines > 0);
+  printf("called: compare %d, separator %d, successor %d, filter %d %d %d, logger %d\n",
+         order.compares > 0, order.separators > 0, order.successors > 0, first_byte.made > 0,
+         first_byte.asked > 0, first_byte.refused > 0, logger.lines > 0);
   options.comparator = BytewiseComparator();
   db = nullptr;
   SHOW(DB::Open(options, name, &db));
@@ -368,7 +387,8 @@ static void Components() {
 
 static std::vector<int> evicted;
 static void Evict(const Slice& key, void* value) {
-  evicted.push_back(*reinterpret_cast<const int*>(key.data()) * 1000 + static_cast<int>(reinterpret_cast<intptr_t>(value)));
+  evicted.push_back(*reinterpret_cast<const int*>(key.data()) * 1000 +
+                    static_cast<int>(reinterpret_cast<intptr_t>(value)));
 }
 static Slice IntKey(const int& n) { return Slice(reinterpret_cast<const char*>(&n), sizeof(n)); }
 
@@ -380,14 +400,17 @@ static void Caches() {
     const uint64_t first_id = cache->NewId();
     printf("ids %llu %llu\n", (unsigned long long)first_id, (unsigned long long)cache->NewId());
     for (int i = 0; i < 300; i++) {
-      cache->Release(cache->Insert(IntKey(i), reinterpret_cast<void*>(static_cast<intptr_t>(i % 7)), 1 + i % 3, Evict));
+      cache->Release(cache->Insert(IntKey(i), reinterpret_cast<void*>(static_cast<intptr_t>(i % 7)),
+                                   1 + i % 3, Evict));
     }
     const int ten = 10, old = 295, extra = 777;
     Cache::Handle* pinned = cache->Lookup(IntKey(old));
     Cache::Handle* early = cache->Lookup(IntKey(ten));
-    printf("pinned %d, early %d, charge %zu\n", pinned != nullptr, early != nullptr, cache->TotalCharge());
+    printf("pinned %d, early %d, charge %zu\n", pinned != nullptr, early != nullptr,
+           cache->TotalCharge());
     if (early != nullptr) cache->Release(early);
-    if (pinned != nullptr) printf("value %d\n", static_cast<int>(reinterpret_cast<intptr_t>(cache->Value(pinned))));
+    if (pinned != nullptr)
+      printf("value %d\n", static_cast<int>(reinterpret_cast<intptr_t>(cache->Value(pinned))));
     Cache::Handle* replaced = cache->Insert(IntKey(old), reinterpret_cast<void*>(5), 1, Evict);
     cache->Erase(IntKey(old));
     cache->Erase(IntKey(extra));
@@ -407,7 +430,8 @@ static void Caches() {
   options.block_cache = shared;
   DB* db;
   SHOW(DB::Open(options, root + "/cached", &db));
-  for (int i = 0; i < 1000; i++) db->Put(WriteOptions(), "key" + std::to_string(i), std::string(100, 'x'));
+  for (int i = 0; i < 1000; i++)
+    db->Put(WriteOptions(), "key" + std::to_string(i), std::string(100, 'x'));
   db->CompactRange(nullptr, nullptr);
   Walk(db);
   printf("charged %d\n", shared->TotalCharge() > 0);
@@ -530,7 +554,8 @@ static void Environments() {
 class CountingEnv : public EnvWrapper {
  public:
   explicit CountingEnv(Env* target) : EnvWrapper(target) {}
-  std::atomic<int> random{0}, writable{0}, jobs{0}, locks{0}, unlocks{0}, loggers{0}, appends{0}, syncs{0};
+  std::atomic<int> random{0}, writable{0}, jobs{0}, locks{0}, unlocks{0}, loggers{0}, appends{0},
+      syncs{0};
   std::atomic<bool> fail_appends{false}, fail_syncs{false};
 
   struct File : public WritableFile {
@@ -615,9 +640,11 @@ static void CustomEnvironments() {
     SHOW(DB::Open(options, name, &db));
     Get(db, "key02999");
     delete db;
-    printf("went through: random %d, writable %d, jobs %d, locks %d, loggers %d, appends %d, syncs %d, unlocked %d\n",
-           env.random > 0, env.writable > 0, env.jobs > 0, env.locks > 0, env.loggers > 0, env.appends > 3000,
-           env.syncs > 0, env.locks == env.unlocks);
+    printf(
+        "went through: random %d, writable %d, jobs %d, locks %d, loggers %d, appends %d, syncs "
+        "%d, unlocked %d\n",
+        env.random > 0, env.writable > 0, env.jobs > 0, env.locks > 0, env.loggers > 0,
+        env.appends > 3000, env.syncs > 0, env.locks == env.unlocks);
     SHOW(RepairDB(name, options));
     SHOW(DB::Open(options, name, &db));
     Get(db, "key02999");
@@ -637,7 +664,8 @@ class PickyEnv : public EnvWrapper {
   explicit PickyEnv(Env* target) : EnvWrapper(target) {}
   Status NewRandomAccessFile(const std::string& f, RandomAccessFile** r) override {
     uint64_t size = 0;
-    if (target()->GetFileSize(f, &size).ok() && size == 0) return Status::IOError(f, "Invalid argument");
+    if (target()->GetFileSize(f, &size).ok() && size == 0)
+      return Status::IOError(f, "Invalid argument");
     return target()->NewRandomAccessFile(f, r);
   }
   Status GetChildren(const std::string& d, std::vector<std::string>* r) override {
@@ -743,7 +771,8 @@ static void Tables() {
 
 static void Iterators() {
   printf("-- Iterator\n");
-  std::unique_ptr<Iterator> empty(NewEmptyIterator()), broken(NewErrorIterator(Status::Corruption("words")));
+  std::unique_ptr<Iterator> empty(NewEmptyIterator()),
+      broken(NewErrorIterator(Status::Corruption("words")));
   int one = 1, nine = 9;
   empty->RegisterCleanup(Cleanup, &one, &nine);
   empty->SeekToFirst();
@@ -787,11 +816,13 @@ static void Dumps() {
     const std::string extension = dot == std::string::npos ? "" : child.substr(dot);
     StringFile out;
     const Status s = DumpFile(Env::Default(), name + "/" + child, &out);
-    if (extension == ".log" || extension == ".ldb") printf("%s: %s\n%s", extension.c_str(), Kind(s).c_str(), out.text.c_str());
+    if (extension == ".log" || extension == ".ldb")
+      printf("%s: %s\n%s", extension.c_str(), Kind(s).c_str(), out.text.c_str());
     if (child == "CURRENT") printf("CURRENT: %s\n", Kind(s).c_str());
     if (child.compare(0, 8, "MANIFEST") == 0) {
       printf("MANIFEST: %s, %d\n", Kind(s).c_str(),
-             out.text.find("VersionEdit {\n  Comparator: leveldb.BytewiseComparator\n") != std::string::npos);
+             out.text.find("VersionEdit {\n  Comparator: leveldb.BytewiseComparator\n") !=
+                 std::string::npos);
     }
   }
   DestroyDB(name, options);
@@ -800,13 +831,17 @@ static void Dumps() {
 // A database of another kind, which derives from LevelDB's.
 class NullDB : public DB {
  public:
-  Status Put(const WriteOptions& o, const Slice& k, const Slice& v) override { return DB::Put(o, k, v); }
+  Status Put(const WriteOptions& o, const Slice& k, const Slice& v) override {
+    return DB::Put(o, k, v);
+  }
   Status Delete(const WriteOptions& o, const Slice& k) override { return DB::Delete(o, k); }
   Status Write(const WriteOptions&, WriteBatch* updates) override {
     PrintingHandler handler;
     return updates->Iterate(&handler);
   }
-  Status Get(const ReadOptions&, const Slice&, std::string*) override { return Status::NotFound(""); }
+  Status Get(const ReadOptions&, const Slice&, std::string*) override {
+    return Status::NotFound("");
+  }
   Iterator* NewIterator(const ReadOptions&) override { return NewEmptyIterator(); }
   const Snapshot* GetSnapshot() override { return nullptr; }
   void ReleaseSnapshot(const Snapshot*) override {}
@@ -834,10 +869,11 @@ int main(int argc, char** argv) {
   SHOW(null.Put(WriteOptions(), "k", "v"));
   SHOW(null.Delete(WriteOptions(), "k"));
   const Options defaults;
-  printf("defaults %d %d %d %d %zu %d %zu %d %zu %d %d\n", defaults.comparator == BytewiseComparator(),
-         defaults.env == Env::Default(), defaults.create_if_missing, defaults.paranoid_checks, defaults.write_buffer_size,
-         defaults.max_open_files, defaults.block_size, defaults.block_restart_interval, defaults.max_file_size,
-         defaults.compression, defaults.reuse_logs);
+  printf("defaults %d %d %d %d %zu %d %zu %d %zu %d %d\n",
+         defaults.comparator == BytewiseComparator(), defaults.env == Env::Default(),
+         defaults.create_if_missing, defaults.paranoid_checks, defaults.write_buffer_size,
+         defaults.max_open_files, defaults.block_size, defaults.block_restart_interval,
+         defaults.max_file_size, defaults.compression, defaults.reuse_logs);
   printf("version %d.%d\n", kMajorVersion, kMinorVersion);
   return 0;
 }

@@ -6,18 +6,20 @@
 //
 //   fill operations [--from, --to) of the workload --seed; --batch=N groups up to N of them in one
 //   write,
-//             --sync_every=N makes every Nth write synchronous, --kill=1 ends with SIGKILL instead of a close
+//             --sync_every=N makes every Nth write synchronous, --kill=1 ends with SIGKILL instead
+//             of a close
 //             -> "filled FROM TO"
 //   verify compares DB with the state after operations [0, --to) of the workload --seed: forwards,
 //   backwards and
-//             by Get                                                                          -> "digest COUNT HASH"
+//             by Get                                                                          ->
+//             "digest COUNT HASH"
 //   digest reads every entry forwards and backwards -> "digest COUNT HASH" entries writes every
 //   entry to standard output: u32 key length, u32 value length (little endian), key, value get
 //   --key=HEX -> "value HEX", or "missing" put --key=HEX --value=HEX [--sync=1] -> "done" delete
 //   --key=HEX [--sync=1] -> "done" compact the whole range -> "done" split puts --to=N versions of
 //   the keys "a", "b" and "c", of 20,000 bytes each, and compacts while snapshots hold
-//             all of them: the versions of a key end up in several tables of one level. Every tenth version of "b" is
-//             deleted again                                                                    -> "done"
+//             all of them: the versions of a key end up in several tables of one level. Every tenth
+//             version of "b" is deleted again -> "done"
 //   property --property=NAME -> the property's text, or "missing" lock -> "locked"; holds the
 //   database open until standard input ends open, repair, destroy -> "done"
 //
@@ -63,7 +65,8 @@ uint64_t Mix(uint64_t z) {
 // splitmix64.
 class Random {
  public:
-  Random(uint64_t seed, uint64_t purpose, uint64_t index) : state_(Mix(Mix(Mix(seed) + purpose) + index)) {}
+  Random(uint64_t seed, uint64_t purpose, uint64_t index)
+      : state_(Mix(Mix(Mix(seed) + purpose) + index)) {}
 
   uint64_t Next() {
     state_ += 0x9E3779B97F4A7C15u;
@@ -216,7 +219,8 @@ class Arguments {
     for (int i = 3; i < argc; i++) {
       const std::string argument = argv[i];
       const size_t equals = argument.find('=');
-      if (argument.compare(0, 2, "--") != 0 || equals == std::string::npos) Usage("cannot read " + argument);
+      if (argument.compare(0, 2, "--") != 0 || equals == std::string::npos)
+        Usage("cannot read " + argument);
       values_[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
     }
   }
@@ -261,7 +265,9 @@ class Arguments {
 
 class ReverseComparator : public leveldb::Comparator {
  public:
-  int Compare(const leveldb::Slice& a, const leveldb::Slice& b) const override { return b.compare(a); }
+  int Compare(const leveldb::Slice& a, const leveldb::Slice& b) const override {
+    return b.compare(a);
+  }
   const char* Name() const override { return "terrace.test.ReverseBytewise"; }
   void FindShortestSeparator(std::string*, const leveldb::Slice&) const override {}
   void FindShortSuccessor(std::string*) const override {}
@@ -272,13 +278,15 @@ struct Settings {
   explicit Settings(Arguments* arguments) {
     options.create_if_missing = arguments->Number("create", 0) != 0;
     options.paranoid_checks = arguments->Number("paranoid", 1) != 0;
-    options.compression = arguments->Number("snappy", 1) != 0 ? leveldb::kSnappyCompression : leveldb::kNoCompression;
+    options.compression =
+        arguments->Number("snappy", 1) != 0 ? leveldb::kSnappyCompression : leveldb::kNoCompression;
     options.block_size = arguments->Number("block_size", options.block_size);
     options.block_restart_interval =
         static_cast<int>(arguments->Number("restart_interval", options.block_restart_interval));
     options.write_buffer_size = arguments->Number("write_buffer", options.write_buffer_size);
     options.max_file_size = arguments->Number("max_file_size", options.max_file_size);
-    options.max_open_files = static_cast<int>(arguments->Number("max_open_files", options.max_open_files));
+    options.max_open_files =
+        static_cast<int>(arguments->Number("max_open_files", options.max_open_files));
     options.reuse_logs = arguments->Number("reuse_logs", 0) != 0;
     const uint64_t bloom = arguments->Number("bloom", 0);
     if (bloom != 0) filter.reset(leveldb::NewBloomFilterPolicy(static_cast<int>(bloom)));
@@ -352,11 +360,10 @@ void Fill(Arguments* arguments, const Settings& settings) {
     Check(db->Write(options, &batch));
   }
   if (!kill) db.reset();
-  std::printf("filled %llu %llu\n", static_cast<unsigned long long>(from), static_cast<unsigned long long>(to));
+  std::printf("filled %llu %llu\n", static_cast<unsigned long long>(from),
+              static_cast<unsigned long long>(to));
   std::fflush(stdout);
-  if (kill) {
-    raise(SIGKILL);
-  }
+  if (kill) { raise(SIGKILL); }
 }
 
 Digest ReadAll(leveldb::DB* db) {
@@ -368,7 +375,8 @@ Digest ReadAll(leveldb::DB* db) {
   for (it->SeekToLast(); it->Valid(); it->Prev()) backwards++;
   Check(it->status());
   if (backwards != digest.count()) {
-    Fail("forwards " + std::to_string(digest.count()) + " entries, backwards " + std::to_string(backwards));
+    Fail("forwards " + std::to_string(digest.count()) + " entries, backwards " +
+         std::to_string(backwards));
   }
   return digest;
 }
@@ -378,7 +386,9 @@ void Verify(Arguments* arguments, const Settings& settings) {
   const uint64_t to = arguments->Number("to", 0);
   arguments->RefuseUnused();
   const leveldb::Comparator* order = settings.options.comparator;
-  const auto less = [order](const std::string& a, const std::string& b) { return order->Compare(a, b) < 0; };
+  const auto less = [order](const std::string& a, const std::string& b) {
+    return order->Compare(a, b) < 0;
+  };
   std::map<std::string, uint64_t, decltype(less)> state(less);
   std::vector<uint64_t> deleted;
   for (uint64_t i = 0; i < to; i++) {
@@ -405,8 +415,8 @@ void Verify(Arguments* arguments, const Settings& settings) {
       Fail("forwards: key " + Printable(it->key()) + ", expected " + Printable(expected.first));
     }
     if (it->value() != ValueOf(seed, expected.second)) {
-      Fail("forwards: wrong value of key " + Printable(expected.first) + ", last put by operation " +
-           std::to_string(expected.second));
+      Fail("forwards: wrong value of key " + Printable(expected.first) +
+           ", last put by operation " + std::to_string(expected.second));
     }
     digest.Add(it->key(), it->value());
     it->Next();
@@ -430,7 +440,8 @@ void Verify(Arguments* arguments, const Settings& settings) {
   for (const auto& expected : state) {
     if (turn++ % 5 != 0) continue;
     Check(db->Get(Careful(), expected.first, &value));
-    if (value != ValueOf(seed, expected.second)) Fail("Get: wrong value of key " + Printable(expected.first));
+    if (value != ValueOf(seed, expected.second))
+      Fail("Get: wrong value of key " + Printable(expected.first));
   }
   for (size_t i = 0; i < deleted.size(); i += 5) {
     const std::string key = KeyOf(seed, deleted[i]);
@@ -493,8 +504,7 @@ void HoldOpen() {
   std::puts("locked");
   std::fflush(stdout);
   char ignored[256];
-  while (read(STDIN_FILENO, ignored, sizeof ignored) > 0) {
-  }
+  while (read(STDIN_FILENO, ignored, sizeof ignored) > 0) {}
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ class DBImpl : public DB {
   void TEST_CompactRange(int, const Slice* begin, const Slice* end) { CompactRange(begin, end); }
 
   // Internal keys are out of reach.
-  Iterator* TEST_NewInternalIterator() { return NewErrorIterator(Status::NotSupported("internal keys")); }
+  Iterator* TEST_NewInternalIterator() {
+    return NewErrorIterator(Status::NotSupported("internal keys"));
+  }
 
   int64_t TEST_MaxNextLevelOverlappingBytes() { return 0; }
 };

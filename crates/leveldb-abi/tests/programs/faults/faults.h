@@ -50,14 +50,16 @@ void Must(const leveldb::Status& status);
 void Must(bool condition, const char* what);
 
 // Opens a database, a new one if there is none.
-std::unique_ptr<leveldb::DB> Open(const std::string& path, leveldb::Options options = leveldb::Options());
+std::unique_ptr<leveldb::DB> Open(const std::string& path,
+                                  leveldb::Options options = leveldb::Options());
 std::string Key(int i);
 // Bytes that do not compress, the same for the same seed.
 std::string Noise(uint64_t seed, size_t size);
 leveldb::WriteOptions Synced();
 
 // Paths of a directory's files, in order, whose names end or begin like this.
-std::vector<std::string> Files(const std::string& dir, const std::string& suffix, const std::string& prefix = "");
+std::vector<std::string> Files(const std::string& dir, const std::string& suffix,
+                               const std::string& prefix = "");
 uint64_t BytesOnDisk(const std::string& dir);
 std::string Contents(const std::string& path);
 void Replace(const std::string& path, const std::string& contents);
@@ -68,7 +70,8 @@ void CopyAll(const std::string& from, const std::string& to);
 bool Eventually(bool (*condition)(void*), void* argument);
 template <typename Condition>
 bool Eventually(Condition condition) {
-  return Eventually([](void* argument) { return (*static_cast<Condition*>(argument))(); }, &condition);
+  return Eventually([](void* argument) { return (*static_cast<Condition*>(argument))(); },
+                    &condition);
 }
 
 #endif  // FAULTS_H_

@@ -8,7 +8,9 @@
 
 using namespace leveldb;
 
-static bool IsLog(const std::string& name) { return name.size() > 4 && name.compare(name.size() - 4, 4, ".log") == 0; }
+static bool IsLog(const std::string& name) {
+  return name.size() > 4 && name.compare(name.size() - 4, 4, ".log") == 0;
+}
 
 // One write to the log fails half way, as on a disk that is full for a moment. What is acknowledged
 // later must be there later.
@@ -16,7 +18,8 @@ Verdict FailedAppend(const std::string& dir) {
   WatchedEnv env;
   bool armed = false;
   env.before = [&](WatchedEnv::Operation operation, const std::string& name, size_t size) {
-    if (!armed || operation != WatchedEnv::kAppend || !IsLog(name) || size < 50) return Status::OK();
+    if (!armed || operation != WatchedEnv::kAppend || !IsLog(name) || size < 50)
+      return Status::OK();
     armed = false;
     return Status::IOError(name, "No space left on device");
   };
@@ -37,8 +40,9 @@ Verdict FailedAppend(const std::string& dir) {
   for (const std::string& key : acknowledged) present += db->Get(ReadOptions(), key, &value).ok();
   Must(db->Get(ReadOptions(), "before", &value));
   return Judge(present == acknowledged.size(),
-               std::to_string(acknowledged.size()) + " synced puts acknowledged after a failed append, " +
-                   std::to_string(present) + " of them present after reopening");
+               std::to_string(acknowledged.size()) +
+                   " synced puts acknowledged after a failed append, " + std::to_string(present) +
+                   " of them present after reopening");
 }
 
 // A log is left behind for a new one; a synced write goes to the new one; the power fails. The old
@@ -57,7 +61,8 @@ Verdict PrefixAcrossLogs(const std::string& dir) {
   env.holding = true;
   const int first = logs;
   int written = 0;
-  for (; logs == first; written++) Must(db->Put(WriteOptions(), Key(written), Noise(written, 1000)));
+  for (; logs == first; written++)
+    Must(db->Put(WriteOptions(), Key(written), Noise(written, 1000)));
   Must(db->Put(Synced(), "synced", "last of all"));
   env.CopyWhatIsDurable(dir + "/db", dir + "/cut");
   env.Release();
@@ -65,13 +70,15 @@ Verdict PrefixAcrossLogs(const std::string& dir) {
   DB* opened = nullptr;
   const Status status = DB::Open(Options(), dir + "/cut", &opened);
   db.reset(opened);
-  if (!status.ok()) return Judge(false, "cannot be opened after the power cut: " + status.ToString());
+  if (!status.ok())
+    return Judge(false, "cannot be opened after the power cut: " + status.ToString());
   std::string value;
   const bool last = db->Get(ReadOptions(), "synced", &value).ok();
   int present = 0;
   for (int i = 0; i < written; i++) present += db->Get(ReadOptions(), Key(i), &value).ok();
-  return Judge(last && present == written, "after a power cut the synced put is " + std::string(last ? "there" : "lost") +
-                                               ", and " + std::to_string(present) + " of the " +
+  return Judge(last && present == written, "after a power cut the synced put is " +
+                                               std::string(last ? "there" : "lost") + ", and " +
+                                               std::to_string(present) + " of the " +
                                                std::to_string(written) + " puts before it");
 }
 
@@ -80,7 +87,8 @@ Verdict PrefixAcrossLogs(const std::string& dir) {
 Verdict FlippedBitInLog(const std::string& dir) {
   const int kPuts = 5000;
   auto db = Open(dir + "/db");
-  for (int i = 0; i < kPuts; i++) Must(db->Put(i % 100 == 99 ? Synced() : WriteOptions(), Key(i), Noise(i, 50)));
+  for (int i = 0; i < kPuts; i++)
+    Must(db->Put(i % 100 == 99 ? Synced() : WriteOptions(), Key(i), Noise(i, 50)));
   db.reset();
   const std::string log = Files(dir + "/db", ".log").back();
   std::string bytes = Contents(log);
@@ -94,8 +102,8 @@ Verdict FlippedBitInLog(const std::string& dir) {
   int missing = 0;
   std::string value;
   for (int i = 0; i < kPuts; i++) missing += !db->Get(ReadOptions(), Key(i), &value).ok();
-  return Judge(missing == 0, "opens without an error, " + std::to_string(missing) + " of " + std::to_string(kPuts) +
-                                 " keys gone, synced ones among them");
+  return Judge(missing == 0, "opens without an error, " + std::to_string(missing) + " of " +
+                                 std::to_string(kPuts) + " keys gone, synced ones among them");
 }
 
 // A batch whose second record is not one. A batch is applied whole or not at all.
@@ -114,7 +122,8 @@ Verdict MalformedBatch(const std::string& dir) {
   db = Open(dir + "/db");
   half = half || db->Get(ReadOptions(), "first", &value).ok();
   return Judge(!status.ok() && !half,
-               std::string(status.ok() ? "accepted" : "refused") + (half ? ", and half applied" : ", and nothing of it applied"));
+               std::string(status.ok() ? "accepted" : "refused") +
+                   (half ? ", and half applied" : ", and nothing of it applied"));
 }
 
 namespace {
@@ -144,8 +153,8 @@ Verdict HugeValue(const std::string& dir) {
     const Status status = batch.Iterate(&lengths);
     // Such a batch has the bytes of the log.
     if (lengths.last != 0 && lengths.last != size) {
-      return Judge(false, "the batch holds a value of " + std::to_string(lengths.last) + " bytes; reading it gives " +
-                              status.ToString());
+      return Judge(false, "the batch holds a value of " + std::to_string(lengths.last) +
+                              " bytes; reading it gives " + status.ToString());
     }
   }
   auto db = Open(dir + "/db");
@@ -160,7 +169,8 @@ Verdict HugeValue(const std::string& dir) {
   Must(db->Get(ReadOptions(), "after", &value));
   const bool absent = db->Get(ReadOptions(), "huge", &value).IsNotFound();
   return Judge(status.IsInvalidArgument() && bytes < (64 << 20) && absent,
-               "refused with " + status.ToString().substr(0, 16) + " after writing " + std::to_string(bytes >> 20) + " MiB");
+               "refused with " + status.ToString().substr(0, 16) + " after writing " +
+                   std::to_string(bytes >> 20) + " MiB");
 }
 
 // A bit flips in each of several records; then the database is repaired. What comes out must have
@@ -186,6 +196,7 @@ Verdict RepairOfDamagedLog(const std::string& dir) {
   }
   Must(it->status());
   it.reset();
-  return Judge(wrong == 0, std::to_string(right) + " of " + std::to_string(kPuts) + " entries came out, and " +
-                               std::to_string(wrong) + " that were never put in");
+  return Judge(wrong == 0, std::to_string(right) + " of " + std::to_string(kPuts) +
+                               " entries came out, and " + std::to_string(wrong) +
+                               " that were never put in");
 }

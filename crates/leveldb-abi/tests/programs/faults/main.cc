@@ -54,13 +54,16 @@ WriteOptions Synced() {
   return options;
 }
 
-std::vector<std::string> Files(const std::string& dir, const std::string& suffix, const std::string& prefix) {
+std::vector<std::string> Files(const std::string& dir, const std::string& suffix,
+                               const std::string& prefix) {
   std::vector<std::string> names, found;
   Must(Env::Default()->GetChildren(dir, &names));
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
-    const bool ends = name.size() >= suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
-    if (ends && name.compare(0, prefix.size(), prefix) == 0 && name != "." && name != "..") found.push_back(dir + "/" + name);
+    const bool ends = name.size() >= suffix.size() &&
+                      name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+    if (ends && name.compare(0, prefix.size(), prefix) == 0 && name != "." && name != "..")
+      found.push_back(dir + "/" + name);
   }
   return found;
 }

@@ -24,7 +24,8 @@ static bool AnotherProcessOpens(const std::string& path) {
   std::string copy = path;
   char* const arguments[] = {self, open, &copy[0], nullptr};
   pid_t child = 0;
-  Must(posix_spawn(&child, self, nullptr, nullptr, arguments, environ) == 0, "no process can be started");
+  Must(posix_spawn(&child, self, nullptr, nullptr, arguments, environ) == 0,
+       "no process can be started");
   int status = 0;
   Must(waitpid(child, &status, 0) == child, "the process cannot be waited for");
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -48,22 +49,25 @@ Verdict ForkedChild(const std::string& dir) {
   const pid_t child = fork();
   if (child == 0) {
     int acknowledged = 0;
-    for (int i = 0; i < 100; i++) acknowledged += db->Put(WriteOptions(), "child" + Key(i), Noise(i, 1000)).ok();
+    for (int i = 0; i < 100; i++)
+      acknowledged += db->Put(WriteOptions(), "child" + Key(i), Noise(i, 1000)).ok();
     _exit(acknowledged);
   }
   int status = 0;
   Must(waitpid(child, &status, 0) == child && WIFEXITED(status), "the child died");
   const int by_child = WEXITSTATUS(status);
   int by_parent = 0, present = 0;
-  for (int i = 0; i < 100; i++) by_parent += db->Put(Synced(), "parent" + Key(i), Noise(i, 1000)).ok();
+  for (int i = 0; i < 100; i++)
+    by_parent += db->Put(Synced(), "parent" + Key(i), Noise(i, 1000)).ok();
   db.reset();
   db = Open(dir + "/db");
   std::unique_ptr<Iterator> it(db->NewIterator(ReadOptions()));
   for (it->SeekToFirst(); it->Valid(); it->Next()) present++;
   it.reset();
   return Judge(present == 1 + by_child + by_parent,
-               std::to_string(by_child) + " puts acknowledged to the child and " + std::to_string(by_parent) +
-                   " to the parent, " + std::to_string(present - 1) + " of them there afterwards");
+               std::to_string(by_child) + " puts acknowledged to the child and " +
+                   std::to_string(by_parent) + " to the parent, " + std::to_string(present - 1) +
+                   " of them there afterwards");
 }
 
 // CURRENT names a file outside the directory.
@@ -92,7 +96,8 @@ static bool IsSmallDisk(const std::string& dir) {
   return statvfs(dir.c_str(), &data) == 0 && uint64_t(data.f_blocks) * data.f_frsize <= (64 << 20);
 }
 
-static const Verdict kNeedsSmallDisk = {Verdict::kSkipped, "needs a file system of at most 64 MiB to itself"};
+static const Verdict kNeedsSmallDisk = {Verdict::kSkipped,
+                                        "needs a file system of at most 64 MiB to itself"};
 
 Verdict FullDisk(const std::string& dir) {
   if (!IsSmallDisk(dir)) return kNeedsSmallDisk;
@@ -111,7 +116,8 @@ Verdict FullDisk(const std::string& dir) {
     std::string value;
     present += db->Get(ReadOptions(), Key(i), &value).ok() && value == Noise(i, 1000);
   }
-  return Judge(present == 1000, "opened on the full disk, " + std::to_string(present) + " of 1000 entries read");
+  return Judge(present == 1000,
+               "opened on the full disk, " + std::to_string(present) + " of 1000 entries read");
 }
 
 // The disk is full for a while, so that a flush fails and with it the puts after it; then there is
@@ -120,7 +126,9 @@ Verdict BackgroundError(const std::string& dir) {
   WatchedEnv env;
   std::atomic<bool> full{false};
   env.before = [&](WatchedEnv::Operation operation, const std::string& name, size_t) {
-    return full && operation == WatchedEnv::kAppend ? Status::IOError(name, "No space left on device") : Status::OK();
+    return full && operation == WatchedEnv::kAppend
+               ? Status::IOError(name, "No space left on device")
+               : Status::OK();
   };
   Options options;
   options.env = &env;
@@ -142,8 +150,9 @@ Verdict BackgroundError(const std::string& dir) {
     present += db->Get(ReadOptions(), Key(i), &value).ok() && value == Noise(i, 1000);
   }
   return Judge(heals && present == kPuts,
-               std::string(heals ? "writes go on" : "writes keep failing") + " when there is space again; " +
-                   std::to_string(present) + " of " + std::to_string(kPuts) + " acknowledged puts there after reopening");
+               std::string(heals ? "writes go on" : "writes keep failing") +
+                   " when there is space again; " + std::to_string(present) + " of " +
+                   std::to_string(kPuts) + " acknowledged puts there after reopening");
 }
 
 namespace {
@@ -201,7 +210,8 @@ Verdict StallOfAnother(const std::string& dir) {
   std::atomic<int> written{0};
   std::thread other_writer([&] {
     of_the_program = true;
-    while (written < 1000 && other->Put(WriteOptions(), Key(written), Noise(written, 1000)).ok()) written++;
+    while (written < 1000 && other->Put(WriteOptions(), Key(written), Noise(written, 1000)).ok())
+      written++;
   });
   const bool flows = Eventually([&] { return written == 1000; });
   const int until_then = written;
@@ -210,12 +220,14 @@ Verdict StallOfAnother(const std::string& dir) {
   other_writer.join();
   slow.reset();
   other.reset();
-  return Judge(flows, "while a compaction of another database lasts, " + std::to_string(until_then) +
-                          " of 1000 puts of 1 KB complete");
+  return Judge(flows, "while a compaction of another database lasts, " +
+                          std::to_string(until_then) + " of 1000 puts of 1 KB complete");
 }
 
 Verdict OrderOfDurability(const std::string& dir) {
-  const auto acknowledge = [] { Must(write(2, "acknowledged\n", 13) == 13, "standard error is closed"); };
+  const auto acknowledge = [] {
+    Must(write(2, "acknowledged\n", 13) == 13, "standard error is closed");
+  };
   Options options;
   options.write_buffer_size = 64 << 10;
   for (int opened = 0; opened < 2; opened++) {

@@ -80,7 +80,8 @@ Verdict FlippedBitInTable(const std::string& dir) {
     if (status.ok()) {
       std::unique_ptr<Iterator> it(opened->NewIterator(ReadOptions()));
       for (it->SeekToFirst(); it->Valid(); it->Next()) {
-        (right < kPuts && it->key() == Key(right) && it->value() == Noise(right, 50) ? right : other)++;
+        (right < kPuts && it->key() == Key(right) && it->value() == Noise(right, 50) ? right
+                                                                                     : other)++;
       }
       status = it->status();
     }
@@ -93,8 +94,9 @@ Verdict FlippedBitInTable(const std::string& dir) {
     for (const std::string& file : Files(copy, "")) Env::Default()->RemoveFile(file);
     Env::Default()->RemoveDir(copy);
   }
-  return Judge(wrong == 0, "of " + std::to_string(kFlips) + " flipped bits " + std::to_string(refused) +
-                               " gave an error and " + std::to_string(wrong) + " a wrong scan with status OK");
+  return Judge(wrong == 0, "of " + std::to_string(kFlips) + " flipped bits " +
+                               std::to_string(refused) + " gave an error and " +
+                               std::to_string(wrong) + " a wrong scan with status OK");
 }
 
 // Snapshots keep many versions of a few keys. The versions of one key must not be in two files of
@@ -103,7 +105,8 @@ Verdict KeySplitAcrossFiles(const std::string& dir) {
   auto db = Open(dir + "/db", SmallBuffer());
   std::vector<const Snapshot*> snapshots;
   for (int version = 0; version < 300; version++) {
-    for (int key = 0; key < 3; key++) Must(db->Put(WriteOptions(), Key(key), Noise(version * 3 + key, 10000)));
+    for (int key = 0; key < 3; key++)
+      Must(db->Put(WriteOptions(), Key(key), Noise(version * 3 + key, 10000)));
     snapshots.push_back(db->GetSnapshot());
   }
   db->CompactRange(nullptr, nullptr);
@@ -118,12 +121,15 @@ Verdict KeySplitAcrossFiles(const std::string& dir) {
       continue;
     }
     char smallest[64], largest[64];
-    if (level < 1 || sscanf(line.c_str(), " %*[^'[]['%63[^']' @ %*[^'.].. '%63[^']'", smallest, largest) != 2) continue;
+    if (level < 1 ||
+        sscanf(line.c_str(), " %*[^'[]['%63[^']' @ %*[^'.].. '%63[^']'", smallest, largest) != 2)
+      continue;
     tables++;
     split += ends[smallest]++ > 0;
     if (std::string(smallest) != largest) split += ends[largest]++ > 0;
   }
-  Must(tables > 1 || text.find("level 1") != std::string::npos, "there are no tables in deeper levels");
+  Must(tables > 1 || text.find("level 1") != std::string::npos,
+       "there are no tables in deeper levels");
   for (const Snapshot* snapshot : snapshots) db->ReleaseSnapshot(snapshot);
   return Judge(split == 0, std::to_string(split) + " of " + std::to_string(tables) +
                                " tables share a key with another of their level");
@@ -148,7 +154,8 @@ Verdict ManifestGrowth(const std::string& dir) {
 static const int kDeleted = 20000;
 
 // A database from which everything but its last entry has been deleted.
-static std::unique_ptr<DB> Deleted(const std::string& path, const Options& options, uint64_t* full) {
+static std::unique_ptr<DB> Deleted(const std::string& path, const Options& options,
+                                   uint64_t* full) {
   auto db = Open(path, options);
   for (int i = 0; i < kDeleted; i++) Must(db->Put(WriteOptions(), Key(i), Noise(i, 1000)));
   *full = BytesOnDisk(path);
@@ -199,8 +206,9 @@ Verdict CrawlOverDeleted(const std::string& dir) {
     return steps < kDeleted / 10;
   });
   db.reset();
-  return Judge(quick, "finding the first entry behind " + std::to_string(kDeleted) + " deleted ones takes " +
-                          std::to_string(steps) + " comparisons, some seconds later");
+  return Judge(quick, "finding the first entry behind " + std::to_string(kDeleted) +
+                          " deleted ones takes " + std::to_string(steps) +
+                          " comparisons, some seconds later");
 }
 
 // The bytes that a load has written, with twenty reads after each put: of the same database, or of
@@ -236,7 +244,8 @@ static uint64_t BytesWritten(const std::string& dir, bool of_the_same) {
 // would soon be compacted anyway.
 Verdict ReadsThatWrite(const std::string& dir) {
   const uint64_t without = BytesWritten(dir, false), with = BytesWritten(dir, true);
-  return Judge(with < without + without / 2, "a load with reads of another database between its puts writes " +
-                                                 std::to_string(without >> 10) + " KiB, with reads of its own " +
-                                                 std::to_string(with >> 10) + " KiB");
+  return Judge(with < without + without / 2,
+               "a load with reads of another database between its puts writes " +
+                   std::to_string(without >> 10) + " KiB, with reads of its own " +
+                   std::to_string(with >> 10) + " KiB");
 }

@@ -45,7 +45,8 @@ WatchedEnv::WatchedEnv() : EnvWrapper(Env::Default()) {}
 
 WatchedEnv::~WatchedEnv() { WaitForBackground(); }
 
-Status WatchedEnv::Opened(const std::string& name, Status status, uint64_t size, WritableFile** file) {
+Status WatchedEnv::Opened(const std::string& name, Status status, uint64_t size,
+                          WritableFile** file) {
   if (!status.ok()) return status;
   *file = new File(this, name, *file, size);
   std::lock_guard<std::mutex> lock(mutex_);

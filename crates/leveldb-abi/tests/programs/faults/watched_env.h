@@ -26,7 +26,8 @@ class WatchedEnv : public leveldb::EnvWrapper {
   // Waits for background work that has begun; work that is held back never runs.
   ~WatchedEnv() override;
   leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** result) override;
-  leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** result) override;
+  leveldb::Status NewAppendableFile(const std::string& name,
+                                    leveldb::WritableFile** result) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   void Schedule(void (*function)(void*), void* argument) override;
   void Release();
@@ -40,7 +41,8 @@ class WatchedEnv : public leveldb::EnvWrapper {
  private:
   class File;
   struct Job;
-  leveldb::Status Opened(const std::string& name, leveldb::Status status, uint64_t durable, leveldb::WritableFile** file);
+  leveldb::Status Opened(const std::string& name, leveldb::Status status, uint64_t durable,
+                         leveldb::WritableFile** file);
 
   std::mutex mutex_;
   std::map<std::string, uint64_t> durable_;
