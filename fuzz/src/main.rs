@@ -30,7 +30,7 @@ static RUN: LazyLock<fn(&[u8])> = LazyLock::new(|| {
     }
 });
 
-/// Where databases on disk go; removed by who runs this.
+/// The directory of databases on disk; the caller removes it.
 static PLACE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("terrace-fuzz-{}", std::process::id())));
 

@@ -69,8 +69,8 @@ class Bench {
     Report(in_order ? "fillseq" : "fillrandom", num_, start);
   }
 
-  // The lab reads what is at rest: the memtable written, merges done.
-  void Settle() {
+  // The lab reads a database at rest: memtable flushed, compactions done.
+  void WaitCompact() {
     const leveldb::Slice end("~");
     db_->CompactRange(&end, &end);
     double before = -1;
@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
               std::strtoull(argv[4], nullptr, 10));
   bench.Fill(true);
   bench.Fill(false);
-  bench.Settle();
+  bench.WaitCompact();
   bench.ReadRandom();
   bench.ReadSequential();
   return 0;

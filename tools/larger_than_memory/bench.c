@@ -1,7 +1,7 @@
 /* Loads a database and reads it: op/s, device reads and bytes for each operation, from
  * /proc/self/io and the block device's counters. Built once for LevelDB's API (LevelDB, Terrace)
- * and once for RocksDB's. Usage: bench NAME DIRECTORY ENTRIES STEP..., STEP being fill, settle,
- * get, multiget, seek or scan; DEVICE_STAT names the device's /sys/block/X/stat. */
+ * and once for RocksDB's. Usage: bench NAME DIRECTORY ENTRIES STEP..., STEP being fill,
+ * waitcompact, get, multiget, seek or scan; DEVICE_STAT names the device's /sys/block/X/stat. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
         DB(put)(db, write, key, 16, value, 100, &err);
         if (err != NULL) Die("put", err);
       }
-    } else if (strcmp(step, "settle") == 0) {
+    } else if (strcmp(step, "waitcompact") == 0) {
       DB(compact_range)(db, NULL, 0, NULL, 0);
       done = 1;
     } else if (strcmp(step, "get") == 0) {

@@ -178,7 +178,7 @@ class BerkeleyDb {
   void Close() {
     checkpointer_.reset();
     Check(db_->close(db_, 0));
-    Settle();
+    WaitCompact();
     Check(env_->close(env_, 0));
   }
 
@@ -189,7 +189,7 @@ class BerkeleyDb {
     Check(db_->compact(db_, nullptr, nullptr, nullptr, &data, DB_FREE_SPACE, nullptr));
   }
 
-  void Settle() { Check(env_->txn_checkpoint(env_, 0, 0, DB_FORCE)); }
+  void WaitCompact() { Check(env_->txn_checkpoint(env_, 0, 0, DB_FORCE)); }
 
   class Session {
    public:

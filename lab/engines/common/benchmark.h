@@ -25,7 +25,7 @@ enum class Kind {
   kQueue,
   kBulkLoad,
   kCompact,
-  kSettle,
+  kWaitCompact,
   kCold,
   kSelfTest,
 };
@@ -62,7 +62,7 @@ struct Benchmark {
 
   // One call that concerns the whole database.
   bool WholeDatabase() const {
-    return kind == Kind::kCompact || kind == Kind::kSettle || kind == Kind::kCold ||
+    return kind == Kind::kCompact || kind == Kind::kWaitCompact || kind == Kind::kCold ||
            kind == Kind::kSelfTest;
   }
 
@@ -91,7 +91,7 @@ inline constexpr Benchmark kBenchmarks[] = {
   {"deleteseq", 16, Kind::kDelete, Keys::kInOrder, false, 1, false, false, false, 0},
   {"deleterandom", 17, Kind::kDelete, Keys::kRandom, false, 1, false, false, false, 0},
   {"compact", 18, Kind::kCompact, Keys::kInOrder, false, 1, false, false, false, 0},
-  {"waitcompact", 19, Kind::kSettle, Keys::kInOrder, false, 1, false, false, false, 0},
+  {"waitcompact", 19, Kind::kWaitCompact, Keys::kInOrder, false, 1, false, false, false, 0},
   {"fillseqsync", 20, Kind::kPut, Keys::kInOrder, true, 100, true, false, false, 0},
   {"bulkload", 21, Kind::kBulkLoad, Keys::kInOrder, true, 1, false, false, false, 0},
   {"cold", 22, Kind::kCold, Keys::kInOrder, false, 1, false, false, false, 0},

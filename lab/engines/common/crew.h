@@ -25,7 +25,7 @@ namespace lab {
 
 class Crew {
  public:
-  // What a thread does: prepares itself, calls `wait_for_start`, works.
+  // The body of a thread: prepares itself, calls `wait_for_start`, works.
   using Body = std::function<void(uint64_t thread, Meter* meter,
                                   const std::function<void()>& wait_for_start)>;
 

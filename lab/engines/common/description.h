@@ -1,4 +1,4 @@
-// What an engine says about itself: `--describe` and `--version`.
+// An engine's description of itself: `--describe` and `--version`.
 
 #ifndef LAB_COMMON_DESCRIPTION_H_
 #define LAB_COMMON_DESCRIPTION_H_

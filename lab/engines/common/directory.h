@@ -26,7 +26,7 @@ class Directory {
     });
   }
 
-  // Throws if what is in it may belong to somebody else.
+  // Throws if what is in it may belong to another program.
   static void Empty(const std::string& path) {
     Guard(path, [&] {
       if (!std::filesystem::exists(path) || std::filesystem::is_empty(path)) return;

@@ -135,8 +135,8 @@ class Driver {
     start();
     if (benchmark.kind == Kind::kCompact) {
       engine_.Compact();
-    } else if (benchmark.kind == Kind::kSettle) {
-      engine_.Settle();
+    } else if (benchmark.kind == Kind::kWaitCompact) {
+      engine_.WaitCompact();
     } else if (benchmark.kind == Kind::kCold) {
       Close();
       DropPages(settings_.db);

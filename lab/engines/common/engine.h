@@ -1,4 +1,4 @@
-// What an engine program consists of: a class with the members below, given to lab::Main
+// An engine program: a class with the members below, given to lab::Main
 // (driver.h). The driver is a template over it, so that a call costs what the engine's own call
 // costs; nothing here is virtual.
 //
@@ -11,8 +11,8 @@
 //       void Close();
 //       void Destroy();             // of a closed database; the directory is emptied afterwards
 //       void Compact();             // the whole range
-//       void Settle();              // all work that was put off; nothing is left in the process
-//       that a crash loses
+//       void WaitCompact();              // all work that was put off; nothing is left in the
+//       process that a crash loses
 //
 //       class Session {             // what one thread works with; made and used by that thread
 //        public:
@@ -42,7 +42,7 @@
 //       };
 //     };
 //
-// Several sessions work at the same time. Open, Adapt, Close, Destroy, Compact and Settle are
+// Several sessions work at the same time. Open, Adapt, Close, Destroy, Compact and WaitCompact are
 // called while there is no session. Whatever fails throws Failure. Every write is as durable as Use
 // asks when the call returns.
 
@@ -57,7 +57,7 @@
 
 namespace lab {
 
-// What a database is about to be used for.
+// The next use of a database.
 struct Use {
   uint64_t sessions = 1;
   // Writes are on the disk when they return.

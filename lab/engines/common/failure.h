@@ -1,4 +1,4 @@
-// What goes wrong, and how an engine program ends because of it.
+// Errors, and how they end an engine program.
 
 #ifndef LAB_COMMON_FAILURE_H_
 #define LAB_COMMON_FAILURE_H_

@@ -42,7 +42,7 @@ struct Buckets {
   }
 };
 
-// What a thread fills while it works.
+// A thread's histogram while it works.
 class LiveHistogram {
  public:
   void Add(uint64_t nanos, uint64_t times = 1) {
@@ -71,7 +71,7 @@ class Histogram {
     greatest_ = std::max(greatest_, live.greatest_.Get());
   }
 
-  // What came since `before` was taken. The greatest latency is then known as exactly as its
+  // The samples since `before` was taken. The greatest latency is then known as exactly as its
   // bucket, no better.
   Histogram Since(const Histogram& before) const {
     Histogram since;

@@ -1,4 +1,4 @@
-// What one thread of a benchmark does, counted while it does it.
+// Counts the work of one thread of a benchmark.
 
 #ifndef LAB_COMMON_METER_H_
 #define LAB_COMMON_METER_H_

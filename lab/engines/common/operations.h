@@ -1,4 +1,4 @@
-// What one thread does in each benchmark.
+// The operations of one thread in each benchmark.
 
 #ifndef LAB_COMMON_OPERATIONS_H_
 #define LAB_COMMON_OPERATIONS_H_
@@ -17,7 +17,7 @@
 
 namespace lab {
 
-// What all threads of a benchmark have in common.
+// State shared by all threads of a benchmark.
 struct Task {
   const Benchmark& benchmark;
   const Settings& settings;
@@ -85,7 +85,7 @@ class Operations {
       case Kind::kBulkLoad:
         return Load();
       case Kind::kCompact:
-      case Kind::kSettle:
+      case Kind::kWaitCompact:
       case Kind::kCold:
       case Kind::kSelfTest:
         break;
@@ -93,7 +93,7 @@ class Operations {
     throw Failure(std::string(benchmark_.name) + " concerns the whole database");
   }
 
-  // What the additional thread of readwhilewriting does.
+  // The additional thread of readwhilewriting.
   void PutWithoutPause() {
     while (meter_.GoesOn()) Put(NextKey(0));
   }

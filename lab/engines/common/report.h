@@ -102,7 +102,7 @@ inline std::string SeriesLine(const std::string& benchmark, double second, uint6
       .Line();
 }
 
-// At once and whole, whoever reads and however the process ends afterwards.
+// Written at once and whole, independent of the reader and of the end of the process.
 inline void PrintLine(const std::string& line) {
   std::fwrite((line + "\n").data(), 1, line.size() + 1, stdout);
   std::fflush(stdout);

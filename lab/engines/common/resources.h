@@ -1,4 +1,4 @@
-// What a benchmark costs besides time, as the kernel counts it.
+// The cost of a benchmark besides time, as the kernel counts it.
 
 #ifndef LAB_COMMON_RESOURCES_H_
 #define LAB_COMMON_RESOURCES_H_
@@ -41,10 +41,10 @@ inline double CpuSeconds() {
 // For an engine that cannot be asked whether it is busy: it is not when its process no longer uses
 // the processor.
 inline void WaitUntilQuiet() {
-  for (int quiet = 0; quiet < 3;) {
+  for (int idle = 0; idle < 3;) {
     const double before = CpuSeconds();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    quiet = CpuSeconds() - before < 0.002 ? quiet + 1 : 0;
+    idle = CpuSeconds() - before < 0.002 ? idle + 1 : 0;
   }
 }
 
@@ -89,7 +89,7 @@ struct BytesWritten {
   }
 };
 
-// What the files of a directory occupy.
+// The disk space of a directory's files.
 inline uint64_t DiskBytes(const std::string& directory) {
   uint64_t bytes = 0;
   internal::ForEachFile(directory, [&](const std::string&, const struct stat& info) {

@@ -32,7 +32,7 @@ struct Settings {
   bool describe = false;
   bool version = false;
 
-  // What an engine is set to; 0 and the empty string stand for its default.
+  // An engine's settings; 0 and the empty string stand for its default.
   uint64_t cache_size = 0;
   uint64_t write_buffer_size = 0;
   uint64_t block_size = 0;

@@ -108,7 +108,7 @@ class InnoDb {
   void Destroy() {}
   void Compact() { Run("OPTIMIZE TABLE lab.kv"); }
 
-  void Settle() {
+  void WaitCompact() {
     lab::Connection connection(*library_);
     connection.Run("FLUSH TABLES lab.kv FOR EXPORT");
     connection.Run("UNLOCK TABLES");

@@ -77,7 +77,7 @@ class Kyoto {
 
   void Destroy() {}
   void Compact() { Check(db_->defrag(0)); }
-  void Settle() { Check(db_->synchronize(false)); }
+  void WaitCompact() { Check(db_->synchronize(false)); }
 
   class Session {
    public:

@@ -40,7 +40,7 @@ class LevelDb {
         "none, snappy); nothing "
         "else is set. One background thread";
     description.limits = {
-        "waitcompact ends 0.3 s after the process went quiet, since LevelDB cannot be asked"};
+        "waitcompact ends 0.3 s after the process became idle, since LevelDB cannot be asked"};
     description.unsupported = {
         {"bulkload", "LevelDB has no way to load ordered data other than batches"}};
     return description;
@@ -76,7 +76,7 @@ class LevelDb {
   void Destroy() { Check(leveldb::DestroyDB(settings_.db, options_)); }
   void Compact() { db_->CompactRange(nullptr, nullptr); }
 
-  void Settle() {
+  void WaitCompact() {
     // Writes the memtable out; there is nothing in the range to compact.
     const leveldb::Slice beyond("\xff\xff\xff\xff");
     db_->CompactRange(&beyond, &beyond);

@@ -88,7 +88,7 @@ class Lmdb {
   // Freed pages are used again, the file does not shrink; an empty function would be timed as a
   // fast one.
   void Compact() { throw lab::Failure("there is nothing to compact"); }
-  void Settle() { Check(mdb_env_sync(env_, 1)); }
+  void WaitCompact() { Check(mdb_env_sync(env_, 1)); }
 
   class Session {
    public:

@@ -1,6 +1,6 @@
-// A std::map with a lock: what every engine has to answer in the self-test, and what the driver
-// itself costs. It has no engine.toml, so that it is in no report. To build it: c++ -std=c++17 -O2
-// bench.cc -pthread
+// A std::map with a lock: the expected results of every engine in the self-test, and what the
+// driver itself costs. It has no engine.toml, so that it is in no report. To build it: c++
+// -std=c++17 -O2 bench.cc -pthread
 
 #include <map>
 #include <memory>
@@ -36,7 +36,7 @@ class Reference {
   void Close() {}
   void Destroy() { map_.clear(); }
   void Compact() {}
-  void Settle() {}
+  void WaitCompact() {}
 
  private:
   using Map = std::map<std::string, std::string, std::less<>>;

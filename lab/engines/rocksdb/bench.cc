@@ -87,7 +87,7 @@ class RocksDb {
   void Destroy() { Check(rocksdb::DestroyDB(settings_.db, options_)); }
   void Compact() { Check(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr)); }
 
-  void Settle() {
+  void WaitCompact() {
     Check(db_->Flush(rocksdb::FlushOptions()));
     while (Has(rocksdb::DB::Properties::kMemTableFlushPending) ||
            Has(rocksdb::DB::Properties::kNumRunningFlushes) ||

@@ -1,4 +1,4 @@
-//! Runs an engine program of the lab as the harness does: right answers first, then every benchmark
+//! Runs an engine program of the lab as the harness does: right results first, then every benchmark
 //! in small.
 //!
 //! Each engine's package has this file as its test.
@@ -35,7 +35,7 @@ fn variants() -> Vec<String> {
 }
 
 #[test]
-fn every_variant_answers_as_the_model() {
+fn every_variant_equals_the_model() {
     for variant in variants() {
         for seed in [301, 302] {
             let directory = tempfile::tempdir().expect("a directory");
@@ -152,7 +152,7 @@ fn a_wrong_command_line_is_refused_in_one_line() {
     assert!(letter.is_file());
 }
 
-/// What every file below a directory holds.
+/// The contents of every file below a directory.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in directory.read_dir().expect("a directory") {
@@ -172,7 +172,7 @@ fn a_database_that_no_benchmark_made_is_refused_and_untouched() {
     let directory = tempfile::tempdir().expect("a directory");
     let fill = ["--benchmarks=fillseq", "--num=1000", "--json"];
     lines(&run(directory.path(), &fill));
-    // What a benchmark made it empties.
+    // A benchmark empties its own directory.
     lines(&run(directory.path(), &fill));
     // Without the mark it is a database as any program makes it.
     let mark = directory.path().join("LAB-BENCHMARK");
@@ -182,7 +182,7 @@ fn a_database_that_no_benchmark_made_is_refused_and_untouched() {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(3) && complaint.contains("LAB-BENCHMARK"), "{complaint}");
     assert!(contents(directory.path()) == before, "it was touched");
-    // It may be read, and stays somebody else's.
+    // It may be read, and is not emptied.
     assert_eq!(
         lines(&run(directory.path(), &["--benchmarks=readseq", "--num=1000", "--json"]))[0]["ops"],
         1000

@@ -189,10 +189,10 @@ class Sqlite {
 
   void Compact() {
     connections_[0]->Run("VACUUM");
-    Settle();
+    WaitCompact();
   }
 
-  void Settle() { connections_[0]->Run("PRAGMA wal_checkpoint(RESTART)"); }
+  void WaitCompact() { connections_[0]->Run("PRAGMA wal_checkpoint(RESTART)"); }
 
   class Session {
    public:

@@ -90,7 +90,7 @@ class WiredTiger {
         "WT_SESSION::compact, waitcompact a checkpoint and the end of background work";
     if (IsLsm(settings)) {
       description.limits.push_back(
-          "waitcompact ends 0.3 s after the process went quiet, since it cannot be asked");
+          "waitcompact ends 0.3 s after the process became idle, since it cannot be asked");
     }
     return description;
   }
@@ -116,7 +116,7 @@ class WiredTiger {
     Check(session->close(session, nullptr));
   }
 
-  // What the log does is said when the database is opened.
+  // The log is configured when the database is opened.
   void Adapt(const lab::Use& use) {
     if (use.synchronous == synchronous_) return;
     Close();
@@ -132,7 +132,7 @@ class WiredTiger {
     Check(session->close(session, nullptr));
   }
 
-  void Settle() {
+  void WaitCompact() {
     WT_SESSION* session = NewSession();
     Check(session->checkpoint(session, nullptr));
     Check(session->close(session, nullptr));
@@ -172,7 +172,7 @@ class WiredTiger {
     void BatchDelete(std::string_view key) { batch_.Delete(key); }
 
     // Of two batches that change the same key the later one is rolled back. Where every batch meets
-    // another, nobody would get through for long: who was rolled back once has the next turn alone.
+    // another, none would succeed for long: a rolled back batch is repeated alone.
     void Commit() {
       bool done;
       {
@@ -333,7 +333,7 @@ class WiredTiger {
   }
 
   // WiredTiger wants room in the cache for three chunks of an LSM tree, and for two leaves and two
-  // internal pages of each of 15 that are merged.
+  // internal pages of each of 15 that are compacted.
   uint64_t Merging() const { return 15 * 2 * (LeafSize() + 16384); }
 
   std::string TableConfig() const {

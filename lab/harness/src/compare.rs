@@ -16,7 +16,7 @@ pub struct Comparison {
     pub engines: Vec<EngineMean>,
     /// Terrace ÷ engine, how it holds from one run to the other.
     pub ratios: Ratios,
-    /// What is not the same in both.
+    /// The settings that differ between both.
     pub differences: Vec<String>,
 }
 

@@ -39,7 +39,7 @@ pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }
 
-/// While it lives, an interrupt ends this process group.
+/// While it exists, an interrupt ends this process group.
 #[derive(Debug)]
 pub struct Running {
     group: i32,

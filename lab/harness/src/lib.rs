@@ -9,7 +9,7 @@
 #![warn(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "they panic where nobody reads; see `notice`"
+    reason = "they panic where the output is closed; see `notice`"
 )]
 
 pub mod compare;

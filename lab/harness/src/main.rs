@@ -3,7 +3,7 @@
 #![warn(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "they panic where nobody reads; see `notice`, `output`"
+    reason = "they panic where the output is closed; see `notice`, `output`"
 )]
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! What a terminal shows of a run: Terrace, the best of the rest, and every engine.
+//! The overview of a run on a terminal: Terrace, the best of the rest, and every engine.
 
 use crate::report::ratio;
 use crate::run::{Measurements, Run, Section, Status, best_of_rest, geometric_mean};
@@ -85,7 +85,7 @@ fn ratios(run: &Run, measurements: &Measurements, engine: &str) -> Vec<f64> {
     ratios
 }
 
-/// What a reader of an engine's line has to know.
+/// The remarks on an engine's line.
 fn marks(run: &Run, measurements: &Measurements, engine: &str) -> String {
     let count =
         |status| measurements.iter().filter(|m| m.engine == engine && m.status == status).count();

@@ -17,7 +17,7 @@ use crate::run::{DriverResult, Interval};
 const GLANCE: Duration = Duration::from_millis(100);
 /// How often it is looked whether a program that has closed its output has ended.
 const SHORT: Duration = Duration::from_millis(1);
-/// What of an engine's last words is looked at.
+/// The part of an engine's last output that is read.
 const LAST_WORDS: u64 = 4096;
 
 /// How a run ended.
@@ -36,10 +36,10 @@ pub enum End {
     Interrupted,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was reported for the first so many benchmarks, with the intervals of each.
+    /// The reports of the first benchmarks, with the intervals of each.
     pub results: Vec<(DriverResult, Vec<Interval>)>,
     /// How it ended.
     pub end: End,
@@ -62,7 +62,7 @@ pub fn run(
     let begun = log_file.seek(SeekFrom::End(0)).unwrap_or(0);
     writeln!(log_file, "== {command:?}").map_err(|e| format!("{}: {e}", log.display()))?;
     let stderr = log_file.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
-    // By which it notices that nobody waits for it any more.
+    // It notices by this that its parent has ended.
     command.env("LAB_PARENT", std::process::id().to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).process_group(0);
     let mut child = match command.spawn() {
@@ -80,7 +80,7 @@ pub fn run(
         running.kill();
     }
     let (status, hung) = wait(&mut child, &running, limits.last().copied().flatten());
-    // Whatever the program itself started and left behind.
+    // Processes that the program itself started and left behind.
     running.kill();
     drop(running);
     if interrupt::requested() {
@@ -192,7 +192,7 @@ impl Reading<'_> {
         Ok(true)
     }
 
-    /// What it means that the program ended by itself.
+    /// The meaning of the program's own exit.
     fn ended(&self, status: std::io::Result<ExitStatus>, log: &Path, begun: u64) -> End {
         let complete = self.results.len() == self.benchmarks.len();
         match status {

@@ -1,4 +1,4 @@
-//! The self-test's right answer: the operations of `lab/WORKLOADS.md` on a model.
+//! The self-test's expected result: the operations of `lab/WORKLOADS.md` on a model.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ const KEYS: u64 = 5_000;
 /// The self-test's number among the benchmarks.
 const NUMBER: u64 = 31;
 
-/// What an engine has to report, in 16 hexadecimal digits.
+/// The digest that an engine has to report, in 16 hexadecimal digits.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Digests {
     /// If it can hold values of zero bytes.
@@ -24,13 +24,13 @@ impl Digests {
         Digests { exact: digest(seed, 0), without_empty: digest(seed, 1) }
     }
 
-    /// Whether an engine's answer is right. Its `limits` have to say that it has no empty values,
+    /// Whether an engine's digest is right. Its `limits` have to say that it has no empty values,
     /// if it has none.
     #[must_use]
-    pub fn accepts(&self, answer: &str, limits: &[String]) -> bool {
+    pub fn accepts(&self, digest: &str, limits: &[String]) -> bool {
         let without_empty =
             || limits.iter().any(|limit| ["empty", "zero"].iter().any(|word| limit.contains(word)));
-        answer == self.exact || (answer == self.without_empty && without_empty())
+        digest == self.exact || (digest == self.without_empty && without_empty())
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_right_answer_is_accepted() {
+    fn only_the_right_digest_is_accepted() {
         let digests = Digests::of(301);
         assert_ne!(digests.exact, digests.without_empty);
         assert_ne!(digests, Digests::of(302));

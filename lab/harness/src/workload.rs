@@ -1,4 +1,4 @@
-//! What the harness has to know about the benchmarks of `lab/WORKLOADS.md`.
+//! Properties of the benchmarks of `lab/WORKLOADS.md`.
 
 /// A benchmark.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -52,7 +52,7 @@ fn lines(output: &Output) -> Vec<Value> {
 }
 
 #[test]
-fn the_self_test_answers_what_the_model_answers() {
+fn the_self_test_equals_the_model() {
     let Some(program) = program() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     for seed in [0, 301, 999_999_999_999] {

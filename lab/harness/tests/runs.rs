@@ -68,7 +68,7 @@ fn a_part_of_a_suite() {
     let sections: Vec<&str> = run.sections.iter().map(|section| section.id.as_str()).collect();
     assert_eq!(sections, ["reads"]);
     assert_eq!((run.num, measurements.iter().count()), (50, 3));
-    // What is read has to be written all the same.
+    // A database that is read has to be written all the same.
     assert_eq!(
         lab.trace()[1..3],
         ["terrace fillrandom waitcompact", "terrace overwrite waitcompact"]
@@ -102,7 +102,7 @@ fn of_several_passes_the_median_counts() {
     assert_eq!(rate("fake-uneven"), (Status::Ok, Some(1500.0)), "of 1,500, 2,500 and 500");
     assert_eq!(rate("fake-crashread"), (Status::Failed, None));
 
-    // What changes the database is not the same the second time.
+    // A benchmark that changes the database differs the second time.
     fs::write(
         suites.join("passes.toml"),
         tiny.replace(r#""overwrite""#, r#"{ benchmark = "overwrite", passes = 2 }"#),
@@ -226,7 +226,7 @@ fn comparing_two_runs() {
 #[test]
 fn the_list_has_suites_sections_engines_and_what_they_lack() {
     let lab = Lab::with(&["fast"]);
-    lab.engine("gone", "missing = 'nobody has it'");
+    lab.engine("gone", "missing = 'not available'");
     lab.engine(
         "unbuilt",
         "sources = ['a.cc']\nprobe = 'no/such/header.h'\npackages = ['libnosuch-dev']",
@@ -239,7 +239,7 @@ fn the_list_has_suites_sections_engines_and_what_they_lack() {
         "reads",
         "fake-fast",
         "can be run",
-        "nobody has it",
+        "not available",
         "apt-get install libnosuch-dev",
     ] {
         assert!(text.contains(words), "{words}: {text}");

@@ -108,7 +108,7 @@ fn the_comparison_of_2011() {
     };
     let all: usize = plan.groups.iter().map(|group| group.steps.len()).sum();
     assert_eq!([pages("sqlite"), pages("kyoto"), pages("leveldb")], [all, all, 0]);
-    // What makes a database for other cells has more time.
+    // A step that makes a database for other cells has more time.
     let patient = |group: usize, step: usize| plan.groups[group].steps[step].patient;
     assert!(!patient(0, 0) && patient(1, 0) && !patient(1, 2));
 }
@@ -202,7 +202,7 @@ fn a_multiple_of_reads_is_for_what_reads() {
 }
 
 #[test]
-fn who_has_filters_is_said_where_none_are_asked_for() {
+fn the_default_filters_of_engines_are_noted() {
     for suite in suites() {
         let asked =
             full(&suite).sections.iter().all(|section| section.settings.contains_key("bloom_bits"));

@@ -1,4 +1,4 @@
-//! What goes wrong: each time a clear message, a status that says so, and nothing lost.
+//! Failures: each has a clear message, a status that says so, and nothing lost.
 
 mod common;
 
@@ -11,7 +11,7 @@ use common::{CELLS, Lab, refused, stderr, succeeded};
 use lab_harness::run::Status;
 
 #[test]
-fn what_does_not_exist_is_answered_with_what_does() {
+fn an_unknown_name_is_refused_with_the_known_ones() {
     let lab = Lab::with(&["fast"]);
     refused(&lab.lab(&["run", "huge"]), &["\"huge\"", "tiny"]);
     refused(&lab.run(&["--engines", "oracle"]), &["\"oracle\"", "terrace, fake-fast"]);
@@ -59,7 +59,7 @@ fn a_missing_library_is_a_column_with_a_reason() {
         "fake",
         "sources = ['a.cc']\nprobe = 'no/such/header.h'\npackages = ['libnosuch-dev']\nvariants = ['x']",
     );
-    lab.engine("gone", "missing = 'nobody has it'");
+    lab.engine("gone", "missing = 'not available'");
     lab.engine("broken", "sources = ['a.cc']");
     fs::write(lab.dir().join("engines/broken/a.cc"), "int main() { return nothing; }")
         .expect("write");
@@ -71,7 +71,7 @@ fn a_missing_library_is_a_column_with_a_reason() {
     assert!(reason.contains("apt-get install libnosuch-dev"), "{reason}");
     let missing =
         |id: &str| run.engine(id).and_then(|engine| engine.missing.clone()).unwrap_or_default();
-    assert_eq!(missing("gone"), "nobody has it");
+    assert_eq!(missing("gone"), "not available");
     assert!(
         missing("broken").contains("does not build") && missing("broken").contains("nothing"),
         "{}",
@@ -88,8 +88,8 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
         let (status, reason) = lab.cell(variant, "writes", 1);
         assert_eq!(status, Status::Failed, "{variant}");
         assert!(reason.contains(words), "{variant}: {reason}");
-        // What reads that database has no figure either, for the same reason; another database is
-        // not concerned.
+        // Cells that read that database have no figure either, for the same reason; another
+        // database is not concerned.
         let (status, reason) = lab.cell(variant, "reads", 1);
         assert_eq!(status, Status::Failed, "{variant}");
         assert!(reason.contains("overwrite") && reason.contains(words), "{variant}: {reason}");
@@ -121,7 +121,7 @@ fn an_engine_that_fails_is_a_cell_that_says_so() {
 }
 
 #[test]
-fn writes_that_are_cut_short_are_done_again_in_batches_for_those_who_read() {
+fn writes_that_are_cut_short_are_repeated_in_batches_for_readers() {
     let lab = Lab::with(&["short", "shorter", "single"]);
     succeeded(&lab.run(&["--reps", "1"]));
     for variant in ["short", "shorter"] {
@@ -189,7 +189,7 @@ fn a_database_that_is_not_closed_is_not_read_from() {
     for (variant, words) in
         [("badclose", "status 3: the disk is gone"), ("hangclose", "killed after")]
     {
-        // What was measured before is a figure, with the fault beside it.
+        // An earlier measurement is a figure, with the fault beside it.
         let (status, reason) = lab.cell(variant, "writes", 1);
         assert!(
             status == Status::Ok && reason.contains("not closed") && reason.contains(words),
@@ -235,7 +235,7 @@ fn what_has_a_duration_is_killed_without_a_time_limit_too() {
 }
 
 #[test]
-fn a_wrong_answer_disqualifies() {
+fn a_wrong_result_disqualifies() {
     let lab = Lab::with(&["wrong", "fast"]);
     let output = lab.run(&["--reps", "1"]);
     succeeded(&output);
@@ -247,7 +247,7 @@ fn a_wrong_answer_disqualifies() {
 }
 
 #[test]
-fn who_does_not_find_what_others_find_has_no_figure() {
+fn an_engine_that_finds_other_counts_has_no_figure() {
     let lab = Lab::with(&["fast", "forgetful", "short"]);
     succeeded(&lab.run(&["--reps", "1"]));
     for cell in [1, 2] {
@@ -363,7 +363,7 @@ fn an_interrupt_that_ends_the_reader_first_keeps_what_was_measured() {
 }
 
 #[test]
-fn nobody_has_to_read_standard_error() {
+fn standard_error_may_be_closed() {
     let lab = Lab::new();
     let status = |suite| {
         let (reader, writer) = io::pipe().expect("a pipe");
@@ -439,7 +439,7 @@ fn child_with(parent: u32, word: &str) -> Option<u32> {
     })
 }
 
-/// Whether a process runs; one that has ended and that nobody has waited for does not.
+/// Whether a process runs; one that has ended and is not reaped does not.
 fn alive(pid: u32) -> bool {
     let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))

@@ -27,8 +27,9 @@ const BLOCK_SIZES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
 const LEAST_OPEN_FILES: usize = 10;
 /// Between two looks at whether background work has ended.
 const SETTLING_STEP: Duration = Duration::from_millis(10);
-/// Looks in a row that have to find nothing to do: a finished flush may be followed by a merge.
-const QUIET_LOOKS: u32 = 10;
+/// Looks in a row that have to find nothing to do: a finished flush may be followed by a
+/// compaction.
+const IDLE_LOOKS: u32 = 10;
 
 struct Fjall {
     keyspace: Keyspace,
@@ -138,17 +139,17 @@ impl Engine for Fjall {
         self.keyspace.major_compact().map_err(failed)
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn wait_compact(&mut self) -> Result<()> {
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
-        let mut quiet = 0;
+        let mut idle = 0;
         let mut completed = self.db.compactions_completed();
-        while quiet < QUIET_LOOKS {
+        while idle < IDLE_LOOKS {
             thread::sleep(SETTLING_STEP);
             let busy = self.db.outstanding_flushes() > 0
                 || self.db.active_compactions() > 0
                 || self.keyspace.sealed_memtable_count() > 0;
             let before = std::mem::replace(&mut completed, self.db.compactions_completed());
-            quiet = if busy || completed != before { 0 } else { quiet + 1 };
+            idle = if busy || completed != before { 0 } else { idle + 1 };
         }
         Ok(())
     }

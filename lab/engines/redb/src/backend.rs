@@ -14,7 +14,7 @@ use lab_driver::{Failure, Result};
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-/// Shares one file between redb and whoever syncs it.
+/// Shares one file between redb and the caller that syncs it.
 #[derive(Clone, Debug)]
 pub(crate) struct UnsyncedBackend {
     inner: Arc<FileBackend>,

@@ -113,7 +113,7 @@ impl Engine for Redb {
         self.db.compact().map(drop).map_err(failed)
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn wait_compact(&mut self) -> Result<()> {
         let transaction = self.db.begin_write().map_err(failed)?;
         transaction.commit().map_err(failed)
     }

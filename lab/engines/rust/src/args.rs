@@ -6,11 +6,11 @@ use clap::{Parser, ValueEnum};
 
 use crate::{Failure, Result};
 
-/// What a program is asked for. A setting of 0 is the engine's default.
+/// The arguments of a program. A setting of 0 is the engine's default.
 #[derive(Parser, Clone, Debug)]
 #[command(rename_all = "snake_case", disable_version_flag = true)]
 pub struct Settings {
-    /// What to run, in this order, separated by commas
+    /// Benchmarks to run, in this order, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "fillseq,readrandom,readseq")]
     pub(crate) benchmarks: Vec<String>,
     /// Directory of the database
@@ -81,7 +81,7 @@ pub struct Settings {
     pub variant: String,
 }
 
-/// What `--compression` asks for.
+/// The value of `--compression`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Compression {
     /// The engine's compression.
@@ -93,7 +93,7 @@ pub enum Compression {
 impl Settings {
     pub(crate) const KEY_SIZE: u64 = 16;
 
-    /// What a setting is, if it is not left to the engine.
+    /// The value of a setting, if it is not left to the engine.
     pub fn chosen<T: TryFrom<u64>>(setting: u64) -> Option<T> {
         if setting == 0 { None } else { T::try_from(setting).ok() }
     }

@@ -2,7 +2,7 @@
 
 use crate::{Failure, Result};
 
-/// What one operation is.
+/// The kind of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Put,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Queue,
     BulkLoad,
     Compact,
-    Settle,
+    WaitCompact,
     Cold,
     SelfTest,
 }
@@ -81,7 +81,7 @@ const ALL: [(&str, Kind, Choice); 34] = [
     ("deleteseq", Delete, InOrder),
     ("deleterandom", Delete, Random),
     ("compact", Compact, InOrder),
-    ("waitcompact", Settle, InOrder),
+    ("waitcompact", WaitCompact, InOrder),
     ("fillseqsync", PutSync, InOrder),
     ("bulkload", BulkLoad, InOrder),
     ("cold", Cold, InOrder),
@@ -128,7 +128,7 @@ impl Benchmark {
 
     /// Whether it is done by one thread, whatever the number of threads.
     pub(crate) fn is_single(&self) -> bool {
-        matches!(self.kind, BulkLoad | Compact | Settle | Cold | SelfTest)
+        matches!(self.kind, BulkLoad | Compact | WaitCompact | Cold | SelfTest)
     }
 
     /// Operations of all threads; a timed benchmark has no such number.

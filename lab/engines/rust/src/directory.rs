@@ -23,7 +23,7 @@ pub(crate) fn create(directory: &Path) -> Result<()> {
     make().map_err(|e| Failure::io("create", directory, &e))
 }
 
-/// Removes everything in it but the mark; fails if what is in it may belong to somebody else.
+/// Removes everything in it but the mark; fails if what is in it may belong to another program.
 pub(crate) fn empty(directory: &Path) -> Result<()> {
     let failed = |e: io::Error| Failure::io("empty", directory, &e);
     let holds_something = match directory.read_dir() {

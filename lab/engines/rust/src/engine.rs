@@ -1,4 +1,4 @@
-//! What an engine program implements.
+//! The trait of an engine program.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use crate::{Result, Settings};
 
 /// A database, open.
 pub trait Engine: Sized + Send + Sync {
-    /// What one thread works with.
+    /// The handle of one thread.
     type Session<'a>: Session
     where
         Self: 'a;
@@ -17,7 +17,7 @@ pub trait Engine: Sized + Send + Sync {
     /// The engine's name in results.
     const NAME: &'static str;
 
-    /// What the engine is and how it is run under a variant; `None` if it has no such variant.
+    /// Describes the engine under a variant; `None` if it has no such variant.
     fn describe(variant: &str) -> Option<Description>;
 
     /// Opens the database in `settings.db()`, a directory that exists, and creates it where there
@@ -31,13 +31,13 @@ pub trait Engine: Sized + Send + Sync {
     fn compact(&mut self) -> Result<()>;
 
     /// Does all work that was put off.
-    fn settle(&mut self) -> Result<()>;
+    fn wait_compact(&mut self) -> Result<()>;
 
     /// Closes the database, and says what went wrong.
     fn close(self) -> Result<()>;
 }
 
-/// What a write waits for.
+/// The durability of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// To have reached the operating system.
@@ -74,7 +74,7 @@ pub enum Start<'a> {
 /// Whether a scan goes on to the next entry.
 pub type Visit = ControlFlow<()>;
 
-/// What one thread of a benchmark works with.
+/// The handle of one thread of a benchmark.
 pub trait Session {
     /// Sets a key to a value.
     fn put(&mut self, key: &[u8], value: &[u8], durability: Durability) -> Result<()>;
@@ -96,7 +96,7 @@ pub trait Session {
     fn scan(&mut self, start: Start<'_>, visit: impl FnMut(&[u8], &[u8]) -> Visit) -> Result<()>;
 }
 
-/// What `--describe` prints.
+/// The output of `--describe`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
     /// [`Engine::NAME`].
@@ -107,13 +107,13 @@ pub struct Description {
     pub version: String,
     /// The ways to run it.
     pub variants: Vec<Variant>,
-    /// What an asynchronous write promises when it returns.
+    /// The promise of an asynchronous write when it returns.
     pub asynchronous: &'static str,
-    /// What a synchronous write promises when it returns.
+    /// The promise of a synchronous write when it returns.
     pub synchronous: &'static str,
     /// How it is set up.
     pub settings: String,
-    /// What it does not promise or cannot do.
+    /// Promises and abilities that it lacks.
     pub limits: Vec<&'static str>,
     /// Benchmarks that it cannot run, and why.
     pub unsupported: BTreeMap<&'static str, &'static str>,

@@ -1,4 +1,4 @@
-//! What ends a program early.
+//! Errors that end a program early.
 
 use std::fmt;
 use std::path::Path;

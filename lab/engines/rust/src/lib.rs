@@ -1,4 +1,4 @@
-//! What the lab's engine programs in Rust share: everything of `lab/WORKLOADS.md` but the engine.
+//! Shared by the lab's engine programs in Rust: everything of `lab/WORKLOADS.md` but the engine.
 //!
 //! An engine program implements [`Engine`] and calls [`run`]. Every call to the engine is a generic
 //! one, compiled for that engine: it costs what the engine's own call costs.

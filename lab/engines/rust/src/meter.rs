@@ -1,4 +1,4 @@
-//! What one thread of a benchmark did, counted while it does it.
+//! Counts the work of one thread of a benchmark.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Latencies {
     }
 }
 
-/// What one thread did since the last line of a series.
+/// The work of one thread since the last line of a series.
 pub(crate) struct Interval {
     since_last_line: Mutex<(u64, Latencies)>,
 }
@@ -77,7 +77,7 @@ impl Interval {
     }
 }
 
-/// What one thread did, or all of them together.
+/// The work of one thread, or of all of them.
 pub(crate) struct Meter<'a> {
     pub(crate) operations: u64,
     pub(crate) bytes: u64,

@@ -160,7 +160,7 @@ pub(crate) fn print_json(line: &impl Serialize) -> Result<()> {
     print_line(&serde_json::to_string(line).map_err(Failure::new)?)
 }
 
-/// At once and whole, whoever reads and however the process ends afterwards.
+/// Written at once and whole, independent of the reader and of the end of the process.
 pub(crate) fn print_line(line: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())

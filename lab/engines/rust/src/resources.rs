@@ -1,4 +1,4 @@
-//! What the process used, and what the database's directory holds.
+//! Resources of the process, and the size of the database's directory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

@@ -51,8 +51,8 @@ impl<'a, E: Engine> Runner<'a, E> {
             Kind::Compact => {
                 self.alone(benchmark, 1, |runner| runner.engine()?.compact().map(|()| None))?
             }
-            Kind::Settle => {
-                self.alone(benchmark, 1, |runner| runner.engine()?.settle().map(|()| None))?
+            Kind::WaitCompact => {
+                self.alone(benchmark, 1, |runner| runner.engine()?.wait_compact().map(|()| None))?
             }
             Kind::Cold => self.alone(benchmark, 1, |runner| runner.reopen_cold().map(|()| None))?,
             Kind::SelfTest => self.alone(benchmark, selftest::ALL_OPERATIONS, |runner| {
@@ -289,8 +289,8 @@ impl End {
     /// Waits until then or until `due`; true if the end came first.
     fn comes_before(&self, due: Instant) -> bool {
         let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = due.saturating_duration_since(Instant::now());
-        let waited = self.changed.wait_timeout_while(reached, patience, |reached| !*reached);
+        let remaining = due.saturating_duration_since(Instant::now());
+        let waited = self.changed.wait_timeout_while(reached, remaining, |reached| !*reached);
         let (reached, _) = waited.unwrap_or_else(PoisonError::into_inner);
         *reached && Instant::now() < due
     }
@@ -305,7 +305,7 @@ fn print_series(name: &str, started: Instant, every: f64, intervals: &[Interval]
         }
         let mut sum = (0, Latencies::new());
         intervals.iter().for_each(|interval| interval.take(&mut sum));
-        // Whoever reads it is gone: the benchmark's own line will say so.
+        // The reader is gone: the benchmark's own line will say so.
         let _ = output::print_series_line(name, second, sum.0, &sum.1);
     }
 }

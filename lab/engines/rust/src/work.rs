@@ -1,4 +1,4 @@
-//! What one thread of a benchmark does.
+//! The operations of one thread of a benchmark.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ const QUEUED: u64 = 1000;
 /// Keys for each hot key.
 const HOT_SHARE: u64 = 100;
 
-/// What all threads of a benchmark have in common.
+/// State shared by all threads of a benchmark.
 pub(crate) struct Task<'a> {
     pub(crate) benchmark: Benchmark,
     pub(crate) settings: &'a Settings,
@@ -170,13 +170,13 @@ impl<'a, S: Session> Worker<'a, S> {
             }
             Kind::Queue => self.each(meter, Self::put_last_take_first),
             Kind::BulkLoad => self.load(meter),
-            Kind::Compact | Kind::Settle | Kind::Cold | Kind::SelfTest => Err(Failure::new(
+            Kind::Compact | Kind::WaitCompact | Kind::Cold | Kind::SelfTest => Err(Failure::new(
                 format!("{} concerns the whole database", self.task.benchmark.name),
             )),
         }
     }
 
-    /// What the additional thread of readwhilewriting does.
+    /// The additional thread of readwhilewriting.
     pub(crate) fn put_until(&mut self, done: &AtomicBool, meter: &mut Meter<'_>) -> Result<()> {
         while !done.load(Ordering::Relaxed) {
             self.put_next(0, meter)?;
@@ -238,7 +238,7 @@ impl<'a, S: Session> Worker<'a, S> {
         Ok(())
     }
 
-    /// Gets a key; the answer is how many bytes came out.
+    /// Gets a key; returns how many bytes came out.
     #[inline]
     fn look(&mut self, number: u64, meter: &mut Meter<'_>) -> Result<u64> {
         let key = self.source.key.set(number);

@@ -92,8 +92,8 @@ impl Engine for Terrace {
         self.db.compact_range::<&[u8]>(..).map_err(failed)
     }
 
-    fn settle(&mut self) -> Result<()> {
-        // What lies in memory is put off too: LevelDB's and RocksDB's drivers write it out as well.
+    fn wait_compact(&mut self) -> Result<()> {
+        // Memtables count as deferred work too: LevelDB's and RocksDB's drivers flush them as well.
         self.db.flush().map_err(failed)?;
         self.db.wait_idle().map_err(failed)
     }

@@ -44,7 +44,7 @@ impl Builder {
         Ok(Program { path, arguments: Vec::new(), library_path, variant: variant.to_owned() })
     }
 
-    /// What is missing, as far as that can be told without building.
+    /// Missing requirements, as far as they show without building.
     pub(super) fn lacking(&self, manifest: &Manifest, all: &[Manifest]) -> Option<String> {
         if let Some(reason) = &manifest.missing {
             return Some(reason.clone());

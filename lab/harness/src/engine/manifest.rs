@@ -151,7 +151,7 @@ pub fn discover(lab: &Path) -> Result<Vec<Manifest>, String> {
     if manifests.is_empty() {
         return Err(format!("{}: there is no engine here", lab.join("engines").display()));
     }
-    // What can never be had stands last.
+    // Engines without a program come last.
     manifests.sort_by_key(|manifest| {
         let place = FIRST.iter().position(|name| *name == manifest.name).unwrap_or(FIRST.len());
         (manifest.missing.is_some(), place, manifest.name.clone())

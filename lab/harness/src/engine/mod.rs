@@ -21,7 +21,7 @@ pub use program::Program;
 pub struct Ready {
     /// The column.
     pub column: Column,
-    /// What the report says about it; `missing` is set if it cannot be run.
+    /// The report's text about it; `missing` is set if it cannot be run.
     pub about: run::Engine,
     /// How it is run; `None` if it cannot be.
     pub program: Option<Program>,
@@ -126,7 +126,7 @@ impl Engines {
     }
 }
 
-/// What `--describe` prints.
+/// The output of `--describe`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Description {

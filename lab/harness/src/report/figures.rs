@@ -80,7 +80,7 @@ fn range(figures: &Figures) -> Option<(f64, f64)> {
     (figures.rate.rounds > 1).then_some((figures.rate.min, figures.rate.max))
 }
 
-/// What a figure says when pointed at.
+/// The tooltip of a figure.
 pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
     let rate = &figures.rate;
     let mut tip = format!("{title}: {} {unit}", number::precise(rate.middle));
@@ -103,7 +103,7 @@ pub(crate) fn tip(title: &str, unit: &str, figures: &Figures) -> String {
     tip
 }
 
-/// What was measured now.
+/// The measured figure.
 pub(crate) fn now(
     suite: &Suite<'_>,
     cell: &CellView<'_>,
@@ -153,7 +153,7 @@ pub(crate) fn now(
     bars::draw(&bars, heading, &note, width)
 }
 
-/// What the source published for a cell; none if it did not.
+/// The source's published figure for a cell; none if there is none.
 pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option<Chart> {
     let published: Vec<&Published> = published(section, cell).collect();
     let first = published.first()?;
@@ -194,7 +194,7 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
     Some(bars::draw(&bars, &format!("Then: {}", cell_name(cell)), &unit, width))
 }
 
-/// What the source says beside its figures of a cell, where that is more than a word.
+/// The source's remark beside its figures of a cell, where that is more than a word.
 pub(crate) fn published_notes(section: &SectionView<'_>, cell: &Cell) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for published in published(section, cell) {
@@ -303,14 +303,14 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
             })
             .collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let gap = cells.iter().find(|cell| cell.outcomes[column].figures().is_none());
-        if let Some(gap) = gap {
+        let missing = cells.iter().find(|cell| cell.outcomes[column].figures().is_none());
+        if let Some(missing) = missing {
             let at = if points.is_empty() {
                 String::new()
             } else {
-                format!(", {}", cell_name(gap.cell))
+                format!(", {}", cell_name(missing.cell))
             };
-            absent.push(format!("{}{at}: {}", pen.title, why(&gap.outcomes[column])));
+            absent.push(format!("{}{at}: {}", pen.title, why(&missing.outcomes[column])));
         }
         if !points.is_empty() {
             all.push(Line { pen, points });

@@ -1,6 +1,6 @@
-//! What the page shows, worked out of a run's two files: columns in their order, and for every cell
-//! and engine either figures or the reason why there are none. Plain data without layout; made once
-//! for each report.
+//! The contents of the page, computed from a run's two files: columns in their order, and for every
+//! cell and engine either figures or the reason why there are none. Plain data without layout; made
+//! once for each report.
 //!
 //! Invariants:
 //! 1. Every cell has one outcome for each column, in the columns' order.
@@ -48,7 +48,7 @@ pub(crate) struct CellView<'a> {
     pub(crate) outcomes: Vec<Outcome>,
 }
 
-/// What came of one cell for one engine.
+/// The result of one cell for one engine.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Figures(Box<Figures>),
@@ -76,7 +76,7 @@ pub(crate) struct Figures {
     pub(crate) debt: Option<(f64, f64)>,
     /// The rate of the writer beside the readers.
     pub(crate) writer_rate: Option<f64>,
-    /// What a reader has to know about it: cut short, rounds that failed.
+    /// Remarks on it: cut short, rounds that failed.
     pub(crate) remarks: Vec<String>,
     /// Whether all of it is of a database that is complete, so that it can be compared.
     pub(crate) comparable: bool,
@@ -105,7 +105,7 @@ impl Column<'_> {
     }
 
     /// Whether it counts among the rest that Terrace is compared with where `cell` is best.
-    pub(crate) fn is_rival(&self, cell: &Cell) -> bool {
+    pub(crate) fn competes_in(&self, cell: &Cell) -> bool {
         !self.engine.is_terrace() && !self.promises_less(cell)
     }
 
@@ -194,11 +194,11 @@ impl<'a> Suite<'a> {
             .flat_map(|section| section.cells.iter().map(move |cell| (section, cell)))
     }
 
-    /// The fastest rival of a cell: its column and figure.
-    pub(crate) fn best_rival(&self, cell: &CellView<'_>) -> Option<(usize, Spread)> {
-        let rivals =
-            (0..self.columns.len()).filter(|column| self.columns[*column].is_rival(cell.cell));
-        rivals
+    /// The fastest competitor of a cell: its column and figure.
+    pub(crate) fn best_competitor(&self, cell: &CellView<'_>) -> Option<(usize, Spread)> {
+        let competitors =
+            (0..self.columns.len()).filter(|column| self.columns[*column].competes_in(cell.cell));
+        competitors
             .filter_map(|column| Some((column, cell.rate(column)?)))
             .max_by(|a, b| a.1.middle.total_cmp(&b.1.middle))
     }

@@ -4,7 +4,7 @@
 //! 1. A ratio below 1 is never shown as 1.00 or more: ratios are cut, not rounded.
 //! 2. A value that is not finite is shown as a dash, never as `NaN` or `inf`.
 
-/// What stands where there is no value.
+/// The placeholder for a missing value.
 pub(crate) const NONE: &str = "–";
 
 /// A ratio with two decimals, or three significant digits from 10 on, cut.

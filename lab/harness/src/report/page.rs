@@ -88,7 +88,7 @@ struct SectionPart<'a> {
     details: Table,
 }
 
-/// What an engine's writes promise in a section.
+/// The promise of an engine's writes in a section.
 #[derive(Debug, Serialize)]
 struct Promise<'a> {
     title: &'a str,
@@ -256,7 +256,7 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
             Some((column.engine.is_terrace(), row))
         })
         .collect();
-    // What is Terrace too comes last.
+    // Terrace's other columns come last.
     rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.mean.total_cmp(&b.1.mean)));
     let rows: Vec<summary::Row> =
         std::iter::once(first).chain(rows.into_iter().map(|(_, row)| row)).collect();
@@ -410,7 +410,7 @@ fn card(
     }
 }
 
-/// What the figures of some columns cost.
+/// The costs behind the figures of some columns.
 fn costs(cell: &CellView<'_>, columns: &[usize]) -> Vec<(&'static str, Vec<String>)> {
     let figures: Vec<&Figures> =
         columns.iter().filter_map(|column| cell.outcomes[*column].figures()).collect();

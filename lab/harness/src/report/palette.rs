@@ -2,7 +2,7 @@
 //! form.
 //!
 //! Neighbouring colours differ in lightness as well as in hue, and lines also in dash and marker,
-//! so that readers who see few hues, or a black-and-white print, can tell engines apart.
+//! so that readers with few hues, or a black-and-white print, can tell engines apart.
 //!
 //! Invariants:
 //! 1. The same engine id always has the same slot if it is one of `KNOWN`; others take the free

@@ -74,7 +74,7 @@ impl Suite<'_> {
     /// Terrace against the best of the rest.
     pub(crate) fn against_best(&self, cell: &CellView<'_>) -> Option<Against> {
         let terrace = cell.rate(self.terrace()?)?;
-        let (column, best) = self.best_rival(cell)?;
+        let (column, best) = self.best_competitor(cell)?;
         let ratio = quotient(Some(terrace), Some(best))?;
         Some(Against { terrace, best, column, ratio })
     }

@@ -10,9 +10,9 @@ use crate::run::{Measurements, Run};
 /// A suite for a page of several: its run, and the directories that its raw data are in.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What was run.
+    /// The run's description.
     pub run: Run,
-    /// What was measured.
+    /// The run's measurements.
     pub measurements: Measurements,
     /// The directories; more than one if runs were pooled.
     pub paths: Vec<PathBuf>,

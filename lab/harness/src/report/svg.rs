@@ -184,7 +184,7 @@ fn places(points: &[(f64, f64)]) -> String {
 pub(crate) struct Chart {
     width: f64,
     height: f64,
-    /// What it shows, for those who do not see it.
+    /// The text alternative.
     label: String,
     body: String,
 }

@@ -36,7 +36,7 @@ pub(crate) struct Item {
     under: String,
     tip: String,
     class: &'static str,
-    /// What it is sorted by, if not the text.
+    /// The sort key, if not the text.
     sort: Option<String>,
     /// Columns that it takes.
     span: usize,

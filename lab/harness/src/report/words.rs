@@ -1,4 +1,4 @@
-//! What the page says in sentences: verdicts, durability, settings. Every sentence states what the
+//! Sentences of the page: verdicts, durability, settings. Every sentence states what the
 //! figures show, good or bad.
 
 use crate::run::{Chart, Durability, Run};
@@ -8,11 +8,11 @@ use super::model::{CellView, Figures, SectionView, Suite};
 use super::number;
 use super::ratios::{Against, Tally};
 
-/// What a write waits for.
+/// The durability of a write.
 pub(crate) fn durability(durability: Durability) -> &'static str {
     match durability {
         Durability::Asynchronous => {
-            "asynchronous writes: every write reaches the operating system before the call returns; nobody waits for the disk"
+            "asynchronous writes: every write reaches the operating system before the call returns; no write waits for the disk"
         }
         Durability::Synchronous => {
             "synchronous writes: every write is on the disk before the call returns"
@@ -180,7 +180,7 @@ fn best_setting(
         .min_by(|a, b| p99(a.1).unwrap_or(f64::MAX).total_cmp(&p99(b.1).unwrap_or(f64::MAX)));
     let name = setting_name(first.cell);
     let gain = fastest.1.rate.middle / base.rate.middle;
-    // What lies within the spread, or within a few per cent of a single round, is not said to help.
+    // A difference within the spread, or within a few per cent of a single round, does not count.
     let clear = fastest.1.rate.min > base.rate.max && gain >= 1.03;
     let mut said = if clear {
         format!("{} is fastest, {} {name}", setting_name(fastest.0.cell), number::ratio(gain))

@@ -46,7 +46,7 @@ pub struct Run {
     /// How the figure of a cell comes from its rounds.
     #[serde(default)]
     pub figure: Figure,
-    /// What a reader has to know: scaled down, sections left out, interrupted.
+    /// Remarks: scaled down, sections left out, interrupted.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Where it was run.
@@ -93,13 +93,13 @@ pub struct Engine {
     pub title: String,
     /// Its version; empty if it is missing.
     pub version: String,
-    /// What an asynchronous write promises when it returns.
+    /// The promise of an asynchronous write when it returns.
     pub asynchronous: String,
-    /// What a synchronous write promises when it returns.
+    /// The promise of a synchronous write when it returns.
     pub synchronous: String,
     /// How it was set up.
     pub settings: String,
-    /// What it does not promise or cannot do.
+    /// Promises and abilities that it lacks.
     pub limits: Vec<String>,
     /// Why an asynchronous write promises less than to have reached the operating system, and that
     /// a crash of the machine costs the last writes and no more. Such an engine is shown, and
@@ -108,7 +108,7 @@ pub struct Engine {
     pub weaker: Option<String>,
     /// Why it was not run at all.
     pub missing: Option<String>,
-    /// Which wrong answer kept it from being timed.
+    /// The wrong result that disqualified it.
     pub disqualified: Option<String>,
 }
 
@@ -119,15 +119,15 @@ pub struct Section {
     pub id: String,
     /// In words.
     pub title: String,
-    /// What it shows, and how it is set up.
+    /// Its subject, and how it is set up.
     pub description: String,
     /// How it is drawn.
     pub chart: Chart,
-    /// What every engine was asked for: `cache_size`, `write_buffer_size`, `value_size`, …
+    /// The settings of every engine: `cache_size`, `write_buffer_size`, `value_size`, …
     pub settings: Map<String, Value>,
-    /// What is measured, in order.
+    /// The cells, in order.
     pub cells: Vec<Cell>,
-    /// What the source published for it.
+    /// The source's figures for it.
     #[serde(default)]
     pub published: Vec<Published>,
 }
@@ -158,10 +158,10 @@ pub struct Cell {
     /// Where the cell stands in a sweep.
     #[serde(default)]
     pub x: Option<Axis>,
-    /// What is set otherwise than in the section: `max_open_files=10`.
+    /// The settings that differ from the section's: `max_open_files=10`.
     #[serde(default)]
     pub setting: Option<String>,
-    /// What the writes of the cell wait for.
+    /// The durability of the cell's writes.
     pub durability: Durability,
     /// Whether anything is written, so that durability matters.
     #[serde(default)]
@@ -177,11 +177,12 @@ pub struct Axis {
     pub value: f64,
 }
 
-/// What a write waits for.
+/// The durability of a write.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// Every write reaches the operating system before the call returns; nobody waits for the disk.
+    /// Every write reaches the operating system before the call returns; no write waits for the
+    /// disk.
     Asynchronous,
     /// Every write is on the disk before the call returns.
     Synchronous,
@@ -205,7 +206,7 @@ pub struct Published {
     /// The cell's setting, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
-    /// What the source says beside the figure: "over", "almost".
+    /// The source's remark beside the figure: "over", "almost".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -88,7 +88,7 @@ impl Directory {
             Err(e) => return Err(format!("{}: {e}", path.display())),
         };
         let mut measurements = Measurements::new();
-        // What follows the last line's end is a line that was never finished.
+        // The rest behind the last line's end is an unfinished line.
         for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let Some(line) = line.strip_suffix(b"\n") else { break };
             let measurement: Measurement = serde_json::from_slice(line).map_err(|e| {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::describe::Figure;
 use super::summary::{Spread, interval_of_median};
 
-/// What one engine did in one cell in one round.
+/// The measurement of one engine in one cell in one round.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Measurement {
     /// The section's id.
@@ -29,7 +29,7 @@ pub struct Measurement {
     /// The work that a writing cell put off.
     #[serde(default)]
     pub debt: Option<Debt>,
-    /// What the engine program reported; there is one if the status is `ok` or `truncated`.
+    /// The engine program's report; there is one if the status is `ok` or `truncated`.
     #[serde(default)]
     pub result: Option<DriverResult>,
     /// Throughput and latency interval by interval, if the section asked for it.
@@ -53,7 +53,7 @@ pub enum Status {
     Unsupported,
     /// The engine is not installed or cannot be had.
     Missing,
-    /// The engine gave a wrong answer in the self-test.
+    /// The engine returned a wrong result in the self-test.
     Disqualified,
     /// Not attempted, for the reason stated.
     Skipped,
@@ -68,7 +68,7 @@ pub struct Debt {
     pub bytes_written: u64,
 }
 
-/// What an engine program prints for one benchmark. Fields that it leaves out are 0 or `None`.
+/// The output of an engine program for one benchmark. Fields that it leaves out are 0 or `None`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DriverResult {
@@ -106,9 +106,9 @@ pub struct DriverResult {
     pub max_us: f64,
     /// User and system time of all threads.
     pub cpu_seconds: f64,
-    /// What was written to files.
+    /// Bytes written to files.
     pub bytes_written: u64,
-    /// What the database occupies in the end.
+    /// The final size of the database.
     pub disk_bytes: u64,
     /// The most memory that was resident during the benchmark.
     pub peak_memory_bytes: u64,
@@ -127,7 +127,7 @@ pub struct DriverResult {
     /// Why it was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
-    /// Whatever else the program said.
+    /// Other fields of the program's output.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -221,7 +221,7 @@ impl Measurements {
         self.iter().find(|m| m.round == round && m.is_of(section, cell, engine))
     }
 
-    /// What one engine did in one cell, in the order of the rounds.
+    /// The measurements of one engine in one cell, in the order of the rounds.
     #[must_use]
     pub fn of(&self, section: &str, cell: usize, engine: &str) -> Vec<&Measurement> {
         let mut rounds: Vec<&Measurement> =

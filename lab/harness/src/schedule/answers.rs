@@ -2,7 +2,7 @@
 //! complete database and what is asked of it is the same for all. The self-test looks at small
 //! databases; this looks at those that are timed.
 
-/// What an engine found in a cell.
+/// The number of keys or entries that an engine found in a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// The engine's id.
@@ -11,14 +11,14 @@ pub(super) struct Answer {
     pub(super) section: usize,
     /// The cell's place in it.
     pub(super) cell: usize,
-    /// How the database was made and what was asked: only answers to the same can be compared.
+    /// How the database was made and what was asked: only equal questions can be compared.
     pub(super) question: String,
     /// Keys found, or entries that a scan met.
     pub(super) found: u64,
 }
 
-/// The answers that differ from what most others say, each with the reason to drop it. Where none
-/// is the most frequent, nobody can say which is right, and all of them are dropped.
+/// The counts that differ from the most frequent one, each with the reason to drop it. Where none
+/// is the most frequent, all of them are dropped.
 pub(super) fn odd_ones(answers: &[Answer]) -> Vec<(&Answer, String)> {
     answers.iter().filter_map(|answer| Some((answer, oddity(answer, answers)?))).collect()
 }
@@ -38,7 +38,7 @@ fn oddity(answer: &Answer, answers: &[Answer]) -> Option<String> {
     if own > theirs {
         return None;
     }
-    let whose = if own == theirs { "; nobody can say which is right" } else { "" };
+    let whose = if own == theirs { "; none is the most frequent" } else { "" };
     let (found, expected) = (answer.found, other.found);
     Some(format!(
         "found {found} of what {} found {expected}, in a database written alike{whose}",
@@ -65,7 +65,7 @@ mod tests {
         assert!(odd(&[("a", "q", 1), ("b", "q", 1), ("c", "q", 1)]).is_empty());
         assert_eq!(odd(&[("a", "q", 1), ("b", "q", 2), ("c", "q", 1)]), ["b"]);
         assert_eq!(odd(&[("a", "q", 1), ("b", "q", 2)]), ["a", "b"]);
-        // Whoever wrote or read otherwise answers another question.
+        // Engines that wrote or read otherwise are not compared.
         assert!(odd(&[("a", "q", 1), ("b", "r", 2)]).is_empty());
     }
 }

@@ -29,7 +29,7 @@ const TOUCHED: u64 = 512;
 /// The self-test has its own number of entries; the flag only has to be valid.
 pub(super) const SELF_TEST_ENTRIES: u64 = 5000;
 
-/// What is to be done.
+/// The task.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) ready: &'a Ready,
@@ -41,7 +41,7 @@ pub(super) struct Attempt<'a> {
     pub(super) log: &'a Path,
 }
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Debug)]
 pub(super) struct Attempted {
     pub(super) section: usize,
@@ -57,7 +57,7 @@ pub(super) struct Attempted {
     pub(super) answer: Option<(String, u64)>,
 }
 
-/// What came of a group.
+/// The result of a group.
 #[derive(Debug)]
 pub(super) struct Done {
     /// The cells in order. An interrupted step has none.
@@ -68,7 +68,7 @@ pub(super) struct Done {
     pub(super) interrupted: bool,
 }
 
-/// What is done so far.
+/// The progress so far.
 #[derive(Default)]
 struct State {
     cells: Vec<Attempted>,
@@ -79,7 +79,7 @@ struct State {
     cut: Option<(usize, DriverResult)>,
     /// How the database was made instead, and whether it is complete.
     instead: Option<(String, bool)>,
-    /// What has been written since the database was empty, if its entries follow from that.
+    /// The writes since the database was empty, if its entries follow from that.
     history: Option<String>,
 }
 
@@ -395,7 +395,7 @@ impl State {
     }
 
     /// The program reported all of `task`, and failed or was killed while it closed the database:
-    /// the figures stand, with the fault beside the last of them, but nobody knows what of the
+    /// the figures stand, with the fault beside the last of them, but it is unknown how much of the
     /// writes is in the database.
     fn not_closed(&mut self, task: &[Step], reason: &str) {
         if task.iter().any(|step| step.workload.writes) {

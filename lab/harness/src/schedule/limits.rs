@@ -20,7 +20,7 @@ pub(super) struct Limits<'a> {
     pub(super) grace: f64,
     /// The engine's id.
     pub(super) engine: &'a str,
-    /// What the run's budget allows.
+    /// The time that the run's budget allows.
     pub(super) pace: &'a Pace,
     /// Seconds for a database that is written anew, while one is.
     pub(super) refill: Option<f64>,
@@ -38,7 +38,7 @@ impl Limits<'_> {
         // With a budget a cell is cut short like any other, and what reads its database gets it
         // from a quicker way to write it.
         let patient = step.patient && (step.role == Role::Prepare || !self.pace.has_budget());
-        let limit = if patient { self.time_limit * PATIENCE } else { self.time_limit };
+        let limit = if patient { self.time_limit * PREPARING_FACTOR } else { self.time_limit };
         self.pace.allowed(self.engine, step, limit)
     }
 
@@ -49,7 +49,7 @@ impl Limits<'_> {
 
     /// Seconds for what makes a database for others; 0 for no limit.
     pub(super) fn longest(&self) -> f64 {
-        self.time_limit * PATIENCE
+        self.time_limit * PREPARING_FACTOR
     }
 
     /// After which a step's program is killed; without a limit only what has a duration of its own.
@@ -60,7 +60,7 @@ impl Limits<'_> {
             return None;
         } else if step.workload.is_whole() {
             // It cannot be cut short.
-            self.time_limit * PATIENCE * OVERRUN
+            self.time_limit * PREPARING_FACTOR * OVERRUN
         } else {
             self.told(step) * OVERRUN
         };

@@ -6,7 +6,7 @@
 //!    the run itself and the user end it.
 //! 3. The engines run one at a time, in an order that moves on by one place from group to group and
 //!    round to round.
-//! 4. Engines that read the same have to find the same; who does not has no figure.
+//! 4. Engines that read the same have to find the same; an engine that does not has no figure.
 //! 5. With a precision asked for, a group whose ratios are known as well as that is in no further
 //!    round.
 
@@ -54,7 +54,7 @@ pub enum Ended {
 /// A run in progress.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// What is run.
+    /// The plan.
     pub plan: &'a Plan,
     /// By whom.
     pub engines: Vec<Ready>,
@@ -69,7 +69,7 @@ pub struct Session<'a> {
     run: Run,
     measurements: Measurements,
     pace: Pace,
-    /// What engines found in the group that is being measured.
+    /// The counts of engines in the group that is being measured.
     answers: Vec<Answer>,
     /// Seconds from the beginning.
     round_ends: Option<f64>,
@@ -314,7 +314,7 @@ impl<'a> Session<'a> {
         Ok(if interrupted { Ended::Interrupted } else { Ended::Complete })
     }
 
-    /// Tests every engine that is going to be measured; a wrong answer disqualifies it.
+    /// Tests every engine that is going to be measured; a wrong result disqualifies it.
     fn self_tests(&mut self, progress: &Progress) -> Result<Ended, String> {
         let digests = Digests::of(self.run.seed);
         for engine in 0..self.engines.len() {
@@ -377,10 +377,10 @@ impl<'a> Session<'a> {
             (_, Some(result)) => match (&result.digest, &result.unsupported) {
                 (Some(digest), _) if digests.accepts(digest, &ready.about.limits) => Verdict::Right,
                 (Some(digest), _) => Verdict::Wrong(format!(
-                    "wrong answers in the self-test: its digest is {digest}, that of the model {}",
+                    "wrong results in the self-test: its digest is {digest}, that of the model {}",
                     digests.exact
                 )),
-                // What cannot be scanned in order cannot be tested like this, and says so.
+                // An engine without ordered scans cannot be tested like this, and says so.
                 (None, Some(_)) => Verdict::Right,
                 (None, None) => Verdict::Wrong("it reports no digest of the self-test".to_owned()),
             },
@@ -475,7 +475,7 @@ impl<'a> Session<'a> {
                     |id| self.measurements.uncertainty(section(at), cell, subject, id);
                 ids().filter(|id| *id != subject).all(|id| match uncertainty(id) {
                     Some(uncertainty) => uncertainty <= precision,
-                    // What has no figure in the first round is not waited for.
+                    // A cell without a figure in the first round does not count.
                     None => self.has(section(at), cell, id, 0),
                 })
             })

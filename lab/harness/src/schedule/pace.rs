@@ -7,8 +7,8 @@
 //!    and less than one where it was cut short in the same benchmark.
 //! 3. What writes a database anew for other cells is not measured, and may take its time: without a
 //!    complete database all of these have no ratio. Its seconds are set apart before the rest is
-//!    divided, at most [`SET_ASIDE`] of a round. Who cannot make it in that time anyway has shares
-//!    as for all else.
+//!    divided, at most [`SET_ASIDE`] of a round. An engine that cannot complete it in that time has
+//!    shares as for all else.
 //! 4. Nobody gets less than [`LEAST`], so that there is a figure even when the budget is used up.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub(super) struct Pace {
     share: Option<f64>,
     /// Engine and benchmark that were cut short before.
     slow: BTreeSet<(String, String)>,
-    /// What is left of the seconds set apart in this round; `None` before its first group.
+    /// The rest of the seconds set apart in this round; `None` before its first group.
     aside: Option<f64>,
     /// Seconds that one of them may take at most.
     longest: f64,
@@ -70,7 +70,7 @@ pub(super) struct Pace {
 pub(super) struct Refill<'a> {
     /// The engine's id.
     pub(super) engine: &'a str,
-    /// What writes it.
+    /// The engine that writes it.
     pub(super) step: &'a Step,
     /// Entries of the whole database.
     pub(super) entries: u64,
@@ -78,7 +78,7 @@ pub(super) struct Refill<'a> {
     pub(super) rate: f64,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refilled {
     /// Entries of the whole database.
@@ -240,7 +240,7 @@ mod tests {
     /// Batches are so many times as fast as single writes.
     const BATCHES: f64 = 1.4;
 
-    /// What became of a run.
+    /// The result of a run.
     struct Simulated {
         seconds: f64,
         /// How often each engine was cut short in a cell.
@@ -260,7 +260,7 @@ mod tests {
         entries as f64 / speed / quicker
     }
 
-    /// What a run of `leveldb-2011` takes that has engines of these speeds.
+    /// The duration of a run of `leveldb-2011` with engines of these speeds.
     fn simulated(speeds: &[f64], rounds: u32, budget: f64) -> Simulated {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../suites/leveldb-2011.toml");
         let suite = load(path.as_ref()).expect("a suite");

@@ -1,4 +1,4 @@
-//! What a user sees while a run goes on: a bar with the time left on a terminal, a line per group
+//! Progress of a run: a bar with the time left on a terminal, a line per group
 //! elsewhere.
 
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl Progress {
         }
     }
 
-    /// What goes on beside the groups.
+    /// The activity beside the groups.
     pub(super) fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_owned()),

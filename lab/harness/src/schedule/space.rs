@@ -8,7 +8,7 @@ use crate::suite::{Group, Plan};
 /// A database may take so many times the size of its data while it is written: logs, old files,
 /// half-filled pages.
 const OVERHEAD: u64 = 4;
-/// What an engine preallocates, and what should stay free.
+/// An engine's preallocation, and the space that should stay free.
 const RESERVE: u64 = 512 << 20;
 
 /// Whether a whole plan can be run by anyone.

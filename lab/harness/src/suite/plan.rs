@@ -62,14 +62,14 @@ impl Scale {
     pub const NONE: Scale = Scale { memory: 1.0 };
 }
 
-/// What is run.
+/// The suite.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// For the report.
     pub sections: Vec<Section>,
     /// For the engines, in order.
     pub groups: Vec<Group>,
-    /// What the report has to say about it.
+    /// Remarks for the report.
     pub notes: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct Plan {
 pub struct Group {
     /// For the progress display.
     pub name: String,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -87,7 +87,7 @@ pub struct Group {
 pub struct Step {
     /// The benchmark.
     pub workload: &'static Workload,
-    /// What it is for.
+    /// Its purpose.
     pub role: Role,
     /// Whether it makes the database for later steps, so that it gets more time.
     pub patient: bool,
@@ -95,7 +95,7 @@ pub struct Step {
     for_engine: BTreeMap<String, Settings>,
 }
 
-/// What a step is for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Role {
     /// It makes a database; not reported.
@@ -371,7 +371,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What is set for single engines: by the suite, by a section, and by what lies within it, the
+    /// Settings of single engines: by the suite, by a section, and by what lies within it, the
     /// outermost first.
     fn for_engine(
         &self,
@@ -443,7 +443,7 @@ impl Planner<'_> {
                 kept.push(Step { role: Role::Prepare, ..step });
             }
         }
-        // What is prepared only to be thrown away need not be.
+        // A database that no cell reads is not prepared.
         let mut needed = Vec::with_capacity(kept.len());
         for (at, step) in kept.iter().enumerate() {
             let until_empty = kept[at + 1..].iter().take_while(|later| !later.workload.empty);
@@ -495,7 +495,7 @@ fn workload(name: &str) -> Result<&'static Workload, String> {
     Workload::named(name).ok_or_else(|| format!("there is no benchmark {name:?}"))
 }
 
-/// What makes a database for a later step gets more time than what is only measured.
+/// A step that makes a database for a later one gets more time than one that is only measured.
 fn mark_patient(steps: &mut [Step]) {
     for at in 0..steps.len() {
         let mut later = steps[at + 1..].iter().take_while(|later| !later.workload.empty);

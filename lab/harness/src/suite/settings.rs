@@ -1,4 +1,4 @@
-//! What a suite can set: the flags of an engine program, and three that depend on the run.
+//! Settings of a suite: the flags of an engine program, and three that depend on the run.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ pub struct Suite {
     pub title: String,
     /// Where the published figures come from.
     pub source: String,
-    /// What a reader has to know about all of it.
+    /// Remarks on all of it.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Entries.
@@ -57,7 +57,7 @@ pub struct Suite {
     pub sections: Vec<SectionSpec>,
 }
 
-/// What the short form has instead.
+/// The values of the short form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Short {
@@ -85,7 +85,7 @@ pub struct SectionSpec {
     pub id: String,
     /// In words.
     pub title: String,
-    /// What it shows.
+    /// Its subject.
     pub description: String,
     /// How it is drawn.
     pub chart: Chart,
@@ -98,7 +98,7 @@ pub struct SectionSpec {
     /// Whether memory and data shrink together with the entries and with the machine.
     #[serde(default)]
     pub scaled: bool,
-    /// What the source published.
+    /// The source's figures.
     #[serde(default)]
     pub published: Vec<Published>,
     /// Databases and what is measured on them. A section whose cells are all measured in another's
@@ -122,7 +122,7 @@ pub struct GroupSpec {
     pub for_engine: ForEngine,
     /// The whole group is repeated for every point.
     pub sweep: Option<Sweep>,
-    /// What is measured, in order.
+    /// The cells, in order.
     pub cells: Vec<CellSpec>,
 }
 
@@ -226,7 +226,7 @@ pub struct Sweep {
 pub struct PointSpec {
     /// The label.
     pub setting: String,
-    /// What is set.
+    /// The settings.
     #[serde(default)]
     pub settings: toml::Table,
     /// Benchmarks instead of the cells' own: `fillrandom = "fillsync"`.

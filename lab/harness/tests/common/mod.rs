@@ -175,7 +175,7 @@ impl Lab {
         self.lab(&all)
     }
 
-    /// What the engine programs were asked for, in order: variant and benchmarks.
+    /// The calls of engine programs, in order: variant and benchmarks.
     pub(crate) fn trace(&self) -> Vec<String> {
         let text = fs::read_to_string(self.root.path().join("trace")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

@@ -101,7 +101,7 @@ fn assert_is_picture(path: &Path, size: (u32, u32)) {
     assert!(bytes.len() > 20_000, "{}: {} bytes", path.display(), bytes.len());
 }
 
-/// What a script of a test has found: `key=value` in the attribute `data-found` of the page.
+/// The result of a test's script: `key=value` in the attribute `data-found` of the page.
 fn found(dom: &str, key: &str) -> String {
     let (_, rest) = dom
         .split_once("data-found=\"")

@@ -38,7 +38,7 @@ fn report(run: &Run, measurements: &Measurements) -> Report {
     report
 }
 
-/// What holds for every report.
+/// Properties of every report.
 fn check(report: &Report) {
     assert_well_formed("report.html", &report.page);
     for (name, chart) in &report.charts {

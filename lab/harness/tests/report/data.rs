@@ -1,5 +1,6 @@
 //! Invented runs of all six suites: as many engines and sections as real ones have, figures that
-//! could be real, and every kind of gap. Deterministic: the same seed gives the same run.
+//! could be real, and every kind of missing figure. Deterministic: the same seed gives the same
+//! run.
 
 use lab_harness::run::{
     Cell, Chart, Debt, DriverResult, Durability, Engine, Figure, Interval, Machine, Measurement,

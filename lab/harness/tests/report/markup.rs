@@ -30,7 +30,7 @@ pub(crate) fn assert_well_formed(name: &str, text: &str) {
         if tag.ends_with('/') || VOID.contains(&element.as_str()) {
             continue;
         }
-        // What stands inside is not markup.
+        // The text inside is not markup.
         if element == "script" || element == "style" {
             let close = format!("</{element}>");
             let at = rest.find(&close).unwrap_or_else(|| panic!("{name}: <{element}> without end"));

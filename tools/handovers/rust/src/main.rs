@@ -12,7 +12,7 @@ use terrace::{Compression, Db, Options, WriteOptions};
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// What both engines do.
+/// The operations of both engines.
 trait Engine: Sized {
     fn open(dir: &Path) -> Outcome<Self>;
     fn entries(&mut self) -> Outcome<Entries>;

@@ -12,7 +12,7 @@ pub(crate) struct Bar {
     pub(crate) tip: String,
 }
 
-/// What a line shows.
+/// The value of a line.
 #[derive(Debug)]
 pub(crate) enum Value {
     Figure {
@@ -28,7 +28,7 @@ pub(crate) enum Value {
 const ROW: f64 = 21.0;
 const BAR: f64 = 13.0;
 const TOP: f64 = 24.0;
-/// What a second line of the heading takes.
+/// The height of a second line of the heading.
 const LINE: f64 = 15.0;
 
 /// Draws the bars one below the other. `heading` stands above, `note` beside it in soft letters.

@@ -24,7 +24,7 @@ pub(crate) struct Point {
     pub(crate) tip: String,
 }
 
-/// What the chart says besides the lines.
+/// The texts of the chart besides the lines.
 #[derive(Debug)]
 pub(crate) struct Frame<'a> {
     pub(crate) heading: &'a str,

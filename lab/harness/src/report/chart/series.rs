@@ -25,7 +25,7 @@ pub(crate) struct Course {
     interval: f64,
 }
 
-/// A stretch of intervals in which nothing completed.
+/// A run of intervals in which nothing completed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stall {
     pub(crate) from: f64,
@@ -230,8 +230,8 @@ pub(crate) fn draw(course: &Course, shared: Shared) -> Chart {
     );
     let mut ends = [bottom2; 5];
     for (at, end) in ends.iter_mut().enumerate() {
-        for stretch in parts.split(|part| part.latencies.is_none()) {
-            let corners: Vec<(f64, f64)> = stretch
+        for segment in parts.split(|part| part.latencies.is_none()) {
+            let corners: Vec<(f64, f64)> = segment
                 .iter()
                 .filter_map(|part| Some((middle(part), latency.at(part.latencies?[at]))))
                 .collect();

@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) mean: f64,
     /// The ratio of each cell, and what the dot says.
     pub(crate) cells: Vec<(f64, String)>,
-    /// What the line says.
+    /// The text of the line.
     pub(crate) tip: String,
 }
 
