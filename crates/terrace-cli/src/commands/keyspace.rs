@@ -77,7 +77,7 @@ impl Run for StatKeyspaceArgs {
         let (mut count, mut bytes) = (0_u64, 0_u64);
         let progress = Progress::spinner("counting");
         let range = KeyRange::of_prefix(&keyspace.key(""));
-        session.walk(&range, false, |key, value| {
+        session.for_each(&range, false, |key, value| {
             count += 1;
             bytes += (key.len() + value.len()) as u64;
             if count.is_multiple_of(PROGRESS_STEP) {

@@ -272,7 +272,7 @@ mod tests {
         for round in 0..rounds {
             let work =
                 plan.groups.iter().flat_map(|group| ids.iter().map(move |id| (id.as_str(), group)));
-            pace.begin_round(work, TIME_LIMIT * PATIENCE);
+            pace.begin_round(work, TIME_LIMIT * PREPARING_FACTOR);
             let end = now + (budget - now) / f64::from(rounds - round);
             for (at, group) in plan.groups.iter().enumerate() {
                 for turn in 0..speeds.len() {
@@ -306,13 +306,14 @@ mod tests {
                             let refill =
                                 Refill { engine: id, step: batches, entries, rate: speeds[engine] };
                             let wanted = seconds_for(batches, entries, speeds[engine]);
-                            let allowed = pace.allowed_to_refill(&refill, TIME_LIMIT * PATIENCE);
-                            assert!((LEAST..=TIME_LIMIT * PATIENCE).contains(&allowed));
+                            let allowed =
+                                pace.allowed_to_refill(&refill, TIME_LIMIT * PREPARING_FACTOR);
+                            assert!((LEAST..=TIME_LIMIT * PREPARING_FACTOR).contains(&allowed));
                             now += wanted.min(allowed);
                             incomplete[engine] += u32::from(wanted > allowed);
                             let (seconds, complete) = (wanted.min(allowed), wanted <= allowed);
                             let refilled = Refilled { entries, seconds, complete };
-                            pace.refilled(id, group, &refilled, TIME_LIMIT * PATIENCE);
+                            pace.refilled(id, group, &refilled, TIME_LIMIT * PREPARING_FACTOR);
                         }
                     }
                     now += beside;
