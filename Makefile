@@ -59,6 +59,7 @@ help:
 	@echo "$$HELP"
 
 check: lint quick targets
+	@tools/words
 
 .PHONY: quick targets portable
 quick:

@@ -65,7 +65,7 @@ fn refusals_are_told() {
     let refused = peer.simple("open", &db, &options).expect_err("the database is held open");
     assert!(refused.0.contains("lock"), "{refused}");
     drop(held);
-    peer.simple("open", &db, &options).expect("nobody holds it");
+    peer.simple("open", &db, &options).expect("it is not locked");
 
     let other_order = PeerOptions { reverse: true, ..PeerOptions::default() };
     let refused = peer.simple("open", &db, &other_order).expect_err("another comparator");

@@ -414,7 +414,7 @@ fn a_damaged_log_is_kept_whenever_recovery_is_interrupted() {
 fn nothing_of_a_large_log_is_in_a_table_before_all_of_it_is() {
     let dir = tempfile::tempdir().expect("a directory");
     let db = Db::open(dir.path(), options(RecoveryMode::Prefix)).expect("creates");
-    // Less than from which tables are written before the end of the log: those come into force
+    // Less than from which tables are written before the end of the log: those are installed
     // together.
     for number in 0..20u8 {
         db.put([number], vec![number; 9_000]).expect("puts");

@@ -202,7 +202,7 @@ impl Play {
                 assert_eq!(open.transaction.contains_key(&key).unwrap(), open.get(&key).is_some());
             }
             9 => self.compare_ranges(at, &key),
-            _ => self.walk(at, &key),
+            _ => self.scan(at, &key),
         }
         let open = &self.open[at];
         assert_eq!(open.transaction.len(), open.own.len());
@@ -255,7 +255,7 @@ impl Play {
     }
 
     /// Steps to and fro.
-    fn walk(&mut self, at: usize, key: &[u8]) {
+    fn scan(&mut self, at: usize, key: &[u8]) {
         let (open, descending) = (&self.open[at], self.descending);
         let seen = open.seen(descending);
         let ordered = |a: &[u8], b: &[u8]| if descending { b.cmp(a) } else { a.cmp(b) };

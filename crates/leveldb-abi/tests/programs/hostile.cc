@@ -242,7 +242,7 @@ static int Forbidden(const std::string& kind) {
   }
   leveldb_options_destroy(options);
   leveldb_writebatch_destroy(batch);
-  puts("nobody noticed");
+  puts("unnoticed");
   return 0;
 }
 

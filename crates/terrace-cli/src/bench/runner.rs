@@ -433,7 +433,7 @@ impl Share<'_> {
                     break;
                 }
                 work.bytes += (cursor.key().len() + cursor.value().len()) as u64;
-                // Nobody looks at what comes after the last, in the other programs of the lab
+                // The end after the last one is not looked at, in the other programs of the lab
                 // either.
                 if step < SEEK_STEPS {
                     cursor.next();

@@ -116,7 +116,7 @@ fn wiped_page() -> Option<&'static AtomicU64> {
         )
         .ok()?
     };
-    // SAFETY: the range is exactly the mapping just made, which nobody else knows of.
+    // SAFETY: the range is exactly the mapping just made, which no other code knows of.
     if !unsafe { advice::clear_in_children(page.cast(), size) } {
         // SAFETY: as above; nothing refers to the page.
         let _ = unsafe { munmap(page, size) };

@@ -20,8 +20,8 @@ pub(crate) use self::explored::{
 };
 
 /// The standard library's, which have no state but their own. parking_lot keeps one table of all
-/// the threads that wait: in a child of a fork it leads to threads that are not there, and whoever
-/// comes upon them waits or searches for ever.
+/// the threads that wait: in a child of a fork it leads to threads that do not exist, and a thread
+/// that comes upon them waits or searches for ever.
 pub(crate) mod plain {
     #![allow(unsafe_code)]
     #![cfg_attr(all(test, loom), allow(dead_code, reason = "explored schedules have others"))]

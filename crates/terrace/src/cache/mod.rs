@@ -138,8 +138,8 @@ impl<V: Weighted> SlotArray<V> {
         self.slots.get(index)
     }
 
-    /// Says where what readers of the value in slot `index` want next is, 0 if nowhere: whoever
-    /// looks into the slot asks the processor for it.
+    /// Sets the address that readers of the value in slot `index` need next, 0 for none: a lookup
+    /// of the slot prefetches it.
     #[inline]
     pub(crate) fn set_beside(&self, index: usize, address: usize) {
         self.slots.set_beside(index, address);

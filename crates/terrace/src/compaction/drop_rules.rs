@@ -74,9 +74,9 @@ impl DropRules {
         }
         // A tombstone in the oldest stripe hides only what is older than every reader, and that
         // goes along with it.
-        let hides_from_nobody = stripe == 0 || mutated("tombstones-under-snapshots");
+        let is_in_oldest_stripe = stripe == 0 || mutated("tombstones-under-snapshots");
         let hides_nothing = || is_base(entry.user_key) || mutated("tombstones-above-older-data");
-        !(entry.kind == EntryKind::Deletion && hides_from_nobody && hides_nothing())
+        !(entry.kind == EntryKind::Deletion && is_in_oldest_stripe && hides_nothing())
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             survivors(&[4], true, &versions),
             [9],
-            "the value at 5 is seen by nobody, the snapshot at 4 is older"
+            "no read sees the value at 5, the snapshot at 4 is older"
         );
     }
 

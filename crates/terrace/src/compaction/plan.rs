@@ -61,7 +61,7 @@ impl Reason {
             Reason::Size => "the level was full",
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
-            Reason::Seeks => "reads looked there in vain",
+            Reason::Seeks => "lookups without a hit",
             Reason::ReadTriggered => "reads and few writes, if any",
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! 1. A piece is never moved, reused or freed before the arena is dropped.
 //! 2. Pieces do not overlap: an allocator hands out its own chunks only, and each piece once.
-//! 3. A piece starts out uninitialised. Whoever asked for it writes it before showing it to another
+//! 3. A piece starts out uninitialised. Its owner writes it before showing it to another
 //!    thread.
 //! 4. A chunk belongs to one arena or to the pool, never to both.
 
@@ -85,8 +85,8 @@ fn populate(start: NonNull<u8>, size: usize) {
     let first = start.as_ptr().align_offset(PAGE);
     let length = size.saturating_sub(first) / PAGE * PAGE;
     if length > 0 {
-        // SAFETY: whole pages of an allocation that nobody else knows of. Whether it works makes no
-        // difference to what they hold.
+        // SAFETY: whole pages of an allocation that no other code knows of. Whether it works makes
+        // no difference to what they hold.
         unsafe { advice::populate(start.as_ptr().add(first), length) };
     }
 }
@@ -95,7 +95,7 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         let (start, size) = (self.start.as_ptr(), self.layout.size());
         if size < MAPPED_FROM {
-            // SAFETY: allocated in `new` with this layout; by invariant 1 nobody uses it any
+            // SAFETY: allocated in `new` with this layout; by invariant 1 no code uses it any
             // longer.
             unsafe { alloc::dealloc(start, self.layout) }
         } else {
@@ -275,7 +275,7 @@ mod tests {
         for size in (1..300).chain([5000, 1, 100_000, 7]) {
             let piece = allocator.allocate(size);
             assert_eq!(piece.as_ptr() as usize % 8, 0);
-            // SAFETY: the piece has `size` bytes and nobody else uses them.
+            // SAFETY: the piece has `size` bytes and no other code uses them.
             unsafe { piece.as_ptr().write_bytes(size as u8, size) };
             pieces.push((piece, size));
         }

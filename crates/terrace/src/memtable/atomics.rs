@@ -59,7 +59,7 @@ mod explored {
 
         pub(in crate::memtable) fn load(&self, ordering: Ordering) -> u64 {
             match self {
-                // SAFETY: nobody else stores.
+                // SAFETY: no other thread stores.
                 Self::Explored(word) if WRITER.with(Cell::get) => unsafe { word.unsync_load() },
                 Self::Explored(word) => word.load(ordering),
                 Self::Plain(word) => word.load(ordering),
@@ -90,7 +90,7 @@ mod explored {
 
         pub(in crate::memtable) fn load(&self, ordering: Ordering) -> *mut T {
             match self {
-                // SAFETY: nobody else stores.
+                // SAFETY: no other thread stores.
                 Self::Explored(pointer) if WRITER.with(Cell::get) => unsafe {
                     pointer.unsync_load()
                 },

@@ -96,7 +96,8 @@ fn a_full_level_moves_down_where_that_is_cheapest() {
         pick(&version(&files), false, &[]),
         Some((Reason::Size, 1, 2, vec![6], vec![], false))
     );
-    // Another merge writes its range into the level below; a range beside it is in nobody's way.
+    // Another compaction writes its range into the level below; a range beside it does not
+    // conflict.
     let over = [reservation(&[99], 2, "f", "k")];
     assert_eq!(
         pick(&version(&files), false, &over),
