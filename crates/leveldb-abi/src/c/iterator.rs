@@ -50,7 +50,7 @@ unsafe fn position<'a>(iter: *const Iterator) -> Option<&'a Cursor> {
 ///
 /// # Safety
 /// `length` is null or may be written.
-unsafe fn bytes(part: Option<&[u8]>, length: *mut usize) -> *const c_char {
+unsafe fn pointer_to(part: Option<&[u8]>, length: *mut usize) -> *const c_char {
     let part = part.unwrap_or_default();
     // SAFETY: guaranteed by the caller.
     unsafe { store(length, part.len()) };
@@ -106,12 +106,12 @@ export! {
 
     /// The key here, until the iterator moves.
     fn leveldb_iter_key(iter: *const Iterator, klen: *mut usize) -> *const c_char {
-       bytes(position(iter).map(Cursor::key), klen)
+        pointer_to(position(iter).map(Cursor::key), klen)
     }
 
     /// The value here, until the iterator moves.
     fn leveldb_iter_value(iter: *const Iterator, vlen: *mut usize) -> *const c_char {
-       bytes(position(iter).map(Cursor::value), vlen)
+        pointer_to(position(iter).map(Cursor::value), vlen)
     }
 
     /// Reports why the iterator is not valid, if not for want of entries.

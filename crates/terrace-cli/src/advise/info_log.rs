@@ -54,7 +54,7 @@ impl Activity {
         } else if let Some((bytes, seconds)) = compacted(line) {
             self.compactions += 1;
             self.compacted_bytes = self.compacted_bytes.saturating_add(bytes);
-            self.longest_compaction_seconds = self.longest_merge_seconds.max(seconds);
+            self.longest_compaction_seconds = self.longest_compaction_seconds.max(seconds);
         } else if line.ends_with("memtable full; waiting...")
             || line.ends_with("Too many L0 files; waiting...")
         {
