@@ -103,74 +103,94 @@ LEVELDB_EXPORT void terrace_delete_range(leveldb_t* db, const leveldb_writeoptio
 
 /* ---- Atomic updates: each is one commit, and loses nothing that others write ---- */
 
-/* Sets the key to `new_value` if its value is `expected`, and returns whether it was. Null stands for no value: for a key
- * that is absent, and for its removal. */
-LEVELDB_EXPORT uint8_t terrace_compare_and_swap(leveldb_t* db, const leveldb_writeoptions_t* options, const char* key,
-                                                size_t keylen, const char* expected, size_t expected_length,
-                                                const char* new_value, size_t new_length, char** errptr);
+/* Sets the key to `new_value` if its value is `expected`, and returns whether it was. Null stands
+ * for no value: for a key that is absent, and for its removal. */
+LEVELDB_EXPORT uint8_t terrace_compare_and_swap(leveldb_t* db,
+                                                const leveldb_writeoptions_t* options,
+                                                const char* key, size_t keylen,
+                                                const char* expected, size_t expected_length,
+                                                const char* new_value, size_t new_length,
+                                                char** errptr);
 
 /* Sets the key if it has no value, and returns whether it had none. */
-LEVELDB_EXPORT uint8_t terrace_insert_if_absent(leveldb_t* db, const leveldb_writeoptions_t* options, const char* key,
-                                                size_t keylen, const char* val, size_t vallen, char** errptr);
+LEVELDB_EXPORT uint8_t terrace_insert_if_absent(leveldb_t* db,
+                                                const leveldb_writeoptions_t* options,
+                                                const char* key, size_t keylen, const char* val,
+                                                size_t vallen, char** errptr);
 
-/* Sets the key to what `change` makes of its value: null on either side stands for no value, and what is returned is memory
- * from malloc, which is freed. `change` is called without any lock, and again if others write the key in between. */
-LEVELDB_EXPORT void terrace_update(leveldb_t* db, const leveldb_writeoptions_t* options, const char* key, size_t keylen,
-                                   void* state,
-                                   char* (*change)(void* state, const char* value, size_t length, size_t* new_length),
+/* Sets the key to what `change` makes of its value: null on either side stands for no value, and
+ * what is returned is memory from malloc, which is freed. `change` is called without any lock, and
+ * again if others write the key in between. */
+LEVELDB_EXPORT void terrace_update(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                   const char* key, size_t keylen, void* state,
+                                   char* (*change)(void* state, const char* value, size_t length,
+                                                   size_t* new_length),
                                    char** errptr);
 
-/* Adds to a counter, a value of eight bytes, little-endian and signed, and returns the sum; no value counts as 0. */
-LEVELDB_EXPORT int64_t terrace_increment(leveldb_t* db, const leveldb_writeoptions_t* options, const char* key,
-                                         size_t keylen, int64_t by, char** errptr);
+/* Adds to a counter, a value of eight bytes, little-endian and signed, and returns the sum; no
+ * value counts as 0. */
+LEVELDB_EXPORT int64_t terrace_increment(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                         const char* key, size_t keylen, int64_t by, char** errptr);
 
-/* Deletes the first or the last entry from `start_key` on and before `limit_key`, where a null end is open, and returns 1
- * and the entry in memory that is the caller's; 0 if there is none. Of any number of callers each gets another entry. */
-LEVELDB_EXPORT uint8_t terrace_pop_first(leveldb_t* db, const leveldb_writeoptions_t* options, const char* start_key,
-                                         size_t start_key_len, const char* limit_key, size_t limit_key_len, char** key,
+/* Deletes the first or the last entry from `start_key` on and before `limit_key`, where a null end
+ * is open, and returns 1 and the entry in memory that is the caller's; 0 if there is none. Of any
+ * number of callers each gets another entry. */
+LEVELDB_EXPORT uint8_t terrace_pop_first(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                         const char* start_key, size_t start_key_len,
+                                         const char* limit_key, size_t limit_key_len, char** key,
                                          size_t* keylen, char** val, size_t* vallen, char** errptr);
-LEVELDB_EXPORT uint8_t terrace_pop_last(leveldb_t* db, const leveldb_writeoptions_t* options, const char* start_key,
-                                        size_t start_key_len, const char* limit_key, size_t limit_key_len, char** key,
+LEVELDB_EXPORT uint8_t terrace_pop_last(leveldb_t* db, const leveldb_writeoptions_t* options,
+                                        const char* start_key, size_t start_key_len,
+                                        const char* limit_key, size_t limit_key_len, char** key,
                                         size_t* keylen, char** val, size_t* vallen, char** errptr);
 
 /* ---- Transactions ---- */
 
-/* A transaction reads the database as it was when it began, with its own writes on top, which others see when it is
- * committed. `flags` are 0 or a sum: serializable ones are refused if anything that they have read, ranges and absent keys
- * included, was written since; locking ones lock what they read for update until they end, so that every other writer waits.
- * Others are refused if a key that they write or have read for update was written since. A lock is waited for at most
- * `lock_timeout_micros`; 0 stands for a second. Destroy a transaction before the database is closed. */
+/* A transaction reads the database as it was when it began, with its own writes on top, which
+ * others see when it is committed. `flags` are 0 or a sum: serializable ones are refused if
+ * anything that they have read, ranges and absent keys included, was written since; locking ones
+ * lock what they read for update until they end, so that every other writer waits. Others are
+ * refused if a key that they write or have read for update was written since. A lock is waited for
+ * at most `lock_timeout_micros`; 0 stands for a second. Destroy a transaction before the database
+ * is closed. */
 enum { terrace_transaction_serializable = 1, terrace_transaction_locking = 2 };
-LEVELDB_EXPORT terrace_transaction_t* terrace_transaction_begin(leveldb_t* db, int flags, uint64_t lock_timeout_micros,
+LEVELDB_EXPORT terrace_transaction_t* terrace_transaction_begin(leveldb_t* db, int flags,
+                                                                uint64_t lock_timeout_micros,
                                                                 char** errptr);
 LEVELDB_EXPORT void terrace_transaction_destroy(terrace_transaction_t*);
 
 /* The value of a key, in memory that is the caller's; null if there is none. */
-LEVELDB_EXPORT char* terrace_transaction_get(terrace_transaction_t*, const char* key, size_t keylen, size_t* vallen,
-                                             char** errptr);
-LEVELDB_EXPORT char* terrace_transaction_get_for_update(terrace_transaction_t*, const char* key, size_t keylen,
-                                                        size_t* vallen, char** errptr);
+LEVELDB_EXPORT char* terrace_transaction_get(terrace_transaction_t*, const char* key, size_t keylen,
+                                             size_t* vallen, char** errptr);
+LEVELDB_EXPORT char* terrace_transaction_get_for_update(terrace_transaction_t*, const char* key,
+                                                        size_t keylen, size_t* vallen,
+                                                        char** errptr);
 
-/* Hands the entries from `start_key` on and before `limit_key` to `visit`, in order, until that returns 0; a null end is
- * open. `visit` must not use the transaction. */
-LEVELDB_EXPORT void terrace_transaction_scan(terrace_transaction_t*, const char* start_key, size_t start_key_len,
-                                             const char* limit_key, size_t limit_key_len, void* state,
-                                             uint8_t (*visit)(void* state, const char* key, size_t keylen,
-                                                              const char* val, size_t vallen),
-                                             char** errptr);
+/* Hands the entries from `start_key` on and before `limit_key` to `visit`, in order, until that
+ * returns 0; a null end is open. `visit` must not use the transaction. */
+LEVELDB_EXPORT void terrace_transaction_scan(
+    terrace_transaction_t*, const char* start_key, size_t start_key_len, const char* limit_key,
+    size_t limit_key_len, void* state,
+    uint8_t (*visit)(void* state, const char* key, size_t keylen, const char* val, size_t vallen),
+    char** errptr);
 
-LEVELDB_EXPORT void terrace_transaction_put(terrace_transaction_t*, const char* key, size_t keylen, const char* val,
-                                            size_t vallen, char** errptr);
-LEVELDB_EXPORT void terrace_transaction_delete(terrace_transaction_t*, const char* key, size_t keylen, char** errptr);
+LEVELDB_EXPORT void terrace_transaction_put(terrace_transaction_t*, const char* key, size_t keylen,
+                                            const char* val, size_t vallen, char** errptr);
+LEVELDB_EXPORT void terrace_transaction_delete(terrace_transaction_t*, const char* key,
+                                               size_t keylen, char** errptr);
 
-/* Savepoints may be set one behind the other; going back to the last one undoes what was written since, and forgets it. */
+/* Savepoints may be set one behind the other; going back to the last one undoes what was written
+ * since, and forgets it. */
 LEVELDB_EXPORT void terrace_transaction_set_savepoint(terrace_transaction_t*, char** errptr);
-LEVELDB_EXPORT void terrace_transaction_rollback_to_savepoint(terrace_transaction_t*, char** errptr);
+LEVELDB_EXPORT void terrace_transaction_rollback_to_savepoint(terrace_transaction_t*,
+                                                              char** errptr);
 
-/* Applies all writes at once: 0. Otherwise nothing has happened, and errptr says why: 1 if the transaction has to be run
- * again from its beginning, because of what others have written or in a deadlock, 2 for anything else. The transaction has
- * ended in any case, and is only good for being destroyed. */
-LEVELDB_EXPORT int terrace_transaction_commit(terrace_transaction_t*, const leveldb_writeoptions_t* options, char** errptr);
+/* Applies all writes at once: 0. Otherwise nothing has happened, and errptr says why: 1 if the
+ * transaction has to be run again from its beginning, because of what others have written or in a
+ * deadlock, 2 for anything else. The transaction has ended in any case, and is only good for being
+ * destroyed. */
+LEVELDB_EXPORT int terrace_transaction_commit(terrace_transaction_t*,
+                                              const leveldb_writeoptions_t* options, char** errptr);
 
 /* ---- Maintenance ---- */
 

@@ -254,7 +254,8 @@ static void Updates(leveldb_t* db) {
   REFUSED("8 bytes");
   char *key = NULL, *value = NULL;
   size_t keylen = 0, length = 0;
-  CHECK(terrace_pop_first(db, NULL, "q", 1, "r", 1, &key, &keylen, &value, &length, &err) == 0 && key == NULL);
+  CHECK(terrace_pop_first(db, NULL, "q", 1, "r", 1, &key, &keylen, &value, &length, &err) == 0 &&
+        key == NULL);
   leveldb_put(db, NULL, "q1", 2, "one", 3, &err);
   leveldb_put(db, NULL, "q2", 2, "two", 3, &err);
   leveldb_put(db, NULL, "q3", 2, "three", 5, &err);
@@ -271,7 +272,8 @@ static void Updates(leveldb_t* db) {
   OK;
 }
 
-static uint8_t Count(void* state, const char* key, size_t keylen, const char* value, size_t length) {
+static uint8_t Count(void* state, const char* key, size_t keylen, const char* value,
+                     size_t length) {
   CHECK(keylen > 0 && key != NULL && value != NULL && length < 100);
   return ++*(int*)state < 3;
 }
