@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::pace::{PATIENCE, Pace, Refill};
+use super::pace::{PREPARING_FACTOR, Pace, Refill};
 use crate::suite::{Role, Settings, Step};
 
 /// For the self-test.

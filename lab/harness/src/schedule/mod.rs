@@ -166,7 +166,8 @@ impl<'a> Session<'a> {
             let named = |(_, group, engine): &(u32, usize, usize)| {
                 (engines[*engine].column.id.as_str(), &plan.groups[*group])
             };
-            self.pace.begin_round(work.iter().map(named), self.run.time_limit * pace::PATIENCE);
+            self.pace
+                .begin_round(work.iter().map(named), self.run.time_limit * pace::PREPARING_FACTOR);
             self.round_ends = self.end_of_round(round);
             for (place, group) in plan.groups.iter().enumerate() {
                 if self.is_decided(group, round) {

@@ -32,7 +32,7 @@ const HOPE: f64 = 2.0;
 /// Seconds for the shortest look at a benchmark.
 const LEAST: f64 = 0.5;
 /// What makes a database for other cells may take so many times as long as what is only measured.
-pub(super) const PATIENCE: f64 = 4.0;
+pub(super) const PREPARING_FACTOR: f64 = 4.0;
 /// A run may take so much of its budget more before what is left is skipped.
 pub(super) const OVERTIME: f64 = 1.2;
 
