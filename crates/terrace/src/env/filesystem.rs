@@ -41,7 +41,7 @@ pub(super) fn may_map_tables(file: impl AsFd) -> bool {
         .is_ok_and(|info| u64::from(info.f_flags) & libc::MNT_LOCAL as u64 != 0)
 }
 
-/// Whether mapping a finished file for reading is safe. Nobody has looked how to tell here.
+/// Whether mapping a finished file for reading is safe. Not known here.
 #[cfg(not(any(
     target_os = "linux",
     target_vendor = "apple",

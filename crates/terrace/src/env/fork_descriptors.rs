@@ -59,7 +59,7 @@ extern "C" fn close_registered() {
         let descriptor = place.swap(FREE, Ordering::Relaxed);
         if descriptor != FREE {
             // SAFETY: by the first invariant it is the child's copy of an open descriptor, and by
-            // the second nobody in the child closes it again.
+            // the second the child does not close it again.
             unsafe { libc::close(descriptor) };
         }
     }

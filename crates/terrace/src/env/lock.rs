@@ -37,7 +37,7 @@ use crate::base::locks::plain::Mutex;
 use crate::base::mutation::mutated;
 use arc_swap::ArcSwap;
 
-/// Who holds a file, as far as this process knows.
+/// The holders of a file in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
     exclusive: bool,
@@ -168,7 +168,7 @@ impl Drop for PosixLock {
     }
 }
 
-/// What a reader holds where there is no file to lock: nothing, on media where nobody writes.
+/// The lock of a reader where there is no file to lock, as on read-only media.
 pub(super) struct NoLock;
 
 impl FileLock for NoLock {}
@@ -227,8 +227,8 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
                 Ok(_) => busy_here(path),
             });
         }
-        // Whoever destroys a database removes the file while holding its lock: a lock on a removed
-        // file excludes nobody.
+        // A database is destroyed while its lock is held, and the file removed: a lock on a removed
+        // file excludes no one.
         if identify(path)? != Some(id) {
             continue;
         }

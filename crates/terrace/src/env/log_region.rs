@@ -70,9 +70,9 @@ pub(super) struct LogRegion {
     base: NonNull<u8>,
     length: usize,
     ready: AtomicUsize,
-    /// The length of the file. Only who prepares changes it.
+    /// The length of the file. Only the thread that prepares changes it.
     extent: AtomicUsize,
-    /// The pages below have been given back. Only who prepares changes it.
+    /// The pages below have been given back. Only the thread that prepares changes it.
     given_back: AtomicUsize,
     pub(super) file: Arc<SyncedFile>,
 }
@@ -137,7 +137,7 @@ impl LogRegion {
     }
 
     /// Makes the file at least `end` bytes long. This comes before anything is written, and in one
-    /// step: a LevelDB that goes on with the log of a killed process appends at its end, which must
+    /// step: a LevelDB that reuses the log of a killed process appends at its end, which must
     /// be the end of a block then, and not wherever the zeros had come to.
     fn lengthen(&self, end: usize) -> io::Result<()> {
         if end > self.extent.load(Ordering::Relaxed) {
@@ -159,8 +159,8 @@ impl LogRegion {
         }
         debug_assert!(end <= self.length);
         // SAFETY: the range is inside the mapping, to which no reference exists; the pages of a
-        // shared mapping are the file's, so doing without them loses no byte of them, and whoever
-        // stores there all the same gets them again.
+        // shared mapping are the file's, so doing without them loses no byte of them, and a store
+        // there gets them again.
         let _ = unsafe {
             madvise(self.base.as_ptr().add(start).cast(), end - start, Advice::LinuxDontNeed)
         };
@@ -322,7 +322,7 @@ impl LogCursor {
     /// zeros, only zeros and what comes behind them can be written to it. `false` where that is not
     /// so; then what the file holds is arbitrary.
     ///
-    /// Nobody may be preparing.
+    /// No thread may be preparing.
     pub(super) fn zero_out(&mut self) -> bool {
         let region = &self.region;
         let done = region.is_private()
@@ -341,7 +341,7 @@ impl LogCursor {
         self.region.base.as_ptr().wrapping_add(self.position)
     }
 
-    /// Cuts the file to what was appended and accepts nothing more. Nobody may be preparing.
+    /// Cuts the file to what was appended and accepts nothing more. No thread may be preparing.
     pub(super) fn retire(&mut self) -> Result<()> {
         self.region.ready.store(0, Ordering::Release);
         let file = &self.region.file;
@@ -352,7 +352,7 @@ impl LogCursor {
 /// Stores the first bytes of a record at `place`, after everything that has been stored before.
 ///
 /// # Safety
-/// The eight bytes at `place` lie in a mapping, below `ready`, and nobody else stores there.
+/// The eight bytes at `place` lie in a mapping, below `ready`, and no other thread stores there.
 #[inline]
 unsafe fn commit(place: *mut u8, head: [u8; COMMIT_SIZE]) {
     let head = u64::from_ne_bytes(head);
@@ -363,7 +363,11 @@ unsafe fn commit(place: *mut u8, head: [u8; COMMIT_SIZE]) {
     // SAFETY: the caller's word; the instruction stores eight bytes at `place` and changes nothing
     // else.
     unsafe {
-        asm!("mov qword ptr [{}], {}", in(reg) place, in(reg) head, options(nostack, preserves_flags));
+        asm!(
+            "mov qword ptr [{}], {}",
+            in(reg) place, in(reg) head,
+            options(nostack, preserves_flags)
+        );
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: as on x86-64.

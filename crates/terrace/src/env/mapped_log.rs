@@ -2,44 +2,22 @@
 //!
 //! A `write` per record costs more than everything else a put does. Here a record is copied into a
 //! shared mapping of the file. That is the kernel's memory just as well: it survives the process.
-//! The file is prepared ahead, in windows of zeros, by the pool.
+//! The background threads prepare the file ahead, in windows of zeros. If the log is synced, the
+//! zeros are made durable before they are used, so that a sync allocates no blocks.
 //!
-//! # Records that cross a block
-//! A LevelDB with paranoid checks refuses a log in which a record lacks its first fragment and has
-//! others, or has zeros behind its first; only the end of the file may cut a record off. So a
-//! record in several blocks cannot be stored into prepared space: whatever is stored last, a
-//! process can be killed before it. Where such a record comes (in parts,
-//! [`WritableFile::append_parts`]), the file is cut to its records, and it and everything behind it
-//! is written, in order, at the end of the file. Then a copy and a page of zeros would cost more
-//! than the call. Small records do not cross a block here: the log's writer puts filler before them
-//! ([`WritableFile::append_filled`]).
+//! A record that crosses a block is written, not stored, and so is everything behind it
+//! (decision 10). A log that the disk has never seen is zeroed out and recycled (decision 7).
 //!
 //! One thread appends; syncers work beside it on any thread.
 //!
 //! # Invariants
 //! 1. Behind the last record the file holds zeros only, until [`WritableFile::close`] cuts them
 //!    off.
-//! 2. Whoever prepares holds `preparation`; nobody prepares a closed log, which would lengthen the
-//!    file again.
+//! 2. The thread that prepares holds `preparation`. A closed log is not prepared, which would
+//!    lengthen the file again.
 //! 3. A child of a fork changes nothing: the file is its parent's.
 //! 4. Where preparing fails, the file is cut to its records and the rest is appended by `write`,
 //!    whose errors are the caller's.
-//!
-//! # Further lives
-//! A page of a fresh file costs more than anything else that is done for the records on it: the
-//! system has to find it, fill it, and do away with it when the log is removed. A log that no sync
-//! and no clock has brought to the disk is [zeroed out](WritableFile::zero_out) instead and goes on
-//! under another name, with its pages and its mapping. Had it been on the disk, its old records
-//! could come back there after a power cut, behind what is left of the new ones: LevelDB's records
-//! do not say which log they belong to. So the system is asked, when all is zeros, whether it has
-//! chosen a place on the disk for any page. It chooses one before it writes a page, so if it has
-//! not, the disk never sees anything else than these zeros and what is appended from then on.
-//!
-//! # Syncs
-//! Zeros that nobody syncs are best left alone: such a log is often removed before they reach the
-//! disk. If the log is synced, the zeros are made durable before they are used: then a sync writes
-//! the touched pages in place, without allocating blocks or committing the file system's journal.
-//! So preparing looks whether a sync came since the last window.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -109,7 +87,7 @@ struct Shared {
     expected: usize,
     /// Whether a sync came since the last window was prepared.
     synced: AtomicBool,
-    /// Held by who prepares; whether the log is closed.
+    /// Held by the thread that prepares; whether the log is closed.
     preparation: Mutex<bool>,
     /// The process the log belongs to.
     generation: u64,
@@ -131,7 +109,7 @@ impl Shared {
 
     /// The pool's part: the window behind `ready`, if it is still wanted.
     fn prepare_ahead(&self, ready: usize) {
-        // If it is locked, somebody prepares already.
+        // If it is locked, another thread prepares already.
         let Some(closed) = self.preparation.try_lock() else { return };
         if *closed || self.region.ready() != ready {
             return;
@@ -262,7 +240,7 @@ impl MappedLog {
         true
     }
 
-    /// Returns when nobody prepares and nobody will.
+    /// Waits for the thread that prepares, and lets no other begin.
     fn close_preparation(&self) {
         // In a child of a fork the lock may be held by a thread that did not come along.
         if self.shared.generation != generation() {

@@ -111,7 +111,7 @@ impl RandomAccessFile for MappedTable {
         let (start, end) = self.clipped(offset, length);
         if start < end {
             // SAFETY: the mapping is shared and for reading only, so that its pages have nothing
-            // that the file has not: whoever reads them again, or is at it, finds the same bytes.
+            // that the file has not: a read during the call or after it finds the same bytes.
             let _ = unsafe {
                 self.memory.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start)
             };

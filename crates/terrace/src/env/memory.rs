@@ -1,6 +1,6 @@
 //! A file system in memory, for tests and for databases that need not outlive their process.
 //!
-//! Names behave as under POSIX: a rename replaces, a removed file lives on for those who hold it
+//! Names behave as under POSIX: a rename replaces, a removed file stays for those that hold it
 //! open, a lock belongs to the file and not to its name, of which it may have several. Symbolic
 //! links and permissions do not exist.
 //!
@@ -83,8 +83,8 @@ impl MemEnv {
         }
     }
 
-    /// Gives a file new contents, creating it and its directories if they are missing. Whoever has
-    /// the file mapped keeps seeing the old ones.
+    /// Gives a file new contents, creating it and its directories if they are missing. A mapping
+    /// of the file keeps the old ones.
     ///
     /// # Panics
     /// If the path or the name of one of its directories belongs to something else.
@@ -398,7 +398,7 @@ impl Env for MemEnv {
                 return Ok(Box::new(NoLock));
             }
             (LockMode::Exclusive, Err(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
-                // If somebody else creates it in between, that one is locked.
+                // If another thread creates it in between, that one is locked.
                 let created = self.create(path, CreateOptions::default());
                 created.map(drop).or_else(|e| {
                     if e.raw_os_error() == Some(libc::EEXIST) { Ok(()) } else { Err(e) }

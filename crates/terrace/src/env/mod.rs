@@ -1,7 +1,7 @@
 //! The one seam to the world: files, directories, locks, time and threads.
 //!
 //! Everything that can fail or differ between systems comes through [`Env`], so that the same
-//! engine runs on the real system, in memory, on somebody else's file layer and inside a crash
+//! engine runs on the real system, in memory, on a program's own file layer and inside a crash
 //! simulator. The contract stands at [`Env`].
 
 #[cfg(all(target_os = "linux", not(terrace_portable)))]
@@ -44,7 +44,7 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 pub enum Priority {
     /// Memtables to tables, and other short work that a writer will wait for.
     Flush,
-    /// Everything else: merging tables, removing files.
+    /// Everything else: compactions, removing obsolete files.
     Compaction,
 }
 
@@ -102,7 +102,7 @@ pub trait RandomAccessFile: Send + Sync {
     fn size(&self) -> u64;
 
     /// The whole file as memory, if it is mapped. The same bytes for the life of this object,
-    /// provided that nobody modifies the file, which the engine never does with a finished table.
+    /// provided that the file is not modified, which the engine never does with a finished table.
     fn mapped(&self) -> Option<&[u8]> {
         None
     }
@@ -128,7 +128,7 @@ pub trait RandomAccessFile: Send + Sync {
     }
 }
 
-/// Makes what was appended to a file durable, while its owner goes on appending.
+/// Makes what was appended to a file durable, while its owner appends more.
 pub trait FileSyncer: Send + Sync {
     /// Returns once every byte whose append had returned before this call is durable.
     fn sync(&self) -> Result<()>;
@@ -140,9 +140,9 @@ pub trait WritableFile: Send {
     fn append(&mut self, data: &[u8]) -> Result<()>;
 
     /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all
-    /// would. Called with much data, which an implementation can spare a copy, and with what must
-    /// appear from its first byte to its last, as [`is_prepared`](Self::is_prepared) says. What
-    /// becomes of the slices themselves is left open.
+    /// would. Called with much data, so that an implementation need not copy it, and with what must
+    /// appear from its first byte to its last, as [`is_prepared`](Self::is_prepared) says. The
+    /// slices themselves are unspecified afterwards.
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
         let mut data = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| data.extend_from_slice(part));
@@ -184,12 +184,12 @@ pub trait WritableFile: Send {
         let _ = (offset, length);
     }
 
-    /// Empties a log whose records nobody needs any more, so that the file, renamed, goes on as
-    /// another log: a reader finds zeros in it from then on, and the next append begins at its
-    /// front. To be done only where nothing of the old records is on the disk or ever comes there,
-    /// because after a power cut a reader would take them for the new log's. `false` if that is not
-    /// certain, and where it costs more than a new file: then this one is to be removed, and what
-    /// it holds until then is arbitrary.
+    /// Zeroes out an obsolete log, so that the file, renamed, is recycled as another log: a reader
+    /// finds zeros in it from then on, and the next append begins at its front. To be done only
+    /// where nothing of the old records is on the disk or ever comes there, because after a power
+    /// cut a reader would take them for the new log's. `false` if that is not certain, and where it
+    /// costs more than a new file: then this one is to be removed, and what it holds until then is
+    /// arbitrary.
     fn zero_out(&mut self) -> bool {
         false
     }
@@ -210,7 +210,7 @@ pub trait WritableFile: Send {
 /// A held lock. Dropping it releases the lock.
 pub trait FileLock: Send + Sync {}
 
-/// Where messages for people go: one line a call, without a newline at its end.
+/// Receives the info log: one line a call, without a newline at its end.
 ///
 /// Called from any thread, background threads included; it must not call back into the database.
 pub trait Logger: Send + Sync {
@@ -310,7 +310,7 @@ pub trait Env: Send + Sync + 'static {
 
     /// Called by long background jobs now and then, while they hold no lock. An Env that has only
     /// one background thread runs a flush that waits here, on this thread: writers wait for
-    /// flushes, and merges take long.
+    /// flushes, and compactions take long.
     fn yield_to_flushes(&self) {}
 
     /// Lets at least `count` background threads run at once. The pool is shared by all databases of
@@ -320,7 +320,7 @@ pub trait Env: Send + Sync + 'static {
     /// Microseconds on a clock that never goes back.
     fn now_micros(&self) -> u64;
 
-    /// Seconds and microseconds of the wall clock since 1970, UTC. Only for people: no decision
+    /// Seconds and microseconds of the wall clock since 1970, UTC. For messages only: no decision
     /// depends on it.
     fn wall_clock(&self) -> Duration;
 

@@ -48,17 +48,17 @@ mod napping {
 #[cfg(pace)]
 pub(crate) use napping::{before_call, before_work, work_is_scheduled};
 
-/// Somebody has background work to do.
+/// Background work is scheduled.
 #[cfg(not(pace))]
 #[inline(always)]
 pub(crate) const fn work_is_scheduled() {}
 
-/// A background thread takes it up.
+/// A background thread begins a job.
 #[cfg(not(pace))]
 #[inline(always)]
 pub(crate) const fn before_work() {}
 
-/// A caller begins to use a database.
+/// A caller begins a call.
 #[cfg(not(pace))]
 #[inline(always)]
 pub(crate) const fn before_call() {}

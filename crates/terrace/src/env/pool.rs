@@ -134,7 +134,7 @@ impl Pool {
         }
     }
 
-    /// Sees to it that somebody takes what waits.
+    /// Starts threads, or wakes one, for the jobs that wait.
     fn staff(self: &Arc<Self>, state: &mut State) {
         while state.idle < state.flushes.len() + state.others.len() && state.may_start_thread() {
             if self.start(state).is_err() {

@@ -100,7 +100,7 @@ impl Env for PosixEnv {
 
     fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
         // From the first missing ancestor down. Each new name is made durable in its parent, which
-        // the caller, who knows only the last directory, could not do.
+        // the caller, which knows only the last directory, could not do.
         let mut missing: Vec<PathBuf> = Vec::new();
         for ancestor in path.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
             match fs::metadata(ancestor) {
@@ -116,7 +116,7 @@ impl Env for PosixEnv {
         for dir in missing.iter().rev() {
             match DirBuilder::new().mode(mode).create(dir) {
                 Ok(()) => self.sync_dir(dir.parent().unwrap_or(dir))?,
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && dir.is_dir() => {}
                 Err(error) => return Err(Error::io("create directory", dir, error)),
             }

@@ -56,7 +56,7 @@ pub(super) fn open_for_read(path: &Path) -> Result<File> {
     open_regular(OpenOptions::new().read(true), "open", path)
 }
 
-/// Creates a file for writing. Read access comes along for those who map it.
+/// Creates a file for writing. A mapping of it needs read access, too.
 pub(super) fn create(path: &Path, options: CreateOptions) -> Result<File> {
     let mut how = OpenOptions::new();
     how.read(true).write(true).mode(options.mode);
@@ -71,7 +71,7 @@ pub(super) fn create(path: &Path, options: CreateOptions) -> Result<File> {
 /// What the system takes in one call.
 const MOST_PARTS: usize = 1024;
 
-/// Writes all of `parts` with as many calls of `write` as it takes; each answers how much it has
+/// Writes all of `parts` with as many calls of `write` as it takes; each returns how much it has
 /// written.
 pub(super) fn write_all_parts(
     mut parts: &mut [IoSlice<'_>],

@@ -22,7 +22,7 @@ pub(crate) fn with_syncer(
 enum State {
     Open(Box<dyn WritableFile>),
     Closed,
-    /// Closed, and nobody needs what was in it.
+    /// Closed, and its contents are obsolete.
     Retired,
 }
 
@@ -90,7 +90,7 @@ impl WritableFile for Handle {
     }
 
     fn retire(self: Box<Self>) {
-        // Under the lock: whoever finds it retired may count on its being closed.
+        // Under the lock, so that a file that is found retired is closed.
         let mut state = self.0.0.lock();
         if let State::Open(file) = std::mem::replace(&mut *state, State::Retired) {
             file.retire();

@@ -19,8 +19,8 @@ use crate::env::{Job, Priority};
 struct Done {
     runs: Mutex<[usize; JOBS]>,
     changed: Condvar,
-    merging: AtomicUsize,
-    most_merging: AtomicUsize,
+    compacting: AtomicUsize,
+    most_compacting: AtomicUsize,
 }
 
 impl Done {
@@ -45,10 +45,10 @@ fn job(done: &Arc<Done>, number: usize) -> Job {
     let done = done.clone();
     Box::new(move || {
         if priority(number) == Priority::Compaction {
-            let now = done.merging.fetch_add(1, SeqCst) + 1;
-            done.most_merging.fetch_max(now, SeqCst);
+            let now = done.compacting.fetch_add(1, SeqCst) + 1;
+            done.most_compacting.fetch_max(now, SeqCst);
             shuttle::thread::yield_now();
-            done.merging.fetch_sub(1, SeqCst);
+            done.compacting.fetch_sub(1, SeqCst);
         }
         done.runs.lock()[number] += 1;
         done.changed.notify_all();
@@ -74,7 +74,7 @@ fn every_job_runs_once_under_every_schedule() {
                 })
             })
             .collect();
-        // If nobody was refused before, this one may be.
+        // If none was refused before, this one may be.
         let _ = pool.grow(GROWN);
         others.into_iter().for_each(|owner| owner.join().expect("no panic"));
         // Whatever was refused before, this call starts.
@@ -82,7 +82,7 @@ fn every_job_runs_once_under_every_schedule() {
         done.wait(&std::array::from_fn::<_, JOBS, _>(|number| number));
         assert_eq!(*done.runs.lock(), [1; JOBS], "a job ran twice");
         assert!(
-            done.most_merging.load(SeqCst) <= GROWN,
+            done.most_compacting.load(SeqCst) <= GROWN,
             "more jobs of the compaction priority than allowed"
         );
         let state = pool.state.lock();
@@ -107,7 +107,7 @@ fn without_a_thread_growing_is_an_error_and_the_next_one_runs_what_waits() {
 
 /// A job that waits for another, as a flush waits for its turn: the flush goes first or beside.
 #[test]
-fn a_flush_runs_beside_a_merge_under_every_schedule() {
+fn a_flush_runs_beside_a_compaction_under_every_schedule() {
     let count = scaled(10_000);
     explore(count, || {
         thread::refuse(1);
@@ -122,7 +122,7 @@ fn a_flush_runs_beside_a_merge_under_every_schedule() {
                 }
             }
         };
-        // The first finds no thread, and nobody but the thread that starts for the second could run
+        // The first finds no thread, and only the thread that starts for the second could run
         // it.
         let done = Arc::new(Done::default());
         pool.schedule(Priority::Compaction, job(&done, 2));
@@ -141,5 +141,5 @@ fn a_flush_runs_beside_a_merge_under_every_schedule() {
         wait(0)();
         wait(1)();
     });
-    println!("a_flush_runs_beside_a_merge: {count} schedules of the background threads");
+    println!("a_flush_runs_beside_a_compaction: {count} schedules of the background threads");
 }
