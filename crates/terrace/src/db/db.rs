@@ -52,10 +52,11 @@ impl Drop for Handle {
 impl Db {
     /// Opens the database in the directory `path`.
     ///
-    /// Fails with `InvalidArgument` if there is none and `create_if_missing` is not set, or if an
-    /// option is out of range or the comparator is not the one the database was created with; with
-    /// `Busy` if it is open already, here or in another process, Terrace or LevelDB; with
-    /// `Corruption` if data that is known to have been durable is damaged.
+    /// # Errors
+    /// `InvalidArgument` if there is none and `create_if_missing` is not set, or if an option is out
+    /// of range or the comparator is not the one the database was created with; `Busy` if it is
+    /// open already, here or in another process, Terrace or LevelDB; `Corruption` if data that is
+    /// known to have been durable is damaged; `Io`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let core = open::open(path.as_ref(), options)?;
         Ok(Db { handle: Arc::new(Handle { core }) })
@@ -581,14 +582,20 @@ impl Db {
     /// database itself is not changed, and writes go on meanwhile. It may be open read-only.
     ///
     /// CURRENT is written last. So after an error there is nothing, and after a crash nothing that
-    /// an open would take for a database: remove it then, and begin anew. Fails with
-    /// `InvalidArgument` if there is anything in the directory, with `Busy` if somebody else is
-    /// making a database there.
+    /// an open would take for a database: remove it then, and begin anew.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is anything in the directory; `Busy` if another process is making
+    /// a database there; `Io`; `Closed`.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
         self.core().checkpoint(path.as_ref())
     }
 
     /// Writes what is in memory to tables and waits for it.
+    ///
+    /// # Errors
+    /// `Io` if a table or the MANIFEST cannot be written; `NotSupported` where the database is open
+    /// read-only; `Closed`.
     pub fn flush(&self) -> Result<()> {
         self.core().flush()
     }
@@ -632,6 +639,9 @@ impl Db {
 
     /// About how many bytes the keys in each range, from inclusive to exclusive, take on disk. What
     /// is only in memory does not count.
+    ///
+    /// # Errors
+    /// `Io` or `Corruption` if the index of a table cannot be read; `Closed`.
     pub fn approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
         self.core().approximate_sizes(ranges)
     }
@@ -654,6 +664,9 @@ impl Db {
 
     /// Checks every file of the database while it is in use. Damage is in the report; see
     /// [`verify`](crate::verify).
+    ///
+    /// # Errors
+    /// `Io` if the directory cannot be read; `Closed`.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.core().verify(&mut |_| ())
     }
@@ -662,6 +675,9 @@ impl Db {
     ///
     /// Other clones, should there be any, fail from then on; live cursors and snapshots stay valid
     /// in memory.
+    ///
+    /// # Errors
+    /// The first error of what a close writes and of background work that no call was told of.
     pub fn close(self) -> Result<()> {
         self.core().shut_down()
     }

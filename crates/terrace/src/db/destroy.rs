@@ -12,9 +12,11 @@ use crate::db::options::Options;
 /// the directory, if nothing else is in it and it can be removed: a symbolic link's target or a
 /// mount point stays, empty. Fine if there is no database; an empty directory is removed.
 ///
-/// Fails with `Busy` if the database is open anywhere. If CURRENT cannot be removed nothing else is
-/// either, and the database is as it was; if another file cannot, the rest is, and the first error
-/// is the answer.
+/// If CURRENT cannot be removed nothing else is either, and the database is as it was; if another
+/// file cannot, the rest is, and the first error is returned.
+///
+/// # Errors
+/// `Busy` if the database is open anywhere; `Io` if a file cannot be removed.
 pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
     let (dir, env) = (path.as_ref(), options.env.as_ref());
     let names = match env.list(dir) {

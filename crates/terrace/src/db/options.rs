@@ -50,6 +50,18 @@ macro_rules! setters {
 }
 
 /// How a database is opened. A builder: `Options::new().create_if_missing(true)`.
+///
+/// # Example
+/// ```
+/// use terrace::Options;
+///
+/// let options = Options::new()
+///     .create_if_missing(true)
+///     .write_buffer_size(16 << 20)
+///     .block_cache_size(64 << 20);
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Options {
     pub(crate) create_if_missing: bool,
@@ -314,6 +326,18 @@ fn check(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
 }
 
 /// How a read is done.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("apple", "red")?;
+/// db.put("banana", "yellow")?;
+/// let cold = ReadOptions::new().fill_cache(false).upper_bound("b");
+/// assert_eq!(db.iter_with(&cold)?.count(), 1);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     pub(crate) snapshot: Option<Snapshot>,
@@ -360,6 +384,15 @@ impl ReadOptions {
 }
 
 /// How a write is done.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put_with("apple", "red", WriteOptions::sync())?; // survives the loss of power
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Wait until the write, and every write before it, would survive the death of the machine.

@@ -20,6 +20,20 @@ const LIMIT: u64 = 1 << 32;
 ///
 /// Later operations win over earlier ones on the same key. A batch can be written any number of
 /// times.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("apple", "red")?;
+/// let mut batch = WriteBatch::new();
+/// batch.put("pear", "green");
+/// batch.delete("apple");
+/// db.write(&batch)?; // both or neither
+/// assert!(db.contains_key("pear")? && !db.contains_key("apple")?);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -149,8 +163,11 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Takes a batch in LevelDB's form, checking every operation. `Corruption` if it is none,
-    /// `InvalidArgument` if a key and value are too large for [`put`](Self::put).
+    /// Takes a batch in LevelDB's form, checking every operation.
+    ///
+    /// # Errors
+    /// `Corruption` if it is none; `InvalidArgument` if a key and value are too large for
+    /// [`put`](Self::put).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse_unnumbered(&bytes)?.numbered()?;
         Ok(WriteBatch { bytes, oversized: None })

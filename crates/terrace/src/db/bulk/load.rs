@@ -94,6 +94,21 @@ impl LoadReport {
 /// A load happens when it is finished: it comes after every write that was acknowledged before,
 /// also of the same keys. Snapshots and cursors from before do not see it. Others may read and
 /// write all the while. Dropped without being finished, or after an error, it leaves no trace.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// let mut load = db.bulk_load()?;
+/// for number in 0..1000 {
+///     load.put(format!("key {number:04}"), "value")?;
+/// }
+/// assert_eq!(db.get("key 0007")?, None); // all of it appears at once
+/// assert_eq!(load.finish()?.entries, 1000);
+/// assert!(db.contains_key("key 0007")?);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct BulkLoad {
     db: Db,
     order: InternalOrder,
@@ -155,8 +170,11 @@ impl BulkLoad {
             self.builders.entries_for(self.max_file_size).min(self.memory / CHUNK_SHARE);
     }
 
-    /// Sets `key` to `value`. `InvalidArgument` if they have 8 MiB less than 4 GiB together, or
-    /// more. After an error every further call fails with it.
+    /// Sets `key` to `value`. After an error every further call fails with it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if key and value have 8 MiB less than 4 GiB together, or more; `Io` if a
+    /// table cannot be written.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -247,8 +265,12 @@ impl BulkLoad {
         self.submit(purpose)
     }
 
-    /// Puts all entries into force, durably, and says what they came to. The database waits with
+    /// Makes all entries visible, durably, and says what they came to. The database waits with
     /// other writes for a moment.
+    ///
+    /// # Errors
+    /// The first error of a [`put`](Self::put); `Io` if a table or the MANIFEST cannot be written;
+    /// `Closed`. Nothing of the load is visible then.
     pub fn finish(mut self) -> Result<LoadReport> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

@@ -38,6 +38,9 @@ pub struct TableWriter {
 impl TableWriter {
     /// A table in the new file `path`, written as `options` say: comparator, block size, restart
     /// interval, compression, filters, file mode and Env.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an option is out of range; `Io` if the file exists or cannot be created.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<TableWriter> {
         let options = options.clone().sanitized()?;
         let keys = KeyOrder::new(options.comparator.clone());
@@ -49,8 +52,11 @@ impl TableWriter {
         Ok(TableWriter { builder: TableBuilder::new(file, &settings), key: Vec::new() })
     }
 
-    /// Adds an entry. `InvalidArgument` if its key is not after the last one, or if key and value
-    /// have 8 MiB less than 4 GiB together, or more.
+    /// Adds an entry, whose key comes after the last one.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if its key is not after the last one, or if key and value have 8 MiB less
+    /// than 4 GiB together, or more; `Io` if the file cannot be written.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_entry_size(key.len(), value.len())?;
@@ -61,6 +67,9 @@ impl TableWriter {
     }
 
     /// Completes the file, durably up to its name, which is the directory's.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there are no entries; `Io` if the file cannot be written or synced.
     pub fn finish(self) -> Result<TableSummary> {
         if self.builder.entries() == 0 {
             return Err(Error::invalid_argument("a table without entries"));

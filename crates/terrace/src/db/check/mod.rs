@@ -77,14 +77,20 @@ pub struct Progress {
 
 /// Checks the database in the directory `path`. Damage is in the report.
 ///
-/// Nothing is changed, and other readers may have the database open. Fails with `Busy` if a writer
-/// has it open, and with `InvalidArgument` if there is no database or if it is ordered by another
-/// comparator than that of `options`. Filters are checked if `options` has their policy.
+/// Nothing is changed, and other readers may have the database open. Filters are checked if
+/// `options` has their policy.
+///
+/// # Errors
+/// `Busy` if a writer has the database open; `InvalidArgument` if there is none, or if it is ordered
+/// by another comparator than that of `options`; `Io`.
 pub fn verify(path: impl AsRef<Path>, options: &Options) -> Result<VerifyReport> {
     verify_with(path, options, &mut |_| ())
 }
 
 /// [`verify`], telling `progress` of every step.
+///
+/// # Errors
+/// Those of [`verify`].
 pub fn verify_with(
     path: impl AsRef<Path>,
     options: &Options,

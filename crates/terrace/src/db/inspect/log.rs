@@ -13,6 +13,9 @@ use crate::write::batch::{BatchView, Operation};
 
 /// Reads the write-ahead log at `path` from its beginning to its end and calls `visit` with every
 /// piece until it breaks off. What follows damage is shown too, although recovery may not take it.
+///
+/// # Errors
+/// `Io` if the file cannot be read. Damage is a piece of its own.
 pub fn log(
     path: &Path,
     options: &Options,

@@ -18,6 +18,9 @@ use crate::version::edit::VersionEdit;
 
 /// Reads the MANIFEST at `path` from its beginning to its end and calls `visit` with every piece
 /// until it breaks off.
+///
+/// # Errors
+/// `Io` if the file cannot be read. Damage is a piece of its own.
 pub fn manifest(
     path: &Path,
     options: &Options,

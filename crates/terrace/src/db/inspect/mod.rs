@@ -43,6 +43,9 @@ pub enum FileKind {
 
 /// What the file at `path` is, by its name or, failing that, by what is in it; `None` if neither
 /// says.
+///
+/// # Errors
+/// `Io` if the file cannot be read.
 pub fn kind(path: &Path, options: &Options) -> Result<Option<FileKind>> {
     if let Some(kind) = kind_by_name(path) {
         return Ok(Some(kind));

@@ -13,6 +13,9 @@ use crate::table::{BlockHandle, TableDump};
 
 /// Reads the table at `path` from its first block to its last and calls `visit` with every piece
 /// until it breaks off. Every block's checksum is checked.
+///
+/// # Errors
+/// `Io` if the file cannot be read. Damage is a piece of its own.
 pub fn table(
     path: &Path,
     options: &Options,
@@ -36,6 +39,9 @@ pub fn table(
 
 /// The name of the filter policy whose filter the table at `path` carries. Reads the end of the
 /// file alone.
+///
+/// # Errors
+/// `Io` if the file cannot be read; `Corruption` if its end is damaged.
 pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
     let table_dump = TableDump::open(open(path, options)?, name_of(path))?;
     let (blocks, _) = meta_blocks(&table_dump)?;
@@ -43,6 +49,9 @@ pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
 }
 
 /// Whether the table at `path` carries Terrace's own filter. Reads the end of the file alone.
+///
+/// # Errors
+/// `Io` if the file cannot be read; `Corruption` if its end is damaged.
 pub fn has_table_filter(path: &Path, options: &Options) -> Result<bool> {
     let table_dump = TableDump::open(open(path, options)?, name_of(path))?;
     let (blocks, _) = meta_blocks(&table_dump)?;

@@ -24,6 +24,24 @@ use crate::db::read::snapshot::Snapshot;
 /// [`Cursor::status`] tells which; then `key` and `value` are empty and `next` and `prev` do
 /// nothing. A cursor keeps what it reads alive, on disk and in memory: hold it briefly. It may
 /// outlive the `Db` and move between threads.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("apple", "red")?;
+/// db.put("banana", "yellow")?;
+/// let mut cursor = db.cursor()?;
+/// cursor.seek("b");
+/// assert_eq!(cursor.entry(), Some((&b"banana"[..], &b"yellow"[..])));
+/// cursor.prev();
+/// assert_eq!(cursor.key(), b"apple");
+/// cursor.prev();
+/// assert!(!cursor.valid());
+/// cursor.status()?; // it ran off the beginning, nothing failed
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct Cursor {
     /// Kept for as long as the cursor reads.
     _view: Arc<View>,
@@ -239,6 +257,9 @@ impl Cursor {
     }
 
     /// Why the cursor is invalid: `Ok` if it is only off an end.
+    ///
+    /// # Errors
+    /// `Io` or `Corruption` if what the cursor came to cannot be read.
     pub fn status(&self) -> Result<()> {
         self.iter.status()
     }

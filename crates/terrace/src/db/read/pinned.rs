@@ -8,6 +8,17 @@ use crate::table::BlockSlice;
 
 /// A value that was found, without a copy where that is worth it. It keeps alive what it points
 /// into: hold it briefly.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("photo", vec![7; 100_000])?;
+/// let photo = db.get_pinned("photo")?.expect("it is there");
+/// assert_eq!(photo.len(), 100_000); // read where it lies
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct PinnedValue(Pin);
 
 enum Pin {

@@ -109,6 +109,18 @@ impl SnapshotList {
 /// The database as it was when the snapshot was taken. Clones share it; the last one releases it.
 ///
 /// A live snapshot keeps old versions of changed keys on disk. It does not keep the database open.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("apple", "red")?;
+/// let before = db.snapshot();
+/// db.put("apple", "green")?;
+/// assert_eq!(before.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Snapshot(Arc<Inner>);
 

@@ -82,9 +82,11 @@ pub struct RepairReport {
 /// replaced but not yet removed, if no MANIFEST is left to tell. Damaged and replaced files move to
 /// the directory `lost` inside `path`.
 ///
-/// Fails with `InvalidArgument` if there is nothing of a database, or if it is ordered by another
-/// comparator than that of `options`; with `Busy` if the database is open anywhere. A failed or
-/// interrupted repair can be repeated.
+/// A failed or interrupted repair can be repeated.
+///
+/// # Errors
+/// `InvalidArgument` if there is nothing of a database, or if it is ordered by another comparator
+/// than that of `options`; `Busy` if the database is open anywhere; `Io`.
 pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
     let options = options.clone().sanitized()?;
     let (dir, env) = (path.as_ref(), options.env.clone());

@@ -126,6 +126,9 @@ impl<'t> TransactionCursor<'t> {
     }
 
     /// Why the cursor is invalid: `Ok` if it is only off an end.
+    ///
+    /// # Errors
+    /// `Io` or `Corruption` if what the cursor came to cannot be read.
     pub fn status(&self) -> Result<()> {
         self.database.status()
     }

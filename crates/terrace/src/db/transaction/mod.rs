@@ -77,6 +77,21 @@ use self::read_set::{ReadSet, Scan};
 ///
 /// Its writes are in memory until it is committed. It keeps what it reads on disk, as a
 /// [`Snapshot`] does; hold it briefly. Dropping it is a rollback.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("apple", "3")?;
+/// let mut transaction = db.transaction();
+/// let apples = transaction.get_for_update("apple")?;
+/// assert_eq!(apples.as_deref(), Some(&b"3"[..]));
+/// transaction.put("apple", "2");
+/// db.put("apple", "0")?; // another writer was faster
+/// assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct Transaction {
     core: Arc<DbImpl>,
     snapshot: Snapshot,
@@ -259,6 +274,9 @@ impl Transaction {
     }
 
     /// Does every operation of `batch`, in order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a key and value of the batch are too large; nothing is done then.
     pub fn apply(&mut self, batch: &WriteBatch) -> Result<()> {
         batch.check()?;
         for operation in batch.iter() {
@@ -300,7 +318,10 @@ impl Transaction {
         TransactionEntries::range(self, &range)
     }
 
-    /// The entries whose keys begin with `prefix`. `NotSupported` under a custom comparator.
+    /// The entries whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// `NotSupported` under a custom comparator.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<TransactionEntries<'_>> {
         TransactionEntries::prefix(self, prefix.as_ref())
     }
@@ -329,8 +350,11 @@ impl Transaction {
         self.writes.set_savepoint();
     }
 
-    /// Undoes every write since the last savepoint, and forgets that savepoint. `InvalidArgument`
-    /// if there is none. What was read [for update](Transaction::get_for_update) stays so.
+    /// Undoes every write since the last savepoint, and forgets that savepoint. What was read [for
+    /// update](Transaction::get_for_update) stays so.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no savepoint.
     pub fn rollback_to_savepoint(&mut self) -> Result<()> {
         if self.writes.rollback_to_savepoint() {
             Ok(())
