@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use terrace::{Db, ErrorKind, Options};
 
 /// Every file with its bytes, but for zeros at the end: a log has such ahead of its next record, as
-/// many as are ready.
+/// many as are ready. LOCK is left out: a process that closes it gives a POSIX lock up.
 fn image(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let contents = |path: &PathBuf| {
         let mut bytes = fs::read(path).unwrap();
@@ -17,6 +17,7 @@ fn image(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         bytes
     };
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| !path.ends_with("LOCK"));
     paths.map(|path| (path.clone(), contents(&path))).collect()
 }
 
