@@ -105,6 +105,7 @@ test-rest: lint
 	tools/sanitize
 	@tools/install-peers upstream
 	DROPIN_PROFILE=checked tools/upstream/run
+	@tools/python short
 
 .PHONY: package mutants pace crash handovers upstream soak fuzz tsan coverage audit
 package:
