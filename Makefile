@@ -101,6 +101,7 @@ test-engine:
 test-rest: lint
 	RUSTFLAGS="--cfg loom" TERRACE_TEST_SCALE=$(SCHEDULES) \
 	    $(CARGO) test -p terrace --lib --target-dir target/loom --quiet interleavings
+	$(MAKE) --no-print-directory portable
 	cd lab && $(CARGO) test --quiet
 	tools/sanitize
 	@tools/install-peers upstream
