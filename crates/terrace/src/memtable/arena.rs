@@ -29,7 +29,12 @@ const CHUNK_ALIGNMENT: usize = 64;
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
 
-/// Chunks from this size on are the system's own, and populated. An allocator, which has other
+/// The first chunk of an allocator is such a part of a full one, and each next one is twice as large
+/// as the one before: a database with few writes takes little memory, and there may be hundreds.
+const FIRST_PART: usize = 16;
+
+/// Chunks from this size on are the system's own, and populated if they are full ones or hold one
+/// piece. An allocator, which has other
 /// pieces beside them, would keep their memory when they go: tens of megabytes after a queue of
 /// memtables.
 const MAPPED_FROM: usize = 64 << 10;
@@ -54,7 +59,8 @@ struct Chunk {
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    fn new(size: usize) -> Self {
+    /// Memory of the system's, with its pages already there if all of it will be used.
+    fn new(size: usize, populated: bool) -> Self {
         let layout = Layout::from_size_align(size, CHUNK_ALIGNMENT)
             .expect("an entry of less than half the address space");
         let start = match size {
@@ -65,7 +71,7 @@ impl Chunk {
             MAPPED_FROM.. => map(size).unwrap_or(ptr::null_mut()),
         };
         let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
-        if size >= MAPPED_FROM {
+        if size >= MAPPED_FROM && populated {
             populate(start, size);
         }
         Chunk { start, layout }
@@ -144,21 +150,28 @@ impl ChunkPool {
     pub(super) fn prepare(&self) {
         let is_one = |chunk: &Chunk| chunk.layout.size() == self.chunk_size;
         if !self.chunks.lock().iter().any(is_one) {
-            let chunk = Chunk::new(self.chunk_size);
+            let chunk = Chunk::new(self.chunk_size, true);
             self.chunks.lock().push(chunk);
         }
     }
 
-    /// A chunk of `size` bytes, or a quarter more.
-    fn take(&self, size: usize) -> Chunk {
+    /// The size of the first chunk of an allocator.
+    fn first_chunk(&self) -> usize {
+        let size = (self.chunk_size / FIRST_PART).max(MIN_CHUNK);
+        size.next_multiple_of(CHUNK_ALIGNMENT).min(self.chunk_size)
+    }
+
+    /// A chunk of `size` bytes, or a quarter more, with its pages if it is fresh and `populated`.
+    fn take(&self, size: usize, populated: bool) -> Chunk {
         let mut chunks = self.chunks.lock();
         let fits = |chunk: &Chunk| (size..=size + size / 4).contains(&chunk.layout.size());
         let recycled = chunks.iter().rposition(fits).map(|at| chunks.remove(at));
-        if size >= PREPARED_FROM && size == self.chunk_size && chunks.is_empty() {
+        let is_next_full = size == self.chunk_size || size == self.chunk_size / 2;
+        if self.chunk_size >= PREPARED_FROM && is_next_full && chunks.is_empty() {
             self.is_wanting.store(true, Ordering::Relaxed);
         }
         drop(chunks);
-        recycled.unwrap_or_else(|| Chunk::new(size))
+        recycled.unwrap_or_else(|| Chunk::new(size, populated))
     }
 
     /// Keeps `chunks`, first those for many pieces, and of those kept before what still fits. The
@@ -218,6 +231,8 @@ pub(super) struct Allocator {
     alignment: usize,
     next: NonNull<u8>,
     remaining: usize,
+    /// The size of the next chunk.
+    chunk_size: usize,
 }
 
 // SAFETY: `next` points into the arena, which is shared and lives as long as the allocator.
@@ -227,7 +242,8 @@ impl Allocator {
     /// An allocator of pieces aligned to `alignment` (a power of two, at most that of chunks).
     pub(super) fn new(arena: Arc<Arena>, alignment: usize) -> Self {
         assert!(alignment.is_power_of_two() && alignment <= CHUNK_ALIGNMENT);
-        Allocator { arena, alignment, next: NonNull::dangling(), remaining: 0 }
+        let chunk_size = arena.pool.first_chunk();
+        Allocator { arena, alignment, next: NonNull::dangling(), remaining: 0, chunk_size }
     }
 
     /// A piece of `size` bytes, uninitialised and aligned. It is the caller's alone, and valid
@@ -251,11 +267,16 @@ impl Allocator {
     /// A large piece gets a chunk to itself, so that the rest of the current one is not lost.
     #[cold]
     fn allocate_slow(&mut self, size: usize) -> NonNull<u8> {
-        let chunk_size = self.arena.pool.chunk_size;
-        if size > chunk_size / 4 {
-            return self.arena.add(self.arena.pool.take(size));
+        let full = self.arena.pool.chunk_size;
+        while self.chunk_size < full && size > self.chunk_size / 4 {
+            self.chunk_size = (2 * self.chunk_size).min(full);
         }
-        let piece = self.arena.add(self.arena.pool.take(chunk_size));
+        let chunk_size = self.chunk_size;
+        if size > chunk_size / 4 {
+            return self.arena.add(self.arena.pool.take(size, true));
+        }
+        self.chunk_size = (2 * chunk_size).min(full);
+        let piece = self.arena.add(self.arena.pool.take(chunk_size, chunk_size == full));
         // SAFETY: the chunk has `chunk_size` bytes, and `size` is at most a quarter of it.
         self.next = unsafe { piece.add(size) };
         self.remaining = chunk_size - size;
@@ -286,6 +307,24 @@ mod tests {
         }
         let asked: usize = pieces.iter().map(|&(_, size)| size.next_multiple_of(8)).sum();
         assert_eq!(arena.memory_usage(), asked);
+    }
+
+    #[test]
+    fn an_arena_takes_memory_by_what_it_holds() {
+        let pool = Arc::new(ChunkPool::new(4 << 20));
+        let sizes_after = |bytes: usize| {
+            let arena = Arc::new(Arena::new(Arc::clone(&pool)));
+            let mut allocator = Allocator::new(Arc::clone(&arena), 8);
+            (0..bytes / 128).for_each(|_| _ = allocator.allocate(128));
+            let chunks = arena.chunks.lock();
+            chunks.iter().map(|chunk| chunk.layout.size() >> 10).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes_after(128), [16]);
+        assert_eq!(sizes_after(100 << 10), [16, 32, 64]);
+        let full = sizes_after(4 << 20);
+        assert_eq!(full[..5], [16, 32, 64, 128, 256]);
+        assert!(full[5..].iter().all(|&size| size == 256));
+        assert_eq!(sizes_after(4 << 20), full, "out of the pool");
     }
 
     #[test]
