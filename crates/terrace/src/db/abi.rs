@@ -29,7 +29,7 @@ pub fn get_with<R>(
     db.core().get(key, options, use_value)
 }
 
-/// Writes a batch in LevelDB's form, whatever its sequence number says, and answers the one of its
+/// Writes a batch in LevelDB's form, whatever its sequence number says, and returns the one of its
 /// first operation.
 pub fn write(db: &Db, batch: &[u8], options: WriteOptions) -> Result<u64> {
     let batch = BatchView::parse_unnumbered(batch)?;

@@ -116,7 +116,7 @@ impl DbImpl {
         Ok(report)
     }
 
-    /// Puts a table into the copy. Answers whether that is a link.
+    /// Puts a table into the copy. Returns whether that is a link.
     fn second_file(&self, place: &mut Place<'_>, file: &FileMeta) -> Result<bool> {
         let from = self.table_path(file.number)?;
         let to = place.add(&filename::table(file.number));
@@ -201,10 +201,10 @@ impl<'a> Place<'a> {
         let mut place = Place { env, dir, is_new, files: Vec::new(), lock: None, keeps: false };
         env.create_dir(dir, core.options.dir_mode)?;
         place.check_empty()?;
-        // If that fails the file is somebody else's; the directory goes only if it is empty.
+        // If that fails the file is another program's; the directory goes only if it is empty.
         place.lock = Some(env.lock(&dir.join(filename::LOCK), LockMode::Exclusive)?);
         place.add(filename::LOCK);
-        // Somebody may have been here in between.
+        // Another program may have been here in between.
         let checked = place.check_empty();
         place.keeps =
             checked.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidArgument);

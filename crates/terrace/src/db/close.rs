@@ -24,7 +24,7 @@ impl DbImpl {
             // instead.
             let _ = self.sync_log(self.visible_sequence());
         }
-        // Whoever closes second returns once the lock of the directory is free, too.
+        // A second close returns once the lock of the directory is free, too.
         let _one = self.shutting_down.lock();
         let mut guard = self.commit.lock();
         if self.closed.swap(true, Ordering::SeqCst) {

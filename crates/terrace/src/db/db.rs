@@ -44,7 +44,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Whoever wants to know of errors calls `close`.
+        // Errors are for callers of `close`.
         let _ = self.core.shut_down();
     }
 }
@@ -448,7 +448,7 @@ impl Db {
     /// let is_free = mine.prefix("room 7/monday/")?.next().is_none();
     /// assert!(is_free);
     /// mine.put("room 7/monday/10:00", "me");
-    /// // Somebody else is quicker, with a key that was not there.
+    /// // Another writer is quicker, with a key that was not there.
     /// db.put("room 7/monday/10:30", "other")?;
     /// assert_eq!(mine.commit().unwrap_err().kind(), terrace::ErrorKind::Conflict);
     /// # db.close()

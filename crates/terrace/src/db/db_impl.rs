@@ -35,18 +35,19 @@ use crate::db::transaction::concurrency_control::ConcurrencyControl;
 use crate::db::write::Commit;
 use crate::db::write::recycled_logs::RecycledLogs;
 
-/// Of this many reads one is sampled, for merges that reads ask for.
+/// Samples one read in this many, for read-triggered compaction.
 pub(in crate::db) const READ_SAMPLE: u64 = 16;
-/// Sampled reads without a write among them after which a database counts as quiet: a few thousand
+/// Sampled reads without a write among them after which a database counts as idle: a few thousand
 /// reads.
 const IDLE_AFTER_SAMPLES: u64 = 128;
-/// Seeks of cursors for a write, at least, where merging pays for scans. What is written is merged
-/// with up to twenty times as much before there is one sorted run again, a few microseconds an
-/// entry; a scan of fifty entries is a microsecond or two shorter on one run than on three.
+/// Seeks of cursors for a write, at least, where compactions pay for scans. What is written is
+/// compacted with up to twenty times as much before there is one sorted run again, a few
+/// microseconds an entry; a scan of fifty entries is a microsecond or two shorter on one run than
+/// on three.
 const SEEKS_FOR_A_WRITE: u64 = 8;
-/// Bytes that merging may rewrite to spare one read a sorted run. For a seek a run more is a block
-/// more to search and most often to decompress, about 0.8 µs, and merging takes 0.3 µs for an entry
-/// of 116 bytes; for a look-up it is a filter, a tenth of that.
+/// Bytes that compactions may rewrite to spare one read a sorted run. For a seek a run more is a
+/// block more to search and most often to decompress, about 0.8 µs, and compacting takes 0.3 µs for
+/// an entry of 116 bytes; for a look-up it is a filter, a tenth of that.
 const SEEK_WORTH: u64 = 256;
 const LOOKUP_WORTH: u64 = 32;
 
@@ -97,7 +98,7 @@ pub(crate) struct DbImpl {
     pub(in crate::db) jobs: Jobs,
     pub(in crate::db) versions: Mutex<VersionSet>,
     pub(in crate::db) state: Mutex<State>,
-    /// Signalled whenever something in the state changes that anybody could wait for.
+    /// Signalled whenever something in the state changes that a thread may wait for.
     pub(in crate::db) changed: Condvar,
     pub(in crate::db) closed: AtomicBool,
     pub(in crate::db) lock: Mutex<Option<Box<dyn FileLock>>>,
@@ -105,7 +106,7 @@ pub(crate) struct DbImpl {
     pub(in crate::db) generation: u64,
     pub(in crate::db) counters: Counters,
     pub(in crate::db) read_stats: ReadStats,
-    pub(in crate::db) gaps: DeletedRanges,
+    pub(in crate::db) deleted_ranges: DeletedRanges,
     pub(in crate::db) range_deletes: RecentRangeDeletes,
     pub(in crate::db) keyspaces: Keyspaces,
 }
@@ -122,9 +123,9 @@ pub(in crate::db) enum Read {
 pub(in crate::db) struct ReadStats {
     last_sequence: AtomicU64,
     samples: AtomicU64,
-    /// Bytes that merging may rewrite for the reads that have seen it.
+    /// Bytes that compactions may rewrite for the reads that have seen it.
     worth: AtomicU64,
-    /// At how many of them merging should be thought of again; 0: at none.
+    /// The value of `worth` at which compactions are planned again; 0: never.
     look_at: AtomicU64,
     /// Sampled seeks of cursors since a moment, and the last write then.
     seeks: AtomicU64,
@@ -259,8 +260,8 @@ impl DbImpl {
         }
     }
 
-    /// How merges write tables of `level`: not faster than the options allow.
-    pub(in crate::db) fn merge_settings(&self, level: usize) -> OutputSettings {
+    /// How compactions write tables of `level`: not faster than the options allow.
+    pub(in crate::db) fn compaction_settings(&self, level: usize) -> OutputSettings {
         OutputSettings { limit: self.rate_limiter.clone(), ..self.output_settings(level) }
     }
 
@@ -269,8 +270,8 @@ impl DbImpl {
         output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
     }
 
-    /// Installs a view made from the present one, and answers that one: dropping it may close
-    /// tables, which is no work for under a lock.
+    /// Installs a view made from the present one, and returns the old one; drop it after
+    /// unlocking, because that may close tables.
     ///
     /// The caller holds the state lock, so that views follow one another.
     #[must_use]

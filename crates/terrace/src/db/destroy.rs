@@ -50,8 +50,8 @@ pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
             result = result.and(removed);
         }
     }
-    // Whoever waits for the lock finds that its file is gone, and looks again: while this one is
-    // held nobody has another.
+    // A process that waits for the lock finds that its file is gone, and looks again: while this
+    // one is held nobody has another.
     match env.remove(&lock_path) {
         Err(error) if error.kind() != ErrorKind::NotFound => result = result.and(Err(error)),
         _ => {}

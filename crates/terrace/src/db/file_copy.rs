@@ -1,4 +1,4 @@
-//! Second places for files: by a hard link where that can be, by a copy otherwise.
+//! Hard-links a file, or copies it.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::env::{CreateOptions, RandomAccessFile, ReadAccess};
 
 use crate::db::db_impl::DbImpl;
 
-/// What is read at once.
+/// Bytes that are read at once.
 pub(super) const PIECE: usize = 1 << 20;
 
 impl DbImpl {
@@ -40,7 +40,7 @@ impl DbImpl {
     }
 }
 
-/// Shows a file piece by piece, for as long as `look` says so. Answers whether it did to the end.
+/// Shows a file piece by piece, for as long as `look` says so. Returns whether it did to the end.
 pub(super) fn each_piece(
     file: &dyn RandomAccessFile,
     mut look: impl FnMut(u64, &[u8]) -> Result<bool>,

@@ -1,6 +1,6 @@
-//! A whole database under schedules: readers and snapshots beside writes, flushes and merges; walks
-//! that leap over gaps into which others put; callers who wait for the queue of full memtables,
-//! with flushes that fail; transactions that conflict; a close beside all of them.
+//! A whole database under schedules: readers and snapshots beside writes, flushes and compactions;
+//! scans that skip known deleted ranges into which others put; callers that wait for the queue of
+//! full memtables, with flushes that fail; transactions that conflict; a close beside all of them.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings`. The database is the real
 //! one, over files in memory and with the real pool of background threads. Others run at every
@@ -117,14 +117,14 @@ fn readers_see_whole_batches_under_every_schedule() {
             start(|db| write_pairs(db, LAST)),
             start(read_pairs),
             start(read_pairs),
-            start(|db| db.compact_range::<&[u8]>(..).expect("merges")),
+            start(|db| db.compact_range::<&[u8]>(..).expect("compacts")),
         ];
         threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         assert_eq!(db.get("left").expect("reads").as_deref().map(number), Some(LAST));
         db.close().expect("closes");
     });
     println!(
-        "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and merges"
+        "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and compactions"
     );
 }
 
@@ -146,7 +146,7 @@ fn delete_places(db: &Db, first: u32) {
     }
 }
 
-/// From place to place, into gaps that others know of, from one memtable to the next.
+/// From place to place, into deleted ranges that others know of, from one memtable to the next.
 fn move_about(db: &Db, first: u32) {
     let mut before = first;
     for (value, at) in (1..).zip(MOVES) {
@@ -161,7 +161,7 @@ fn move_about(db: &Db, first: u32) {
     }
 }
 
-/// What a walk from either end comes to, and nothing else does it come to.
+/// What a scan from either end finds, and nothing else.
 fn only_entry(db: &Db, options: &ReadOptions) -> (Vec<u8>, u64) {
     let mut cursor = db.cursor_with(options).expect("reads");
     cursor.seek_to_first();
@@ -197,7 +197,7 @@ fn scans_skip_nothing_that_is_there_under_every_schedule() {
         let env = ExploredEnv::new();
         let db = open(&env);
         delete_places(&db, FIRST);
-        // Twice: what the first walk finds is watched, and a gap after the second.
+        // Two scans: what the first one finds is watched, and known as deleted after the second.
         (0..2).for_each(|_| assert_eq!(only_entry(&db, &ReadOptions::new()).1, 0));
         let start = |work: fn(&Db)| {
             let db = db.clone();
@@ -212,7 +212,9 @@ fn scans_skip_nothing_that_is_there_under_every_schedule() {
         );
         db.close().expect("closes");
     });
-    println!("scans_skip_nothing_that_is_there: {count} schedules of gaps, moves and flushes");
+    println!(
+        "scans_skip_nothing_that_is_there: {count} schedules of deleted ranges, moves and flushes"
+    );
 }
 
 /// Whether `key` is in a memtable that is being written or waits.
@@ -230,7 +232,7 @@ fn check_queue(core: &DbImpl) {
 
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Puts a key of the caller's own, and one that all of them have. Answers when.
+/// Puts a key of the caller's own, and one that all of them have. Returns when.
 fn put_both(db: &Db, key: &'static str) -> (u64, &'static str) {
     let mut batch = WriteBatch::new();
     batch.put(key, "value");
@@ -238,7 +240,7 @@ fn put_both(db: &Db, key: &'static str) -> (u64, &'static str) {
     (db.core().write(&batch, WriteOptions::new()).expect("writes"), key)
 }
 
-/// Every caller gets an answer, a flush that answered has done its work, and a failure is over once
+/// Every call returns, a flush that returned has done its work, and a failure is over once
 /// a later flush was asked for. Tables rank as their memtables did.
 fn flush_in_turn(failing: Range<i32>) {
     let env = ExploredEnv::new();
@@ -293,7 +295,7 @@ fn flush_in_turn(failing: Range<i32>) {
 }
 
 #[test]
-fn who_waits_for_a_flush_is_woken_under_every_schedule() {
+fn every_waiter_for_a_flush_is_woken_under_every_schedule() {
     let failing = [0..0, 0..2, 0..1, 1..2];
     let each = scaled(10_000).div_ceil(failing.len() as u64);
     let count = each * failing.len() as u64;
@@ -301,7 +303,7 @@ fn who_waits_for_a_flush_is_woken_under_every_schedule() {
         explore(each, move || flush_in_turn(failing.clone()));
     }
     println!(
-        "who_waits_for_a_flush_is_woken: {count} schedules of full memtables, flushes that fail"
+        "every_waiter_for_a_flush_is_woken: {count} schedules of full memtables, flushes that fail"
     );
 }
 
@@ -363,7 +365,7 @@ fn no_transaction_and_no_update_is_lost_under_every_schedule() {
             }),
             thread::spawn({
                 let db = db.clone();
-                move || db.compact_range::<&[u8]>(..).expect("merges")
+                move || db.compact_range::<&[u8]>(..).expect("compacts")
             }),
         ];
         counters.into_iter().chain(others).for_each(|thread| thread.join().expect("no panic"));

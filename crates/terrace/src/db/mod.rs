@@ -1,7 +1,7 @@
 //! The database: opening, recovery, reads, writes, background work.
 //!
 //! [`Db`] is the thin front; [`DbImpl`](db_impl::DbImpl) is what background jobs, iterators and
-//! snapshots share. The life of a write, a read, a merge and an open is told in
+//! snapshots share. The life of a write, a read, a compaction and an open is told in
 //! `docs/architecture.md`.
 //!
 //! # Locks

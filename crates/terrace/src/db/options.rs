@@ -188,9 +188,9 @@ impl Options {
         /// Fail with `InvalidArgument` if there is a database already. Default: false.
         error_if_exists: bool = |v| v;
         /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`]
-        /// does; a [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a merge of
-        /// tables meets has writes fail from then on, until the database is opened again; without
-        /// this they fail once a memtable is full. Default: false.
+        /// does; a [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a
+        /// compaction of tables meets has writes fail from then on, until the database is opened
+        /// again; without this they fail once a memtable is full. Default: false.
         paranoid_checks: bool = |v| v;
         /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
         recovery_mode: RecoveryMode = |v| v;
@@ -213,7 +213,7 @@ impl Options {
         env: Arc<dyn Env> = |v| v;
         /// Where messages for people go. Default: the file `LOG` in the database's directory.
         logger: Option<Arc<dyn Logger>> = |v| v;
-        /// Who is told of flushes, compactions, errors and recovery. Default: nobody.
+        /// The listener that is told of flushes, compactions, errors and recovery. Default: none.
         listener: Option<Arc<dyn EventListener>> = |v| v;
         /// Bytes of a memtable before it is written to a table; clipped to 64 KiB – 1 GiB. Default:
         /// 4 MiB.
@@ -254,17 +254,17 @@ impl Options {
         /// that the disk has never seen. Logs are mapped on ext4 and tmpfs, on x86-64 and AArch64;
         /// elsewhere, and on XFS, where a store after a shutdown of the file system would kill the
         /// process, they are written, and so is the rest of a log once a record of more than 8 KiB
-        /// does not fit into its block of 32 KiB. Whoever opens the database after the process was
-        /// killed, LevelDB with paranoid checks included, finds every write that was acknowledged,
-        /// either way. Default: true.
+        /// does not fit into its block of 32 KiB. The program that opens the database after the
+        /// process was killed, LevelDB with paranoid checks included, finds every write that was
+        /// acknowledged, either way. Default: true.
         mapped_log: bool = |v| v;
         /// Start writing a growing table out after this many bytes, so that its final sync has less
         /// to do; 0 leaves it to the system. Default: 0.
         bytes_per_sync: u64 = |v| v;
-        /// Bytes a second that merges may write, so that they leave the disk to others; 0 for no
-        /// limit. What flushes write counts, but flushes never wait: memory waits for them. A rate
-        /// below what writes need lets level 0 grow, and that slows writers down in turn. 0, or 1
-        /// MiB – 1 TiB. Default: 0.
+        /// Bytes a second that compactions may write, so that they leave the disk to others; 0 for
+        /// no limit. What flushes write counts, but flushes never wait: memory waits for them. A
+        /// rate below what writes need lets level 0 grow, and that slows writers down in turn. 0,
+        /// or 1 MiB – 1 TiB. Default: 0.
         compaction_rate_limit: u64 = |v| v;
         /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
         max_manifest_size: u64 = |v| v;
@@ -272,7 +272,7 @@ impl Options {
         file_mode: u32 = |v| v;
         /// Permission bits of a new database directory, before the umask. Default: 0o755.
         dir_mode: u32 = |v| v;
-        /// Merge tables that many reads had to look through in vain, and merge towards one sorted
+        /// Compact tables that many lookups searched without a hit, and compact towards one sorted
         /// run while there are reads and no writes, or eight scans or more for each write: at once
         /// where little has to be rewritten for it, all of the database when the reads since the
         /// last write have been worth it (256 bytes a seek, 32 a look-up). Default: true.

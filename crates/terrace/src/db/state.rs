@@ -18,7 +18,7 @@ pub(super) struct Immutable {
     /// One log, or, recovered, several; oldest first. No log is another memtable's too.
     pub(super) logs: Vec<u64>,
     pub(super) last_sequence: SequenceNumber,
-    /// Tables of what its logs held before it, oldest first: they come into force with its own.
+    /// Tables of what its logs held before it, oldest first: they are installed with its own.
     pub(super) recovered_tables: Vec<NewFile>,
     /// Kept open for syncs and for the trim of a clean close.
     pub(super) log: Mutex<Option<LogWriter>>,
@@ -74,30 +74,30 @@ pub(super) struct State {
     /// Whether there have been reads and no full memtable lately.
     pub(super) is_write_idle: bool,
     pub(super) compactions: usize,
-    /// Manual merges in progress: automatic ones wait.
+    /// Manual compactions in progress: automatic ones wait.
     pub(super) manual: usize,
     pub(super) reservations: Vec<Reservation>,
     pub(super) next_reservation: u64,
-    /// Who waits until no background work is due.
+    /// Callers that wait until no background work is due.
     pub(super) awaited: usize,
     pub(super) purging: bool,
-    /// Whether the memtable of a quiet database is about to be flushed.
-    pub(super) settling: bool,
+    /// Whether the memtable of an idle database is about to be flushed.
+    pub(super) flushing_idle: bool,
     /// Tables of bulk loads being built or removed: a close waits for them.
     pub(super) loading: usize,
     /// Whether no job has succeeded since one failed.
     pub(super) has_failed: bool,
     pub(super) error: Option<BackgroundError>,
     pub(super) closing: bool,
-    /// Bytes of memtable a second that flushes get through, and bytes of user data that merges of
-    /// level 0 do.
+    /// Bytes of memtable a second that flushes get through, and bytes of user data that compactions
+    /// of level 0 do.
     pub(super) flush_speed: Speed,
     pub(super) level_0_speed: Speed,
 }
 
 impl State {
     pub(super) fn is_idle(&self) -> bool {
-        self.flushing == 0 && self.compactions == 0 && !self.purging && !self.settling
+        self.flushing == 0 && self.compactions == 0 && !self.purging && !self.flushing_idle
     }
 
     /// How many jobs run that may fail.

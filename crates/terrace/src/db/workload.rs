@@ -13,7 +13,7 @@ pub enum Workload {
     DataLogging,
     /// Large loads, then scans and look-ups over much of the data.
     Analytics,
-    /// Random reads and writes in balance, under a promise of latency.
+    /// Random reads and writes in balance, with a bound on latency.
     Interactive,
 }
 
@@ -21,9 +21,9 @@ impl Options {
     /// The defaults, changed for a kind of application.
     ///
     /// - [`DataLogging`](Workload::DataLogging): a write buffer of 16 MiB. Tables of level 0 are
-    ///   four times as large, so there are fewer flushes and fewer merges for the same data. More
-    ///   would lengthen the pause of a merge from level 0 and the recovery after a crash, which
-    ///   replays up to two buffers.
+    ///   four times as large, so there are fewer flushes and fewer compactions for the same data.
+    ///   More would lengthen the pause of a compaction of level 0 and the recovery after a crash,
+    ///   which replays up to two buffers.
     /// - [`Analytics`](Workload::Analytics): a write buffer of 64 MiB, because nobody waits for a
     ///   single write during a load; 64 MiB of block cache, because look-ups come back to the same
     ///   regions; 10,000 open files, because scans touch every table and opening one anew reads its
@@ -31,8 +31,8 @@ impl Options {
     ///   memtables and 64 MiB of blocks in memory. Load with
     ///   [`Db::bulk_load`](crate::Db::bulk_load).
     /// - [`Interactive`](Workload::Interactive): the defaults, which are made for this: small
-    ///   buffers keep every merge short, and filters spare the search for missing keys. With more
-    ///   than 2 GB of data raise [`max_open_files`](Options::max_open_files) to one for every
+    ///   buffers keep every compaction short, and filters spare the search for missing keys. With
+    ///   more than 2 GB of data raise [`max_open_files`](Options::max_open_files) to one for every
     ///   table, that is, one for every 2 MiB.
     ///
     /// Whether a write waits for the disk is not a setting of the database: see

@@ -489,7 +489,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             if is_forward { (from, to) } else { (to, from) }
         };
         let sequence = self.sequence.min(self.beginning.visible);
-        let Some((begin, end)) = self.keeper.gaps().around(&self.saved_key, sequence, bounds)
+        let Some((begin, end)) =
+            self.keeper.deleted_ranges().around(&self.saved_key, sequence, bounds)
         else {
             deleted.begin.get_or_insert_with(|| {
                 let key = self.saved_key.clone();
@@ -532,7 +533,12 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
                 (from, to)
             }
         };
-        if self.keeper.gaps().note(&from, to.as_deref(), self.sequence, self.beginning.moment) {
+        if self.keeper.deleted_ranges().note(
+            &from,
+            to.as_deref(),
+            self.sequence,
+            self.beginning.moment,
+        ) {
             self.keeper.watch(&from, to.as_deref());
         }
     }

@@ -72,7 +72,7 @@ impl DeletedRange {
     }
 
     /// Leaves out a key, and what is on one side of it: what lies behind it, if anything is before.
-    fn cut(&mut self, key: &[u8]) {
+    fn invalidate(&mut self, key: &[u8]) {
         if *self.from < *key {
             self.to = Some(key.to_vec());
         } else {
@@ -103,7 +103,7 @@ fn ends_within(end: Option<&[u8]>, outer: Option<&[u8]>) -> bool {
 
 /// Records ranges that a scan found deleted, and returns those that are known.
 pub(crate) trait DeletedRangeRecorder {
-    fn gaps(&self) -> &DeletedRanges;
+    fn deleted_ranges(&self) -> &DeletedRanges;
 
     /// [Watches](DeletedRanges::watch) a range, unless a write is in progress.
     fn watch(&self, from: &[u8], to: Option<&[u8]>);
@@ -183,20 +183,23 @@ impl DeletedRanges {
 
     /// Removes `key` from all ranges: a put of it becomes visible next. Called by the writer only.
     #[inline]
-    pub(crate) fn cut(&self, key: &[u8]) {
+    pub(crate) fn invalidate(&self, key: &[u8]) {
         if self.count.load(Ordering::Relaxed) > 0 {
-            self.cut_out(key);
+            self.invalidate_known(key);
         }
     }
 
     #[cold]
-    fn cut_out(&self, key: &[u8]) {
+    fn invalidate_known(&self, key: &[u8]) {
         let mut ranges = self.ranges.lock();
         if !mutated("puts-in-deleted-ranges") {
             if key.len() > LONGEST_KEY {
                 ranges.retain(|range| !range.holds(key));
             }
-            ranges.iter_mut().filter(|range| range.holds(key)).for_each(|range| range.cut(key));
+            ranges
+                .iter_mut()
+                .filter(|range| range.holds(key))
+                .for_each(|range| range.invalidate(key));
             ranges.retain(|range| range.ends_after(&range.from));
         }
         self.count.store(ranges.len(), Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! Any number of threads read a block at once. Its bytes have passed their checksum but are not
 //! trusted otherwise: every offset and length is checked where it is used. A block that contradicts
-//! itself is *damaged*; whoever knows file and offset makes an error of that.
+//! itself is *damaged*; a caller that knows file and offset makes an error of that.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ const OVERHEAD: usize = size_of::<Block>() + 64;
 const MAX_ABBREVIATED: usize = 6;
 
 /// Searches after which a block learns the abbreviated keys of its entries: that costs as much as
-/// five of them save, and some blocks are soon merged away.
+/// five of them save, and some blocks are soon compacted away.
 const WORTH_ABBREVIATING: u8 = 12;
 
 /// What is asked for of an entry before it is looked at.
@@ -38,7 +38,7 @@ const ENTRY_BYTES: usize = 192;
 /// once.
 const SCANNED_BYTES: usize = 1536;
 
-/// Bytes at its beginning that are asked for before a block is walked through: the processor itself
+/// Bytes at its beginning that are prefetched before a block is scanned: the processor itself
 /// foresees the others.
 const FIRST_BYTES: usize = 256;
 
@@ -61,9 +61,9 @@ pub(crate) struct Block {
     abbreviated_entries: OnceLock<Option<Box<AbbreviatedEntries>>>,
 }
 
-/// Offsets and abbreviated keys (those of the index) of the restart points of a small block, but for the
-/// first, which is at 0. They spare a search the way through the block's far ends, each of which is
-/// likely to be missing in the processor's cache.
+/// Offsets and abbreviated keys (those of the index) of the restart points of a small block, but
+/// for the first, which is at 0. They spare a search the way through the block's far ends, each of
+/// which is likely to be missing in the processor's cache.
 struct AbbreviatedRestarts {
     abbreviated_keys: [u64; MAX_ABBREVIATED],
     offsets: [u32; MAX_ABBREVIATED],
@@ -147,14 +147,14 @@ impl Block {
         abbreviated_keys.map_or(0, |abbreviated_keys| std::ptr::from_ref(abbreviated_keys).addr())
     }
 
-    /// Asks for what a walk forward through the block begins with.
+    /// Prefetches the beginning of a forward scan.
     #[inline]
     pub(super) fn prefetch_first(&self) {
         let bytes = self.data.as_slice();
         prefetch(bytes.get(..FIRST_BYTES).unwrap_or(bytes));
     }
 
-    /// Asks for what a walk backward through the block begins with.
+    /// Prefetches the beginning of a backward scan.
     #[inline]
     pub(super) fn prefetch_last(&self) {
         let bytes = self.data.as_slice();
@@ -529,7 +529,7 @@ mod tests {
             for search in 0..200 {
                 let target = any_key(&mut random);
                 let abbreviated = abbreviated(&user_key(&target)[prefix.len()..]);
-                let answer = |abbreviated| {
+                let find_by = |abbreviated| {
                     let found = block.find(&order, &target, abbreviated).expect("sound");
                     found.map(|found| {
                         let (shared, rest) =
@@ -542,11 +542,15 @@ mod tests {
                 };
                 let expected = keys.iter().find(|key| order.compare(key, &target).is_ge());
                 assert_eq!(
-                    answer(None).map(|(_, _, _, key)| key),
+                    find_by(None).map(|(_, _, _, key)| key),
                     expected.cloned(),
                     "seed {seed}, search {search}"
                 );
-                assert_eq!(answer(Some(abbreviated)), answer(None), "seed {seed}, search {search}");
+                assert_eq!(
+                    find_by(Some(abbreviated)),
+                    find_by(None),
+                    "seed {seed}, search {search}"
+                );
                 by_abbreviated += usize::from(
                     block
                         .find_by_abbreviated(&order, &target, abbreviated)

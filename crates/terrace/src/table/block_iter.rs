@@ -143,7 +143,7 @@ impl BlockIter {
         }
     }
 
-    /// Goes to the next entry, and answers its tag, if it is in this block and its user key has
+    /// Goes to the next entry, and returns its tag, if it is in this block and its user key has
     /// other bytes than this one. Otherwise, and where it takes a closer look, nothing happens.
     /// Only for internal keys.
     #[inline]
@@ -153,7 +153,7 @@ impl BlockIter {
             return None;
         }
         let entries = self.block.as_ref()?.entries();
-        // What is damaged is reported by whoever takes the usual way next.
+        // Damage is reported by the next step in the usual way.
         let entry = Entry::decode(entries, self.entry.end).ok()?;
         entry.check(self.key.len(), TAG_SIZE).ok()?;
         if self.key.len() == entry.key_length() {
@@ -332,13 +332,13 @@ mod tests {
             let count = restarts.len() as u32 / 4;
             bytes.extend(restarts.into_iter().chain(count.to_le_bytes()));
             let block = Arc::new(Block::parse(BlockData::Owned(bytes.into())).expect("a block"));
-            let walk = || {
+            let scan = || {
                 let mut iter = BlockIter::new(8);
                 iter.set_block(Some(Arc::clone(&block)));
                 iter.seek_to_first();
                 iter
             };
-            let (mut long, mut short) = (walk(), walk());
+            let (mut long, mut short) = (scan(), scan());
             while long.valid() {
                 let before = long.key().to_vec();
                 long.next();

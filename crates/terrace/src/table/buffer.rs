@@ -25,7 +25,7 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// A buffer of `length` arbitrary bytes. `length` may come from a file: lack of memory is an
-    /// answer, not an abort.
+    /// result, not an abort.
     pub(super) fn with_length(length: usize) -> Result<Self, &'static str> {
         let kept = KEPT_SIZES.contains(&length);
         if kept && let Some(bytes) = take(length) {

@@ -67,7 +67,8 @@ impl HeldBlock {
 /// A cache of blocks of the program's own: see
 /// [`BlockCache::external`](crate::BlockCache::external).
 pub trait ExternalBlockCache: Send + Sync {
-    /// A number that this cache has not answered before. Every table that is opened takes one.
+    /// Returns a number that this cache has not returned before. Every table that is opened takes
+    /// one.
     fn new_id(&self) -> u64;
 
     /// The block of `key`, if the cache has it.

@@ -94,7 +94,7 @@ impl FilterBlockBuilder {
     }
 }
 
-/// Answers from a filter block. Bytes that make no sense answer "perhaps".
+/// Reads a filter block. Where its bytes make no sense every key may match.
 pub(super) struct FilterBlockReader {
     policy: Arc<dyn FilterPolicy>,
     data: BlockData,

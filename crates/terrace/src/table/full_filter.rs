@@ -3,7 +3,7 @@
 //! LevelDB's filter block knows about each 2 KiB of data and is asked after the index has been
 //! searched. This one stands in a metaindex entry of its own, which LevelDB passes over. It is a
 //! blocked Bloom filter (Putze, Sanders, Singler: *Cache-, Hash- and Space-Efficient Bloom
-//! Filters*, 2007): all bits of a key lie in one line of 64 bytes, so that an answer costs one
+//! Filters*, 2007): all bits of a key lie in one line of 64 bytes, so that a check costs one
 //! cache miss.
 //!
 //! The block is the lines, then one byte for the number of probes, then one for the version.
@@ -70,7 +70,7 @@ impl FullFilterBuilder {
     }
 }
 
-/// Answers from a filter.
+/// Reads a filter.
 pub(super) struct FullFilter {
     data: BlockData,
     lines: usize,
@@ -99,7 +99,7 @@ impl FullFilter {
         })
     }
 
-    /// Asks the processor for what an answer about this hash takes.
+    /// Prefetches what a check of this hash reads.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         let start = line_of(hash, self.lines) * LINE;

@@ -17,7 +17,7 @@ use super::index::Place;
 use super::readahead::Readahead;
 use super::table::Table;
 
-/// Bytes behind a walk that reads a table once and for all, after which it gives them back.
+/// Bytes behind a scan that reads a table for the last time, after which it gives them back.
 const BEHIND: u64 = 256 << 10;
 
 impl Table {
@@ -33,7 +33,7 @@ pub(crate) struct TableIter {
     table: Arc<Table>,
     fill_cache: bool,
     /// How much of the file's beginning has been given back, if nobody reads the table after this
-    /// walk.
+    /// scan.
     given_back: Option<u64>,
     readahead: Readahead,
     /// Which data block `block` is over.
@@ -62,8 +62,8 @@ impl TableIter {
         }
     }
 
-    /// For a walk forward after which the table is gone: the memory that the process has for what
-    /// lies behind it would only be missing elsewhere.
+    /// For a forward scan after which the table is gone: gives memory back that the process has for
+    /// what lies behind it.
     pub(crate) fn read_once(self) -> Self {
         TableIter { given_back: Some(0), readahead: Readahead::of_whole_file(), ..self }
     }
@@ -73,7 +73,7 @@ impl TableIter {
         self.readahead = previous.readahead.in_next_file();
     }
 
-    /// Says that the walk is over.
+    /// Ends the scan.
     pub(crate) fn give_back(&mut self) {
         self.give_back_before(self.table.file_size());
     }
@@ -185,7 +185,7 @@ impl TableIter {
         }
     }
 
-    /// Goes to the next entry, and answers its tag, if its user key is known to have other bytes
+    /// Goes to the next entry, and returns its tag, if its user key is known to have other bytes
     /// than this one, and nothing but a step within the block is to be done. Otherwise nothing
     /// happens. Only for internal keys.
     #[inline]
@@ -232,7 +232,7 @@ impl TableIter {
         }
     }
 
-    /// Asks for block `at`, which is next: for what a walk through it begins with, or for what it
+    /// Prefetches block `at`, which is next: the beginning of a scan of it, or for what it
     /// is loaded from.
     fn ask_ahead(&self, at: usize, ask_for: impl FnOnce(&Block)) {
         match self.table.cached_block(at) {

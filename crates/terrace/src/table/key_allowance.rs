@@ -1,8 +1,9 @@
-//! How many bytes of keys the entries of a block that lists other blocks may come to.
+//! Bounds key expansion when an index block or a metaindex is decoded.
 //!
 //! Keys may share prefixes, so that few bytes can stand for many long keys: seven bytes of a block
-//! for as many bytes as the block is long. Whoever keeps the keys of an index or a metaindex takes
-//! them out of an allowance. LevelDB's share nothing; what expands further than this was made to.
+//! for as many bytes as the block is long. A reader that keeps the keys of an index or a metaindex
+//! takes them out of an allowance. LevelDB's share nothing; what expands further than this was made
+//! to.
 
 use super::entry::Damage;
 

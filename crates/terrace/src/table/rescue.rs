@@ -188,7 +188,7 @@ impl Window<'_> {
 fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHandle]) -> bool {
     let mut is_index = true;
     let mut next = 0;
-    let walked = for_each_entry(block, 0, order, &mut |_, _, mut value| {
+    let scanned = for_each_entry(block, 0, order, &mut |_, _, mut value| {
         let handle = BlockHandle::decode(&mut value)
             .filter(|handle| value.is_empty() && handle.offset == next);
         let end = handle.and_then(|handle| {
@@ -203,14 +203,14 @@ fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHan
         is_index &= there.ok().and_then(|at| found.get(at)).is_none_or(|found| *found == handle);
         Ok(())
     });
-    is_index && walked.is_ok()
+    is_index && scanned.is_ok()
 }
 
 /// The last key of a block whose keys are sound, ascend and are behind `last`.
 fn check(block: &Arc<Block>, order: &TableOrder, last: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut last = last.map(<[u8]>::to_vec);
     let mut is_sound = true;
-    let walked = for_each_entry(block, 0, order, &mut |_, key, _| {
+    let scanned = for_each_entry(block, 0, order, &mut |_, key, _| {
         let behind = last.as_ref().is_none_or(|last| order.compare(last, key) == Ordering::Less);
         is_sound &= behind && ParsedKey::parse(key).is_some();
         let last = last.get_or_insert_default();
@@ -218,10 +218,10 @@ fn check(block: &Arc<Block>, order: &TableOrder, last: Option<&[u8]>) -> Option<
         last.extend_from_slice(key);
         Ok(())
     });
-    last.filter(|_| is_sound && walked.is_ok_and(|whole| whole))
+    last.filter(|_| is_sound && scanned.is_ok_and(|whole| whole))
 }
 
-/// Shows every entry of the block at `offset`. Answers whether all of the block could be decoded.
+/// Shows every entry of the block at `offset`. Returns whether all of the block could be decoded.
 fn for_each_entry(
     block: &Arc<Block>,
     offset: u64,

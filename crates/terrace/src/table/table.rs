@@ -10,7 +10,7 @@
 //!    does not fit.
 //! 3. A look-up that finds its block in the cache takes no lock and allocates nothing (in the
 //!    bytewise order), but one: when the block learns the abbreviated keys of its entries.
-//! 4. A damaged metaindex, filter or properties block costs speed, never an answer: the table is
+//! 4. A damaged metaindex, filter or properties block costs speed, never a result: the table is
 //!    read without it, and [`Table::for_each_meta_block`] reports it.
 
 use std::ops::Range;
@@ -231,7 +231,7 @@ impl Table {
         }))
     }
 
-    /// Asks for what [`place`](Table::place) takes.
+    /// Prefetches what [`place`](Table::place) reads.
     #[inline]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if let Some(filter) = &self.full_filter {
@@ -239,7 +239,7 @@ impl Table {
         }
     }
 
-    /// Asks for what [`prefetch_block`](Table::prefetch_block) takes.
+    /// Prefetches the slot that [`prefetch_block`](Table::prefetch_block) reads.
     pub(crate) fn prefetch_slot(&self, place: Place) {
         self.slots.prefetch(place.at);
     }

@@ -148,7 +148,7 @@ impl TableBuilder {
         self.block_ended(written)
     }
 
-    /// Does everything for an entry but put it into a block. Answers how much of its key the last
+    /// Does everything for an entry but put it into a block. Returns how much of its key the last
     /// one begins with.
     #[inline]
     fn admit(&mut self, key: &[u8], value: &[u8]) -> Result<usize> {
@@ -282,8 +282,8 @@ impl TableBuilder {
         } else if order.is_bytewise() {
             order.ascends_bytewise(last, key, common)
         } else {
-            // The engine's own merges are in order; a virtual call for each entry would only prove
-            // it again. Tables that name their comparator are a program's.
+            // The engine's own compactions are in order; a virtual call for each entry would only
+            // prove it again. Tables that name their comparator are a program's.
             let is_merged = order.is_internal() && self.settings.comparator.is_none();
             (is_merged && !cfg!(debug_assertions)) || order.compare(last, key) == Ordering::Less
         };

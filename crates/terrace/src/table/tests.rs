@@ -221,7 +221,7 @@ fn everything_comes_back_under_every_setting() {
     }
 }
 
-/// What a merge of `table` alone writes, and how many of its blocks could be copied.
+/// What a compaction of `table` alone writes, and how many of its blocks could be copied.
 fn rewritten(table: &Arc<Table>, settings: &TableSettings) -> (Vec<u8>, usize) {
     let sink = Sink::default();
     let mut builder = TableBuilder::new(Box::new(sink.clone()), settings);
@@ -460,7 +460,7 @@ fn read_damaged(
 }
 
 #[test]
-fn who_reads_once_gives_back_what_lies_behind_and_nothing_else() {
+fn a_scan_that_reads_once_gives_back_what_lies_behind_and_nothing_else() {
     let order = TableOrder::internal(KeyOrder::default());
     let settings = TableSettings { compression: Compression::None, ..settings(order) };
     let entries: Vec<_> = (0..1000u32)

@@ -245,8 +245,8 @@ fn a_failed_sync_is_never_acknowledged_under_every_schedule() {
 }
 
 #[test]
-fn who_waits_for_company_is_served_under_every_schedule() {
+fn every_member_of_a_sync_group_is_served_under_every_schedule() {
     let count = scaled(10_000);
     explore(count, || write(ALL_SYNCED, None));
-    println!("who_waits_for_company_is_served: {count} schedules of group commit");
+    println!("every_member_of_a_sync_group_is_served: {count} schedules of group commit");
 }

@@ -26,11 +26,11 @@ use crate::base::locks::{Condvar, Mutex};
 use crate::base::mutation::mutated;
 use crate::env::FileSyncer;
 
-/// How long a sync waits for those whom the last one met: about what it takes itself on a fast
-/// disk.
-const PATIENCE: Duration = Duration::from_micros(100);
+/// How long a leader waits for as many writers as the last sync served: about the time of a sync
+/// on a fast disk.
+const GROUP_COMMIT_WINDOW: Duration = Duration::from_micros(100);
 /// After `n` groups that did not fill in a row the next 2^n syncs do not wait; `n` ends here.
-const MOST_DISAPPOINTMENTS: u32 = 10;
+const MAX_LATE_GROUPS: u32 = 10;
 
 struct UnsyncedLog {
     number: u64,
@@ -46,8 +46,8 @@ struct State {
     failed: Option<Error>,
     /// The sequence numbers that callers wait for. No more than there are threads.
     awaited: Vec<SequenceNumber>,
-    company: Company,
-    /// Whether a waiting leader watches the time. The others need not.
+    group_size: GroupSize,
+    /// Whether a waiter watches the time. The others need not.
     is_timed: bool,
     /// Oldest first; the last one is being written.
     logs: Vec<UnsyncedLog>,
@@ -55,16 +55,16 @@ struct State {
 
 /// How many callers a sync should serve.
 #[derive(Default)]
-struct Company {
+struct GroupSize {
     /// How many waited when the last sync ended.
     met: usize,
     /// How often in a row fewer came.
-    disappointments: u32,
+    late_groups: u32,
     /// The number of syncs that will not wait.
     alone: u32,
 }
 
-impl Company {
+impl GroupSize {
     /// Whether a sync should begin, with `waiting` callers to serve.
     fn is_complete(&self, waiting: usize) -> bool {
         self.alone > 0 || waiting >= self.met
@@ -77,11 +77,11 @@ impl Company {
         } else if waiting >= self.met {
             // No group is expected.
             if self.met > 1 {
-                self.disappointments = 0;
+                self.late_groups = 0;
             }
         } else {
-            self.disappointments = (self.disappointments + 1).min(MOST_DISAPPOINTMENTS);
-            self.alone = 1 << self.disappointments;
+            self.late_groups = (self.late_groups + 1).min(MAX_LATE_GROUPS);
+            self.alone = 1 << self.late_groups;
         }
     }
 }
@@ -130,7 +130,7 @@ impl LogSync {
         if state.synced < sequence {
             state.awaited.push(sequence);
         }
-        let mut has_patience = true;
+        let mut may_wait = true;
         loop {
             if let Some(error) = &state.failed {
                 let error = error.clone();
@@ -140,7 +140,7 @@ impl LogSync {
             if state.synced >= sequence {
                 return Ok(None);
             }
-            if !state.syncing && (!has_patience || state.company.is_complete(state.awaited.len())) {
+            if !state.syncing && (!may_wait || state.group_size.is_complete(state.awaited.len())) {
                 break;
             }
             if state.syncing || state.is_timed {
@@ -148,7 +148,7 @@ impl LogSync {
                 continue;
             }
             state.is_timed = true;
-            has_patience = !self.done.wait_for(&mut state, PATIENCE).timed_out();
+            may_wait = !self.done.wait_for(&mut state, GROUP_COMMIT_WINDOW).timed_out();
             state.is_timed = false;
             if state.synced >= sequence || state.failed.is_some() {
                 // This one goes, without a sync at whose end the others would be called.
@@ -157,7 +157,7 @@ impl LogSync {
         }
         state.syncing = true;
         let waiting = state.awaited.len();
-        state.company.begin(waiting);
+        state.group_size.begin(waiting);
         // Before the list of logs: whatever was appended by now is in one of them.
         let target = appended();
         let unnamed = state.logs.iter().any(|log| !log.named);
@@ -175,7 +175,7 @@ impl LogSync {
 
         let mut state = self.state.lock();
         state.syncing = false;
-        state.company.met = state.awaited.len();
+        state.group_size.met = state.awaited.len();
         let answer = match result {
             Ok(()) => {
                 state.synced = state.synced.max(target);
@@ -205,32 +205,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_come_is_waited_for_less_and_less() {
-        let mut company = Company { met: 3, ..Company::default() };
-        assert!(!company.is_complete(2) && company.is_complete(3));
-        for disappointments in 1..4 {
-            company.begin(1);
-            for _ in 0..1 << disappointments {
-                assert!(company.is_complete(1));
-                company.begin(1);
+    fn group_commit_window_closes_for_longer_when_writers_are_late() {
+        let mut group_size = GroupSize { met: 3, ..GroupSize::default() };
+        assert!(!group_size.is_complete(2) && group_size.is_complete(3));
+        for late_groups in 1..4 {
+            group_size.begin(1);
+            for _ in 0..1 << late_groups {
+                assert!(group_size.is_complete(1));
+                group_size.begin(1);
             }
-            assert!(!company.is_complete(1));
+            assert!(!group_size.is_complete(1));
         }
-        company.met = 1;
-        company.begin(1);
-        company.met = 3;
-        company.begin(2);
-        assert_eq!(company.alone, 16, "who was alone met nobody who could have made up for it");
-        company.alone = 0;
-        company.begin(3);
-        company.begin(2);
-        assert_eq!(company.alone, 2, "once they came, all is forgiven");
+        group_size.met = 1;
+        group_size.begin(1);
+        group_size.met = 3;
+        group_size.begin(2);
+        assert_eq!(group_size.alone, 16, "a group of one does not reset the count");
+        group_size.alone = 0;
+        group_size.begin(3);
+        group_size.begin(2);
+        assert_eq!(group_size.alone, 2, "a full group resets the count");
     }
 
     #[test]
-    fn a_writer_alone_waits_for_nobody() {
-        let company = Company::default();
-        assert!(company.is_complete(1));
-        assert!(Company { met: 1, ..company }.is_complete(1));
+    fn a_writer_alone_does_not_wait() {
+        let group_size = GroupSize::default();
+        assert!(group_size.is_complete(1));
+        assert!(GroupSize { met: 1, ..group_size }.is_complete(1));
     }
 }

@@ -24,11 +24,11 @@ impl DbImpl {
         version: Arc<Version>,
         reservation: u64,
     ) {
-        let result = caught("merging tables", || {
+        let result = caught("compacting tables", || {
             self.sparing(|| self.compact(&plan, &version, reservation))
         });
-        // Only now nobody needs the inputs. They go before this counts as done: who waits for that
-        // finds their space free.
+        // Nothing needs the inputs now. They are removed before the compaction counts as done, so
+        // that a caller that waits for it finds their space free.
         drop((plan, version));
         self.purge();
         if let Err(failure) = &result {
@@ -44,8 +44,8 @@ impl DbImpl {
         self.changed.notify_all();
     }
 
-    /// Other threads that a merge may take for its parts. While users write, one core is theirs;
-    /// who asks for a merge and waits for it leaves his.
+    /// Other threads that may run subcompactions. While users write, one core is theirs; a caller
+    /// that waits for a manual compaction leaves its own.
     fn idle_threads(&self, plan: &Plan) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.options.background_threads.min(cores);
@@ -77,14 +77,14 @@ impl DbImpl {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.snapshots.all(|| self.visible_sequence());
             newest_kept = snapshots.last().copied().unwrap_or(0);
-            // Helpers of the merge let go of it a moment after they are waited for.
+            // Threads of subcompactions drop it a moment after they are waited for.
             let held = self.hold();
             let job = CompactionJob {
                 plan: plan.clone(),
                 version: version.clone(),
                 tables: self.tables.clone(),
                 order: self.order.clone(),
-                outputs: self.merge_settings(plan.output_level),
+                outputs: self.compaction_settings(plan.output_level),
                 max_file_size: self.options.max_file_size as u64,
                 snapshots,
                 filter: filter.clone(),

@@ -61,7 +61,7 @@ impl DbImpl {
     /// ended.
     fn next_flush(&self) -> Option<(Arc<Immutable>, u64)> {
         let mut state = self.state.lock();
-        // After a failure only who asks has it tried again: see `retry`.
+        // After a failure it is tried again only when a caller asks: see `retry`.
         let stops =
             state.closing || state.error.is_some() || state.flushing > self.flushes_at_once(&state);
         let next = if stops { None } else { state.take_flush() };
@@ -74,27 +74,27 @@ impl DbImpl {
     /// Has the memtable of a database that is only read flushed, so that reads find one sorted run
     /// less.
     pub(in crate::db) fn schedule_idle_flush(self: &Arc<Self>, state: &mut State) {
-        if state.closing || state.settling || self.options.read_only || state.error.is_some() {
+        if state.closing || state.flushing_idle || self.options.read_only || state.error.is_some() {
             return;
         }
-        state.settling = true;
+        state.flushing_idle = true;
         self.in_background(Priority::Flush, |core| {
-            let flushed = caught("moving on from a quiet memtable", || core.switch_idle_memtable());
+            let flushed = caught("switching an idle memtable", || core.switch_idle_memtable());
             if let Err(failure) = flushed {
                 core.log(format!(
-                    "could not flush the memtable of a quiet database: {}",
+                    "could not flush the memtable of an idle database: {}",
                     failure.error
                 ));
             }
             let mut state = core.state.lock();
-            state.settling = false;
+            state.flushing_idle = false;
             core.schedule(&mut state);
             core.changed.notify_all();
         });
     }
 
     fn switch_idle_memtable(self: &Arc<Self>) -> Result<()> {
-        // Whoever holds the lock writes: the database is not quiet.
+        // The holder of the lock writes: the database is not idle.
         let Some(mut guard) = self.commit.try_lock() else { return Ok(()) };
         let Some(commit) = guard.as_mut() else { return Ok(()) };
         let is_worth_it = commit.memtable.table().memory_usage() >= IDLE_FLUSH_MIN_BYTES;
@@ -145,8 +145,8 @@ impl DbImpl {
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
         if let Ok(version) = &installed {
             self.made_version(version, output.as_slice());
-            // Before anybody sees that the memtable is a table, who may count on no log of it being
-            // synced any more.
+            // Before any thread sees that the memtable is a table: from then on no log of it needs
+            // to be synced.
             self.log_sync.flushed(log_number, immutable.last_sequence);
         }
         let micros = self.env.now_micros().saturating_sub(start);

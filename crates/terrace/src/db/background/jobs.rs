@@ -1,7 +1,7 @@
 //! Which background threads have hold of a database.
 //!
-//! A job is over for whoever waits for it when it says so under the state lock. A moment later its
-//! thread lets go of the core, and if nobody else has that any more, of open tables, the logger and
+//! A job signals completion under the state lock before it drops its `DbImpl`. A moment later its
+//! thread drops that, and if nobody else has that any more, of open tables, the logger and
 //! the environment. A C++ program brings its own kinds of these and deletes them once it has
 //! deleted the database; so a close waits until no thread has any.
 

@@ -1,4 +1,4 @@
-//! Merges that somebody asks for.
+//! Manual compactions.
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ impl CompactOptions {
     }
 }
 
-/// What to merge next, in which version, and its reservation.
+/// The next compaction, its version, and its reservation.
 type Bite = (Arc<Plan>, Arc<Version>, u64);
 
 // Both go also when a listener or a comparator of the program's panics: a close would wait for
 // ever.
 
-/// Keeps automatic merges waiting.
+/// Keeps automatic compactions waiting.
 struct Manual<'a>(&'a Arc<DbImpl>);
 
 impl<'a> Manual<'a> {
@@ -71,7 +71,7 @@ impl Drop for Reserved<'_> {
 }
 
 impl DbImpl {
-    /// Merges a range level by level down to the deepest one that holds any of it. Runs on the
+    /// Compacts a range level by level down to the deepest one that holds any of it. Runs on the
     /// caller's thread.
     pub(in crate::db) fn compact_range(
         self: &Arc<Self>,
@@ -84,7 +84,7 @@ impl DbImpl {
         self.manually(|| self.compact_levels(from, to, options))
     }
 
-    /// Merges level 0 and then level 1 downwards where they have anything of a range.
+    /// Compacts level 0 and then level 1 downwards where they have anything of a range.
     pub(in crate::db) fn clear_upper_levels(
         self: &Arc<Self>,
         from: &[u8],
@@ -95,7 +95,7 @@ impl DbImpl {
         })
     }
 
-    /// Does work that automatic merges wait for.
+    /// Does work that automatic compactions wait for.
     pub(in crate::db) fn manually<T>(
         self: &Arc<Self>,
         work: impl FnOnce() -> Result<T>,
@@ -119,7 +119,7 @@ impl DbImpl {
         for level in 0..deepest.max(1) {
             self.compact_level(level, false, from, to)?;
         }
-        // Tombstones that arrived at the bottom without a merge hide nothing there.
+        // Tombstones that arrived at the bottom without a compaction hide nothing there.
         let version = self.view.load().version.clone();
         for level in 1..NUM_LEVELS {
             let has_tombstones = overlapping(&version, level)
@@ -173,7 +173,7 @@ impl DbImpl {
         Ok(())
     }
 
-    /// Plans the next bite, waiting for merges that are in the way.
+    /// Plans the next bite, waiting for compactions that are in the way.
     fn plan_manual(
         self: &Arc<Self>,
         level: usize,

@@ -1,4 +1,4 @@
-//! Background work: flushing memtables, merging tables, removing files.
+//! Background work: flushes, compactions, removal of obsolete files.
 //!
 //! # Invariants
 //! 1. Memtables become tables of the database one after another, oldest first, with file numbers in
@@ -7,7 +7,7 @@
 //! 2. An edit is durable before its version is seen, and a file is removed only after an edit that
 //!    drops it is durable and the last view that needs it is gone.
 //! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is
-//!    tried again when a writer, a flush or a manual merge asks, never in a loop of its own.
+//!    tried again when a writer, a flush or a manual compaction asks, never in a loop of its own.
 
 mod compact;
 mod flush;
@@ -61,7 +61,7 @@ impl DbImpl {
 
     /// Plans compactions, which takes milliseconds where there are tens of thousands of tables.
     fn schedule_compactions(self: &Arc<Self>, state: &mut State) {
-        while state.manual == 0 && state.compactions < self.merges_at_once(state) {
+        while state.manual == 0 && state.compactions < self.compactions_at_once(state) {
             let version = self.view.load().version.clone();
             let settings = self.plan_settings(state.is_write_idle);
             let planner =
@@ -75,10 +75,10 @@ impl DbImpl {
         }
     }
 
-    /// How many merges may run at once. One thread is left to flushes and one core to whoever uses
-    /// the database, unless merging is what everybody waits for: writers who are slowed down for
-    /// its sake while nobody reads, or somebody who asked to be told when it is done.
-    fn merges_at_once(&self, state: &State) -> usize {
+    /// How many compactions may run at once. One thread is left to flushes and one core to users of
+    /// the database, unless they wait for compactions: writers that are slowed down while there
+    /// are no reads, or a caller of [`wait_idle`](Self::wait_idle).
+    fn compactions_at_once(&self, state: &State) -> usize {
         let threads = self.options.background_threads;
         let slows_writers = self.view.load().version.levels[0].len() > LEVEL_0_COMFORTABLE;
         let has_readers = self.read_stats.has_read_since(state.switched_at[0]);
@@ -86,8 +86,8 @@ impl DbImpl {
         if is_awaited { threads } else { threads.saturating_sub(1).max(1) }
     }
 
-    /// Two: one waits for the disk while the other computes. Beside a merge the cores are busy
-    /// without, and the merge may be waiting for the thread.
+    /// Two: one waits for the disk while the other computes. Beside a compaction the cores
+    /// are busy anyway, and the compaction may be waiting for the thread.
     fn flushes_at_once(&self, state: &State) -> usize {
         if state.compactions == 0 {
             self.options.background_threads.min(FLUSHES_AT_ONCE)

@@ -30,7 +30,7 @@ const MOST_UNSYNCED: usize = 8;
 pub(super) enum Purpose {
     /// To become part of the database.
     Final,
-    /// To be merged before the load ends.
+    /// To be rewritten before the load ends: a sorted run.
     Temporary,
 }
 

@@ -142,7 +142,7 @@ impl DbImpl {
         let disjoint = ascending.windows(2).all(|pair| are_apart(keys, pair[0], pair[1]));
         let fits =
             disjoint && ascending.iter().all(|table| table.table.file_size() <= LARGEST_TAKEN);
-        // What it comes to is decided when the tables come into force. This spares copying in vain.
+        // The decision falls when the tables are installed. This check saves useless copies.
         if !fits || !self.may_be_oldest(ascending.iter().map(|external| range_of(external))) {
             return Ok(None);
         }
@@ -162,7 +162,7 @@ impl DbImpl {
                     .sum();
                 Ok(self.install_oldest(&mut staged, bytes)?.then_some(report))
             });
-        // Empty if they have come into force.
+        // Empty if they were installed.
         self.discard(&staged);
         outcome
     }
@@ -210,7 +210,7 @@ impl DbImpl {
             // A copy needs less. What is really wrong fails it too.
             return self.copy_file(from, to);
         }
-        // Whoever wrote it need not have done that.
+        // Its writer need not have synced it.
         let synced = || {
             let mut file = self.env.open_append(to)?;
             if !mutated("moved-table-sync") {

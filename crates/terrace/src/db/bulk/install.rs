@@ -1,4 +1,4 @@
-//! Puts finished tables into force.
+//! Installs finished tables.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl DbImpl {
         Ok(StayOpen(self))
     }
 
-    /// Removes tables that will not come into force. Once the database is closed its files are the
+    /// Removes tables that will not be installed. Once the database is closed its files are the
     /// next open's.
     pub(in crate::db) fn discard(&self, staged: &[Staged]) {
         if !staged.is_empty()
@@ -70,8 +70,9 @@ impl DbImpl {
         }
     }
 
-    /// A sequence number for a load beside which up to `gap` more operations may be written.
-    pub(super) fn reserve_sequence(&self, gap: SequenceNumber) -> Result<SequenceNumber> {
+    /// Reserves a sequence number for a load beside which up to `writes` operations may be
+    /// written.
+    pub(super) fn reserve_sequence(&self, writes: SequenceNumber) -> Result<SequenceNumber> {
         self.check_writable()?;
         let mut guard = self.commit.lock();
         let commit = self.usable(&mut guard)?;
@@ -83,7 +84,7 @@ impl DbImpl {
             ));
         }
         // The scarcer they are, the fewer are used up.
-        commit.reserved_sequence = last + 1 + (room >> 16).min(gap);
+        commit.reserved_sequence = last + 1 + (room >> 16).min(writes);
         Ok(commit.reserved_sequence)
     }
 
@@ -97,7 +98,7 @@ impl DbImpl {
         user_bytes: u64,
     ) -> Result<bool> {
         self.make_way(staged)?;
-        self.put_into_force(staged, Some(sequence), user_bytes)
+        self.install_staged(staged, Some(sequence), user_bytes)
     }
 
     /// The same for tables whose entries bear the sequence number 0. False if they would be seen by
@@ -108,7 +109,7 @@ impl DbImpl {
         user_bytes: u64,
     ) -> Result<bool> {
         self.flush()?;
-        self.put_into_force(staged, None, user_bytes)
+        self.install_staged(staged, None, user_bytes)
     }
 
     /// Whether the database has nothing in the ranges, and no snapshot.
@@ -123,7 +124,7 @@ impl DbImpl {
         self.snapshots.count() == 0 && ranges.all(is_free)
     }
 
-    fn put_into_force(
+    fn install_staged(
         self: &Arc<Self>,
         staged: &mut Vec<Staged>,
         sequence: Option<SequenceNumber>,
@@ -177,10 +178,10 @@ impl DbImpl {
         }
         let mut state = self.state.lock();
         places.reservations.iter().for_each(|&id| state.release(id));
-        // A merge by hand may be waiting for them, whatever came of this.
+        // A manual compaction may be waiting for them, whatever came of this.
         self.changed.notify_all();
         if result.is_err() && staged.is_empty() && !mutated("load-in-doubt") {
-            // The tables may be in force for the next open, and later than any write until then:
+            // The next open may find the tables installed, and later than any write until then:
             // none may come before a fresh MANIFEST, without them, does.
             self.log_suspect.store(true, Ordering::Relaxed);
         }
@@ -190,7 +191,7 @@ impl DbImpl {
             ranges.record(&self.control.conflicts, last_sequence);
         }
         if !mutated("loads-in-deleted-ranges") {
-            self.gaps.clear();
+            self.deleted_ranges.clear();
         }
         // A reader that has got hold of the view from before must not see what is written after the
         // load without the load.
@@ -224,7 +225,7 @@ impl DbImpl {
         Ok(true)
     }
 
-    /// Writes memtables out before the commit lock is held for long, and merges away what would
+    /// Writes memtables out before the commit lock is held for long, and compacts what would
     /// pile the tables up in level 0.
     fn make_way(self: &Arc<Self>, staged: &[Staged]) -> Result<()> {
         self.flush()?;
@@ -258,7 +259,7 @@ impl DbImpl {
             .map(drop)
     }
 
-    /// Chooses a level for each table and keeps merges from writing there.
+    /// Chooses a level for each table and keeps compactions from writing there.
     fn place_load(&self, version: &Version, staged: &[Staged]) -> Places {
         let bytes = staged.iter().map(|staged| staged.table.file.size).sum();
         let deepest = level_with_room(version, bytes);

@@ -89,7 +89,7 @@ impl LoadReport {
 ///
 /// Keys may come in any order; in ascending order they are neither sorted nor kept in memory. Of
 /// several values of one key the last one counts. Nothing is written to the log: tables are built
-/// directly, by several threads, and one record in the MANIFEST puts all of them into force.
+/// directly, by several threads, and one record in the MANIFEST installs all of them.
 ///
 /// A load happens when it is finished: it comes after every write that was acknowledged before,
 /// also of the same keys. Snapshots and cursors from before do not see it. Others may read and
@@ -112,7 +112,7 @@ impl LoadReport {
 pub struct BulkLoad {
     db: Db,
     order: InternalOrder,
-    /// 0 until one has been promised: when the first table is due.
+    /// 0 until one is reserved: when the first table is due.
     sequence: SequenceNumber,
     /// Bytes of entries in memory.
     memory: usize,
@@ -224,8 +224,8 @@ impl BulkLoad {
         if self.sequence == 0 {
             // A load that is one table is over before others have written much.
             let is_small = self.is_ending && self.user_bytes < self.chunk_size as u64;
-            let gap = if is_small { 0 } else { WRITES_BESIDE_A_LOAD };
-            self.sequence = self.core().reserve_sequence(gap)?;
+            let writes = if is_small { 0 } else { WRITES_BESIDE_A_LOAD };
+            self.sequence = self.core().reserve_sequence(writes)?;
             full.stamp(self.sequence);
         }
         self.builders.submit(purpose, full)?;

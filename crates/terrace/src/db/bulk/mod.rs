@@ -1,8 +1,8 @@
 //! Loading many entries at once, past log and memtable.
 //!
 //! [`BulkLoad`] takes entries in any order, sorts them where they need it ([`sort`]), has tables
-//! built of them on several threads ([`builders`]) and at the end puts all of them into force with
-//! one edit ([`install`]). [`mod@ingest`] takes in tables that a [`TableWriter`] made.
+//! built of them on several threads ([`builders`]) and at the end installs all of them with one
+//! edit ([`install`]). [`mod@ingest`] takes in tables that a [`TableWriter`] made.
 //!
 //! # Invariants
 //! 1. Until the edit, the tables of a load have names that no recovery and no repair takes for

@@ -279,7 +279,8 @@ impl<'a> Verification<'a> {
     }
 
     /// Whether a table that no MANIFEST names begins behind the last write that is known. An
-    /// interrupted flush or merge leaves none like that: it was the MANIFEST that lost its end.
+    /// interrupted flush or compaction leaves none like that: it was the MANIFEST that lost its
+    /// end.
     fn is_from_the_future(&self, number: u64, newest: SequenceNumber) -> Result<bool> {
         let (file, name) = self.tables.open_file(number)?;
         let Ok(table) = Table::open(file, name, self.tables.read_settings().clone()) else {
@@ -291,7 +292,7 @@ impl<'a> Verification<'a> {
         }))
     }
 
-    /// Checks everything that a sound MANIFEST describes. Answers the last write in it.
+    /// Checks everything that a sound MANIFEST describes. Returns the last write in it.
     fn directory(&mut self, own: &OwnFiles, state: &ManifestState) -> Result<SequenceNumber> {
         let mut logs: Vec<_> =
             own.of_kind(FileKind::Log).filter(|&number| state.needs_log(number)).collect();
@@ -349,7 +350,7 @@ impl<'a> Verification<'a> {
         Ok(())
     }
 
-    /// Checks a table. Answers whether it can be relied on.
+    /// Checks a table. Returns whether it can be relied on.
     fn table(&mut self, number: u64, expected: Option<Expected<'_>>) -> Result<bool> {
         let before = self.report.problems.len();
         let (file, name) = match self.tables.open_file(number) {

@@ -9,7 +9,7 @@ use crate::env::{RandomAccessFile, ReadAccess};
 use crate::db::options::Options;
 
 pub(super) fn open(path: &Path, options: &Options) -> Result<Arc<dyn RandomAccessFile>> {
-    // Not mapped: somebody may truncate a file while it is looked at.
+    // Not mapped: another program may truncate a file while it is read.
     options.env.open_random(path, ReadAccess::Pread)
 }
 

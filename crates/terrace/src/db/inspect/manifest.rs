@@ -28,7 +28,7 @@ pub fn manifest(
 ) -> Result<ManifestSummary> {
     let mut summary = ManifestSummary::default();
     let mut tables = BTreeSet::new();
-    let end = walk(path, options, &mut |piece| match piece {
+    let end = scan(path, options, &mut |piece| match piece {
         Ok((edit, offset)) => {
             fold(&edit, &mut summary, &mut tables);
             visit(ManifestItem::Edit(edit_item(edit, offset)))
@@ -47,7 +47,7 @@ pub(in crate::db) fn manifest_text(
     options: &Options,
     put: &mut dyn FnMut(String),
 ) -> Result<()> {
-    walk(path, options, &mut |piece| {
+    scan(path, options, &mut |piece| {
         put(match piece {
             Ok((edit, offset)) => format!("--- offset {offset}; {}", leveldb_text::edit(&edit)),
             Err(damage) => format!("--- offset {}; {}\n", damage.offset, damage.message),
@@ -57,7 +57,7 @@ pub(in crate::db) fn manifest_text(
     .map(drop)
 }
 
-/// What is known at the end of a walk through a MANIFEST.
+/// What is known at the end of a scan of a MANIFEST.
 struct End {
     file_size: u64,
     torn: bool,
@@ -65,7 +65,7 @@ struct End {
 }
 
 /// Calls `visit` with every edit and its offset, and with all damage, until it breaks off.
-fn walk(
+fn scan(
     path: &Path,
     options: &Options,
     visit: &mut dyn FnMut(std::result::Result<(VersionEdit, u64), Damage>) -> Flow,

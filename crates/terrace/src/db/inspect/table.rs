@@ -151,7 +151,7 @@ impl Inspection<'_> {
             return Ok(Flow::Break(()));
         }
         let Inspection { table_dump, summary, damages, visit } = self;
-        let walked = table_dump.for_each_entry(handle, &block, |key, value| {
+        let whole = table_dump.for_each_entry(handle, &block, |key, value| {
             let Some(parsed) = ParsedKey::parse(key) else {
                 let shown = key.escape_ascii();
                 let damage = damages
@@ -169,7 +169,7 @@ impl Inspection<'_> {
                 value,
             }))
         });
-        match walked {
+        match whole {
             Ok(flow) => Ok(flow),
             Err(error) => {
                 let damage = self.damages.count_error(handle.offset, error)?;

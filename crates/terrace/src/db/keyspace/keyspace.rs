@@ -24,9 +24,9 @@ use super::{Incarnation, bounds_within, name};
 /// abstract-level. Cheap to clone; any number of threads may use one or many clones. It keeps the
 /// database open, as a clone of [`Db`] does.
 ///
-/// Keyspaces are parts of one ordered tree: a batch, a snapshot, a transaction or a checkpoint spans
-/// all of them, by full keys, and ten thousand of them take no more memory than one. They do not
-/// isolate compactions, and all have the bytewise order and the database's options.
+/// Keyspaces are parts of one ordered tree: a batch, a snapshot, a transaction or a checkpoint
+/// spans all of them, by full keys, and ten thousand of them take no more memory than one. They do
+/// not isolate compactions, and all have the bytewise order and the database's options.
 ///
 /// Keyspaces within this one are part of it: scans, range deletes and counts include their entries,
 /// whose keys begin with `!name!`.
@@ -86,8 +86,8 @@ impl Db {
         Keyspace::create(self, &[], name.as_ref(), &options)
     }
 
-    /// Returns the keyspace `name`: one that was created, or that has keys, whoever has written
-    /// them.
+    /// Returns the keyspace `name`: one that was created, or that has keys, whichever program has
+    /// written them.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is none,

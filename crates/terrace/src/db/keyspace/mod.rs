@@ -73,7 +73,7 @@ impl Incarnation {
 #[derive(Default)]
 pub(in crate::db) struct Keyspaces {
     registry: Mutex<Registry>,
-    /// Held by whoever creates a keyspace or drops one.
+    /// Held while a keyspace is created or dropped.
     one_at_a_time: Mutex<()>,
 }
 

@@ -20,7 +20,7 @@ use crate::db::open::recovery::Recovered;
 use crate::db::stats::events::Event;
 
 impl DbImpl {
-    /// Moves a file there. Answers where it is now, seen from the database's directory.
+    /// Moves a file there. Returns where it is now, seen from the database's directory.
     pub(in crate::db) fn move_to_lost(&self, name: &str) -> Result<String> {
         let lost = self.lost_dir()?;
         let kept_as = free_name(self.env.as_ref(), &lost, name)?;
@@ -29,7 +29,7 @@ impl DbImpl {
         Ok(format!("{LOST_DIR}/{kept_as}"))
     }
 
-    /// Copies a file there, unless an equal one is there under its name. Answers where.
+    /// Copies a file there, unless an equal one is there under its name. Returns where.
     pub(in crate::db) fn copy_to_lost(&self, name: &str) -> Result<String> {
         let (lost, path) = (self.lost_dir()?, self.path(name));
         let original = self.env.open_random(&path, ReadAccess::Pread)?;
@@ -105,7 +105,7 @@ impl DbImpl {
 
     /// Copies logs to `lost/` in which recovery met damage with something valid behind it.
     /// Otherwise they go there when they are not needed any more; but a crash may come in between,
-    /// and whoever opens the database then knows nothing of it.
+    /// and the open after it would know nothing of it.
     pub(in crate::db) fn set_aside_logs(&self, recovered: &mut Recovered) {
         for damage in recovered
             .damage

@@ -147,7 +147,7 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>>
     if options.create_if_missing && !options.read_only {
         env.create_dir(dir, options.dir_mode)?;
     } else if !has_database(env, dir)? {
-        // Before anything is left in a directory that is somebody else's.
+        // Before anything is left in a directory of another program's.
         return Err(no_database(dir, options));
     }
     let path = dir.join(filename::LOCK);
@@ -190,7 +190,7 @@ fn no_database(dir: &Path, options: &Options) -> Error {
 /// Makes the names of a new database's directory and of those above it durable, some of which may
 /// be new.
 ///
-/// A directory that may not be read cannot be synced; somebody else made it, long ago.
+/// A directory that may not be read cannot be synced; another user made it, long ago.
 pub(in crate::db) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result<()> {
     if mutated("directories-above") {
         return Ok(());
@@ -201,7 +201,7 @@ pub(in crate::db) fn sync_directories_above(env: &dyn Env, dir: &Path) -> Result
     })
 }
 
-/// The number of the MANIFEST in force, of a fresh database if there was none and one may be
+/// The number of the present MANIFEST, of a fresh database if there was none and one may be
 /// created.
 fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) -> Result<u64> {
     let env = options.env.as_ref();
@@ -426,7 +426,7 @@ impl Parts {
             lock: Mutex::new(Some(lock)),
             counters: Counters::default(),
             read_stats: ReadStats::default(),
-            gaps: DeletedRanges::default(),
+            deleted_ranges: DeletedRanges::default(),
             range_deletes: RecentRangeDeletes::default(),
             keyspaces: Keyspaces::default(),
             options,

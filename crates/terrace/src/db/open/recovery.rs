@@ -224,7 +224,7 @@ impl Replay<'_> {
         })
     }
 
-    /// Replays one log. Answers where it ends, if the file ends there too.
+    /// Replays one log. Returns where it ends, if the file ends there too.
     fn replay_log(&self, log: u64, progress: &mut Progress) -> Result<Option<u64>> {
         let file = filename::log(log);
         let path = self.dir.join(&file);

@@ -185,7 +185,7 @@ impl DbImpl {
         // From here on nobody but the MANIFEST knows which tables are part of the database.
         versions.log_and_apply(edit, commit.last_sequence + 1).inspect_err(|_| {
             if !mutated("range-delete-in-doubt") {
-                // The removal may be in force for the next open, and later than any write until
+                // The next open may find the removal installed, and later than any write until
                 // then: none may come before a fresh MANIFEST, without it, does.
                 self.log_suspect.store(true, Ordering::Relaxed);
             }
@@ -243,7 +243,7 @@ impl DbImpl {
     /// Sees to it that no table that is not part of the database any more has the name of a table,
     /// durably. Those that nobody reads are removed; the others get the name of a temporary file,
     /// which the next open, LevelDB's too, removes. Not only those of the range: a reader may keep
-    /// one that was merged before and holds entries of it.
+    /// one that was compacted before and holds entries of it.
     fn hide_obsolete_tables(&self) -> Result<()> {
         if mutated("range-delete-hides-tables") {
             return Ok(());

@@ -84,8 +84,8 @@ impl Drop for PurgedCore {
 }
 
 impl DeletedRangeRecorder for PurgedCore {
-    fn gaps(&self) -> &DeletedRanges {
-        &self.0.gaps
+    fn deleted_ranges(&self) -> &DeletedRanges {
+        &self.0.deleted_ranges
     }
 
     fn watch(&self, from: &[u8], to: Option<&[u8]>) {
@@ -96,7 +96,7 @@ impl DeletedRangeRecorder for PurgedCore {
         if let Some(commit) = self.0.commit.try_lock() {
             let last =
                 commit.as_ref().map_or(self.0.visible_sequence(), |commit| commit.last_sequence);
-            self.0.gaps.watch(from, to, last);
+            self.0.deleted_ranges.watch(from, to, last);
         }
     }
 }
@@ -402,7 +402,7 @@ mod tests {
     /// A reader may have got hold of memtables before another one was begun, and of its number
     /// after a write into that.
     #[test]
-    fn a_gap_that_is_younger_than_what_a_reader_holds_is_none_for_it() {
+    fn a_deleted_range_that_is_younger_than_a_reader_hides_nothing_from_it() {
         let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
         let db = Db::open("/db", options).unwrap();
         let numbers = |range: std::ops::Range<u32>| range.map(|number| format!("{number:04}"));
@@ -424,7 +424,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(first(&mut db.cursor_with(&read).unwrap()), b"0200");
         }
-        assert!(core.gaps.around(b"0050", sequence, |_, _| ()).is_some());
+        assert!(core.deleted_ranges.around(b"0050", sequence, |_, _| ()).is_some());
         let mut late = Cursor::over(core, view, sequence, beginning, &read).unwrap();
         assert_eq!(first(&mut late), b"0100");
     }

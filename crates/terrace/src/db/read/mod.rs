@@ -26,7 +26,7 @@ use crate::db::read::pinned::PinnedValue;
 /// Values shorter than this are copied out of a memtable rather than pinned there.
 const PIN_FROM: usize = 4096;
 /// Keys that `multi_get` looks up at the same time: as many as keep the processor's loads under
-/// way, and few enough that what was asked for is still there when its turn comes.
+/// way, and few enough that what was asked for is still there when it is needed.
 const AT_ONCE: usize = 16;
 
 /// Where a value was found.
@@ -61,8 +61,8 @@ impl SeekKey {
             key.long = vec![0; length];
         }
         let bytes = if length > Self::SHORT { &mut key.long[..] } else { &mut key.short[..length] };
-        let (head, tag) = bytes.split_at_mut(user_key.len());
-        head.copy_from_slice(user_key);
+        let (prefix, tag) = bytes.split_at_mut(user_key.len());
+        prefix.copy_from_slice(user_key);
         tag.copy_from_slice(&pack_tag(sequence, KIND_FOR_SEEK).to_le_bytes());
         key
     }
@@ -92,10 +92,10 @@ impl DbImpl {
         }
     }
 
-    /// What a read that [leaps over gaps](crate::iterator::deleted_ranges) takes before [what it
-    /// reads](Self::present).
+    /// What a read that [skips known deleted ranges](crate::iterator::deleted_ranges) takes before
+    /// [what it reads](Self::present).
     pub(in crate::db) fn beginning(&self) -> Beginning {
-        Beginning { moment: self.gaps.moment(), visible: self.visible_sequence() }
+        Beginning { moment: self.deleted_ranges.moment(), visible: self.visible_sequence() }
     }
 
     /// What a read that begins now, and may last, looks into, and up to which write.
@@ -145,20 +145,20 @@ impl DbImpl {
         }
     }
 
-    /// Counts a seek of a cursor over several runs towards merges that reads ask for.
+    /// Counts a seek of a cursor over several runs towards read-triggered compactions.
     #[inline]
     pub(in crate::db) fn sample_seek(self: &Arc<Self>) {
         if self.options.seek_compaction && sampled() {
             self.sample_read(Read::Seek, None);
             if self.read_stats.sample_seek(self.visible_sequence()) {
-                self.merge_for_scans();
+                self.compact_for_scans();
             }
         }
     }
 
-    /// As in a quiet database, but for the memtable, which is being written.
+    /// Compacts as in an idle database, but leaves the memtable, which is being written.
     #[cold]
-    fn merge_for_scans(self: &Arc<Self>) {
+    fn compact_for_scans(self: &Arc<Self>) {
         if self.works_elsewhere() {
             return;
         }
@@ -169,7 +169,7 @@ impl DbImpl {
         }
     }
 
-    /// Takes note of a sampled read, and of the file that it looked into in vain, if there was one.
+    /// Counts a sampled read, and the file that it searched without a hit, if there was one.
     #[cold]
     fn sample_read(self: &Arc<Self>, kind: Read, wasted: Option<&Arc<FileMeta>>) {
         if self.works_elsewhere() {

@@ -1,11 +1,11 @@
-//! A range of keys, walked from both ends.
+//! A range of keys, scanned from both ends.
 
 use std::ops::{Bound, RangeBounds};
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 
-/// What a range is walked with: [`Cursor`](crate::Cursor), or [that of a
+/// A cursor that scans a range: [`Cursor`](crate::Cursor), or [that of a
 /// transaction](crate::TransactionCursor).
 pub(in crate::db) trait ScanCursor {
     fn seek_to_first(&mut self);

@@ -13,12 +13,12 @@ use crate::db::db_impl::{DbImpl, View};
 use crate::db::options::ReadOptions;
 use crate::db::read::cursor::{Cursor, Entries};
 
-/// The sequence numbers at which somebody may still read.
+/// The sequence numbers of live snapshots.
 #[derive(Default)]
 pub(in crate::db) struct SnapshotList {
-    /// Held by whoever takes a snapshot, and by whoever keeps them from being taken, which may
-    /// last: across the I/O of a load and with other locks taken in between. So nobody else waits
-    /// for it; merges look at the list with the state lock held.
+    /// Held while a snapshot is taken, and while a load or a range delete keeps snapshots from
+    /// being taken, which may last: across I/O and with other locks taken in between. So nothing
+    /// else waits for it; compactions look at the list with the state lock held.
     gate: Mutex<()>,
     live: Mutex<BTreeMap<SequenceNumber, Live>>,
 }
@@ -35,8 +35,8 @@ struct Live {
 type EarlierView = Arc<OnceLock<Arc<View>>>;
 
 impl SnapshotList {
-    /// Takes a snapshot of the present, which `present` answers under the list's lock: a merge that
-    /// looks at the list sees either the snapshot or a present that is not older.
+    /// Takes a snapshot of the present, which `present` returns under the list's lock: a compaction
+    /// that looks at the list sees either the snapshot or a present that is not older.
     pub(in crate::db) fn take(
         &self,
         present: impl FnOnce() -> SequenceNumber,
@@ -251,10 +251,10 @@ mod tests {
 
     use super::*;
 
-    /// A merge looks at the list with the state lock held, for which a load that keeps snapshots
-    /// away waits.
+    /// A compaction looks at the list with the state lock held, for which a load that keeps
+    /// snapshots away waits.
     #[test]
-    fn who_keeps_snapshots_away_stops_nobody_else() {
+    fn a_closed_gate_for_snapshots_blocks_no_compaction() {
         let list = Arc::new(SnapshotList::default());
         let kept = list.keep_none().expect("there is none");
         let (done, looked) = channel();
@@ -262,7 +262,7 @@ mod tests {
         std::thread::spawn(move || {
             done.send((beside.all(|| 7), beside.count(), beside.oldest_age(1)))
         });
-        let seen = looked.recv_timeout(Duration::from_secs(60)).expect("waits for nobody");
+        let seen = looked.recv_timeout(Duration::from_secs(60)).expect("does not wait");
         assert_eq!(seen, ((Vec::new(), 7), 0, None));
         drop(kept);
         assert_eq!(list.take(|| 3, 0).0, 3);

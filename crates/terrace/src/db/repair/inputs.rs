@@ -36,7 +36,7 @@ pub(in crate::db) struct Inputs {
     pub(in crate::db) log_entries: u64,
     /// Records that could be read of them.
     pub(in crate::db) log_records: u64,
-    /// The MANIFEST in force, if it describes the database.
+    /// The present MANIFEST, if it describes the database.
     pub(in crate::db) manifest: Option<u64>,
     /// Whether the levels can stay as they are.
     pub(in crate::db) keeps_levels: bool,
@@ -58,7 +58,7 @@ impl Candidate {
         self.summary.messages.is_empty()
     }
 
-    /// As an input of a merge: with the keys that it really has.
+    /// As an input of a compaction: with the keys that it really has.
     pub(in crate::db) fn record(&self, level: usize) -> NewFile {
         NewFile {
             level,
@@ -138,7 +138,7 @@ impl Gathering<'_> {
             self.problems.push(Problem::new(name, "missing, and the MANIFEST needs it"));
         }
         // Tables that it has never heard of may be what replaced the missing ones, after the end of
-        // this MANIFEST was lost; or they are what an interrupted flush or merge left behind.
+        // this MANIFEST was lost; or they are what an interrupted flush or compaction left behind.
         let unheard: Vec<_> = present
             .into_iter()
             .filter(|number| {

@@ -1,8 +1,8 @@
 //! What CURRENT and the MANIFESTs of a damaged database still tell.
 //!
 //! A MANIFEST that reads from end to end describes the database. One that does not still tells
-//! which tables were merged into others and must not come back, and which logs have become tables.
-//! Changes nothing.
+//! which tables were compacted into others and must not come back, and which logs have become
+//! tables. Changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(in crate::db) struct Description {
 /// See the [module](self).
 #[derive(Default)]
 pub(in crate::db) struct ManifestSurvey {
-    /// The best of the MANIFESTs: the one in force, or else the newest.
+    /// The best of the MANIFESTs: the present one, or else the newest.
     pub(in crate::db) description: Option<Description>,
     /// Tables that some edit removed.
     pub(in crate::db) removed: BTreeSet<u64>,

@@ -10,11 +10,11 @@
 //!
 //! # Invariants
 //! 1. Nothing that is there is changed or moved before a new MANIFEST, and every table that it
-//!    names, is durable and in force. A repair that is interrupted can be repeated; one that fails
-//!    before that point removes what it made.
+//!    names, is durable and CURRENT names it. A repair that is interrupted can be repeated; one
+//!    that fails before that point removes what it made.
 //! 2. Nothing is deleted but the repair's own intermediate tables. What is damaged, replaced or not
 //!    needed moves to `lost/`.
-//! 3. Tables that a MANIFEST has removed, or that the one in force does not name, do not come back:
+//! 3. Tables that a MANIFEST has removed, or that the present one does not name, do not come back:
 //!    what they hold may have been deleted since.
 //! 4. A healthy database is left as it is.
 
@@ -50,8 +50,8 @@ use crate::db::repair::manifest_survey::ManifestSurvey;
 use crate::db::repair::salvage::Salvage;
 use crate::db::stats::info_log;
 
-/// Where everything goes that is merged by sequence number alone: deep, so that no merge is due,
-/// and not at the bottom, from where LevelDB never takes tombstones away.
+/// Where everything goes that is merged by sequence number alone: deep, so that no compaction is
+/// due, and not at the bottom, from where LevelDB never takes tombstones away.
 const MERGED_LEVEL: usize = NUM_LEVELS - 2;
 
 /// What a repair found and did.
@@ -310,8 +310,8 @@ impl Repair<'_> {
         Ok(rebuilt)
     }
 
-    /// Writes a MANIFEST and the empty log that it names, durable but not yet in force. Answers
-    /// their numbers.
+    /// Writes a MANIFEST and the empty log that it names, durable, which CURRENT does not name yet.
+    /// Returns their numbers.
     fn write_manifest(
         &self,
         rebuilt: &Rebuilt,

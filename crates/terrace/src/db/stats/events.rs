@@ -1,4 +1,4 @@
-//! What happens inside a database, for whoever wants to watch.
+//! Events inside a database, and the listener that is told of them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub enum Event {
         /// How long it took.
         duration: Duration,
     },
-    /// Tables were merged, or one was moved down.
+    /// A compaction rewrote tables, or moved one down.
     CompactionFinished {
         /// The upper level of the inputs.
         level: usize,
@@ -34,7 +34,7 @@ pub enum Event {
         /// How long it took.
         duration: Duration,
     },
-    /// A bulk load or an ingestion came into force.
+    /// A bulk load or an ingestion was installed.
     LoadFinished {
         /// Tables that it brought.
         tables: usize,

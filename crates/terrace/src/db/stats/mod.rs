@@ -84,13 +84,13 @@ pub struct LevelStats {
     pub files: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// Merges that wrote to this level since the database was opened.
+    /// Compactions that wrote to this level since the database was opened.
     pub compactions: u64,
-    /// Seconds that flushes and merges into this level took.
+    /// Seconds that flushes and compactions into this level took.
     pub seconds: f64,
-    /// Bytes that merges into this level read.
+    /// Bytes that compactions into this level read.
     pub bytes_read: u64,
-    /// Bytes that flushes, merges and loads wrote to this level.
+    /// Bytes that flushes, compactions and loads wrote to this level.
     pub bytes_written: u64,
 }
 
@@ -110,9 +110,9 @@ pub struct Stats {
     pub flush_bytes_written: u64,
     /// Bytes of tables that bulk loads and ingestions brought.
     pub load_bytes_written: u64,
-    /// Bytes that merges read.
+    /// Bytes that compactions read.
     pub compaction_bytes_read: u64,
-    /// Bytes that merges wrote.
+    /// Bytes that compactions wrote.
     pub compaction_bytes_written: u64,
     /// Bytes written to logs and tables for each byte that was written by the user; 0 before the
     /// first write.
@@ -145,14 +145,14 @@ pub struct Stats {
     pub stall_count: u64,
     /// Microseconds that writers were slowed down or waited in all.
     pub stall_micros: u64,
-    /// Microseconds that merges waited because of `Options::compaction_rate_limit`.
+    /// Microseconds that compactions waited because of `Options::compaction_rate_limit`.
     pub rate_limited_micros: u64,
     /// The sequence number of the last write.
     pub sequence: u64,
-    /// Bytes that should be merged down before every level is within its limit: the debt left by
+    /// Bytes that should be compacted down before every level is within its limit: the debt left by
     /// writes.
     pub pending_compaction_bytes: u64,
-    /// Merges running now.
+    /// Compactions running now.
     pub running_compactions: usize,
     /// What keeps background work from going on, if something does.
     pub background_error: Option<String>,

@@ -1,4 +1,4 @@
-//! Walks over what a transaction sees: the database as it was when it began, with its own writes on
+//! Scans of what a transaction sees: the database as it was when it began, with its own writes on
 //! top.
 
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! Locks on keys: who holds them, who waits for them, and who waits for whom.
+//! Locks on keys: their holders, their queues, and the wait-for graph.
 //!
 //! A lock has one holder at a time. Whoever asks for a lock that is held queues behind those who
 //! asked before, and the lock goes from hand to hand in that order. An owner waits for one key at a
@@ -59,7 +59,7 @@ struct Wait {
     ended: Arc<Condvar>,
 }
 
-/// Somebody who locks keys, and the locks that it holds. Dropped, it gives them up.
+/// An owner of locks, and the locks that it holds. Dropped, it gives them up.
 pub(in crate::db) struct LockOwner {
     manager: Arc<LockManager>,
     id: u64,
@@ -168,7 +168,7 @@ impl Table {
         }
     }
 
-    /// Says who waits for whom.
+    /// Describes the wait-for graph.
     fn describe(&self, cycle: &[u64], key: &OrderedKey) -> Error {
         let mut text = String::new();
         for (at, &waiting) in cycle.iter().enumerate() {

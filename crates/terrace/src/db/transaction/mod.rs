@@ -13,7 +13,7 @@
 //!
 //! # Invariants
 //! 1. Between the check and the write nobody else writes.
-//! 2. The snapshot lives until then, so that merging keeps the newest entry of every key written
+//! 2. The snapshot lives until then, so that compactions keep the newest entry of every key written
 //!    since, deletions included.
 //! 3. A lock is held, and a serializable transaction in the conflict set, before the commit lock
 //!    is taken for the first time after; what the transaction reads comes after that.
@@ -63,15 +63,15 @@ use self::read_set::{ReadSet, Scan};
 ///
 /// # When it fails
 /// [`commit`](Transaction::commit) fails with [`Conflict`](ErrorKind::Conflict), and nothing has
-/// happened, if anybody, in a transaction or not, has since written a key that the transaction
-/// writes or has read with [`get_for_update`](Transaction::get_for_update). This is snapshot
-/// isolation: what was merely read may have changed. Read with `get_for_update` what a decision
-/// rests on, or begin the transaction as [`Isolation::Serializable`], where everything that it
-/// reads counts, ranges too.
+/// happened, if another writer, in a transaction or not, has since written a key that the
+/// transaction writes or has read with [`get_for_update`](Transaction::get_for_update). This is
+/// snapshot isolation: what was merely read may have changed. Read with `get_for_update` what a
+/// decision rests on, or begin the transaction as [`Isolation::Serializable`], where everything
+/// that it reads counts, ranges too.
 ///
 /// # Locks
 /// With [`TransactionOptions::locking`] `get_for_update` locks the key until the transaction ends,
-/// and returns its newest value. Whoever writes the key meanwhile, in whatever way, waits for that.
+/// and returns its newest value. Every writer of the key waits for that.
 /// As long as the transaction reads nothing but keys that it has locked, its moment moves on with
 /// every lock, and it cannot conflict.
 ///
@@ -200,8 +200,8 @@ impl Transaction {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). A locking transaction also fails with
     /// - [`Deadlock`](ErrorKind::Deadlock) if it, or another one, would wait for ever, and this is
-    ///   the younger one. The message names who waits for which key of whom. It has given up its
-    ///   locks then, and cannot be committed any more.
+    ///   the younger one. The message names the transactions and the keys that they wait for. It
+    ///   has given up its locks then, and cannot be committed any more.
     /// - [`TimedOut`](ErrorKind::TimedOut) if the lock was not to be had within
     ///   [its time](TransactionOptions::lock_timeout).
     /// - [`Conflict`](ErrorKind::Conflict) if the key was written since the moment that the

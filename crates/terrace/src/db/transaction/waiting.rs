@@ -18,8 +18,9 @@ use super::lock_manager::LockOwner;
 const WRITER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl DbImpl {
-    /// Waits until nobody but the owner of `locks` has locked any of `footprint`, and returns with the commit lock held. The locks that were waited for are the owner's then, which is
-    /// made if there is none: whoever asked for them later comes later.
+    /// Waits until nobody but the owner of `locks` has locked any of `footprint`, and returns with
+    /// the commit lock held. The locks that were waited for are the owner's then, which is made if
+    /// there is none: a request that comes later waits longer.
     #[cold]
     pub(in crate::db) fn await_locks<'g>(
         &'g self,

@@ -1,10 +1,10 @@
 //! Atomic updates: one key is read, and written in the light of what was read, in one commit.
 //!
 //! The value is read without a lock. Under the commit lock the memtables alone are asked whether
-//! the key was written since: whoever commits never waits for a disk read of another. If it was,
-//! or if a flush or an ingest has come in between, the value is read once more and the change computed anew;
-//! another write has succeeded then, so all writers together make progress. An update that others keep
-//! overtaking locks the key, and is the next.
+//! the key was written since: a commit never waits for a disk read of another one. If it was, or if
+//! a flush or an ingest has come in between, the value is read once more and the change computed
+//! anew; another write has succeeded then, so all writers together make progress. An update that
+//! others keep overtaking locks the key, and is the next.
 //!
 //! # Invariants
 //! 1. Between the check and the write nobody else writes.

@@ -8,7 +8,7 @@
 //!    in that log has become a durable table and the MANIFEST has left the log behind.
 //! 3. The memtable is switched together with the log: a log holds exactly the entries of one
 //!    memtable.
-//! 4. A key is cut out of the gaps before its put is visible.
+//! 4. A put invalidates the known deleted range around its key before it is visible.
 //! 5. After a panic between the append and the end of the insertions nothing is written or flushed
 //!    any more.
 
@@ -47,7 +47,7 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) log: LogWriter,
     pub(in crate::db) log_number: u64,
     pub(in crate::db) last_sequence: SequenceNumber,
-    /// The greatest sequence number that a bulk load in progress was promised.
+    /// The greatest sequence number that is reserved for a bulk load in progress.
     pub(in crate::db) reserved_sequence: SequenceNumber,
     /// Nanoseconds that writers still have to wait for what they have written.
     pub(in crate::db) owed_nanos: u64,
@@ -75,12 +75,12 @@ const IMMUTABLES_BYTES: usize = 32 << 20;
 const MAX_IMMUTABLES: usize = 8;
 
 /// Files in level 0 at which writers begin to slow down, and at which they go at half the speed of
-/// merging.
+/// compactions.
 pub(in crate::db) const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;
 const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
 
 impl DbImpl {
-    /// Writes a batch. See the [module](self). Answers the last sequence number that was taken when
+    /// Writes a batch. See the [module](self). Returns the last sequence number that was taken when
     /// it was written.
     pub(in crate::db) fn write(
         self: &Arc<Self>,
@@ -91,7 +91,7 @@ impl DbImpl {
         self.write_view(BatchView::of(batch), options)
     }
 
-    /// The same for a batch that is bytes of somebody else's, checked.
+    /// The same for a batch in a caller's bytes, checked.
     pub(in crate::db) fn write_view(
         self: &Arc<Self>,
         batch: BatchView<'_>,
@@ -131,7 +131,7 @@ impl DbImpl {
 
     /// Writes the batch that `make` returns, between which and the write nobody else writes; it
     /// takes about `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
-    /// `make` returns none. Calls `done` once it is written, before anybody else writes.
+    /// `make` returns none. Calls `done` once it is written, before any other write.
     pub(in crate::db) fn write_made(
         self: &Arc<Self>,
         bytes: usize,
@@ -170,7 +170,7 @@ impl DbImpl {
         for (sequence, operation) in (sequence..).zip(batch.operations()) {
             match operation? {
                 Operation::Put { key, value } => {
-                    self.gaps.cut(key);
+                    self.deleted_ranges.invalidate(key);
                     commit.memtable.insert(sequence, EntryKind::Value, key, value);
                 }
                 Operation::Delete { key } => {
@@ -246,7 +246,7 @@ impl DbImpl {
         let (head, middle) = frame.around(sequence);
         self.append(commit, 1, &[head, key, middle, value])?;
         if kind == EntryKind::Value {
-            self.gaps.cut(key);
+            self.deleted_ranges.invalidate(key);
         }
         commit.memtable.insert(sequence, kind, key, value);
         Ok(())
@@ -478,9 +478,9 @@ impl DbImpl {
         Ok(())
     }
 
-    /// Begins another memtable in place of one that is empty, with the same log, and returns it. The
-    /// caller makes it part of the next view: those from before show nothing that is written from
-    /// now on.
+    /// Begins another memtable in place of one that is empty, with the same log, and returns it.
+    /// The caller makes it part of the next view: those from before show nothing that is written
+    /// from now on.
     pub(in crate::db) fn renew_memtable(&self, commit: &mut Commit) -> Arc<MemTable> {
         debug_assert!(commit.memtable.table().is_empty());
         let (writer, memtable) = commit.memtable.successor();

@@ -2,7 +2,7 @@
 //!
 //! Where a log's pages have not been written to the disk, the next log can have them
 //! ([`WritableFile::zero_out`]), which spares the system most of its work for a log. Until then the
-//! file has the name of a temporary one: whoever opens the database after a crash removes it, and
+//! file has the name of a temporary one: an open after a crash removes it, and
 //! nobody takes it for the log that it was.
 //!
 //! Any thread.
@@ -25,7 +25,7 @@ struct State {
     logs: Vec<RecycledLog>,
     /// How many are being emptied.
     emptying: usize,
-    /// Who reads logs that may not be needed any longer.
+    /// Readers of logs that may not be needed any longer.
     readers: usize,
 }
 
