@@ -56,7 +56,7 @@ static void Get(DB* db, const std::string& key, const ReadOptions& options = Rea
          Printable(value.substr(0, 40)).c_str());
 }
 
-static void Walk(Iterator* it) {
+static void Scan(Iterator* it) {
   printf("scan: fresh %d;", it->Valid());
   int count = 0;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
@@ -86,9 +86,9 @@ static void Walk(Iterator* it) {
   printf("  status %s\n", it->status().ToString().c_str());
 }
 
-static void Walk(DB* db, const ReadOptions& options = ReadOptions()) {
+static void Scan(DB* db, const ReadOptions& options = ReadOptions()) {
   std::unique_ptr<Iterator> it(db->NewIterator(options));
-  Walk(it.get());
+  Scan(it.get());
 }
 
 class PrintingHandler : public WriteBatch::Handler {
@@ -204,7 +204,7 @@ static void Databases() {
   Get(db, "b");
   Get(db, "d");
   Get(db, "");
-  Walk(db);
+  Scan(db);
 
   const Snapshot* first = db->GetSnapshot();
   db->Put(lazy, "a", "changed");
@@ -214,7 +214,7 @@ static void Databases() {
   at.verify_checksums = true;
   at.snapshot = first;
   Get(db, "a", at);
-  Walk(db, at);
+  Scan(db, at);
   at.snapshot = then;
   Get(db, "a", at);
   Get(db, "a");
@@ -231,7 +231,7 @@ static void Databases() {
   held->RegisterCleanup(Cleanup, &one, &one);
   held->RegisterCleanup(Cleanup, &two, &one);
   held->RegisterCleanup(Cleanup, &three, &two);
-  Walk(held);
+  Scan(held);
   delete held;
   printf("cleaned %d\n", cleaned);
   db->CompactRange(nullptr, nullptr);
@@ -239,7 +239,7 @@ static void Databases() {
   db->CompactRange(&from, &to);
   db->CompactRange(nullptr, &to);
   db->CompactRange(&from, nullptr);
-  Walk(db);
+  Scan(db);
   Range ranges[2] = {Range("key00000", "key01000"), Range("x", "y")};
   uint64_t sizes[2] = {7, 7};
   db->GetApproximateSizes(ranges, 2, sizes);
@@ -363,9 +363,9 @@ static void Components() {
     snprintf(text, sizeof(text), "%c%03d", 'a' + 2 * (i % 5), i);
     db->Put(WriteOptions(), text, std::string(50, 'v'));
   }
-  Walk(db);
+  Scan(db);
   db->CompactRange(nullptr, nullptr);
-  Walk(db);
+  Scan(db);
   Get(db, "a005");
   Get(db, "b000");
   Get(db, "d000");
@@ -433,7 +433,7 @@ static void Caches() {
   for (int i = 0; i < 1000; i++)
     db->Put(WriteOptions(), "key" + std::to_string(i), std::string(100, 'x'));
   db->CompactRange(nullptr, nullptr);
-  Walk(db);
+  Scan(db);
   printf("charged %d\n", shared->TotalCharge() > 0);
   shared->Prune();
   Get(db, "key77");
@@ -624,7 +624,7 @@ static void CustomEnvironments() {
     sync.sync = true;
     SHOW(db->Put(sync, "synced", "yes"));
     db->CompactRange(nullptr, nullptr);
-    Walk(db);
+    Scan(db);
     env.fail_syncs = true;
     Show("failing sync", db->Put(sync, "lost", "?"));
     env.fail_syncs = false;
@@ -752,7 +752,7 @@ static void Tables() {
   printf("null %d\n", table == nullptr);
   SHOW(Table::Open(options, random, bytes.size(), &table));
   std::unique_ptr<Iterator> it(table->NewIterator(ReadOptions()));
-  Walk(it.get());
+  Scan(it.get());
   it.reset();
   for (const char* key : {"", "key00300", "key00700", "z"}) {
     printf("offset of %s: %llu\n", key, (unsigned long long)table->ApproximateOffsetOf(key));
