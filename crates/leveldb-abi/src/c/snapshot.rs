@@ -2,6 +2,6 @@
 
 use terrace::Snapshot;
 
-/// `leveldb_snapshot_t`: made and released by functions of [its database](super::database).
+/// `leveldb_snapshot_t`: made and released by functions of its database.
 #[derive(Debug)]
 pub struct CSnapshot(pub(super) Snapshot);
