@@ -108,19 +108,29 @@ class FrameWriter {
    * Appends a put.
    */
   put (key, value) {
-    if (this.length + 1 > this.buffer.length) this.reserve(1)
-    this.buffer[this.length++] = PUT
-    this.bytes(key)
-    this.bytes(value)
+    this.#operation(PUT, key, value)
   }
 
   /**
    * Appends a deletion.
    */
   del (key) {
-    if (this.length + 1 > this.buffer.length) this.reserve(1)
-    this.buffer[this.length++] = DELETION
-    this.bytes(key)
+    this.#operation(DELETION, key)
+  }
+
+  // Appends a whole operation or, if it throws, nothing.
+  #operation (kind, key, value) {
+    const start = this.length
+
+    try {
+      if (start + 1 > this.buffer.length) this.reserve(1)
+      this.buffer[this.length++] = kind
+      this.bytes(key)
+      if (kind === PUT) this.bytes(value)
+    } catch (err) {
+      this.length = start
+      throw err
+    }
   }
 }
 

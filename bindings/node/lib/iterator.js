@@ -33,7 +33,7 @@ class Iterator extends AbstractIterator {
   #signal = null
   #abort = null
   #isAborted = false
-  // Why the iterator could not be made. It fails when it is read.
+  // Why the iterator could not be made, or moved. It fails when it is read.
   #failure = null
   #isFirst = true
   #isEnded = false
@@ -80,15 +80,21 @@ class Iterator extends AbstractIterator {
   }
 
   _seek (target, options) {
-    if (this.#failure !== null) throw this.#failure
+    if (this.#cursor === null) return
     this.#isFirst = true
     this.#isEnded = false
     this.#cache = empty
     this.#position = 0
+    this.#failure = null
 
-    const writer = scratch.writer()
-    writer.bytes(target)
-    this.#cursor.seek(writer.buffer, writer.length)
+    // The queue of abstract-level that calls this once the database is open must not be broken off.
+    try {
+      const writer = scratch.writer()
+      writer.bytes(target)
+      this.#cursor.seek(writer.buffer, writer.length)
+    } catch (err) {
+      this.#failure = err
+    }
   }
 
   // Not async: an entry that has been read ahead costs no promise.

@@ -176,3 +176,31 @@ test('the native half by itself refuses what the other half never does', async f
   t.throws(() => native.snapshot(), { code: 'LEVEL_DATABASE_NOT_OPEN' }, 'not attached yet')
   await native.close()
 })
+
+test('a chained batch after an operation that failed is as it was before', async function (t) {
+  const db = database()
+  await db.open()
+  const broken = { name: 'broken', format: 'view', encode: (data) => data, decode: (data) => data }
+  const batch = db.batch().put('a', '1')
+  t.throws(() => batch.put('b', 7, { valueEncoding: broken }), /TypeError/)
+  t.throws(() => batch.del(7, { keyEncoding: broken }), /TypeError/)
+  await batch.put('c', '3').write()
+  t.same(await db.iterator().all(), [['a', '1'], ['c', '3']])
+  await db.close()
+})
+
+test('a seek that fails before the database is open fails the read and nothing else', async (t) => {
+  const db = database()
+  const broken = { name: 'broken', format: 'view', encode: (data) => data, decode: (data) => data }
+  const iterator = db.iterator()
+  iterator.seek(7, { keyEncoding: broken })
+  const wrong = db.iterator({ snapshot: { ref () {}, unref () {} } })
+  const write = db.put('a', '1')
+  t.is((await failure(iterator.next()))?.name, 'TypeError')
+  t.is((await failure(wrong.next()))?.name, 'TypeError')
+  await write
+  iterator.seek('')
+  t.is(await iterator.next(), undefined, 'usable again; reads the database before the write')
+  await Promise.all([iterator.close(), wrong.close()])
+  await db.close()
+})
