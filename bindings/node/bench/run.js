@@ -123,7 +123,8 @@ async function main () {
 
   console.log(`${entries} entries of 16 + ${value.length} bytes, ${rounds} rounds, medians, ` +
     'operations a second')
-  console.log('case'.padEnd(32), 'terrace'.padStart(10), 'classic'.padStart(10), 'ratio'.padStart(7))
+  const heads = ['terrace'.padStart(10), 'classic'.padStart(10), 'ratio'.padStart(7)]
+  console.log('case'.padEnd(32), ...heads)
 
   for (const [title, isFilled, operations, work] of cases) {
     if (only && !title.includes(only)) continue

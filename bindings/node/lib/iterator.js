@@ -156,7 +156,8 @@ class Iterator extends AbstractIterator {
   }
 
   #decode (buffer) {
-    const reader = (buffer[0] & ASCII) !== 0 ? new TextReader(buffer, 1) : new FrameReader(buffer, 1)
+    const isAscii = (buffer[0] & ASCII) !== 0
+    const reader = isAscii ? new TextReader(buffer, 1) : new FrameReader(buffer, 1)
     const count = reader.int()
     const entries = new Array(count)
     const hasKeys = (this.#flags & range.KEYS) !== 0

@@ -28,8 +28,9 @@ test('a database that both use in turns', async function (t) {
     await db.batch(operations)
     if (round % 3 === 2) await db.compactRange('a', 'z')
     const expected = [...model].sort(([a], [b]) => a < b ? -1 : 1)
+    const name = round % 2 ? 'Terrace' : 'classic-level'
     t.ok(JSON.stringify(await db.iterator().all()) === JSON.stringify(expected),
-      `round ${round}: ${expected.length} entries through ${round % 2 ? 'Terrace' : 'classic-level'}`)
+      `round ${round}: ${expected.length} entries through ${name}`)
     await db.close()
   }
 })
