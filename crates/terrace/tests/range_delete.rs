@@ -634,3 +634,19 @@ fn leveldbs_repair_does_not_bring_a_range_back() {
         peer.entries(&copy, &options).expect("LevelDB reads").into_iter().collect();
     assert_eq!(found, BTreeMap::from([(b"left".to_vec(), b"1".to_vec())]));
 }
+
+/// As with a synced batch without operations.
+#[test]
+fn a_synced_deletion_of_nothing_makes_durable_what_came_before() {
+    for (from, to) in [("b", "a"), ("x", "y")] {
+        let fs = SimFs::new();
+        let open = |fs: &SimFs| {
+            Db::open("/db", Options::new().create_if_missing(true).env(fs.env())).expect("opens")
+        };
+        let db = open(&fs);
+        db.put("key", "value").expect("puts");
+        db.delete_range_with(from..to, WriteOptions::sync()).expect("deletes");
+        let after_crash = open(&fs.power_loss(PowerLoss::STRICT));
+        assert_eq!(after_crash.get("key").expect("reads").as_deref(), Some(&b"value"[..]));
+    }
+}

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use shuttle::thread;
 use terrace_testkit::scale::scaled;
@@ -322,15 +323,33 @@ fn count(db: &Db) -> u64 {
     .expect("commits")
 }
 
+/// Does the same with a lock, and never meets a conflict.
+fn count_with_lock(db: &Db) -> u64 {
+    let options = TransactionOptions::new().locking(true).lock_timeout(Duration::MAX);
+    let mut transaction = db.transaction_with(options);
+    let value = transaction.get_for_update("count").expect("locks");
+    let counted = value.as_deref().map_or(0, number) + 1;
+    transaction.put("count", counted.to_string());
+    transaction.commit().expect("commits");
+    counted
+}
+
+/// Does the same by an atomic update.
+fn count_by_update(db: &Db) -> u64 {
+    let next = |value: Option<&[u8]>| Some((value.map_or(0, number) + 1).to_string());
+    let counted = db.update("count", next).expect("updates");
+    counted.map_or(0, |counted| number(counted.as_bytes()))
+}
+
 #[test]
-fn no_transaction_is_lost_under_every_schedule() {
-    const TIMES: u64 = 3;
+fn no_transaction_and_no_update_is_lost_under_every_schedule() {
+    const TIMES: u64 = 2;
     let schedules = scaled(10_000);
     explore(schedules, || {
         let env = ExploredEnv::new();
         let db = open(&env);
         let counted = Arc::new(Mutex::new(Vec::new()));
-        let counters = [0, 1].map(|_| {
+        let counters = [count, count_by_update, count_with_lock].map(|count| {
             let (db, counted) = (db.clone(), counted.clone());
             thread::spawn(move || {
                 for _ in 0..TIMES {
@@ -352,12 +371,12 @@ fn no_transaction_is_lost_under_every_schedule() {
         counters.into_iter().chain(others).for_each(|thread| thread.join().expect("no panic"));
         let mut counted = std::mem::take(&mut *counted.lock());
         counted.sort_unstable();
-        assert_eq!(counted, (1..=2 * TIMES).collect::<Vec<_>>());
-        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(2 * TIMES));
+        assert_eq!(counted, (1..=3 * TIMES).collect::<Vec<_>>());
+        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(3 * TIMES));
         db.close().expect("closes");
     });
     println!(
-        "no_transaction_is_lost: {schedules} schedules of transactions, flushes and compactions"
+        "no_transaction_and_no_update_is_lost: {schedules} schedules of both, flushes and compactions"
     );
 }
 

@@ -121,6 +121,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(not(all(test, loom)))]
     use super::*;
 
     #[cfg(not(loom))]

@@ -76,7 +76,13 @@ impl DbImpl {
         self.check_writable()?;
         let ranges = KeyRanges::new(&self.order.keys, ranges);
         if ranges.is_empty() {
-            return terms.check();
+            terms.check()?;
+            // A synced write promises that everything before it is durable, too.
+            return if options.sync {
+                self.write(&WriteBatch::new(), options).map(drop)
+            } else {
+                Ok(())
+            };
         }
         let inside = Cut::of(&self.view.load().version, &self.order.keys, &ranges).bytes_inside();
         if inside < REMOVE_FROM_BYTES && self.delete_each(&ranges, options, terms)? {

@@ -34,7 +34,12 @@ impl DbImpl {
         batch.check()?;
         self.check_writable()?;
         let before = self.view.load_full();
-        self.check_keys(&before, keys.clone(), since, before.in_tables > since)?;
+        let checked = self.check_keys(&before, keys.clone(), since, before.in_tables > since);
+        if checked.is_err() {
+            // A write that is in the memtable and not visible yet would be met again and again.
+            self.await_commits();
+        }
+        checked?;
         self.write_if(BatchView::of(batch), options, locks, || {
             if mutated("conflicts") {
                 return Ok(());
