@@ -629,7 +629,7 @@ fn leveldbs_repair_does_not_bring_a_range_back() {
         match std::fs::copy(entry.path(), copy.join(entry.file_name())) {
             // The database goes on removing logs that it does not need.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            copied => drop(copied.expect("a copy")),
+            copied => _ = copied.expect("a copy"),
         }
     }
     assert!(snapshot.iter().expect("entries").count() > 1_000);
