@@ -38,10 +38,6 @@ impl FilterPolicy for BloomFilterPolicy {
         NAME
     }
 
-    fn bloom_bits_per_key(&self) -> Option<usize> {
-        Some(self.bits_per_key)
-    }
-
     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>) {
         // Few keys in few bits would match nearly everything.
         let bytes = keys.len().saturating_mul(self.bits_per_key).max(64).div_ceil(8);

@@ -23,15 +23,6 @@ pub trait FilterPolicy: Send + Sync {
         self.name().as_bytes()
     }
 
-    /// About how many bits a filter has for each key, if it is a Bloom filter over whole keys:
-    /// tables have a filter of their own ([`Options::table_filter_bits`]), and where that has as
-    /// many bits, this policy's filters are written and not read. `None` by default: they are read.
-    ///
-    /// [`Options::table_filter_bits`]: crate::Options::table_filter_bits
-    fn bloom_bits_per_key(&self) -> Option<usize> {
-        None
-    }
-
     /// Appends to `dst` a filter of `keys`, which may hold duplicates. What `dst` holds already
     /// stays as it is.
     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>);

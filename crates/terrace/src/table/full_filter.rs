@@ -106,12 +106,6 @@ impl FullFilter {
         prefetch(self.data.as_slice().get(start..start + LINE).unwrap_or_default());
     }
 
-    /// Whether a Bloom filter with `bits_per_key` bits has nothing to add. To ask both would take
-    /// twice the memory and, for a key that is there, twice the time.
-    pub(super) fn replaces_bloom_filter(&self, bits_per_key: usize) -> bool {
-        probes_for(bits_per_key) <= self.probes
-    }
-
     pub(super) fn owned_bytes(&self) -> usize {
         self.data.owned_bytes()
     }

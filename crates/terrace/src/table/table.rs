@@ -141,10 +141,6 @@ impl Table {
         let full_filter = Some(FULL_FILTER_NAME.as_bytes()).filter(|_| has_full);
         let full_filter = full_filter.and_then(read).and_then(FullFilter::new);
         let filter = policy.and_then(|policy| {
-            let full = full_filter.as_ref().zip(policy.bloom_bits_per_key());
-            if full.is_some_and(|(full, bits)| full.replaces_bloom_filter(bits)) {
-                return None;
-            }
             let data = read(&filter_block::block_name(policy.as_ref()))?;
             FilterBlockReader::new(policy, data)
         });

@@ -659,27 +659,6 @@ fn builders_refuse_disorder_and_stay_failed() {
 }
 
 #[test]
-fn bloom_filters_stay_in_memory_only_where_they_have_more_bits_than_the_filter_of_the_table() {
-    let mut settings = settings(TableOrder::internal(KeyOrder::default()));
-    let entries: Vec<_> = (0..5_000u64)
-        .map(|number| (encode(format!("{number:08}").as_bytes(), 1, EntryKind::Value), vec![7; 50]))
-        .collect();
-    let memory = |bloom_bits: Option<usize>, table_bits: usize, settings: &mut TableSettings| {
-        let policy = |bits| Arc::new(BloomFilterPolicy::new(bits)) as Arc<dyn FilterPolicy>;
-        settings.filter_policy = bloom_bits.map(policy);
-        settings.full_filter_bits = table_bits;
-        let table = open(build(settings, &entries).0, false, settings, 0).expect("opens");
-        assert!(entries.iter().all(|(key, _)| table.may_contain(&key[..8])));
-        table.memory_usage()
-    };
-    let without = memory(None, 10, &mut settings);
-    assert_eq!(memory(Some(10), 10, &mut settings), without);
-    assert_eq!(memory(Some(5), 10, &mut settings), without);
-    assert!(memory(Some(20), 10, &mut settings) > without + 5_000);
-    assert!(memory(Some(10), 0, &mut settings) > memory(None, 0, &mut settings) + 5_000);
-}
-
-#[test]
 fn foreign_and_missing_filters_are_ignored() {
     struct Other;
     impl FilterPolicy for Other {
