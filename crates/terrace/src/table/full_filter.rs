@@ -55,7 +55,9 @@ impl FullFilterBuilder {
     /// The whole block.
     pub(super) fn finish(self) -> Vec<u8> {
         let lines = (self.hashes.len() * self.bits_per_key).div_ceil(8 * LINE).max(1);
-        let probes = probes_for(self.bits_per_key);
+        // ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a
+        // little less.
+        let probes = (self.bits_per_key * 6 / 10).clamp(1, MAX_PROBES);
         let mut block = vec![0; lines * LINE + TRAILER];
         for &hash in &self.hashes {
             let start = line_of(hash, lines) * LINE;
@@ -109,12 +111,6 @@ impl FullFilter {
     pub(super) fn owned_bytes(&self) -> usize {
         self.data.owned_bytes()
     }
-}
-
-/// ln 2 times the bits for a key is best for a plain Bloom filter; a blocked one wants a little
-/// less.
-fn probes_for(bits_per_key: usize) -> usize {
-    (bits_per_key.saturating_mul(6) / 10).clamp(1, MAX_PROBES)
 }
 
 /// The line of a hash: its upper half, scaled.

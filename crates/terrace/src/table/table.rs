@@ -137,15 +137,14 @@ impl Table {
         };
         let properties = read(PROPERTIES_NAME.as_bytes())
             .and_then(|data| TableProperties::decode(data.as_slice()));
-        let has_full = self.order.is_internal() && self.order.is_bytewise();
-        let full_filter = Some(FULL_FILTER_NAME.as_bytes()).filter(|_| has_full);
-        let full_filter = full_filter.and_then(read).and_then(FullFilter::new);
         let filter = policy.and_then(|policy| {
             let data = read(&filter_block::block_name(policy.as_ref()))?;
             FilterBlockReader::new(policy, data)
         });
+        if self.order.is_internal() && self.order.is_bytewise() {
+            self.full_filter = read(FULL_FILTER_NAME.as_bytes()).and_then(FullFilter::new);
+        }
         self.properties = properties;
-        self.full_filter = full_filter;
         self.filter = filter;
     }
 
