@@ -112,7 +112,7 @@ impl Handle {
         self.is_open.store(false, Ordering::Relaxed);
         let db = self.db.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(db) = db else { return Ok(()) };
-        // A clone stays until it is closed: whoever drops the last one waits for that.
+        // A clone stays until it is closed: the drop of the last one waits for that.
         self.detached(py, move || db.clone().close())
     }
 

@@ -346,7 +346,7 @@ fn random_work_in_keyspaces_equals_a_model() {
                     model.entry(name.to_owned()).or_default().remove(&key);
                 }
                 7 => {
-                    // Whoever writes its keys makes a keyspace, too.
+                    // A write of its keys creates a keyspace, too.
                     let full = [b"!", name.as_bytes(), b"!", &key].concat();
                     db.put(full, &value).map_err(text)?;
                     model.entry(name.to_owned()).or_default().insert(key, value);
