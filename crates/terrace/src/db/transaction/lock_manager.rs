@@ -1,9 +1,9 @@
 //! Locks on keys: their holders, their queues, and the wait-for graph.
 //!
 //! A lock has one holder at a time. A request for a held lock joins the lock's queue, and a release
-//! grants the lock to the first request in it. An owner waits for one key at a time, so the wait-for
-//! graph is a set of chains, and a cycle is found when its last wait begins: the youngest owner in
-//! the cycle gets the error.
+//! grants the lock to the first request in it. An owner waits for one key at a time, so the
+//! wait-for graph is a set of chains, and a cycle is found when its last wait begins: the youngest
+//! owner in the cycle gets the error.
 //!
 //! # Invariants
 //! 1. The count of users is changed under the table's lock, and is not zero while a lock is held.
