@@ -4,10 +4,12 @@ CARGO ?= cargo
 # Tests with a size run at this fraction of their full size: TERRACE_TEST_SCALE, CONTRIBUTING.md.
 QUICK := 0.02
 FULL := 1
-# The tests that notice most, for what they take.
-TELLING := basics model transactions
-# The tests that depend most on what the system has.
-OF_THE_SYSTEM := environments fork handles read_access threads
+# The tests that notice most, for what they take: files of the test program `model`.
+TELLING := basics:: operations:: transactions::
+# The tests that depend most on what the system has: files of the test program `system`, and
+# programs.
+OF_THE_SYSTEM := environments:: handles:: read_access::
+ALONE := --test fork --test threads
 # Loom explores this fraction of its schedules in `make test`; `make crash` explores forty times as
 # many.
 SCHEDULES := 0.25
@@ -62,17 +64,25 @@ check: lint quick targets
 	@tools/words
 
 .PHONY: quick targets portable
+# One build, and a run for each list of tests.
+QUICKLY = $(CARGO) test -p terrace --profile quick --quiet
+quick: export TERRACE_TEST_SCALE := $(QUICK)
 quick:
-	TERRACE_TEST_SCALE=$(QUICK) $(CARGO) test -p terrace --profile quick --quiet \
-	    --lib $(addprefix --test ,$(TELLING))
+	$(QUICKLY) --no-run --lib --test model
+	$(QUICKLY) --lib
+	$(QUICKLY) --test model -- $(TELLING)
 
 targets:
 	@tools/targets
 
+portable: export TERRACE_TEST_SCALE := $(QUICK)
+portable: export RUSTFLAGS := --cfg terrace_portable
+portable: export CARGO_TARGET_DIR := target/portable
 portable:
-	RUSTFLAGS="--cfg terrace_portable" TERRACE_TEST_SCALE=$(QUICK) $(CARGO) test -p terrace \
-	    --profile quick --quiet --target-dir target/portable \
-	    --lib $(addprefix --test ,$(TELLING) $(OF_THE_SYSTEM))
+	$(QUICKLY) --no-run --lib --test model --test system $(ALONE)
+	$(QUICKLY) --lib $(ALONE)
+	$(QUICKLY) --test model -- $(TELLING)
+	$(QUICKLY) --test system -- $(OF_THE_SYSTEM)
 
 .PHONY: lint
 lint:

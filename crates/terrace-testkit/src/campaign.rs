@@ -11,14 +11,21 @@ use crate::rng::mix;
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
+/// The message of panics on purpose, which are not counted.
+const ON_PURPOSE: &str = "made to panic";
+
 /// How many panics there were in background threads of this process since the first call, caught or
-/// not.
+/// not. Those on purpose, whose message is "made to panic", do not count: another test of the
+/// program may have asked for them.
 pub fn panics() -> u64 {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if thread::current().name().is_some_and(|name| name.starts_with("terrace")) {
+            let is_background =
+                thread::current().name().is_some_and(|name| name.starts_with("terrace"));
+            let message = info.payload().downcast_ref::<&str>();
+            if is_background && message != Some(&ON_PURPOSE) {
                 PANICS.fetch_add(1, Ordering::SeqCst);
             }
             previous(info);

@@ -1,7 +1,7 @@
 //! Threads that share a cache, a database that goes away under them, and many keys at once, while
 //! tables come and go.
 //!
-//! Run under ThreadSanitizer beside `model`, `linear`, `bulk_load` and `crash` (`tools/tsan`).
+//! Runs under ThreadSanitizer, beside others (`tools/tsan`).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -121,7 +121,7 @@ fn process_under_test() {
 /// None if that may not be.
 fn start(dir: &Path, settings: u64, socket: &UnixDatagram, inject: &str) -> Option<[Child; 2]> {
     let mut child = Command::new(env::current_exe().expect("this program"))
-        .args(["--exact", "process_under_test", "--nocapture"])
+        .args(["--exact", "failing_calls::process_under_test", "--nocapture"])
         .env(DIR, dir)
         .env(SETTINGS, settings.to_string())
         .stdout(Stdio::null())

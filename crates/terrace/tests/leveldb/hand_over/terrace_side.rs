@@ -10,7 +10,7 @@ use terrace::{BulkLoadOptions, Db, Options, ReadOptions, WriteBatch, WriteOption
 use terrace_testkit::rng::Rng;
 use terrace_testkit::workload::{Digest, Operation, State, Workload};
 
-use crate::settings::Settings;
+use super::settings::Settings;
 
 /// A run of operations.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Segment {
 }
 
 /// The name of the test that [`run`] starts as a child, and how it learns what to do.
-const CHILD_TEST: &str = "child_that_may_be_killed";
+const CHILD_TEST: &str = "hand_over::child_that_may_be_killed";
 const CHILD_TASK: &str = "TERRACE_HAND_OVER_TASK";
 const CHILD_DB: &str = "TERRACE_HAND_OVER_DB";
 

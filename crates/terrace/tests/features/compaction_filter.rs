@@ -192,7 +192,7 @@ struct Panics;
 
 impl CompactionFilter for Panics {
     fn filter(&self, _key: &[u8], _value: &[u8]) -> FilterDecision {
-        panic!("a filter of the program's")
+        panic!("made to panic")
     }
 }
 

@@ -1,20 +1,19 @@
 //! A check of a database finds every kind of damage, names the place, and changes nothing.
 
-mod damage;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use damage::{build, contents, contents_of, flip, manifest, names, options};
 use terrace::{
     BloomFilterPolicy, CompactOptions, Db, ErrorKind, Options, VerifyReport, WriteOptions, repair,
     verify, verify_with,
 };
 use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::workload::Workload;
+
+use crate::database::{build, contents, contents_of, flip, manifest, names, options};
 
 fn filtered() -> Options {
     options().filter_policy(Some(Arc::new(BloomFilterPolicy::new(10))))

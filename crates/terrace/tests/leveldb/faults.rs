@@ -3,7 +3,7 @@
 //! One test per known fault of LevelDB 1.23 that shows in the files or in the results. The
 //! databases are written by LevelDB itself where the fault is about reading them; those tests need
 //! it (see `terrace_testkit::leveldb`). What concerns failing disks and power cuts is in
-//! `faults.rs` and `crash.rs`.
+//! `tests/durability`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

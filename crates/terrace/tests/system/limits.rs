@@ -221,7 +221,7 @@ fn in_child(test: &str, command: &mut Command, db: &Path) -> Option<bool> {
 /// together need more than there are, which is an error that says so and no more than that.
 #[test]
 fn sixteen_descriptors_are_enough() {
-    const TEST: &str = "sixteen_descriptors_are_enough";
+    const TEST: &str = "limits::sixteen_descriptors_are_enough";
     const TABLES: usize = 40;
     let options = |access| {
         let settings = OptionSet { seek_compaction: false, ..OptionSet::default() };
@@ -282,7 +282,7 @@ fn sixteen_descriptors_are_enough() {
 /// MiB.
 #[test]
 fn sixty_four_mebibytes_are_enough() {
-    const TEST: &str = "sixty_four_mebibytes_are_enough";
+    const TEST: &str = "limits::sixty_four_mebibytes_are_enough";
     const ENTRIES: usize = 25_000;
     if let Some(path) = child(TEST) {
         let db = Db::open(&path, Options::new().create_if_missing(true)).expect("open");
@@ -344,7 +344,7 @@ fn the_clock_may_jump() {
 /// others.
 #[test]
 fn there_is_one_writer() {
-    const TEST: &str = "there_is_one_writer";
+    const TEST: &str = "limits::there_is_one_writer";
     if let Some(path) = child(TEST) {
         for options in [Options::new(), Options::new().read_only(true)] {
             let error = Db::open(&path, options).expect_err("another process has it");
@@ -410,7 +410,7 @@ fn a_cursor_reads_on_in_files_that_compactions_have_replaced() {
 
 #[test]
 fn a_directory_without_write_permission_is_a_clear_error() {
-    const TEST: &str = "a_directory_without_write_permission_is_a_clear_error";
+    const TEST: &str = "limits::a_directory_without_write_permission_is_a_clear_error";
     if let Some(path) = child(TEST) {
         let db = Db::open(&path, Options::new().read_only(true)).expect("open read-only");
         assert_eq!(read_all(&db).expect("read").len(), 1);

@@ -1,14 +1,14 @@
 //! The examples do what they say. Each asserts its own outcome.
 
-#[path = "../examples/bulk_load.rs"]
+#[path = "../../examples/bulk_load.rs"]
 mod bulk_load;
-#[path = "../examples/queue.rs"]
+#[path = "../../examples/queue.rs"]
 mod queue;
-#[path = "../examples/time_series.rs"]
+#[path = "../../examples/time_series.rs"]
 mod time_series;
-#[path = "../examples/tokio.rs"]
+#[path = "../../examples/tokio.rs"]
 mod tokio_example;
-#[path = "../examples/transactions.rs"]
+#[path = "../../examples/transactions.rs"]
 mod transactions;
 
 #[test]

@@ -1,14 +1,11 @@
 //! A repair saves what can be saved, brings nothing deleted back, and leaves a healthy database as
 //! it is.
 
-mod damage;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use damage::{Contents, build, contents, contents_of, flip, manifest, names, options};
 use terrace::{
     BloomFilterPolicy, Compression, Db, ErrorKind, Logger, Options, Problem, RepairReport,
     WriteBatch, WriteOptions, repair, verify,
@@ -18,6 +15,8 @@ use terrace_testkit::leveldb::{Fill, Peer, PeerOptions};
 use terrace_testkit::rng::Rng;
 use terrace_testkit::simfs::{Fault, FaultPlan, PowerLoss, SimFs};
 use terrace_testkit::workload::{State, Workload};
+
+use crate::database::{Contents, build, contents, contents_of, flip, manifest, names, options};
 
 /// Every file of a directory with its bytes, those in `lost` too.
 fn image(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -1,0 +1,5 @@
+//! Threads that share a database: linearizable calls, locks, serializable transactions.
+
+mod linear;
+mod locking;
+mod serializable;

@@ -1,0 +1,7 @@
+//! Damaged and hostile files: reads, repair and verification.
+
+mod bad_sectors;
+mod database;
+mod hostile_tables;
+mod repair;
+mod verify;

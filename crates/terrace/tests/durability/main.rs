@@ -1,0 +1,7 @@
+//! What was acknowledged survives power cuts, killed processes, and operations that fail.
+
+mod crash;
+mod failing_calls;
+mod faults;
+mod killed;
+mod recovery_modes;

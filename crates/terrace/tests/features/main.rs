@@ -1,0 +1,10 @@
+//! Features beyond reads and writes, each beside readers, writers, crashes and the real LevelDB.
+
+mod bulk_load;
+mod checkpoint;
+mod compaction_filter;
+mod idle_flush;
+mod inspect;
+mod keyspaces;
+mod range_delete;
+mod subcompactions;

@@ -1,0 +1,5 @@
+//! The real LevelDB as partner and as judge.
+
+mod faults;
+mod hand_over;
+mod repair;

@@ -1,0 +1,9 @@
+//! Results equal a sorted map's, whatever the operations, options and file system.
+
+mod basics;
+mod cursors;
+mod deleted_ranges;
+mod operations;
+mod steps;
+mod transactions;
+mod updates;

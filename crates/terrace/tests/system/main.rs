@@ -1,0 +1,7 @@
+//! The operating system: its files, limits, refusals and ways to read.
+
+mod bad_input;
+mod environments;
+mod handles;
+mod limits;
+mod read_access;
