@@ -16,6 +16,7 @@ use crate::write::batch::BatchView;
 use crate::db::db::Db;
 use crate::db::inspect::manifest_text;
 use crate::db::options::{Options, ReadOptions, WriteOptions};
+use crate::db::read;
 use crate::db::read::cursor::Cursor;
 pub use crate::db::stats::leveldb_text::escape;
 
@@ -26,14 +27,14 @@ pub fn get_with<R>(
     options: &ReadOptions,
     use_value: impl FnOnce(&[u8]) -> R,
 ) -> Result<Option<R>> {
-    db.core().get(key, options, use_value)
+    read::get(db.core(), key, options, use_value)
 }
 
 /// Writes a batch in LevelDB's form, whatever its sequence number says, and returns the one of its
 /// first operation.
 pub fn write(db: &Db, batch: &[u8], options: WriteOptions) -> Result<u64> {
     let batch = BatchView::parse_unnumbered(batch)?;
-    let last = db.core().write_view(batch, options)?;
+    let last = db.core().writes.write_view(batch, options)?;
     Ok((last + 1).saturating_sub(u64::from(batch.count)))
 }
 

@@ -26,8 +26,11 @@ use crate::version::file_meta::FileMeta;
 use crate::version::filename;
 use crate::version::version_set::{FileNumbers, ManifestSettings, begin_history};
 
-use crate::db::db_impl::{DbImpl, View, output_settings};
+use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::file_copy::{copy_file, try_link};
+use crate::db::db_impl::files::output_settings;
 use crate::db::open::sync_directories_above;
+use crate::db::view::View;
 
 /// What a checkpoint consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,141 +47,139 @@ pub struct CheckpointReport {
     pub sequence: u64,
 }
 
-impl DbImpl {
-    /// See [`Db::checkpoint`](crate::db::db::Db::checkpoint).
-    pub(super) fn checkpoint(self: &Arc<Self>, to: &Path) -> Result<CheckpointReport> {
-        self.check_open()?;
-        self.check_own()?;
-        let _open = self.put_close_off()?;
-        let mut place = Place::take(self, to)?;
-        // Between writes: a load is part of a view a moment before reads see it.
-        let (view, sequence) = {
-            let _no_write = self.commit.lock();
-            (self.view.load_full(), self.visible_sequence())
+/// See [`Db::checkpoint`](crate::db::db::Db::checkpoint).
+pub(super) fn checkpoint(core: &DbImpl, to: &Path) -> Result<CheckpointReport> {
+    core.files.check_open()?;
+    core.files.check_own()?;
+    let _open = core.background.put_close_off()?;
+    let mut place = Place::take(core, to)?;
+    // Between writes: a load is part of a view a moment before reads see it.
+    let (view, sequence) = {
+        let _no_write = core.writes.commit.lock();
+        (core.views.current.load_full(), core.views.visible_sequence())
+    };
+    let result = fill(core, &mut place, &view, sequence);
+    drop(view);
+    // Files that only the view kept.
+    core.background.purge_later();
+    let report = result?;
+    place.keep();
+    let CheckpointReport { tables, linked, table_bytes, .. } = report;
+    let to = to.display();
+    core.files.log(format!(
+        "checkpoint {to}: {tables} tables, {linked} of them linked, {table_bytes} bytes"
+    ));
+    Ok(report)
+}
+
+fn fill(
+    core: &DbImpl,
+    place: &mut Place<'_>,
+    view: &View,
+    sequence: SequenceNumber,
+) -> Result<CheckpointReport> {
+    let mut report = CheckpointReport { sequence, ..CheckpointReport::default() };
+    let mut tables = Vec::new();
+    for (level, file) in view.version.files() {
+        let linked = match second_file(core, place, file) {
+            // A range delete has given it another name since.
+            Err(error) if error.kind() == ErrorKind::NotFound => second_file(core, place, file),
+            linked => linked,
         };
-        let result = self.fill(&mut place, &view, sequence);
-        drop(view);
-        // Files that only the view kept.
-        self.purge_later();
-        let report = result?;
-        place.keep();
-        let CheckpointReport { tables, linked, table_bytes, .. } = report;
-        let to = to.display();
-        self.log(format!(
-            "checkpoint {to}: {tables} tables, {linked} of them linked, {table_bytes} bytes"
-        ));
-        Ok(report)
+        report.linked += usize::from(linked?);
+        tables.push(file.record(level));
     }
+    // What is in memory is newer than any table, and within level 0 the greatest number is the
+    // newest.
+    let numbers = Arc::new(FileNumbers::new(core.files.numbers.peek()));
+    tables.extend(write_memory(core, place, view, sequence, &numbers)?);
+    report.tables = tables.len();
+    report.table_bytes = tables.iter().map(|file| file.size).sum();
 
-    fn fill(
-        &self,
-        place: &mut Place<'_>,
-        view: &View,
-        sequence: SequenceNumber,
-    ) -> Result<CheckpointReport> {
-        let mut report = CheckpointReport { sequence, ..CheckpointReport::default() };
-        let mut tables = Vec::new();
-        for (level, file) in view.version.files() {
-            let linked = match self.second_file(place, file) {
-                // A range delete has given it another name since.
-                Err(error) if error.kind() == ErrorKind::NotFound => self.second_file(place, file),
-                linked => linked,
-            };
-            report.linked += usize::from(linked?);
-            tables.push(file.record(level));
-        }
-        // What is in memory is newer than any table, and within level 0 the greatest number is the
-        // newest.
-        let numbers = Arc::new(FileNumbers::new(self.numbers.peek()));
-        tables.extend(self.write_memory(place, view, sequence, &numbers)?);
-        report.tables = tables.len();
-        report.table_bytes = tables.iter().map(|file| file.size).sum();
+    let manifest = numbers.take();
+    place.add(&filename::manifest(manifest));
+    place.add(&filename::temp(manifest));
+    place.add(filename::CURRENT);
+    let settings = ManifestSettings {
+        env: core.files.env.clone(),
+        dir: place.dir.to_owned(),
+        order: core.files.order.clone(),
+        file_mode: core.files.options.file_mode,
+        max_manifest_size: core.files.options.max_manifest_size,
+    };
+    let edit = VersionEdit {
+        next_file_number: Some(numbers.peek()),
+        last_sequence: Some(sequence),
+        new_files: tables,
+        ..VersionEdit::default()
+    };
+    sync_directories_above(core.files.env.as_ref(), place.dir)?;
+    begin_history(&settings, manifest, edit)?;
+    Ok(report)
+}
 
-        let manifest = numbers.take();
-        place.add(&filename::manifest(manifest));
-        place.add(&filename::temp(manifest));
-        place.add(filename::CURRENT);
-        let settings = ManifestSettings {
-            env: self.env.clone(),
-            dir: place.dir.to_owned(),
-            order: self.order.clone(),
-            file_mode: self.options.file_mode,
-            max_manifest_size: self.options.max_manifest_size,
-        };
-        let edit = VersionEdit {
-            next_file_number: Some(numbers.peek()),
-            last_sequence: Some(sequence),
-            new_files: tables,
-            ..VersionEdit::default()
-        };
-        sync_directories_above(self.env.as_ref(), place.dir)?;
-        begin_history(&settings, manifest, edit)?;
-        Ok(report)
+/// Puts a table into the copy. Returns whether that is a link.
+fn second_file(core: &DbImpl, place: &mut Place<'_>, file: &FileMeta) -> Result<bool> {
+    let from = table_path(core, file.number)?;
+    let to = place.add(&filename::table(file.number));
+    let size = core.files.env.file_size(&from)?;
+    if size != file.size {
+        let (from, named) = (from.display(), file.size);
+        return Err(Error::corruption(format!(
+            "{from}: is {size} bytes long, the MANIFEST says {named}"
+        )));
     }
+    match try_link(&core.files, &from, &to) {
+        Some(()) => Ok(true),
+        None => copy_file(&core.files, &from, &to).map(|()| false),
+    }
+}
 
-    /// Puts a table into the copy. Returns whether that is a link.
-    fn second_file(&self, place: &mut Place<'_>, file: &FileMeta) -> Result<bool> {
-        let from = self.table_path(file.number)?;
-        let to = place.add(&filename::table(file.number));
-        let size = self.env.file_size(&from)?;
-        if size != file.size {
-            let (from, named) = (from.display(), file.size);
-            return Err(Error::corruption(format!(
-                "{from}: is {size} bytes long, the MANIFEST says {named}"
-            )));
-        }
-        match self.try_link(&from, &to) {
-            Some(()) => Ok(true),
-            None => self.copy_file(&from, &to).map(|()| false),
+/// Where the file of a table is.
+fn table_path(core: &DbImpl, number: u64) -> Result<PathBuf> {
+    for name in filename::names_of_table(number) {
+        let path = core.files.path(&name);
+        if core.files.env.exists(&path)? {
+            return Ok(path);
         }
     }
+    Ok(core.files.path(&filename::table(number)))
+}
 
-    /// Where the file of a table is.
-    fn table_path(&self, number: u64) -> Result<PathBuf> {
-        for name in filename::names_of_table(number) {
-            let path = self.path(&name);
-            if self.env.exists(&path)? {
-                return Ok(path);
-            }
+/// Writes what the memtables hold up to `sequence` to one table, if that is anything.
+fn write_memory(
+    core: &DbImpl,
+    place: &mut Place<'_>,
+    view: &View,
+    sequence: SequenceNumber,
+    numbers: &Arc<FileNumbers>,
+) -> Result<Option<NewFile>> {
+    let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
+    let mut merged = Merged::new(
+        memtables.map(|table| Source::Memtable(table.iter())).collect(),
+        &core.files.order,
+    );
+    // Nobody reads the copy at an earlier moment.
+    let mut rules = DropRules::new(core.files.order.keys.clone(), Vec::new());
+    place.add(&filename::table(numbers.peek()));
+    let mut writer = OutputWriter::new(
+        output_settings(&core.files.options, place.dir, &core.files.order, numbers, 0),
+        0,
+    );
+    merged.seek_to_first();
+    while merged.valid() {
+        let key = merged.key();
+        let entry = ParsedKey::parse(key)
+            .ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
+        let is_later = entry.sequence > sequence && !mutated("checkpoint-sequence");
+        if !is_later && rules.keep(&entry, |_| false) {
+            writer.add(key, merged.value())?;
         }
-        Ok(self.path(&filename::table(number)))
+        merged.next();
     }
-
-    /// Writes what the memtables hold up to `sequence` to one table, if that is anything.
-    fn write_memory(
-        &self,
-        place: &mut Place<'_>,
-        view: &View,
-        sequence: SequenceNumber,
-        numbers: &Arc<FileNumbers>,
-    ) -> Result<Option<NewFile>> {
-        let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
-        let mut merged = Merged::new(
-            memtables.map(|table| Source::Memtable(table.iter())).collect(),
-            &self.order,
-        );
-        // Nobody reads the copy at an earlier moment.
-        let mut rules = DropRules::new(self.order.keys.clone(), Vec::new());
-        place.add(&filename::table(numbers.peek()));
-        let mut writer = OutputWriter::new(
-            output_settings(&self.options, place.dir, &self.order, numbers, 0),
-            0,
-        );
-        merged.seek_to_first();
-        while merged.valid() {
-            let key = merged.key();
-            let entry = ParsedKey::parse(key)
-                .ok_or_else(|| Error::corruption("a memtable holds a malformed key"))?;
-            let is_later = entry.sequence > sequence && !mutated("checkpoint-sequence");
-            if !is_later && rules.keep(&entry, |_| false) {
-                writer.add(key, merged.value())?;
-            }
-            merged.next();
-        }
-        merged.status()?;
-        let mut tables = writer.finish()?;
-        Ok(tables.pop().map(|table| table.file))
-    }
+    merged.status()?;
+    let mut tables = writer.finish()?;
+    Ok(tables.pop().map(|table| table.file))
 }
 
 /// The directory that a checkpoint is made in. Dropped, all that was put there is gone, unless it
@@ -196,10 +197,10 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn take(core: &'a DbImpl, dir: &'a Path) -> Result<Self> {
-        let env = core.env.as_ref();
+        let env = core.files.env.as_ref();
         let is_new = !env.exists(dir)?;
         let mut place = Place { env, dir, is_new, files: Vec::new(), lock: None, keeps: false };
-        env.create_dir(dir, core.options.dir_mode)?;
+        env.create_dir(dir, core.files.options.dir_mode)?;
         place.check_empty()?;
         // If that fails the file is another program's; the directory goes only if it is empty.
         place.lock = Some(env.lock(&dir.join(filename::LOCK), LockMode::Exclusive)?);

@@ -9,78 +9,76 @@ use crate::version::filename;
 
 use crate::db::db_impl::DbImpl;
 
-impl DbImpl {
-    /// Stops background work, closes the files and releases the lock. Further calls do nothing.
-    pub(super) fn shut_down(&self) -> Result<()> {
-        if self.is_inherited() {
-            self.closed.store(true, Ordering::SeqCst);
-            return Ok(());
-        }
-        if self.options.reuse_logs
-            && self.check_writable().is_ok()
-            && !self.view.load().memtable.is_empty()
-        {
-            // So that the next open can continue the log. If it fails, the next open writes a table
-            // instead.
-            let _ = self.sync_log(self.visible_sequence());
-        }
-        // A second close returns once the lock of the directory is free, too.
-        let _one = self.shutting_down.lock();
-        let mut guard = self.commit.lock();
-        if self.closed.swap(true, Ordering::SeqCst) {
-            return Ok(());
-        }
-        let commit = guard.take();
-        drop(guard);
-        self.control.locks.close(&self.closed_error());
-        let mut state = self.state.lock();
-        state.closing = true;
-        self.changed.notify_all();
-        if let Some(limit) = &self.rate_limiter {
-            limit.lift();
-        }
-        while !state.is_idle() || state.manual > 0 || state.loading > 0 {
-            self.changed.wait(&mut state);
-        }
-        let immutables = std::mem::take(&mut state.immutables);
-        // What kept background work from going on: nothing is lost by it, but the next open meets
-        // it, too.
-        let mut result = state.error.take().map_or(Ok(()), |standing| Err(standing.error));
-        drop(state);
-        self.jobs.wait_for_none();
-        for immutable in &immutables {
-            if let Some(log) = immutable.log.lock().take() {
-                result = result.and(log.close());
-            }
-        }
-        if let Some(commit) = commit {
-            let older = immutables
-                .iter()
-                .all(|immutable| immutable.logs.iter().all(|&log| log < commit.log_number));
-            let is_empty = commit.log.offset() == 0 && commit.memtable.table().is_empty();
-            result = result.and(commit.log.close());
-            if is_empty && older {
-                self.remove_empty_log(commit.log_number);
-            }
-        }
-        result = result.and(self.versions.lock().close());
-        self.delete_recycled_logs();
-        self.purge();
-        self.log("closed");
-        *self.lock.lock() = None;
-        result
+/// Stops background work, closes the files and releases the lock. Further calls do nothing.
+pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
+    if core.files.is_inherited() {
+        core.files.closed.store(true, Ordering::SeqCst);
+        return Ok(());
     }
+    if core.files.options.reuse_logs
+        && core.files.check_writable().is_ok()
+        && !core.views.current.load().memtable.is_empty()
+    {
+        // So that the next open can continue the log. If it fails, the next open writes a table
+        // instead.
+        let _ = core.writes.sync_log(core.views.visible_sequence());
+    }
+    // A second close returns once the lock of the directory is free, too.
+    let _one = core.shutting_down.lock();
+    let mut guard = core.writes.commit.lock();
+    if core.files.closed.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    let commit = guard.take();
+    drop(guard);
+    core.writes.control.locks.close(&core.files.closed_error());
+    let mut state = core.background.state.lock();
+    state.closing = true;
+    core.background.changed.notify_all();
+    if let Some(limit) = &core.background.rate_limiter {
+        limit.lift();
+    }
+    while !state.is_idle() || state.manual > 0 || state.loading > 0 {
+        core.background.changed.wait(&mut state);
+    }
+    let immutables = std::mem::take(&mut state.immutables);
+    // What kept background work from going on: nothing is lost by it, but the next open meets
+    // it, too.
+    let mut result = state.error.take().map_or(Ok(()), |standing| Err(standing.error));
+    drop(state);
+    core.background.jobs.wait_for_none();
+    for immutable in &immutables {
+        if let Some(log) = immutable.log.lock().take() {
+            result = result.and(log.close());
+        }
+    }
+    if let Some(commit) = commit {
+        let older = immutables
+            .iter()
+            .all(|immutable| immutable.logs.iter().all(|&log| log < commit.log_number));
+        let is_empty = commit.log.offset() == 0 && commit.memtable.table().is_empty();
+        result = result.and(commit.log.close());
+        if is_empty && older {
+            remove_empty_log(core, commit.log_number);
+        }
+    }
+    result = result.and(core.background.versions.lock().close());
+    core.logs.delete_recycled_logs();
+    core.files.purge();
+    core.files.log("closed");
+    *core.files.lock.lock() = None;
+    result
+}
 
-    /// Removes a log that nothing was written to and that no MANIFEST leads to, as on a disk that
-    /// stays full: each open would leave another one.
-    fn remove_empty_log(&self, number: u64) {
-        if !self.versions.lock().needs_no_log_from(number) {
-            return;
-        }
-        let path = self.path(&filename::log(number));
-        let found = self.env.open_random(&path, ReadAccess::Pread);
-        if found.is_ok_and(|file| file.size() == 0) {
-            let _ = self.env.remove(&path);
-        }
+/// Removes a log that nothing was written to and that no MANIFEST leads to, as on a disk that
+/// stays full: each open would leave another one.
+fn remove_empty_log(core: &DbImpl, number: u64) {
+    if !core.background.versions.lock().needs_no_log_from(number) {
+        return;
+    }
+    let path = core.files.path(&filename::log(number));
+    let found = core.files.env.open_random(&path, ReadAccess::Pread);
+    if found.is_ok_and(|file| file.size() == 0) {
+        let _ = core.files.env.remove(&path);
     }
 }

@@ -5,21 +5,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::env::pace;
 use crate::write::batch::WriteBatch;
 
-use crate::db::background::manual::CompactOptions;
 use crate::db::bulk::{self, BulkLoad, BulkLoadOptions, IngestOptions, LoadReport};
-use crate::db::check::VerifyReport;
-use crate::db::checkpoint::CheckpointReport;
+use crate::db::check::{self, VerifyReport};
+use crate::db::checkpoint::{CheckpointReport, checkpoint};
+use crate::db::close::close;
 use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::background::manual::CompactOptions;
+use crate::db::handle::Handle;
+use crate::db::key_range::KeyRange;
 use crate::db::open;
 use crate::db::options::{Options, ReadOptions, WriteOptions};
-use crate::db::range_delete::KeyRange;
+use crate::db::range_delete::delete_ranges;
+use crate::db::read;
 use crate::db::read::cursor::{Cursor, Entries};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::snapshot::Snapshot;
-use crate::db::stats::{Stats, TableFile};
+use crate::db::stats::property;
+use crate::db::stats::{self, Stats, TableFile};
 use crate::db::transaction::{TransactOptions, Transaction, TransactionOptions};
 
 /// An open database.
@@ -37,18 +41,6 @@ pub struct Db {
     handle: Arc<Handle>,
 }
 
-/// Closes the database when the last clone goes.
-struct Handle {
-    core: Arc<DbImpl>,
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // Errors are for callers of `close`.
-        let _ = self.core.shut_down();
-    }
-}
-
 impl Db {
     /// Opens the database in the directory `path`.
     ///
@@ -59,17 +51,17 @@ impl Db {
     /// known to have been durable is damaged; `Io`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let core = open::open(path.as_ref(), options)?;
-        Ok(Db { handle: Arc::new(Handle { core }) })
+        Ok(Db { handle: Arc::new(Handle::new(core)) })
     }
 
+    #[inline]
     pub(in crate::db) fn core(&self) -> &Arc<DbImpl> {
-        pace::before_call();
-        &self.handle.core
+        self.handle.core()
     }
 
     /// The directory of the database, as it was opened.
     pub fn path(&self) -> &Path {
-        self.handle.core.dir()
+        self.handle.dir()
     }
 
     /// Sets `key` to `value`. The write survives the death of the process; for the loss of power
@@ -78,7 +70,7 @@ impl Db {
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.core().write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
+        self.core().writes.write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
     }
 
     /// Sets `key` to `value`, as durably as `options` say.
@@ -91,7 +83,7 @@ impl Db {
         value: impl AsRef<[u8]>,
         options: WriteOptions,
     ) -> Result<()> {
-        self.core().write_one(key.as_ref(), Some(value.as_ref()), options)
+        self.core().writes.write_one(key.as_ref(), Some(value.as_ref()), options)
     }
 
     /// Removes `key`. Removing an absent key is no error.
@@ -99,7 +91,7 @@ impl Db {
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.core().write_one(key.as_ref(), None, WriteOptions::new())
+        self.core().writes.write_one(key.as_ref(), None, WriteOptions::new())
     }
 
     /// Removes `key`, as durably as `options` say.
@@ -107,7 +99,7 @@ impl Db {
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        self.core().write_one(key.as_ref(), None, options)
+        self.core().writes.write_one(key.as_ref(), None, options)
     }
 
     /// Removes every key in `range`, as one step: a reader sees all of them or none. A crash leaves
@@ -156,7 +148,7 @@ impl Db {
         range: impl RangeBounds<K>,
         options: WriteOptions,
     ) -> Result<()> {
-        self.core().delete_ranges([KeyRange::new(&range)], options, &())
+        delete_ranges(self.core(), [KeyRange::new(&range)], options, &())
     }
 
     /// Removes every key that begins with `prefix`, as
@@ -167,8 +159,8 @@ impl Db {
     /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
     /// not be a range.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        let range = KeyRange::prefix(&self.core().order.keys, prefix.as_ref())?;
-        self.core().delete_ranges([range], options, &())
+        let range = KeyRange::prefix(&self.core().files.order.keys, prefix.as_ref())?;
+        delete_ranges(self.core(), [range], options, &())
     }
 
     /// Applies every operation of `batch`, or none.
@@ -191,7 +183,7 @@ impl Db {
     ///   then, and whether it is there after the next open is not known.
     /// - [`Corruption`](ErrorKind::Corruption) if background work met damage that stops writes.
     pub fn write_with(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
-        self.core().write(batch, options).map(drop)
+        self.core().writes.write(batch, options).map(drop)
     }
 
     /// Makes every earlier write survive the loss of power: waits until the write-ahead log is
@@ -236,7 +228,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<Vec<u8>>> {
-        self.core().get(key.as_ref(), options, <[u8]>::to_vec)
+        read::get(self.core(), key.as_ref(), options, <[u8]>::to_vec)
     }
 
     /// Replaces the contents of `buffer` by the value of `key`, reusing its memory. Returns whether
@@ -258,7 +250,7 @@ impl Db {
         buffer: &mut Vec<u8>,
         options: &ReadOptions,
     ) -> Result<bool> {
-        let found = self.core().get(key.as_ref(), options, |value| {
+        let found = read::get(self.core(), key.as_ref(), options, |value| {
             buffer.clear();
             buffer.extend_from_slice(value);
         })?;
@@ -283,7 +275,7 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
-        self.core().get_pinned(key.as_ref(), options)
+        read::get_pinned(self.core(), key.as_ref(), options)
     }
 
     /// Returns the values of `keys`, in their order, all as of one moment.
@@ -303,7 +295,7 @@ impl Db {
         keys: &[K],
         options: &ReadOptions,
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        self.core().multi_get(keys, options)
+        read::multi_get(self.core(), keys, options)
     }
 
     /// Returns whether `key` has a value.
@@ -319,7 +311,7 @@ impl Db {
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn contains_key_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<bool> {
-        Ok(self.core().get(key.as_ref(), options, |_| ())?.is_some())
+        Ok(read::get(self.core(), key.as_ref(), options, |_| ())?.is_some())
     }
 
     /// Returns the entry with the smallest key, if there is an entry.
@@ -456,7 +448,7 @@ impl Db {
     /// ```
     pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
         let core = self.core();
-        Transaction::new(core, options, core.control.locks.next_age())
+        Transaction::new(core, options, core.writes.control.locks.next_age())
     }
 
     /// Runs `work` in a transaction and commits it; runs it again, on the database as it is then,
@@ -506,7 +498,7 @@ impl Db {
         mut work: impl FnMut(&mut Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let core = self.core();
-        let age = core.control.locks.next_age();
+        let age = core.writes.control.locks.next_age();
         let mut retries = 0;
         loop {
             let mut transaction = Transaction::new(core, options.transaction, age);
@@ -541,7 +533,7 @@ impl Db {
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn bulk_load_with(&self, options: BulkLoadOptions) -> Result<BulkLoad> {
-        BulkLoad::new(self, options)
+        BulkLoad::new(&self.handle, options)
     }
 
     /// Takes in tables that [`TableWriter`](crate::TableWriter)s made, all at the same moment. Of
@@ -570,7 +562,7 @@ impl Db {
         options: IngestOptions,
     ) -> Result<LoadReport> {
         let paths: Vec<_> = paths.iter().map(AsRef::as_ref).collect();
-        bulk::ingest(self, &paths, options)
+        bulk::ingest(&self.handle, &paths, options)
     }
 
     /// Makes a copy of the database in the directory `path`, which must be absent or empty, while
@@ -588,7 +580,7 @@ impl Db {
     /// `InvalidArgument` if there is anything in the directory; `Busy` if another process is making
     /// a database there; `Io`; `Closed`.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<CheckpointReport> {
-        self.core().checkpoint(path.as_ref())
+        checkpoint(self.core(), path.as_ref())
     }
 
     /// Writes what is in memory to tables and waits for it.
@@ -597,7 +589,7 @@ impl Db {
     /// `Io` if a table or the MANIFEST cannot be written; `NotSupported` where the database is open
     /// read-only; `Closed`.
     pub fn flush(&self) -> Result<()> {
-        self.core().flush()
+        self.core().writes.flush()
     }
 
     /// Compacts the tables that hold keys in `range` down to as few as possible, dropping
@@ -626,7 +618,10 @@ impl Db {
             Bound::Unbounded => None,
         };
         let (from, to) = (key(range.start_bound()), key(range.end_bound()));
-        self.core().compact_range(from.as_deref(), to.as_deref(), options)
+        let DbImpl { files, background, writes, .. } = &**self.core();
+        files.check_writable()?;
+        writes.flush()?;
+        background.compact_range(from.as_deref(), to.as_deref(), options)
     }
 
     /// Waits until no flush or compaction is due or running.
@@ -634,7 +629,7 @@ impl Db {
     /// # Errors
     /// The background error that stops the work, if there is one.
     pub fn wait_idle(&self) -> Result<()> {
-        self.core().wait_idle()
+        self.core().background.wait_idle()
     }
 
     /// About how many bytes the keys in each range, from inclusive to exclusive, take on disk. What
@@ -643,23 +638,23 @@ impl Db {
     /// # Errors
     /// `Io` or `Corruption` if the index of a table cannot be read; `Closed`.
     pub fn approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
-        self.core().approximate_sizes(ranges)
+        property::approximate_sizes(self.core(), ranges)
     }
 
     /// LevelDB's properties by their names: `leveldb.num-files-at-level<N>`, `leveldb.stats`,
     /// `leveldb.sstables`, `leveldb.approximate-memory-usage`. `None` for any other name.
     pub fn property(&self, name: &str) -> Option<String> {
-        self.core().property(name)
+        property::property(self.core(), name)
     }
 
     /// Numbers about the database and its work since it was opened.
     pub fn stats(&self) -> Stats {
-        self.core().stats()
+        stats::stats(self.core())
     }
 
     /// The table files, level by level.
     pub fn files(&self) -> Vec<TableFile> {
-        self.core().files()
+        stats::files(self.core())
     }
 
     /// Checks every file of the database while it is in use. Damage is in the report; see
@@ -668,7 +663,7 @@ impl Db {
     /// # Errors
     /// `Io` if the directory cannot be read; `Closed`.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.core().verify(&mut |_| ())
+        check::live::verify(self.core(), &mut |_| ())
     }
 
     /// Stops background work, closes every file and releases the lock, and reports what went wrong.
@@ -679,12 +674,12 @@ impl Db {
     /// # Errors
     /// The first error of what a close writes and of background work that no call was told of.
     pub fn close(self) -> Result<()> {
-        self.core().shut_down()
+        close(self.core())
     }
 }
 
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Db").field(&self.core().dir()).finish()
+        self.handle.fmt(f)
     }
 }

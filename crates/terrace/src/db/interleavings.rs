@@ -219,14 +219,14 @@ fn scans_skip_nothing_that_is_there_under_every_schedule() {
 
 /// Whether `key` is in a memtable that is being written or waits.
 fn is_in_memory(core: &DbImpl, key: &str) -> bool {
-    let view = core.view.load_full();
+    let view = core.views.current.load_full();
     std::iter::once(&view.memtable)
         .chain(&view.immutables)
         .any(|table| table.get(key.as_bytes(), MAX_SEQUENCE).is_some())
 }
 
 fn check_queue(core: &DbImpl) {
-    let waiting = core.state.lock().immutables.len();
+    let waiting = core.background.state.lock().immutables.len();
     assert!(waiting <= QUEUE, "{waiting} memtables wait");
 }
 
@@ -237,7 +237,7 @@ fn put_both(db: &Db, key: &'static str) -> (u64, &'static str) {
     let mut batch = WriteBatch::new();
     batch.put(key, "value");
     batch.put("all", key);
-    (db.core().write(&batch, WriteOptions::new()).expect("writes"), key)
+    (db.core().writes.write(&batch, WriteOptions::new()).expect("writes"), key)
 }
 
 /// Every call returns, a flush that returned has done its work, and a failure is over once
@@ -288,7 +288,7 @@ fn flush_in_turn(failing: Range<i32>) {
         Some(newest.as_bytes()),
         "an older version hides a newer one"
     );
-    let state = db.core().state.lock();
+    let state = db.core().background.state.lock();
     assert!(state.is_idle() && state.immutables.is_empty() && state.reservations.is_empty());
     drop(state);
     db.close().expect("closes");
@@ -461,11 +461,11 @@ fn a_close_loses_nothing_under_every_schedule() {
         });
         let core = db.core().clone();
         db.close().expect("closes");
-        let written = core.visible_sequence();
+        let written = core.views.visible_sequence();
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
         [flusher, reader].into_iter().for_each(|thread| thread.join().expect("no panic"));
-        assert_eq!(core.visible_sequence(), written, "a write after the close");
-        assert!(core.state.lock().is_idle(), "background work after the close");
+        assert_eq!(core.views.visible_sequence(), written, "a write after the close");
+        assert!(core.background.state.lock().is_idle(), "background work after the close");
         drop(core);
         let db = open(&env);
         for key in acknowledged.lock().iter() {

@@ -402,10 +402,6 @@ fn files_use_each_other_in_no_circle() {
             }
             let Some(way) = way(&uses, to, from) else { continue };
             seen.extend(circle(&uses, from));
-            // Those of the room `db` are to be opened: docs/roadmap.md, "Words and rooms".
-            if way.iter().all(|file| read.files[*file].starts_with("db")) {
-                continue;
-            }
             circles += &format!("{root}: a circle of files\n");
             for (user, used) in std::iter::once(from).chain(&way).zip(&way) {
                 let line = lines[&(*user, *used)];
@@ -449,8 +445,7 @@ fn no_room_has_too_many_floors() {
         let read = Crate::read(&repository().join(root));
         for room in read.rooms() {
             let chain = read.floors(room);
-            // The room `db` is to be divided: docs/roadmap.md, "Words and rooms".
-            if room != Path::new("db") && chain.len() > MOST_FLOORS {
+            if chain.len() > MOST_FLOORS {
                 let (room, floors) = (room.display(), chain.len());
                 high += &format!("{root}: {floors} floors in {room}/: {}\n", chain.join(" > "));
             }

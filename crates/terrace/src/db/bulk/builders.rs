@@ -17,7 +17,7 @@ use crate::version::NUM_LEVELS;
 use crate::version::filename;
 
 use super::sort::Chunk;
-use super::staged::Staged;
+use crate::db::staged::{Staged, discard};
 
 /// Chunks that wait for a thread before the submitting one builds a table itself.
 const MOST_WAITING: usize = 2;
@@ -70,7 +70,7 @@ impl Builders {
         let shared = Shared {
             core: core.clone(),
             // Where nobody knows the level yet: these tables are meant for a deep one.
-            outputs: core.output_settings(NUM_LEVELS - 1),
+            outputs: core.files.output_settings(NUM_LEVELS - 1),
             state: Mutex::default(),
             done: Condvar::new(),
         };
@@ -106,7 +106,7 @@ impl Builders {
         drop(state);
         if start {
             let shared = self.shared.clone();
-            self.shared.core.in_background(Priority::Compaction, move |_| shared.work());
+            self.shared.core.background.in_background(Priority::Compaction, move |_| shared.work());
         }
         if help {
             self.shared.build_one(false);
@@ -141,7 +141,7 @@ impl Builders {
         match error {
             None => Ok(finished),
             Some(error) => {
-                self.shared.core.discard(&finished);
+                discard(&self.shared.core, &finished);
                 Err(error)
             }
         }
@@ -152,7 +152,7 @@ impl Drop for Builders {
     fn drop(&mut self) {
         self.shared.state.lock().waiting.clear();
         if let Ok(unused) = self.finish() {
-            self.shared.core.discard(&unused);
+            discard(&self.shared.core, &unused);
         }
     }
 }
@@ -224,12 +224,12 @@ impl Shared {
         purpose: Purpose,
         chunk: &Chunk,
     ) -> Result<(Staged, Option<Box<dyn WritableFile>>)> {
-        let _open = self.core.stay_open()?;
+        let _open = self.core.background.stay_open()?;
         let OutputSettings { env, dir, numbers, file_mode, table, .. } = &self.outputs;
         let number = numbers.take();
         let path = dir.join(filename::temp(number));
         let create = || env.create(&path, CreateOptions { mode: *file_mode, exclusive: true });
-        let file = self.core.sparing(create)?;
+        let file = self.core.files.sparing(create)?;
         let mut settings = table.clone();
         if purpose == Purpose::Temporary {
             settings.compression = Compression::None;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{InternalOrder, SequenceNumber, check_entry_size, user_key};
-use crate::db::db::Db;
 use crate::db::db_impl::DbImpl;
+use crate::db::handle::Handle;
 use crate::iterator::level::LevelIter;
 use crate::iterator::merging::MergingIter;
 use crate::iterator::source::Source;
@@ -14,9 +14,9 @@ use crate::version::file_meta::{FileMeta, ObsoleteFiles};
 use crate::version::level::Level;
 
 use super::builders::{Builders, Purpose};
-use super::install::WRITES_BESIDE_A_LOAD;
+use super::install::{WRITES_BESIDE_A_LOAD, install};
 use super::sort::{Chunk, Sorter};
-use super::staged::Staged;
+use crate::db::staged::{Staged, discard};
 
 /// One chunk has at most this part of a load's memory.
 const CHUNK_SHARE: usize = 8;
@@ -110,7 +110,7 @@ impl LoadReport {
 /// # Ok::<_, terrace::Error>(())
 /// ```
 pub struct BulkLoad {
-    db: Db,
+    handle: Arc<Handle>,
     order: InternalOrder,
     /// 0 until one is reserved: when the first table is due.
     sequence: SequenceNumber,
@@ -133,20 +133,20 @@ pub struct BulkLoad {
 }
 
 impl BulkLoad {
-    pub(in crate::db) fn new(db: &Db, options: BulkLoadOptions) -> Result<Self> {
-        let core = db.core();
-        core.check_writable()?;
+    pub(in crate::db) fn new(handle: &Arc<Handle>, options: BulkLoadOptions) -> Result<Self> {
+        let core = handle.core();
+        core.files.check_writable()?;
         let most = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = match options.threads {
-            0 => core.options.background_threads.min(most),
+            0 => core.files.options.background_threads.min(most),
             threads => threads.min(64),
         };
         let mut load = BulkLoad {
-            db: db.clone(),
-            order: core.order.clone(),
+            handle: handle.clone(),
+            order: core.files.order.clone(),
             sequence: 0,
             memory: options.memory,
-            max_file_size: core.options.max_file_size,
+            max_file_size: core.files.options.max_file_size,
             builders: Builders::new(core, threads - 1),
             chunk: Chunk::default(),
             chunk_size: 0,
@@ -162,7 +162,7 @@ impl BulkLoad {
     }
 
     fn core(&self) -> &Arc<DbImpl> {
-        self.db.core()
+        self.handle.core()
     }
 
     fn set_chunk_size(&mut self) {
@@ -225,7 +225,7 @@ impl BulkLoad {
             // A load that is one table is over before others have written much.
             let is_small = self.is_ending && self.user_bytes < self.chunk_size as u64;
             let writes = if is_small { 0 } else { WRITES_BESIDE_A_LOAD };
-            self.sequence = self.core().reserve_sequence(writes)?;
+            self.sequence = self.core().writes.reserve_sequence(writes)?;
             full.stamp(self.sequence);
         }
         self.builders.submit(purpose, full)?;
@@ -279,7 +279,7 @@ impl BulkLoad {
         let mut tables = self.complete()?;
         let outcome = self.install(&mut tables);
         if outcome.is_err() {
-            self.core().discard(&tables);
+            discard(self.core(), &tables);
         }
         outcome
     }
@@ -305,14 +305,14 @@ impl BulkLoad {
             let core = self.core().clone();
             if tables.is_empty() {
                 // As durable as any other load: so is everything before it.
-                core.flush()?;
+                core.writes.flush()?;
                 return Ok(report);
             }
-            if core.install(tables, self.sequence, self.user_bytes)? {
+            if install(&core, tables, self.sequence, self.user_bytes)? {
                 return Ok(report);
             }
             // So many writes were made in the meantime that the number is taken.
-            self.sequence = core.reserve_sequence(WRITES_BESIDE_A_LOAD)?;
+            self.sequence = core.writes.reserve_sequence(WRITES_BESIDE_A_LOAD)?;
             self.runs = vec![tables.len()];
             *tables = self.merge(std::mem::take(tables))?;
         }
@@ -321,13 +321,13 @@ impl BulkLoad {
     /// Merges the runs, of which the later ones count, to tables with the load's sequence number.
     fn merge(&mut self, tables: Vec<Staged>) -> Result<Vec<Staged>> {
         let merged = self.merge_into_builders(&tables).and_then(|()| self.builders.finish());
-        self.core().discard(&tables);
+        discard(self.core(), &tables);
         merged
     }
 
     fn merge_into_builders(&mut self, tables: &[Staged]) -> Result<()> {
         let obsolete_files = Arc::new(ObsoleteFiles::default());
-        let set = Arc::new(self.core().tables.of_temporaries(OPEN_TABLES));
+        let set = Arc::new(self.core().files.tables.of_temporaries(OPEN_TABLES));
         let mut sources = Vec::new();
         let mut begin = 0;
         for end in std::mem::take(&mut self.runs) {
@@ -368,6 +368,9 @@ impl BulkLoad {
 
 impl std::fmt::Debug for BulkLoad {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BulkLoad").field("db", &self.db).field("bytes", &self.user_bytes).finish()
+        f.debug_struct("BulkLoad")
+            .field("db", &self.handle)
+            .field("bytes", &self.user_bytes)
+            .finish()
     }
 }

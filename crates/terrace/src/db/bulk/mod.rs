@@ -23,11 +23,9 @@ mod ingest;
 mod install;
 mod load;
 mod sort;
-mod staged;
 mod table_writer;
 
 pub(super) use ingest::ingest;
-pub(super) use staged::Staged;
 
 pub use ingest::IngestOptions;
 pub use load::{BulkLoad, BulkLoadOptions, LoadReport};

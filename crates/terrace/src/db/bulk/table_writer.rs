@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{self, EntryKind, check_entry_size, user_key};
-use crate::db::db_impl::table_settings;
+use crate::db::db_impl::files::table_settings;
 use crate::db::options::Options;
 use crate::env::CreateOptions;
 use crate::table::{TableBuilder, TableSettings};

@@ -13,70 +13,75 @@ use crate::version::filename::{self, FileKind};
 use crate::db::check::log::LogCheck;
 use crate::db::check::{Progress, Verification, VerifyReport};
 use crate::db::db_impl::DbImpl;
-use crate::db::open::OwnFiles;
+use crate::db::open::own_files::OwnFiles;
 
-impl DbImpl {
-    /// Checks the database while it is in use: the tables of this moment, and the logs as far as
-    /// they were written.
-    pub(in crate::db) fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<VerifyReport> {
-        self.check_open()?;
-        let _open = if self.is_inherited() { None } else { Some(self.put_close_off()?) };
-        let mut check = Verification::new(
-            self.env.clone(),
-            &self.dir,
-            self.order.clone(),
-            self.tables.clone(),
-            progress,
-        );
-        // The logs first, by handles that outlive their names: what is flushed meanwhile is checked
-        // as a table.
-        let _unchanged = self.recycled_logs.read();
-        let logs = self.open_logs()?;
-        let (version, last_sequence) = {
-            let versions = self.versions.lock();
-            let last_sequence =
-                check.manifest()?.map_or(MAX_SEQUENCE, |(_, state)| state.last_sequence);
-            (versions.current().clone(), last_sequence)
+/// Checks the database while it is in use: the tables of this moment, and the logs as far as
+/// they were written.
+pub(in crate::db) fn verify(
+    core: &DbImpl,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<VerifyReport> {
+    core.files.check_open()?;
+    let _open =
+        if core.files.is_inherited() { None } else { Some(core.background.put_close_off()?) };
+    let mut check = Verification::new(
+        core.files.env.clone(),
+        &core.files.dir,
+        core.files.order.clone(),
+        core.files.tables.clone(),
+        progress,
+    );
+    // The logs first, by handles that outlive their names: what is flushed meanwhile is checked
+    // as a table.
+    let _unchanged = core.logs.recycled.read();
+    let logs = open_logs(core)?;
+    let (version, last_sequence) = {
+        let versions = core.background.versions.lock();
+        let last_sequence =
+            check.manifest()?.map_or(MAX_SEQUENCE, |(_, state)| state.last_sequence);
+        (versions.current().clone(), last_sequence)
+    };
+    check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
+    check.version(&version, last_sequence)?;
+    let mut log_check = LogCheck::new(Some(last_sequence));
+    for (number, file) in logs {
+        check.log(&mut log_check, number, file)?;
+    }
+    check.logs_end(&log_check);
+    Ok(check.report)
+}
+
+/// The logs that are needed, oldest first, the one being written up to its last whole record.
+fn open_logs(core: &DbImpl) -> Result<Vec<(u64, Arc<dyn RandomAccessFile>)>> {
+    let first = core.background.versions.lock().log_number();
+    let commit = core.writes.commit.lock();
+    let written = commit.as_ref().map(|commit| (commit.log_number, commit.log.offset()));
+    let mut own = OwnFiles::list(core.files.env.as_ref(), &core.files.dir)?;
+    own.leave_strangers(core.files.numbers.peek());
+    let mut numbers: Vec<_> = own.of_kind(FileKind::Log).collect();
+    numbers.retain(|&number| number >= first);
+    numbers.sort_unstable();
+    let mut logs = Vec::new();
+    for number in numbers {
+        let file = match core
+            .files
+            .env
+            .open_random(&core.files.path(&filename::log(number)), ReadAccess::Pread)
+        {
+            // It became a table meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
         };
-        check.expect(&version, logs.iter().map(|(_, file)| file.size()).sum());
-        check.version(&version, last_sequence)?;
-        let mut log_check = LogCheck::new(Some(last_sequence));
-        for (number, file) in logs {
-            check.log(&mut log_check, number, file)?;
-        }
-        check.logs_end(&log_check);
-        Ok(check.report)
+        let file: Arc<dyn RandomAccessFile> = match written.filter(|(log, _)| *log == number) {
+            Some((_, end)) => Arc::new(Beginning { size: file.size().min(end), file }),
+            None => file,
+        };
+        logs.push((number, file));
     }
-
-    /// The logs that are needed, oldest first, the one being written up to its last whole record.
-    fn open_logs(&self) -> Result<Vec<(u64, Arc<dyn RandomAccessFile>)>> {
-        let first = self.versions.lock().log_number();
-        let commit = self.commit.lock();
-        let written = commit.as_ref().map(|commit| (commit.log_number, commit.log.offset()));
-        let mut own = OwnFiles::list(self.env.as_ref(), &self.dir)?;
-        own.leave_strangers(self.numbers.peek());
-        let mut numbers: Vec<_> = own.of_kind(FileKind::Log).collect();
-        numbers.retain(|&number| number >= first);
-        numbers.sort_unstable();
-        let mut logs = Vec::new();
-        for number in numbers {
-            let file =
-                match self.env.open_random(&self.path(&filename::log(number)), ReadAccess::Pread) {
-                    // It became a table meanwhile.
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                    opened => opened?,
-                };
-            let file: Arc<dyn RandomAccessFile> = match written.filter(|(log, _)| *log == number) {
-                Some((_, end)) => Arc::new(Beginning { size: file.size().min(end), file }),
-                None => file,
-            };
-            logs.push((number, file));
-        }
-        // Two flushes may have ended meanwhile, and only the later one's log be gone already.
-        let first = self.versions.lock().log_number();
-        logs.retain(|(number, _)| *number >= first);
-        Ok(logs)
-    }
+    // Two flushes may have ended meanwhile, and only the later one's log be gone already.
+    let first = core.background.versions.lock().log_number();
+    logs.retain(|(number, _)| *number >= first);
+    Ok(logs)
 }
 
 /// The first bytes of a file that is being appended to.

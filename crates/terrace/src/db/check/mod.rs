@@ -30,7 +30,7 @@ use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::problem::Problem;
 use crate::db::check::table::{Expected, check_table};
 use crate::db::io_error::is_damage;
-use crate::db::open::OwnFiles;
+use crate::db::open::own_files::OwnFiles;
 use crate::db::options::Options;
 
 /// Tables that a check or a repair keeps open at once.

@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::db::db::Db;
+use crate::db::db_impl::incarnations::Incarnation;
+use crate::db::key_range::{KeyRange, prefix_end};
 use crate::db::options::{ReadOptions, WriteOptions};
-use crate::db::range_delete::{KeyRange, Terms};
+use crate::db::range_delete::delete_ranges;
+use crate::db::range_delete::terms::Terms;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::pinned::PinnedValue;
-use crate::db::read::range::prefix_end;
 use crate::write::batch::{BatchView, Operation, WriteBatch};
 
 use super::cursor::KeyspaceCursor;
 use super::entries::KeyspaceEntries;
 use super::options::KeyspaceOptions;
-use super::{Incarnation, bounds_within, name};
+use super::{bounds_within, create_keyspace, drop_keyspace, keyspaces_within, name, open_keyspace};
 
 /// A named set of keys in a [`Db`]. Made by [`Db::create_keyspace`] or [`Db::keyspace`].
 ///
@@ -66,7 +68,10 @@ pub struct Keyspace {
 
 impl Terms for Incarnation {
     fn check(&self) -> Result<()> {
-        Incarnation::check(self)
+        match self.is_alive() {
+            true => Ok(()),
+            false => Err(Error::closed(format!("{} was dropped", name::shown(&self.prefix)))),
+        }
     }
 }
 
@@ -106,7 +111,7 @@ impl Db {
     /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator; else those of
     /// [`get_with`](Self::get_with).
     pub fn keyspaces(&self) -> Result<Vec<String>> {
-        self.core().keyspaces_within(&[])
+        keyspaces_within(self.core(), &[])
     }
 
     /// Deletes the keyspace `name` with all of its entries and all keyspaces within it, as one step
@@ -116,18 +121,18 @@ impl Db {
     /// Those of [`delete_range_with`](Self::delete_range_with), and
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one.
     pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<bool> {
-        self.core().drop_keyspace(&[], name.as_ref())
+        drop_keyspace(self.core(), &[], name.as_ref())
     }
 }
 
 impl Keyspace {
     fn create(db: &Db, parent: &[u8], name: &str, options: &KeyspaceOptions) -> Result<Self> {
-        let incarnation = db.core().create_keyspace(parent, name, options)?;
+        let incarnation = create_keyspace(db.core(), parent, name, options)?;
         Ok(Keyspace { db: db.clone(), incarnation })
     }
 
     fn open(db: &Db, parent: &[u8], name: &str) -> Result<Self> {
-        match db.core().open_keyspace(parent, name)? {
+        match open_keyspace(db.core(), parent, name)? {
             Some(incarnation) => Ok(Keyspace { db: db.clone(), incarnation }),
             None => {
                 let prefix = name::prefix(parent, name)?;
@@ -187,7 +192,7 @@ impl Keyspace {
     /// Those of [`Db::keyspaces`].
     pub fn keyspaces(&self) -> Result<Vec<String>> {
         self.incarnation.check()?;
-        self.db.core().keyspaces_within(self.prefix_bytes())
+        keyspaces_within(self.db.core(), self.prefix_bytes())
     }
 
     /// Deletes the keyspace `name` within this one.
@@ -196,7 +201,7 @@ impl Keyspace {
     /// Those of [`Db::drop_keyspace`].
     pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<bool> {
         self.incarnation.check()?;
-        self.db.core().drop_keyspace(self.prefix_bytes(), name.as_ref())
+        drop_keyspace(self.db.core(), self.prefix_bytes(), name.as_ref())
     }
 
     /// Sets `key` to `value`.
@@ -239,7 +244,13 @@ impl Keyspace {
 
     fn write_one(&self, key: &[u8], value: Option<&[u8]>, options: WriteOptions) -> Result<()> {
         let is_alive = || self.incarnation.is_alive();
-        match self.db.core().write_one_if(&self.key(key), value, options, &mut None, is_alive)? {
+        match self.db.core().writes.write_one_if(
+            &self.key(key),
+            value,
+            options,
+            &mut None,
+            is_alive,
+        )? {
             true => Ok(()),
             false => self.incarnation.check(),
         }
@@ -268,7 +279,7 @@ impl Keyspace {
         }
         within.check()?;
         let check = || self.incarnation.check();
-        self.db.core().write_if(BatchView::of(&within), options, &mut None, check).map(drop)
+        self.db.core().writes.write_if(BatchView::of(&within), options, &mut None, check).map(drop)
     }
 
     /// Removes every key in `range`, as one step. `delete_range::<&[u8]>(..)` empties the keyspace,
@@ -291,7 +302,7 @@ impl Keyspace {
         options: WriteOptions,
     ) -> Result<()> {
         let range = KeyRange::new::<Vec<u8>>(&self.bounds(&range));
-        self.db.core().delete_ranges([range], options, &*self.incarnation)
+        delete_ranges(self.db.core(), [range], options, &*self.incarnation)
     }
 
     /// Returns the value of `key`, if it has one.

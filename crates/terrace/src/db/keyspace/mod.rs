@@ -26,86 +26,28 @@ mod keyspace;
 mod name;
 mod options;
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::error::{Error, Result};
-use crate::base::locks::Mutex;
 
 use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::incarnations::{Incarnation, Incarnations};
+use crate::db::key_range::{KeyRange, check_prefixes, prefix_end};
 use crate::db::options::{ReadOptions, WriteOptions};
-use crate::db::range_delete::{KeyRange, Terms};
+use crate::db::range_delete::delete_ranges;
+use crate::db::range_delete::terms::Terms;
+use crate::db::read;
 use crate::db::read::cursor::Cursor;
-use crate::db::read::range::{check_prefixes, prefix_end};
 
 pub use self::cursor::KeyspaceCursor;
 pub use self::entries::KeyspaceEntries;
 pub use self::keyspace::Keyspace;
 pub use self::options::KeyspaceOptions;
 
-/// A keyspace from its creation, or from when it was found, to its end.
-pub(in crate::db) struct Incarnation {
-    /// What its keys begin with.
-    prefix: Vec<u8>,
-    is_dropped: AtomicBool,
-}
-
-impl Incarnation {
-    fn new(prefix: Vec<u8>) -> Arc<Self> {
-        Arc::new(Incarnation { prefix, is_dropped: AtomicBool::new(false) })
-    }
-
-    fn is_alive(&self) -> bool {
-        !self.is_dropped.load(Ordering::Acquire)
-    }
-
-    fn check(&self) -> Result<()> {
-        match self.is_alive() {
-            true => Ok(()),
-            false => Err(Error::closed(format!("{} was dropped", name::shown(&self.prefix)))),
-        }
-    }
-}
-
-/// The incarnations that there are handles of or have been.
-#[derive(Default)]
-pub(in crate::db) struct Keyspaces {
-    registry: Mutex<Registry>,
-    /// Held while a keyspace is created or dropped.
-    one_at_a_time: Mutex<()>,
-}
-
-#[derive(Default)]
-struct Registry {
-    /// By their prefixes.
-    alive: BTreeMap<Vec<u8>, Arc<Incarnation>>,
-    /// How many keyspaces were dropped: what was found before one was may be gone.
-    drops: u64,
-}
-
-impl Registry {
-    fn get_or_add(&mut self, prefix: Vec<u8>) -> Arc<Incarnation> {
-        let new = || Incarnation::new(prefix.clone());
-        self.alive.entry(prefix.clone()).or_insert_with(new).clone()
-    }
-
-    /// Ends the incarnations of a prefix and of what lies within it.
-    fn end(&mut self, prefix: &[u8]) {
-        self.drops += 1;
-        let within = self.alive.range(prefix.to_vec()..);
-        let within = within.take_while(|(other, _)| other.starts_with(prefix));
-        let ended: Vec<_> = within.map(|(other, _)| other.clone()).collect();
-        for incarnation in ended.iter().filter_map(|other| self.alive.remove(other)) {
-            incarnation.is_dropped.store(true, Ordering::Release);
-        }
-    }
-}
-
 /// The end of the keyspace with a prefix, when its keys are gone.
 struct Ending<'a> {
-    keyspaces: &'a Keyspaces,
+    keyspaces: &'a Incarnations,
     prefix: &'a [u8],
 }
 
@@ -115,122 +57,117 @@ impl Terms for Ending<'_> {
     }
 }
 
-impl DbImpl {
-    /// Makes the keyspace `name` within `parent`, the prefix of another one or nothing.
-    fn create_keyspace(
-        self: &Arc<Self>,
-        parent: &[u8],
-        name: &str,
-        options: &KeyspaceOptions,
-    ) -> Result<Arc<Incarnation>> {
-        check_prefixes(&self.order.keys)?;
-        let prefix = name::prefix(parent, name)?;
-        let _one = self.keyspaces.one_at_a_time.lock();
-        let is_open = self.keyspaces.registry.lock().alive.contains_key(&prefix);
-        if is_open || self.find_keyspace(&prefix)? {
-            return Err(Error::invalid_argument(format!(
-                "{} exists already",
-                name::shown(&prefix)
-            )));
-        }
-        let (key, value) = (catalogue::key(&prefix), catalogue::encode(options));
-        self.write_one(&key, Some(&value), WriteOptions::sync())?;
-        Ok(self.keyspaces.registry.lock().get_or_add(prefix))
+/// Makes the keyspace `name` within `parent`, the prefix of another one or nothing.
+fn create_keyspace(
+    core: &Arc<DbImpl>,
+    parent: &[u8],
+    name: &str,
+    options: &KeyspaceOptions,
+) -> Result<Arc<Incarnation>> {
+    check_prefixes(&core.files.order.keys)?;
+    let prefix = name::prefix(parent, name)?;
+    let _one = core.keyspaces.one_at_a_time.lock();
+    let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
+    if is_open || find_keyspace(core, &prefix)? {
+        return Err(Error::invalid_argument(format!("{} exists already", name::shown(&prefix))));
     }
+    let (key, value) = (catalogue::key(&prefix), catalogue::encode(options));
+    core.writes.write_one(&key, Some(&value), WriteOptions::sync())?;
+    Ok(core.keyspaces.registry.lock().get_or_add(prefix))
+}
 
-    /// The keyspace `name` within `parent`, if it is in the catalogue or has keys.
-    fn open_keyspace(
-        self: &Arc<Self>,
-        parent: &[u8],
-        name: &str,
-    ) -> Result<Option<Arc<Incarnation>>> {
-        check_prefixes(&self.order.keys)?;
-        let prefix = name::prefix(parent, name)?;
-        loop {
-            let drops = {
-                let registry = self.keyspaces.registry.lock();
-                if let Some(incarnation) = registry.alive.get(&prefix) {
-                    return Ok(Some(incarnation.clone()));
-                }
-                registry.drops
-            };
-            if !self.find_keyspace(&prefix)? {
-                return Ok(None);
+/// The keyspace `name` within `parent`, if it is in the catalogue or has keys.
+fn open_keyspace(
+    core: &Arc<DbImpl>,
+    parent: &[u8],
+    name: &str,
+) -> Result<Option<Arc<Incarnation>>> {
+    check_prefixes(&core.files.order.keys)?;
+    let prefix = name::prefix(parent, name)?;
+    loop {
+        let drops = {
+            let registry = core.keyspaces.registry.lock();
+            if let Some(incarnation) = registry.alive.get(&prefix) {
+                return Ok(Some(incarnation.clone()));
             }
-            let mut registry = self.keyspaces.registry.lock();
-            if registry.drops == drops {
-                return Ok(Some(registry.get_or_add(prefix)));
-            }
+            registry.drops
+        };
+        if !find_keyspace(core, &prefix)? {
+            return Ok(None);
+        }
+        let mut registry = core.keyspaces.registry.lock();
+        if registry.drops == drops {
+            return Ok(Some(registry.get_or_add(prefix)));
         }
     }
+}
 
-    /// Deletes the keyspace `name` within `parent` and all that lies within it. Returns whether
-    /// there was one.
-    fn drop_keyspace(self: &Arc<Self>, parent: &[u8], name: &str) -> Result<bool> {
-        check_prefixes(&self.order.keys)?;
-        let prefix = name::prefix(parent, name)?;
-        let _one = self.keyspaces.one_at_a_time.lock();
-        let is_open = self.keyspaces.registry.lock().alive.contains_key(&prefix);
-        if !is_open && !self.find_keyspace(&prefix)? {
-            return Ok(false);
-        }
-        let ranges = [prefix.clone(), catalogue::key(&prefix)]
-            .map(|prefix| KeyRange::prefix(&self.order.keys, &prefix));
-        let ranges = ranges.into_iter().collect::<Result<Vec<_>>>()?;
-        let ending = Ending { keyspaces: &self.keyspaces, prefix: &prefix };
-        self.delete_ranges(ranges, WriteOptions::sync(), &ending).map(|()| true)
+/// Deletes the keyspace `name` within `parent` and all that lies within it. Returns whether
+/// there was one.
+fn drop_keyspace(core: &Arc<DbImpl>, parent: &[u8], name: &str) -> Result<bool> {
+    check_prefixes(&core.files.order.keys)?;
+    let prefix = name::prefix(parent, name)?;
+    let _one = core.keyspaces.one_at_a_time.lock();
+    let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
+    if !is_open && !find_keyspace(core, &prefix)? {
+        return Ok(false);
     }
+    let ranges = [prefix.clone(), catalogue::key(&prefix)]
+        .map(|prefix| KeyRange::prefix(&core.files.order.keys, &prefix));
+    let ranges = ranges.into_iter().collect::<Result<Vec<_>>>()?;
+    let ending = Ending { keyspaces: &core.keyspaces, prefix: &prefix };
+    delete_ranges(core, ranges, WriteOptions::sync(), &ending).map(|()| true)
+}
 
-    /// Whether a keyspace is in the catalogue, as one that can be used, or has keys.
-    fn find_keyspace(self: &Arc<Self>, prefix: &[u8]) -> Result<bool> {
-        let key = catalogue::key(prefix);
-        if let Some(entry) = self.get(&key, &ReadOptions::new(), <[u8]>::to_vec)? {
-            return catalogue::decode(&entry)
-                .map(|_| true)
-                .map_err(|error| error.context(name::shown(prefix)));
-        }
-        let mut cursor = Cursor::new(self, &ReadOptions::new())?;
-        cursor.seek(prefix);
-        cursor.status()?;
-        Ok(cursor.valid() && cursor.key().starts_with(prefix))
+/// Whether a keyspace is in the catalogue, as one that can be used, or has keys.
+fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<bool> {
+    let key = catalogue::key(prefix);
+    if let Some(entry) = read::get(core, &key, &ReadOptions::new(), <[u8]>::to_vec)? {
+        return catalogue::decode(&entry)
+            .map(|_| true)
+            .map_err(|error| error.context(name::shown(prefix)));
     }
+    let mut cursor = Cursor::new(core, &ReadOptions::new())?;
+    cursor.seek(prefix);
+    cursor.status()?;
+    Ok(cursor.valid() && cursor.key().starts_with(prefix))
+}
 
-    /// The names of the keyspaces right within `parent`, in order: those of the catalogue and those
-    /// that have keys.
-    fn keyspaces_within(self: &Arc<Self>, parent: &[u8]) -> Result<Vec<String>> {
-        check_prefixes(&self.order.keys)?;
-        let mut names = self.names_behind(&catalogue::key(parent))?;
-        names.extend(self.names_behind(parent)?);
-        names.sort_unstable();
-        names.dedup();
-        if parent.is_empty() {
-            names.retain(|name| name != name::RESERVED);
-        }
-        Ok(names)
+/// The names of the keyspaces right within `parent`, in order: those of the catalogue and those
+/// that have keys.
+fn keyspaces_within(core: &Arc<DbImpl>, parent: &[u8]) -> Result<Vec<String>> {
+    check_prefixes(&core.files.order.keys)?;
+    let mut names = names_behind(core, &catalogue::key(parent))?;
+    names.extend(names_behind(core, parent)?);
+    names.sort_unstable();
+    names.dedup();
+    if parent.is_empty() {
+        names.retain(|name| name != name::RESERVED);
     }
+    Ok(names)
+}
 
-    /// The names that follow `before` in keys: finds one, and skips to behind its keys.
-    fn names_behind(self: &Arc<Self>, before: &[u8]) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        let mut cursor = Cursor::new(self, &ReadOptions::new())?;
-        let mut next = Some([before, b"!"].concat());
-        while let Some(target) = next.take() {
-            cursor.seek(&target);
-            let Some((key, _)) = cursor.entry() else { break };
-            let Some(rest) = key.strip_prefix(before).filter(|rest| rest.starts_with(b"!")) else {
-                break;
-            };
-            let (name, length) = name::first(rest);
-            names.extend(name.map(str::to_owned));
-            next = match length {
-                // A key that ends within what could be a name.
-                None => Some([key, &[0]].concat()),
-                Some(length) => prefix_end(&key[..before.len() + length]),
-            };
-        }
-        cursor.status()?;
-        Ok(names)
+/// The names that follow `before` in keys: finds one, and skips to behind its keys.
+fn names_behind(core: &Arc<DbImpl>, before: &[u8]) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut cursor = Cursor::new(core, &ReadOptions::new())?;
+    let mut next = Some([before, b"!"].concat());
+    while let Some(target) = next.take() {
+        cursor.seek(&target);
+        let Some((key, _)) = cursor.entry() else { break };
+        let Some(rest) = key.strip_prefix(before).filter(|rest| rest.starts_with(b"!")) else {
+            break;
+        };
+        let (name, length) = name::first(rest);
+        names.extend(name.map(str::to_owned));
+        next = match length {
+            // A key that ends within what could be a name.
+            None => Some([key, &[0]].concat()),
+            Some(length) => prefix_end(&key[..before.len() + length]),
+        };
     }
+    cursor.status()?;
+    Ok(names)
 }
 
 /// Bounds of keys within a keyspace as bounds of keys of the database.

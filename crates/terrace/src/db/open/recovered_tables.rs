@@ -2,7 +2,7 @@
 //! memory.
 //!
 //! No MANIFEST names these tables yet. One edit adds all of them and leaves the logs behind: see
-//! `DbImpl::flush_one`. Until then a crash loses nothing, and the next open removes them. One
+//! `Background::flush_one`. Until then a crash loses nothing, and the next open removes them. One
 //! thread.
 
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::memtable::MemTable;
 use crate::version::edit::NewFile;
 use crate::version::version_set::FileNumbers;
 
-use crate::db::background::write_memtable::write_memtable;
-use crate::db::db_impl::output_settings;
+use crate::db::db_impl::background::write_memtable::write_memtable;
+use crate::db::db_impl::files::output_settings;
 use crate::db::options::Options;
 
 /// Memtables of a replay become tables once they take this many times the write buffer.

@@ -7,7 +7,7 @@ use crate::base::mutation::mutated;
 use crate::version::file_meta::FileMeta;
 use crate::version::version::Version;
 
-use super::key_range::KeyRanges;
+use crate::db::key_range::KeyRanges;
 
 /// A table and its level.
 type LevelFile = (usize, Arc<FileMeta>);

@@ -25,24 +25,22 @@
 
 mod cut;
 mod install;
-mod key_range;
-mod recent;
 mod rewrite;
+pub(in crate::db) mod terms;
 
 use std::sync::Arc;
 
 use crate::base::error::Result;
 use crate::write::batch::WriteBatch;
 
+use crate::db::concurrency::footprint::Ranges;
 use crate::db::db_impl::DbImpl;
+use crate::db::key_range::{KeyRange, KeyRanges};
 use crate::db::options::{ReadOptions, WriteOptions};
 use crate::db::range_delete::cut::Cut;
+use crate::db::range_delete::install::remove_ranges;
+use crate::db::range_delete::terms::Terms;
 use crate::db::read::cursor::Entries;
-use crate::db::transaction::footprint::Ranges;
-
-pub(in crate::db) use self::key_range::KeyRange;
-use self::key_range::KeyRanges;
-pub(in crate::db) use self::recent::RecentRangeDeletes;
 
 /// Bytes of keys that a batch of deletions holds at most.
 const MAX_BATCH_BYTES: usize = 4 << 20;
@@ -50,79 +48,64 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 /// their space is free at once.
 const REMOVE_FROM_BYTES: u64 = 32 << 20;
 
-/// What a deletion depends on beyond its ranges. Both are called with the commit lock held.
-pub(in crate::db) trait Terms {
-    /// An error, and nothing is deleted.
-    fn check(&self) -> Result<()> {
-        Ok(())
+/// Deletes every key of `ranges` as one step. See
+/// [`Db::delete_range_with`](crate::Db::delete_range_with).
+pub(in crate::db) fn delete_ranges(
+    core: &Arc<DbImpl>,
+    ranges: impl IntoIterator<Item = KeyRange>,
+    options: WriteOptions,
+    terms: &dyn Terms,
+) -> Result<()> {
+    core.files.check_writable()?;
+    let ranges = KeyRanges::new(&core.files.order.keys, ranges);
+    if ranges.is_empty() {
+        terms.check()?;
+        // A synced write promises that everything before it is durable, too.
+        return if options.sync {
+            core.writes.write(&WriteBatch::new(), options).map(drop)
+        } else {
+            Ok(())
+        };
     }
-
-    /// The ranges are deleted, and nobody has written since.
-    fn done(&self) {}
+    let inside =
+        Cut::of(&core.views.current.load().version, &core.files.order.keys, &ranges).bytes_inside();
+    if inside < REMOVE_FROM_BYTES && delete_each(core, &ranges, options, terms)? {
+        return Ok(());
+    }
+    remove_ranges(core, &ranges, terms)
 }
 
-/// No terms.
-impl Terms for () {}
+/// Deletes each key of the ranges, if there are few.
+fn delete_each(
+    core: &Arc<DbImpl>,
+    ranges: &KeyRanges,
+    options: WriteOptions,
+    terms: &dyn Terms,
+) -> Result<bool> {
+    // What has to be read is in the cache then, before the lock is taken.
+    let Some(expected) = deletions(core, ranges)? else { return Ok(false) };
+    let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
+    let make = || {
+        terms.check()?;
+        deletions(core, ranges)
+    };
+    let bytes = expected.approximate_size();
+    core.writes.write_made(bytes, options, &footprint, make, || terms.done())
+}
 
-impl DbImpl {
-    /// Deletes every key of `ranges` as one step. See
-    /// [`Db::delete_range_with`](crate::Db::delete_range_with).
-    pub(in crate::db) fn delete_ranges(
-        self: &Arc<Self>,
-        ranges: impl IntoIterator<Item = KeyRange>,
-        options: WriteOptions,
-        terms: &dyn Terms,
-    ) -> Result<()> {
-        self.check_writable()?;
-        let ranges = KeyRanges::new(&self.order.keys, ranges);
-        if ranges.is_empty() {
-            terms.check()?;
-            // A synced write promises that everything before it is durable, too.
-            return if options.sync {
-                self.write(&WriteBatch::new(), options).map(drop)
-            } else {
-                Ok(())
-            };
-        }
-        let inside = Cut::of(&self.view.load().version, &self.order.keys, &ranges).bytes_inside();
-        if inside < REMOVE_FROM_BYTES && self.delete_each(&ranges, options, terms)? {
-            return Ok(());
-        }
-        self.remove_ranges(&ranges, terms)
-    }
-
-    /// Deletes each key of the ranges, if there are few.
-    fn delete_each(
-        self: &Arc<Self>,
-        ranges: &KeyRanges,
-        options: WriteOptions,
-        terms: &dyn Terms,
-    ) -> Result<bool> {
-        // What has to be read is in the cache then, before the lock is taken.
-        let Some(expected) = self.deletions(ranges)? else { return Ok(false) };
-        let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
-        let make = || {
-            terms.check()?;
-            self.deletions(ranges)
-        };
-        let bytes = expected.approximate_size();
-        self.write_made(bytes, options, &footprint, make, || terms.done())
-    }
-
-    /// A batch that deletes every key that the ranges have now; none if they are too many.
-    fn deletions(self: &Arc<Self>, ranges: &KeyRanges) -> Result<Option<WriteBatch>> {
-        let mut batch = WriteBatch::new();
-        for range in ranges.iter() {
-            let mut entries = Entries::range(self, &range.bounds(), &ReadOptions::new())?;
-            while let Some((key, _)) = entries.next_ref()? {
-                let is_full = batch.len() >= self.options.range_delete_batch
-                    || batch.approximate_size() + key.len() > MAX_BATCH_BYTES;
-                if is_full {
-                    return Ok(None);
-                }
-                batch.delete(key);
+/// A batch that deletes every key that the ranges have now; none if they are too many.
+fn deletions(core: &Arc<DbImpl>, ranges: &KeyRanges) -> Result<Option<WriteBatch>> {
+    let mut batch = WriteBatch::new();
+    for range in ranges.iter() {
+        let mut entries = Entries::range(core, &range.bounds(), &ReadOptions::new())?;
+        while let Some((key, _)) = entries.next_ref()? {
+            let is_full = batch.len() >= core.files.options.range_delete_batch
+                || batch.approximate_size() + key.len() > MAX_BATCH_BYTES;
+            if is_full {
+                return Ok(None);
             }
+            batch.delete(key);
         }
-        Ok(Some(batch))
     }
+    Ok(Some(batch))
 }

@@ -12,10 +12,13 @@ use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
 
-use crate::db::db_impl::{DbImpl, View};
+use crate::db::db_impl::DbImpl;
 use crate::db::options::ReadOptions;
+use crate::db::read;
 use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
-use crate::db::read::snapshot::Snapshot;
+use crate::db::read::sampling::sample_seek;
+use crate::db::view::View;
+use crate::db::view::snapshot_list::SnapshotImpl;
 
 /// A position among the entries of a database, as they were when the cursor was made (or its
 /// snapshot taken).
@@ -45,7 +48,7 @@ use crate::db::read::snapshot::Snapshot;
 pub struct Cursor {
     /// Kept for as long as the cursor reads.
     _view: Arc<View>,
-    _snapshot: Option<Snapshot>,
+    _snapshot: Option<Arc<SnapshotImpl>>,
     bounds: Option<Box<Bounds>>,
     /// The last one: fields are dropped in this order, and the core is its last one.
     iter: DbIter<PurgedCore>,
@@ -79,32 +82,33 @@ struct PurgedCore(Arc<DbImpl>);
 
 impl Drop for PurgedCore {
     fn drop(&mut self) {
-        self.0.purge_later();
+        self.0.background.purge_later();
     }
 }
 
 impl DeletedRangeRecorder for PurgedCore {
     fn deleted_ranges(&self) -> &DeletedRanges {
-        &self.0.deleted_ranges
+        &self.0.views.deleted_ranges
     }
 
     fn watch(&self, from: &[u8], to: Option<&[u8]>) {
-        if self.0.works_elsewhere() {
+        if self.0.files.works_elsewhere() {
             return;
         }
         // Writers may hold it for long.
-        if let Some(commit) = self.0.commit.try_lock() {
-            let last =
-                commit.as_ref().map_or(self.0.visible_sequence(), |commit| commit.last_sequence);
-            self.0.deleted_ranges.watch(from, to, last);
+        if let Some(commit) = self.0.writes.commit.try_lock() {
+            let last = commit
+                .as_ref()
+                .map_or(self.0.views.visible_sequence(), |commit| commit.last_sequence);
+            self.0.views.deleted_ranges.watch(from, to, last);
         }
     }
 }
 
 impl Cursor {
     pub(in crate::db) fn new(core: &Arc<DbImpl>, options: &ReadOptions) -> Result<Self> {
-        let beginning = core.beginning();
-        let (view, sequence) = core.present(options)?;
+        let beginning = core.views.beginning();
+        let (view, sequence) = read::present(core, options)?;
         Self::over(core, view, sequence, beginning, options)
     }
 
@@ -118,15 +122,15 @@ impl Cursor {
         options: &ReadOptions,
     ) -> Result<Self> {
         let sources = sources(core, &view, !options.skip_cache)?;
-        let merged = Merged::new(sources, &core.order);
+        let merged = Merged::new(sources, &core.files.order);
         let iter = DbIter::new(
             merged,
-            core.order.keys.clone(),
+            core.files.order.keys.clone(),
             sequence,
             beginning,
             PurgedCore(core.clone()),
         );
-        let bounds = Bounds::new(&core.order.keys, options);
+        let bounds = Bounds::new(&core.files.order.keys, options);
         let _snapshot = options.snapshot.clone();
         Ok(Cursor { _view: view, _snapshot, bounds, iter })
     }
@@ -202,7 +206,7 @@ impl Cursor {
 
     /// Moves to the first entry whose key is at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        self.iter.keeper().0.sample_seek();
+        sample_seek(&self.iter.keeper().0);
         let key = key.as_ref();
         match &self.bounds {
             Some(bounds) if bounds.is_below(key) => {
@@ -216,7 +220,7 @@ impl Cursor {
 
     /// Moves to the last entry whose key is at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        self.iter.keeper().0.sample_seek();
+        sample_seek(&self.iter.keeper().0);
         let key = key.as_ref();
         match &self.bounds {
             Some(bounds) if bounds.is_above(key) => {
@@ -284,11 +288,15 @@ fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
         Vec::with_capacity(memtables.clone().count() + level_0.len() + deeper.clone().count());
     sources.extend(memtables.map(|table| Source::Memtable(table.iter())));
     for file in level_0.iter() {
-        sources.push(Source::Table(core.tables.table(file)?.into_arc().iter(fill_cache)));
+        sources.push(Source::Table(core.files.tables.table(file)?.into_arc().iter(fill_cache)));
     }
     for files in deeper {
-        let run =
-            LevelIter::new(files.clone(), core.tables.clone(), core.order.clone(), fill_cache);
+        let run = LevelIter::new(
+            files.clone(),
+            core.files.tables.clone(),
+            core.files.order.clone(),
+            fill_cache,
+        );
         sources.push(Source::Level(run));
     }
     Ok(sources)
@@ -315,7 +323,7 @@ impl Entries {
         range: &impl RangeBounds<K>,
         options: &ReadOptions,
     ) -> Result<Self> {
-        Self::over(core, RangeIter::new(&core.order.keys, range), options)
+        Self::over(core, RangeIter::new(&core.files.order.keys, range), options)
     }
 
     pub(in crate::db) fn prefix(
@@ -323,12 +331,12 @@ impl Entries {
         prefix: &[u8],
         options: &ReadOptions,
     ) -> Result<Self> {
-        Self::over(core, RangeIter::prefix(&core.order.keys, prefix)?, options)
+        Self::over(core, RangeIter::prefix(&core.files.order.keys, prefix)?, options)
     }
 
     fn over(core: &Arc<DbImpl>, range: RangeIter<Cursor>, options: &ReadOptions) -> Result<Self> {
-        let beginning = core.beginning();
-        let (view, sequence) = core.present(options)?;
+        let beginning = core.views.beginning();
+        let (view, sequence) = read::present(core, options)?;
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
         Ok(Entries { range, view, sequence, beginning, options, core })
     }
@@ -396,36 +404,46 @@ impl std::fmt::Debug for Entries {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::{Db, MemEnv, Options, WriteBatch};
+    use crate::db::close::close;
+    use crate::db::open::open;
+    use crate::db::options::{Options, WriteOptions};
+    use crate::env::MemEnv;
+    use crate::write::batch::WriteBatch;
 
     /// A reader may have got hold of memtables before another one was begun, and of its number
     /// after a write into that.
     #[test]
     fn a_deleted_range_that_is_younger_than_a_reader_hides_nothing_from_it() {
         let options = Options::new().create_if_missing(true).env(Arc::new(MemEnv::new()));
-        let db = Db::open("/db", options).unwrap();
+        let core = open(Path::new("/db"), options).unwrap();
+        let write = |key: String, value| {
+            core.writes.write_one(key.as_bytes(), value, WriteOptions::new()).unwrap();
+        };
         let numbers = |range: std::ops::Range<u32>| range.map(|number| format!("{number:04}"));
-        numbers(0..400).for_each(|key| db.put(key, "").unwrap());
-        numbers(0..100).chain(numbers(101..200)).for_each(|key| db.delete(key).unwrap());
-        let (core, read) = (db.core(), ReadOptions::new());
-        let beginning = core.beginning();
-        let view = core.view.load_full();
-        db.flush().unwrap();
+        numbers(0..400).for_each(|key| write(key, Some(b"")));
+        numbers(0..100).chain(numbers(101..200)).for_each(|key| write(key, None));
+        let read = ReadOptions::new();
+        let beginning = core.views.beginning();
+        let view = core.views.current.load_full();
+        core.writes.flush().unwrap();
         let mut batch = WriteBatch::new();
         batch.delete("0100");
         batch.put("0250", "later");
-        db.write(&batch).unwrap();
-        let sequence = core.visible_sequence();
-        let first = |cursor: &mut Cursor| {
+        core.writes.write(&batch, WriteOptions::new()).unwrap();
+        let sequence = core.views.visible_sequence();
+        let first = |mut cursor: Cursor| {
             cursor.seek_to_first();
             cursor.key().to_vec()
         };
         for _ in 0..3 {
-            assert_eq!(first(&mut db.cursor_with(&read).unwrap()), b"0200");
+            assert_eq!(first(Cursor::new(&core, &read).unwrap()), b"0200");
         }
-        assert!(core.deleted_ranges.around(b"0050", sequence, |_, _| ()).is_some());
-        let mut late = Cursor::over(core, view, sequence, beginning, &read).unwrap();
-        assert_eq!(first(&mut late), b"0100");
+        assert!(core.views.deleted_ranges.around(b"0050", sequence, |_, _| ()).is_some());
+        let late = Cursor::over(&core, view, sequence, beginning, &read).unwrap();
+        assert_eq!(first(late), b"0100");
+        close(&core).unwrap();
     }
 }

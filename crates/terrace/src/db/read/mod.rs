@@ -6,22 +6,22 @@
 pub(super) mod cursor;
 pub(super) mod pinned;
 pub(super) mod range;
+mod sampling;
 pub(super) mod snapshot;
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
-use crate::iterator::deleted_ranges::Beginning;
 use crate::table::BlockSlice;
-use crate::version::file_meta::FileMeta;
 use crate::version::version::Lookup;
 
-use crate::db::db_impl::{DbImpl, READ_SAMPLE, Read, View};
+use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::background::read_stats::Read;
 use crate::db::options::ReadOptions;
 use crate::db::read::pinned::PinnedValue;
+use crate::db::read::sampling::{is_sampled, sample_read};
+use crate::db::view::View;
 
 /// Values shorter than this are copied out of a memtable rather than pinned there.
 const PIN_FROM: usize = 4096;
@@ -72,218 +72,163 @@ impl SeekKey {
     }
 }
 
-impl DbImpl {
-    /// What a read with `options` looks into, and up to which write, if `view` is the present view.
-    ///
-    /// The sequence number is read after the view was taken. It may be a moment behind a view
-    /// without the tables of a deleted range, which at an earlier number would be half a deletion.
-    #[inline]
-    fn as_of<'v>(
-        self: &Arc<Self>,
-        view: &'v Arc<View>,
-        options: &'v ReadOptions,
-    ) -> Result<(&'v Arc<View>, SequenceNumber)> {
-        match &options.snapshot {
-            None => Ok((view, self.visible_sequence().max(view.in_tables))),
-            Some(snapshot) if snapshot.belongs_to(self) => {
-                Ok((snapshot.earlier_view().unwrap_or(view), snapshot.sequence()))
+/// What a read with `options` looks into, and up to which write, if `view` is the present view.
+///
+/// The sequence number is read after the view was taken. It may be a moment behind a view
+/// without the tables of a deleted range, which at an earlier number would be half a deletion.
+#[inline]
+fn as_of<'v>(
+    core: &DbImpl,
+    view: &'v Arc<View>,
+    options: &'v ReadOptions,
+) -> Result<(&'v Arc<View>, SequenceNumber)> {
+    match &options.snapshot {
+        None => Ok((view, core.views.visible_sequence().max(view.in_tables))),
+        Some(snapshot) if snapshot.belongs_to(&core.views.snapshots) => {
+            Ok((snapshot.earlier_view().unwrap_or(view), snapshot.sequence()))
+        }
+        Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
+    }
+}
+
+/// What a read that begins now, and may last, looks into, and up to which write.
+pub(in crate::db) fn present(
+    core: &DbImpl,
+    options: &ReadOptions,
+) -> Result<(Arc<View>, SequenceNumber)> {
+    core.files.check_open()?;
+    // The view first: what the number counts is in it then, or came later.
+    let present = core.views.current.load();
+    let (view, sequence) = as_of(core, &present, options)?;
+    Ok((view.clone(), sequence))
+}
+
+/// Looks `key` up in a view as of a sequence number that was read after the view was pinned.
+fn find<'v>(
+    core: &DbImpl,
+    view: &'v View,
+    key: &[u8],
+    sequence: SequenceNumber,
+    options: &ReadOptions,
+) -> Result<Option<Found<'v>>> {
+    if let Some(found) = find_in_memtables(view, key, sequence) {
+        return Ok(found);
+    }
+    let seek_key = SeekKey::new(key, sequence);
+    let lookup = view.version.get(
+        &core.files.tables,
+        &core.files.order,
+        seek_key.as_slice(),
+        !options.skip_cache,
+    )?;
+    found(core, lookup)
+}
+
+/// What a look-up in tables found.
+#[inline]
+fn found(core: &DbImpl, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
+    if core.files.options.seek_compaction && is_sampled() {
+        sample_read(core, Read::Lookup, lookup.wasted.map(|(_, file)| file));
+    }
+    let Some(hit) = lookup.hit else { return Ok(None) };
+    match EntryKind::from_byte(hit.tag as u8) {
+        Some(EntryKind::Value) => Ok(Some(Found::Block(hit.value))),
+        Some(EntryKind::Deletion) => Ok(None),
+        None => Err(Error::corruption("a table holds an entry of an unknown kind")),
+    }
+}
+
+/// Looks `key` up and hands its value to `use_value`.
+#[inline]
+pub(in crate::db) fn get<R>(
+    core: &DbImpl,
+    key: &[u8],
+    options: &ReadOptions,
+    use_value: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>> {
+    core.files.check_open()?;
+    let present = core.views.current.load();
+    let (view, sequence) = as_of(core, &present, options)?;
+    let found = find(core, view, key, sequence, options)?;
+    Ok(found.map(|found| use_value(found.as_slice())))
+}
+
+/// Looks `key` up as it is now, hands its value to `use_value`, and returns what that returns,
+/// and a sequence number up to which the read certainly sees: read before the view is taken,
+/// so that it counts no load and no range delete that is not part of the view.
+pub(in crate::db) fn get_present<R>(
+    core: &DbImpl,
+    key: &[u8],
+    use_value: impl FnOnce(Option<&[u8]>) -> R,
+) -> Result<(R, SequenceNumber)> {
+    let options = ReadOptions::new();
+    let seen = core.views.visible_sequence();
+    let (view, sequence) = present(core, &options)?;
+    let found = find(core, &view, key, sequence, &options)?;
+    Ok((use_value(found.as_ref().map(Found::as_slice)), seen))
+}
+
+/// Looks every key up, all as of one moment.
+pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
+    core: &DbImpl,
+    keys: &[K],
+    options: &ReadOptions,
+) -> Result<Vec<Option<Vec<u8>>>> {
+    let (view, sequence) = present(core, options)?;
+    let value = |found: Option<Found<'_>>| found.map(|found| found.as_slice().to_vec());
+    let mut values = Vec::with_capacity(keys.len());
+    // Keys that no memtable knows, and their places in `values`.
+    let mut left = Vec::with_capacity(AT_ONCE.min(keys.len()));
+    for group in keys.chunks(AT_ONCE) {
+        for key in group.iter().map(AsRef::as_ref) {
+            let found = find_in_memtables(&view, key, sequence);
+            if found.is_none() {
+                left.push((SeekKey::new(key, sequence), values.len()));
             }
-            Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
+            values.push(value(found.flatten()));
         }
-    }
-
-    /// What a read that [skips known deleted ranges](crate::iterator::deleted_ranges) takes before
-    /// [what it reads](Self::present).
-    pub(in crate::db) fn beginning(&self) -> Beginning {
-        Beginning { moment: self.deleted_ranges.moment(), visible: self.visible_sequence() }
-    }
-
-    /// What a read that begins now, and may last, looks into, and up to which write.
-    pub(in crate::db) fn present(
-        self: &Arc<Self>,
-        options: &ReadOptions,
-    ) -> Result<(Arc<View>, SequenceNumber)> {
-        self.check_open()?;
-        // The view first: what the number counts is in it then, or came later.
-        let present = self.view.load();
-        let (view, sequence) = self.as_of(&present, options)?;
-        Ok((view.clone(), sequence))
-    }
-
-    /// Looks `key` up in a view as of a sequence number that was read after the view was pinned.
-    fn find<'v>(
-        self: &Arc<Self>,
-        view: &'v View,
-        key: &[u8],
-        sequence: SequenceNumber,
-        options: &ReadOptions,
-    ) -> Result<Option<Found<'v>>> {
-        if let Some(found) = find_in_memtables(view, key, sequence) {
-            return Ok(found);
-        }
-        let seek_key = SeekKey::new(key, sequence);
-        let lookup = view.version.get(
-            &self.tables,
-            &self.order,
-            seek_key.as_slice(),
+        let (seek_keys, mut places) =
+            (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
+        view.version.get_many(
+            &core.files.tables,
+            &core.files.order,
+            seek_keys,
             !options.skip_cache,
-        )?;
-        self.found(lookup)
-    }
-
-    /// What a look-up in tables found.
-    #[inline]
-    fn found(self: &Arc<Self>, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
-        if self.options.seek_compaction && sampled() {
-            self.sample_read(Read::Lookup, lookup.wasted.map(|(_, file)| file));
-        }
-        let Some(hit) = lookup.hit else { return Ok(None) };
-        match EntryKind::from_byte(hit.tag as u8) {
-            Some(EntryKind::Value) => Ok(Some(Found::Block(hit.value))),
-            Some(EntryKind::Deletion) => Ok(None),
-            None => Err(Error::corruption("a table holds an entry of an unknown kind")),
-        }
-    }
-
-    /// Counts a seek of a cursor over several runs towards read-triggered compactions.
-    #[inline]
-    pub(in crate::db) fn sample_seek(self: &Arc<Self>) {
-        if self.options.seek_compaction && sampled() {
-            self.sample_read(Read::Seek, None);
-            if self.read_stats.sample_seek(self.visible_sequence()) {
-                self.compact_for_scans();
-            }
-        }
-    }
-
-    /// Compacts as in an idle database, but leaves the memtable, which is being written.
-    #[cold]
-    fn compact_for_scans(self: &Arc<Self>) {
-        if self.works_elsewhere() {
-            return;
-        }
-        let mut state = self.state.lock();
-        if !state.is_write_idle {
-            state.is_write_idle = true;
-            self.schedule(&mut state);
-        }
-    }
-
-    /// Counts a sampled read, and the file that it searched without a hit, if there was one.
-    #[cold]
-    fn sample_read(self: &Arc<Self>, kind: Read, wasted: Option<&Arc<FileMeta>>) {
-        if self.works_elsewhere() {
-            return;
-        }
-        let exhausted = |file: &Arc<FileMeta>| {
-            let sample = READ_SAMPLE as i64;
-            (1..=sample).contains(&file.seeks_left.fetch_sub(sample, Ordering::Relaxed))
-        };
-        let becomes_idle = self.read_stats.sample(self.visible_sequence(), kind);
-        if becomes_idle || wasted.is_some_and(exhausted) {
-            let mut state = self.state.lock();
-            state.is_write_idle |= becomes_idle;
-            self.schedule(&mut state);
-            if becomes_idle {
-                self.read_stats.look_again(self.view.load().version.bytes());
-                self.schedule_idle_flush(&mut state);
-            }
-        }
-    }
-
-    /// Looks `key` up and hands its value to `use_value`.
-    #[inline]
-    pub(in crate::db) fn get<R>(
-        self: &Arc<Self>,
-        key: &[u8],
-        options: &ReadOptions,
-        use_value: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.check_open()?;
-        let present = self.view.load();
-        let (view, sequence) = self.as_of(&present, options)?;
-        let found = self.find(view, key, sequence, options)?;
-        Ok(found.map(|found| use_value(found.as_slice())))
-    }
-
-    /// Looks `key` up as it is now, hands its value to `use_value`, and returns what that returns,
-    /// and a sequence number up to which the read certainly sees: read before the view is taken,
-    /// so that it counts no load and no range delete that is not part of the view.
-    pub(in crate::db) fn get_present<R>(
-        self: &Arc<Self>,
-        key: &[u8],
-        use_value: impl FnOnce(Option<&[u8]>) -> R,
-    ) -> Result<(R, SequenceNumber)> {
-        let options = ReadOptions::new();
-        let seen = self.visible_sequence();
-        let (view, sequence) = self.present(&options)?;
-        let found = self.find(&view, key, sequence, &options)?;
-        Ok((use_value(found.as_ref().map(Found::as_slice)), seen))
-    }
-
-    /// Looks every key up, all as of one moment.
-    pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
-        self: &Arc<Self>,
-        keys: &[K],
-        options: &ReadOptions,
-    ) -> Result<Vec<Option<Vec<u8>>>> {
-        let (view, sequence) = self.present(options)?;
-        let value = |found: Option<Found<'_>>| found.map(|found| found.as_slice().to_vec());
-        let mut values = Vec::with_capacity(keys.len());
-        // Keys that no memtable knows, and their places in `values`.
-        let mut left = Vec::with_capacity(AT_ONCE.min(keys.len()));
-        for group in keys.chunks(AT_ONCE) {
-            for key in group.iter().map(AsRef::as_ref) {
-                let found = find_in_memtables(&view, key, sequence);
-                if found.is_none() {
-                    left.push((SeekKey::new(key, sequence), values.len()));
+            |lookup| {
+                let found = value(found(core, lookup)?);
+                if let Some(at) = places.next() {
+                    values[at] = found;
                 }
-                values.push(value(found.flatten()));
-            }
-            let (seek_keys, mut places) =
-                (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
-            view.version.get_many(
-                &self.tables,
-                &self.order,
-                seek_keys,
-                !options.skip_cache,
-                |lookup| {
-                    let found = value(self.found(lookup)?);
-                    if let Some(at) = places.next() {
-                        values[at] = found;
-                    }
-                    Ok(())
-                },
-            )?;
-            left.clear();
-        }
-        Ok(values)
+                Ok(())
+            },
+        )?;
+        left.clear();
     }
+    Ok(values)
+}
 
-    pub(in crate::db) fn get_pinned(
-        self: &Arc<Self>,
-        key: &[u8],
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedValue>> {
-        self.check_open()?;
-        let present = self.view.load();
-        let (view, sequence) = self.as_of(&present, options)?;
-        Ok(match self.find(view, key, sequence, options)? {
-            None => None,
-            Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
-            Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => {
-                Some(PinnedValue::owned(value.to_vec()))
-            }
-            Some(Found::Memtable { value, memtable }) => {
-                let table =
-                    if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
-                let mut iter = table.iter();
-                iter.seek(SeekKey::new(key, sequence).as_slice());
-                debug_assert!(std::ptr::eq(iter.value(), value));
-                Some(PinnedValue::memtable(iter))
-            }
-        })
-    }
+pub(in crate::db) fn get_pinned(
+    core: &DbImpl,
+    key: &[u8],
+    options: &ReadOptions,
+) -> Result<Option<PinnedValue>> {
+    core.files.check_open()?;
+    let present = core.views.current.load();
+    let (view, sequence) = as_of(core, &present, options)?;
+    Ok(match find(core, view, key, sequence, options)? {
+        None => None,
+        Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
+        Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => {
+            Some(PinnedValue::owned(value.to_vec()))
+        }
+        Some(Found::Memtable { value, memtable }) => {
+            let table = if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
+            let mut iter = table.iter();
+            iter.seek(SeekKey::new(key, sequence).as_slice());
+            debug_assert!(std::ptr::eq(iter.value(), value));
+            Some(PinnedValue::memtable(iter))
+        }
+    })
 }
 
 /// What the memtables say about `key`: `None` if they do not know it.
@@ -298,14 +243,5 @@ fn find_in_memtables<'v>(
         let (tag, value) = table.get(key, sequence)?;
         let is_value = EntryKind::from_byte(tag as u8) == Some(EntryKind::Value);
         Some(is_value.then_some(Found::Memtable { value, memtable }))
-    })
-}
-
-/// True once in [`READ_SAMPLE`] calls of a thread.
-fn sampled() -> bool {
-    thread_local!(static CALLS: Cell<u64> = const { Cell::new(0) });
-    CALLS.with(|calls| {
-        calls.set(calls.get().wrapping_add(1));
-        calls.get() % READ_SAMPLE == 0
     })
 }

@@ -3,7 +3,9 @@
 use std::ops::{Bound, RangeBounds};
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+
+use crate::db::key_range::{check_prefixes, prefix_end};
 
 /// A cursor that scans a range: [`Cursor`](crate::Cursor), or [that of a
 /// transaction](crate::TransactionCursor).
@@ -209,20 +211,4 @@ impl<C: ScanCursor> RangeIter<C> {
 fn stands_at(cursor: &impl ScanCursor, keys: &KeyOrder, bound: &Bound<Vec<u8>>) -> bool {
     let Bound::Excluded(left_out) = bound else { return false };
     cursor.entry().is_some_and(|(key, _)| keys.compare(key, left_out).is_eq())
-}
-
-/// Fails under a comparator in whose order the keys with a prefix need not be a range.
-pub(in crate::db) fn check_prefixes(keys: &KeyOrder) -> Result<()> {
-    if keys.is_bytewise() {
-        return Ok(());
-    }
-    Err(Error::not_supported("prefixes need the bytewise comparator"))
-}
-
-/// The first key after all keys that begin with `prefix`; `None` if there is none.
-pub(in crate::db) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
 }

@@ -23,7 +23,7 @@ use crate::db::check::problem::Problem;
 use crate::db::check::table::{Expected, TableSummary, check_table, check_wreck};
 use crate::db::check::{strip, wrong_size};
 use crate::db::io_error::{is_damage, retry_once};
-use crate::db::open::OwnFiles;
+use crate::db::open::own_files::OwnFiles;
 use crate::db::options::Options;
 use crate::db::repair::manifest_survey::{Description, ManifestSurvey};
 

@@ -18,7 +18,7 @@ use crate::version::manifest::{self, ManifestState};
 
 use crate::db::check::problem::Problem;
 use crate::db::io_error::{is_damage, retry_once};
-use crate::db::open::OwnFiles;
+use crate::db::open::own_files::OwnFiles;
 
 /// A MANIFEST that reads well.
 pub(in crate::db) struct Description {

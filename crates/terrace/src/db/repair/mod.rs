@@ -42,13 +42,13 @@ use crate::version::version_set::{FileNumbers, set_current};
 use crate::db::check::level::check_recency;
 use crate::db::check::problem::Problem;
 use crate::db::check::{checking_tables, no_database, require_database};
-use crate::db::open::OwnFiles;
-use crate::db::open::lost::free_name;
+use crate::db::db_impl::lost::free_name;
+use crate::db::info_log;
+use crate::db::open::own_files::OwnFiles;
 use crate::db::options::Options;
 use crate::db::repair::inputs::{Candidate, Gathering, Inputs};
 use crate::db::repair::manifest_survey::ManifestSurvey;
 use crate::db::repair::salvage::Salvage;
-use crate::db::stats::info_log;
 
 /// Where everything goes that is merged by sequence number alone: deep, so that no compaction is
 /// due, and not at the bottom, from where LevelDB never takes tombstones away.

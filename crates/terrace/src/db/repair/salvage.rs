@@ -32,7 +32,7 @@ use crate::version::version_set::FileNumbers;
 use crate::write::batch::{BatchView, Operation};
 
 use crate::db::check::log::{Finding, LogCheck};
-use crate::db::db_impl::output_settings;
+use crate::db::db_impl::files::output_settings;
 use crate::db::io_error::{is_damage, retry_once};
 use crate::db::options::Options;
 

@@ -1,7 +1,5 @@
 //! Numbers about a database and its work.
 
-pub(super) mod events;
-pub(super) mod info_log;
 pub(super) mod leveldb_text;
 pub(super) mod property;
 
@@ -10,69 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::compaction::plan;
-use crate::version::NUM_LEVELS;
 
 use crate::db::db_impl::DbImpl;
-
-/// Work done for one level since the database was opened.
-#[derive(Default)]
-pub(in crate::db) struct LevelCounters {
-    pub(in crate::db) compactions: AtomicU64,
-    pub(in crate::db) micros: AtomicU64,
-    pub(in crate::db) bytes_read: AtomicU64,
-    pub(in crate::db) bytes_written: AtomicU64,
-}
-
-/// Work done since the database was opened.
-#[derive(Default)]
-pub(in crate::db) struct Counters {
-    pub(in crate::db) levels: [LevelCounters; NUM_LEVELS],
-    pub(in crate::db) user_bytes: AtomicU64,
-    pub(in crate::db) flush_bytes: AtomicU64,
-    /// Of `user_bytes` those that were loaded past the log, and the bytes of the tables that they
-    /// became.
-    pub(in crate::db) loaded_bytes: AtomicU64,
-    pub(in crate::db) load_bytes_written: AtomicU64,
-}
-
-impl Counters {
-    /// Called under the commit lock, so that no read-modify-write is needed.
-    #[inline]
-    pub(in crate::db) fn record_write(&self, bytes: u64) {
-        self.user_bytes.store(self.user_bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
-    }
-
-    pub(in crate::db) fn record_flush(&self, level: usize, bytes: u64, micros: u64) {
-        self.flush_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.record(level, 0, bytes, micros);
-    }
-
-    /// A table of a bulk load. Called under the commit lock.
-    pub(in crate::db) fn record_load(&self, level: usize, user_bytes: u64, bytes: u64) {
-        self.record_write(user_bytes);
-        self.loaded_bytes.fetch_add(user_bytes, Ordering::Relaxed);
-        self.load_bytes_written.fetch_add(bytes, Ordering::Relaxed);
-        self.record(level, 0, bytes, 0);
-    }
-
-    pub(in crate::db) fn record_compaction(
-        &self,
-        level: usize,
-        read: u64,
-        written: u64,
-        micros: u64,
-    ) {
-        self.record(level, read, written, micros);
-        self.levels[level].compactions.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn record(&self, level: usize, read: u64, written: u64, micros: u64) {
-        let counters = &self.levels[level];
-        counters.micros.fetch_add(micros, Ordering::Relaxed);
-        counters.bytes_read.fetch_add(read, Ordering::Relaxed);
-        counters.bytes_written.fetch_add(written, Ordering::Relaxed);
-    }
-}
 
 /// One level.
 #[derive(Clone, Debug, Default)]
@@ -178,97 +115,102 @@ pub struct TableFile {
     pub deletions: Option<u64>,
 }
 
-impl DbImpl {
-    pub(in crate::db) fn stats(self: &Arc<Self>) -> Stats {
-        let view = self.view.load_full();
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let levels: Vec<_> = self
-            .counters
-            .levels
-            .iter()
-            .enumerate()
-            .map(|(level, counters)| LevelStats {
-                level,
-                files: view.version.levels[level].len(),
-                bytes: view.version.level_bytes(level),
-                compactions: get(&counters.compactions),
-                seconds: get(&counters.micros) as f64 / 1e6,
-                bytes_read: get(&counters.bytes_read),
-                bytes_written: get(&counters.bytes_written),
-            })
-            .collect();
-        let user_bytes_written = get(&self.counters.user_bytes);
-        let flush_bytes_written = get(&self.counters.flush_bytes);
-        let table_bytes_written: u64 = levels.iter().map(|level| level.bytes_written).sum();
-        let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
-        let (stall_count, stall_micros) = self.throttle.stalls();
-        let now = self.env.now_micros();
-        // In a child of a fork a thread of the parent may hold a lock for ever.
-        let is_inherited = self.is_inherited();
-        let state = if is_inherited { self.state.try_lock() } else { Some(self.state.lock()) };
-        let (running_compactions, background_error) = state.map_or((0, None), |state| {
-            (state.compactions, state.error.as_ref().map(|error| error.error.to_string()))
-        });
-        let load_bytes_written = get(&self.counters.load_bytes_written);
-        // Every user byte goes to the log once, unless it was loaded past it.
-        let logged = user_bytes_written - get(&self.counters.loaded_bytes).min(user_bytes_written);
-        let written = (logged + table_bytes_written) as f64;
-        let table_stats = self.tables.read_totals();
-        let (open_tables, table_memory_bytes) = self.tables.open_tables();
-        Stats {
-            memtable_bytes: memtables.map(|table| table.memory_usage() as u64).sum(),
-            immutable_memtables: view.immutables.len(),
-            user_bytes_written,
-            flush_bytes_written,
-            load_bytes_written,
-            compaction_bytes_read: levels.iter().map(|level| level.bytes_read).sum(),
-            compaction_bytes_written: table_bytes_written
-                .saturating_sub(flush_bytes_written + load_bytes_written),
-            write_amplification: if user_bytes_written == 0 {
-                0.0
-            } else {
-                written / user_bytes_written as f64
-            },
-            cache_capacity: self.cache.capacity() as u64,
-            cache_used: self.cache.used() as u64,
-            cache_hits: table_stats.cache_hits,
-            cache_misses: table_stats.cache_misses,
-            filter_checked: table_stats.filter_checked,
-            filter_useful: table_stats.filter_useful,
-            open_tables,
-            table_memory_bytes: table_memory_bytes as u64,
-            snapshots: if is_inherited { 0 } else { self.snapshots.count() },
-            oldest_snapshot_age: if is_inherited { None } else { self.snapshots.oldest_age(now) },
-            locked_keys: if is_inherited { 0 } else { self.control.locks.held() },
-            lock_waits: self.control.locks.waits(),
-            stall_count,
-            stall_micros,
-            rate_limited_micros: self
-                .rate_limiter
-                .as_ref()
-                .map_or(0, |limit| limit.waited_micros()),
-            sequence: self.visible_sequence(),
-            pending_compaction_bytes: plan::pending_bytes(&view.version),
-            running_compactions,
-            background_error,
-            levels,
-        }
+pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
+    let view = core.views.current.load_full();
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let levels: Vec<_> = core
+        .background
+        .counters
+        .levels
+        .iter()
+        .enumerate()
+        .map(|(level, counters)| LevelStats {
+            level,
+            files: view.version.levels[level].len(),
+            bytes: view.version.level_bytes(level),
+            compactions: get(&counters.compactions),
+            seconds: get(&counters.micros) as f64 / 1e6,
+            bytes_read: get(&counters.bytes_read),
+            bytes_written: get(&counters.bytes_written),
+        })
+        .collect();
+    let user_bytes_written = get(&core.background.counters.user_bytes);
+    let flush_bytes_written = get(&core.background.counters.flush_bytes);
+    let table_bytes_written: u64 = levels.iter().map(|level| level.bytes_written).sum();
+    let memtables = std::iter::once(&view.memtable).chain(&view.immutables);
+    let (stall_count, stall_micros) = core.background.throttle.stalls();
+    let now = core.files.env.now_micros();
+    // In a child of a fork a thread of the parent may hold a lock for ever.
+    let is_inherited = core.files.is_inherited();
+    let state = if is_inherited {
+        core.background.state.try_lock()
+    } else {
+        Some(core.background.state.lock())
+    };
+    let (running_compactions, background_error) = state.map_or((0, None), |state| {
+        (state.compactions, state.error.as_ref().map(|error| error.error.to_string()))
+    });
+    let load_bytes_written = get(&core.background.counters.load_bytes_written);
+    // Every user byte goes to the log once, unless it was loaded past it.
+    let logged =
+        user_bytes_written - get(&core.background.counters.loaded_bytes).min(user_bytes_written);
+    let written = (logged + table_bytes_written) as f64;
+    let table_stats = core.files.tables.read_totals();
+    let (open_tables, table_memory_bytes) = core.files.tables.open_tables();
+    Stats {
+        memtable_bytes: memtables.map(|table| table.memory_usage() as u64).sum(),
+        immutable_memtables: view.immutables.len(),
+        user_bytes_written,
+        flush_bytes_written,
+        load_bytes_written,
+        compaction_bytes_read: levels.iter().map(|level| level.bytes_read).sum(),
+        compaction_bytes_written: table_bytes_written
+            .saturating_sub(flush_bytes_written + load_bytes_written),
+        write_amplification: if user_bytes_written == 0 {
+            0.0
+        } else {
+            written / user_bytes_written as f64
+        },
+        cache_capacity: core.files.cache.capacity() as u64,
+        cache_used: core.files.cache.used() as u64,
+        cache_hits: table_stats.cache_hits,
+        cache_misses: table_stats.cache_misses,
+        filter_checked: table_stats.filter_checked,
+        filter_useful: table_stats.filter_useful,
+        open_tables,
+        table_memory_bytes: table_memory_bytes as u64,
+        snapshots: if is_inherited { 0 } else { core.views.snapshots.count() },
+        oldest_snapshot_age: if is_inherited { None } else { core.views.snapshots.oldest_age(now) },
+        locked_keys: if is_inherited { 0 } else { core.writes.control.locks.held() },
+        lock_waits: core.writes.control.locks.waits(),
+        stall_count,
+        stall_micros,
+        rate_limited_micros: core
+            .background
+            .rate_limiter
+            .as_ref()
+            .map_or(0, |limit| limit.waited_micros()),
+        sequence: core.views.visible_sequence(),
+        pending_compaction_bytes: plan::pending_bytes(&view.version),
+        running_compactions,
+        background_error,
+        levels,
     }
+}
 
-    pub(in crate::db) fn files(&self) -> Vec<TableFile> {
-        let view = self.view.load_full();
-        let describe = |(level, file): (usize, &Arc<crate::version::file_meta::FileMeta>)| {
-            let contents = file.contents();
-            TableFile {
-                number: file.number,
-                level,
-                size: file.size,
-                smallest: file.smallest_user_key().to_vec(),
-                largest: file.largest_user_key().to_vec(),
-                entries: contents.map(|contents| contents.entries),
-                deletions: contents.map(|contents| contents.deletions),
-            }
-        };
-        view.version.files().map(describe).collect()
-    }
+pub(in crate::db) fn files(core: &DbImpl) -> Vec<TableFile> {
+    let view = core.views.current.load_full();
+    let describe = |(level, file): (usize, &Arc<crate::version::file_meta::FileMeta>)| {
+        let contents = file.contents();
+        TableFile {
+            number: file.number,
+            level,
+            size: file.size,
+            smallest: file.smallest_user_key().to_vec(),
+            largest: file.largest_user_key().to_vec(),
+            entries: contents.map(|contents| contents.entries),
+            deletions: contents.map(|contents| contents.deletions),
+        }
+    };
+    view.version.files().map(describe).collect()
 }

@@ -2,16 +2,15 @@
 //! top.
 
 use std::cmp::Ordering;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
+use crate::db::concurrency::read_set::Scan;
 use crate::db::read::cursor::Cursor;
-use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
+use crate::db::read::range::implements_scan_cursor;
 
-use super::Transaction;
 use super::own_writes::{OwnEntry, OwnWrites};
-use super::read_set::Scan;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -223,61 +222,5 @@ implements_scan_cursor!(TransactionCursor<'_>);
 impl std::fmt::Debug for TransactionCursor<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TransactionCursor").field("valid", &self.valid()).finish_non_exhaustive()
-    }
-}
-
-/// The entries of a range that a transaction sees, from either end, each as an owned key and value.
-///
-/// After an error it ends.
-pub struct TransactionEntries<'t> {
-    transaction: &'t Transaction,
-    range: RangeIter<TransactionCursor<'t>>,
-    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
-}
-
-impl<'t> TransactionEntries<'t> {
-    pub(super) fn range<K: AsRef<[u8]>>(
-        transaction: &'t Transaction,
-        range: &impl RangeBounds<K>,
-    ) -> Self {
-        Self::new(transaction, RangeIter::new(transaction.keys(), range))
-    }
-
-    pub(super) fn prefix(transaction: &'t Transaction, prefix: &[u8]) -> Result<Self> {
-        Ok(Self::new(transaction, RangeIter::prefix(transaction.keys(), prefix)?))
-    }
-
-    fn new(transaction: &'t Transaction, range: RangeIter<TransactionCursor<'t>>) -> Self {
-        let (from, to) = range.bounds();
-        let bounds = (from.clone(), to.clone());
-        TransactionEntries { transaction, range, bounds }
-    }
-}
-
-impl Iterator for TransactionEntries<'_> {
-    type Item = Result<Entry>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
-        self.range.next(cursor).map(|entry| entry.map(owned)).transpose()
-    }
-}
-
-impl DoubleEndedIterator for TransactionEntries<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
-        self.range.next_back(cursor).map(|entry| entry.map(owned)).transpose()
-    }
-}
-
-impl std::iter::FusedIterator for TransactionEntries<'_> {}
-
-impl std::fmt::Debug for TransactionEntries<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (from, to) = self.range.bounds();
-        f.debug_struct("TransactionEntries")
-            .field("from", from)
-            .field("to", to)
-            .finish_non_exhaustive()
     }
 }

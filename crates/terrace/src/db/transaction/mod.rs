@@ -6,10 +6,10 @@
 //!
 //! * An *optimistic* one holds no lock, and others never wait for it: the keys that it writes or
 //!   has read for update are looked up once more when it commits.
-//! * A *locking* one locks what it reads for update until it ends ([`lock_manager`]): every other
+//! * A *locking* one locks what it reads for update until it ends ([`lock_manager`](crate::db::concurrency::lock_manager)): every other
 //!   writer waits.
 //! * A *serializable* one, of either kind, also notes everything else that it reads
-//!   ([`read_set`]), and is checked against what was written meanwhile ([`conflict_set`]).
+//!   ([`read_set`](crate::db::concurrency::read_set)), and is checked against what was written meanwhile ([`conflict_set`](crate::db::concurrency::conflict_set)).
 //!
 //! # Invariants
 //! 1. Between the check and the write nobody else writes.
@@ -18,23 +18,15 @@
 //! 3. A lock is held, and a serializable transaction in the conflict set, before the commit lock
 //!    is taken for the first time after; what the transaction reads comes after that.
 
-pub(in crate::db) mod concurrency_control;
-mod conflict_set;
 mod conflicts;
 mod cursor;
-pub(in crate::db) mod footprint;
-pub(in crate::db) mod lock_manager;
+mod entries;
 mod options;
-mod ordered_key;
-mod ordered_range;
 mod own_writes;
-mod read_set;
-mod users;
-mod waiting;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,17 +35,19 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::write::batch::{Operation, WriteBatch};
 
+use crate::db::concurrency::lock_manager::LockOwner;
+use crate::db::concurrency::read_set::ReadSet;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::{ReadOptions, WriteOptions};
-use crate::db::read::cursor::Cursor;
+use crate::db::read;
 use crate::db::read::snapshot::Snapshot;
 
-pub use self::cursor::{TransactionCursor, TransactionEntries};
+pub use self::cursor::TransactionCursor;
+pub use self::entries::TransactionEntries;
 pub use self::options::{Isolation, TransactOptions, TransactionOptions};
 
-use self::lock_manager::LockOwner;
+use self::conflicts::{check_keys, write_unless_changed};
 use self::own_writes::{OwnWrites, Write};
-use self::read_set::{ReadSet, Scan};
 
 /// Reads and writes that belong together. Made by [`Db::transaction`](crate::Db::transaction).
 ///
@@ -119,18 +113,18 @@ struct Reads {
 
 impl Reads {
     fn begin(core: &Arc<DbImpl>) -> Self {
-        let entered = core.visible_sequence();
-        core.control.conflicts.enter(entered);
-        let set = ReadSet::new(core.order.keys.clone());
+        let entered = core.views.visible_sequence();
+        core.writes.control.conflicts.enter(entered);
+        let set = ReadSet::new(core.files.order.keys.clone());
         let reads = Reads { core: core.clone(), entered, set };
-        core.await_commits();
+        core.writes.await_commits();
         reads
     }
 }
 
 impl Drop for Reads {
     fn drop(&mut self) {
-        self.core.control.conflicts.leave(self.entered);
+        self.core.writes.control.conflicts.leave(self.entered);
     }
 }
 
@@ -139,14 +133,14 @@ impl Transaction {
     pub(super) fn new(core: &Arc<DbImpl>, options: TransactionOptions, age: u64) -> Self {
         let is_serializable = options.isolation == Isolation::Serializable;
         let reads = is_serializable.then(|| Reads::begin(core));
-        let owner = || core.control.locks.owner(age, options.lock_timeout);
+        let owner = || core.writes.control.locks.owner(age, options.lock_timeout);
         let locks = options.locking.then(owner);
         let snapshot = Snapshot::take(core);
         Transaction {
             core: core.clone(),
             read: ReadOptions::new().snapshot(&snapshot),
             snapshot,
-            writes: OwnWrites::new(core.order.keys.clone()),
+            writes: OwnWrites::new(core.files.order.keys.clone()),
             relied_on: HashSet::new(),
             locks,
             failure: None,
@@ -156,7 +150,7 @@ impl Transaction {
     }
 
     fn keys(&self) -> &KeyOrder {
-        &self.core.order.keys
+        &self.core.files.order.keys
     }
 
     /// The value of `key`, if it has one.
@@ -186,7 +180,7 @@ impl Transaction {
                 reads.set.add_key(key);
             }
         }
-        self.core.get(key, &self.read, use_value)
+        read::get(&self.core, key, &self.read, use_value)
     }
 
     fn has_locked(&self, key: &[u8]) -> bool {
@@ -232,16 +226,16 @@ impl Transaction {
         let Some(locks) = self.locks.as_mut().filter(|locks| !locks.holds(key)) else {
             return Ok(());
         };
-        self.core.check_writable()?;
+        self.core.files.check_writable()?;
         let locked = locks.lock(key);
         self.failure = locked.as_ref().err().filter(is_final).cloned();
         locked?;
-        self.core.await_commits();
+        self.core.writes.await_commits();
         if *self.is_fixed.get_mut() {
             let since = self.snapshot.sequence();
-            let view = self.core.view.load_full();
+            let view = self.core.views.current.load_full();
             let in_tables = view.in_tables > since;
-            let checked = self.core.check_keys(&view, std::iter::once(key), since, in_tables);
+            let checked = check_keys(&self.core, &view, std::iter::once(key), since, in_tables);
             self.failure = checked.as_ref().err().filter(is_final).cloned();
             return checked;
         }
@@ -286,44 +280,6 @@ impl Transaction {
             }
         }
         Ok(())
-    }
-
-    /// A cursor over everything that the transaction sees. Seek it first.
-    ///
-    /// # Errors
-    /// Those of [`Db::get_with`](crate::Db::get_with).
-    pub fn cursor(&self) -> Result<TransactionCursor<'_>> {
-        self.bounded_cursor(&Bound::Unbounded, &Bound::Unbounded)
-    }
-
-    /// A cursor of which nothing counts as read that lies outside of the bounds.
-    fn bounded_cursor<'t>(
-        &'t self,
-        from: &Bound<Vec<u8>>,
-        to: &Bound<Vec<u8>>,
-    ) -> Result<TransactionCursor<'t>> {
-        self.is_fixed.store(true, Ordering::Relaxed);
-        let database = Cursor::new(&self.core, &self.read)?;
-        let scan = self.reads.as_ref().map(|reads| Scan::new(&reads.set, from, to));
-        Ok(TransactionCursor::new(database, &self.writes, self.keys().clone(), scan))
-    }
-
-    /// Every entry that the transaction sees, in order of keys, from either end.
-    pub fn iter(&self) -> TransactionEntries<'_> {
-        self.range::<&[u8]>(..)
-    }
-
-    /// The entries whose keys are in `range`.
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> TransactionEntries<'_> {
-        TransactionEntries::range(self, &range)
-    }
-
-    /// The entries whose keys begin with `prefix`.
-    ///
-    /// # Errors
-    /// `NotSupported` under a custom comparator.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<TransactionEntries<'_>> {
-        TransactionEntries::prefix(self, prefix.as_ref())
     }
 
     /// The database as it was at the moment that the transaction sees. What is read in it by itself
@@ -385,7 +341,7 @@ impl Transaction {
             return Err(failure);
         }
         if self.is_empty() {
-            return self.core.check_open();
+            return self.core.files.check_open();
         }
         let mut batch = WriteBatch::new();
         for (key, write) in self.writes.iter() {
@@ -398,7 +354,15 @@ impl Transaction {
         let mut locks = self.locks.take();
         let reads = self.reads.as_ref().map(|reads| &reads.set);
         let keys = self.checked_keys(locks.as_ref());
-        self.core.write_unless_changed(&batch, keys.into_iter(), reads, since, &mut locks, options)
+        write_unless_changed(
+            &self.core,
+            &batch,
+            keys.into_iter(),
+            reads,
+            since,
+            &mut locks,
+            options,
+        )
     }
 
     /// The keys that must not have been written since the snapshot, besides what was noted as read:

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 
-use super::ordered_key::OrderedKey;
+use crate::db::concurrency::ordered_key::OrderedKey;
 
 /// The last write of a key.
 pub(super) enum Write {

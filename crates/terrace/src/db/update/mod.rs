@@ -13,7 +13,6 @@
 mod merge_operator;
 mod pop;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
@@ -22,6 +21,7 @@ use crate::base::mutation::mutated;
 use crate::db::db::Db;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::WriteOptions;
+use crate::db::read;
 
 pub use self::merge_operator::{Append, Counter, MergeOperator, SetUnion};
 
@@ -35,43 +35,40 @@ enum Change<V> {
     Set(Option<V>),
 }
 
-impl DbImpl {
-    /// Does to `key` what `decide` says of its present value. Returns what it was set to, or `None`
-    /// if it was kept. `decide` is called again whenever the key was written in between.
-    fn change_key<V: AsRef<[u8]>>(
-        self: &Arc<Self>,
-        key: &[u8],
-        options: WriteOptions,
-        mut decide: impl FnMut(Option<&[u8]>) -> Result<Change<V>>,
-    ) -> Result<Option<Option<V>>> {
-        self.check_writable()?;
-        let mut locks = None;
-        for attempt in 1_u32.. {
-            if attempt == ATTEMPTS {
-                self.lock_for_write(&mut locks, key)?;
-            }
-            let ingests = self.control.ingests.load(Ordering::Acquire);
-            let (decision, read_at) = self.get_present(key, &mut decide)?;
-            let Change::Set(value) = decision? else { return Ok(None) };
-            let bytes = value.as_ref().map(AsRef::as_ref);
-            let check = || {
-                let ingested = self.control.ingests.load(Ordering::Relaxed) != ingests;
-                mutated("updates") || !ingested && self.is_unchanged(key, read_at)
-            };
-            if self.write_one_if(key, bytes, options, &mut locks, check)? {
-                return Ok(Some(value));
-            }
+/// Does to `key` what `decide` says of its present value. Returns what it was set to, or `None`
+/// if it was kept. `decide` is called again whenever the key was written in between.
+fn change_key<V: AsRef<[u8]>>(
+    core: &DbImpl,
+    key: &[u8],
+    options: WriteOptions,
+    mut decide: impl FnMut(Option<&[u8]>) -> Result<Change<V>>,
+) -> Result<Option<Option<V>>> {
+    core.files.check_writable()?;
+    let mut locks = None;
+    for attempt in 1_u32.. {
+        if attempt == ATTEMPTS {
+            core.writes.lock_for_write(&mut locks, key)?;
         }
-        Err(Error::conflict("the key was written by others all the time"))
+        let ingests = core.writes.control.ingests.load(Ordering::Acquire);
+        let (decision, read_at) = read::get_present(core, key, &mut decide)?;
+        let Change::Set(value) = decision? else { return Ok(None) };
+        let bytes = value.as_ref().map(AsRef::as_ref);
+        let check = || {
+            let ingested = core.writes.control.ingests.load(Ordering::Relaxed) != ingests;
+            mutated("updates") || !ingested && is_unchanged(core, key, read_at)
+        };
+        if core.writes.write_one_if(key, bytes, options, &mut locks, check)? {
+            return Ok(Some(value));
+        }
     }
+    Err(Error::conflict("the key was written by others all the time"))
+}
 
-    /// Whether nobody has written `key` since `sequence`, as far as memtables tell. False if later
-    /// writes are in tables by now. The caller holds the commit lock.
-    fn is_unchanged(&self, key: &[u8], sequence: u64) -> bool {
-        let view = self.view.load();
-        view.in_tables <= sequence
-            && view.newest_in_memory(key).is_none_or(|newest| newest <= sequence)
-    }
+/// Whether nobody has written `key` since `sequence`, as far as memtables tell. False if later
+/// writes are in tables by now. The caller holds the commit lock.
+fn is_unchanged(core: &DbImpl, key: &[u8], sequence: u64) -> bool {
+    let view = core.views.current.load();
+    view.in_tables <= sequence && view.newest_in_memory(key).is_none_or(|newest| newest <= sequence)
 }
 
 /// Atomic updates. Each is one commit: nothing that others write is lost, whether they write by an
@@ -123,7 +120,7 @@ impl Db {
             (None, None) => Ok(Change::Keep),
             (_, new) => Ok(Change::Set(new)),
         };
-        Ok(self.core().change_key(key.as_ref(), options, decide)?.flatten())
+        Ok(change_key(self.core(), key.as_ref(), options, decide)?.flatten())
     }
 
     /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands
@@ -167,7 +164,7 @@ impl Db {
             true => Ok(Change::Set(new)),
             false => Ok(Change::Keep),
         };
-        Ok(self.core().change_key(key.as_ref(), options, decide)?.is_some())
+        Ok(change_key(self.core(), key.as_ref(), options, decide)?.is_some())
     }
 
     /// Sets `key` to `value` if it has no value, and returns whether it had none.
@@ -247,6 +244,6 @@ impl Db {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         let decide =
             |value: Option<&[u8]>| Ok(Change::Set(Some(operator.merge(key, value, operand)?)));
-        Ok(self.core().change_key(key, options, decide)?.flatten().unwrap_or_default())
+        Ok(change_key(self.core(), key, options, decide)?.flatten().unwrap_or_default())
     }
 }

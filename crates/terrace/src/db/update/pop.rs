@@ -82,8 +82,8 @@ impl Db {
         end: End,
         options: WriteOptions,
     ) -> Result<Option<Entry>> {
-        self.core().check_writable()?;
-        let turn = self.core().control.pops.lock();
+        self.core().files.check_writable()?;
+        let turn = self.core().writes.control.pops.lock();
         let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
         let transact = TransactOptions::new().transaction_options(serializable);
         let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));

@@ -1,0 +1,336 @@
+//! Locks on keys: their holders, their queues, and the wait-for graph.
+//!
+//! A lock has one holder at a time. A request for a held lock joins the lock's queue, and a release
+//! grants the lock to the first request in it. An owner waits for one key at a time, so the
+//! wait-for graph is a set of chains, and a cycle is found when its last wait begins: the youngest
+//! owner in the cycle gets the error.
+//!
+//! # Invariants
+//! 1. The count of users is changed under the table's lock, and is not zero while a lock is held.
+//! 2. A queue holds owners that wait for its key, each once, in the order in which they came.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::locks::{AtomicU64, Condvar, Mutex, MutexGuard};
+use crate::base::mutation::mutated;
+use crate::env::Env;
+
+use super::ordered_key::{OrderedKey, shown};
+use super::ordered_range::{KeyBounds, OrderedRange};
+use super::users::Users;
+
+/// The age of an owner that gives way to all others: it takes its locks anew.
+const YOUNGEST: u64 = u64::MAX;
+
+/// See the [module](self).
+pub(in crate::db) struct LockManager {
+    order: KeyOrder,
+    env: Arc<dyn Env>,
+    table: Mutex<Table>,
+    /// Counts every locked key.
+    users: Arc<Users>,
+    next_owner: AtomicU64,
+    waits: AtomicU64,
+}
+
+#[derive(Default)]
+struct Table {
+    locks: BTreeMap<OrderedKey, Lock>,
+    waits: HashMap<u64, Wait>,
+    closed: Option<Error>,
+}
+
+struct Lock {
+    holder: u64,
+    queue: VecDeque<u64>,
+}
+
+/// One owner's wait.
+struct Wait {
+    key: OrderedKey,
+    age: u64,
+    /// How it ended.
+    outcome: Option<Result<()>>,
+    ended: Arc<Condvar>,
+}
+
+/// An owner of locks, and the locks that it holds. Dropped, it gives them up.
+pub(in crate::db) struct LockOwner {
+    manager: Arc<LockManager>,
+    id: u64,
+    age: u64,
+    timeout: Duration,
+    keys: BTreeSet<OrderedKey>,
+}
+
+impl LockManager {
+    pub(in crate::db) fn new(order: KeyOrder, env: Arc<dyn Env>, users: Arc<Users>) -> Self {
+        LockManager {
+            order,
+            env,
+            table: Mutex::default(),
+            users,
+            next_owner: AtomicU64::new(1),
+            waits: AtomicU64::new(0),
+        }
+    }
+
+    /// A number for the age of a transaction: greater than those of all before.
+    pub(in crate::db) fn next_age(&self) -> u64 {
+        self.next_owner.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An owner of a transaction's locks, which waits for each at most `timeout`; forever if that
+    /// is [`Duration::MAX`]. Of a cycle the youngest owner gives way.
+    pub(in crate::db) fn owner(self: &Arc<Self>, age: u64, timeout: Duration) -> LockOwner {
+        LockOwner {
+            manager: self.clone(),
+            id: self.next_age(),
+            age,
+            timeout,
+            keys: BTreeSet::new(),
+        }
+    }
+
+    /// An owner for one write, which gives way in every cycle, and begins anew.
+    pub(in crate::db) fn writer(self: &Arc<Self>, timeout: Duration) -> LockOwner {
+        self.owner(YOUNGEST, timeout)
+    }
+
+    /// The first of `keys` that another than `owner` has locked.
+    pub(in crate::db) fn locked_key<'k>(
+        &self,
+        owner: Option<&LockOwner>,
+        mut keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Option<OrderedKey> {
+        let table = self.table.lock();
+        let id = owner.map(|owner| owner.id);
+        let is_others =
+            |key: &OrderedKey| table.locks.get(key).is_some_and(|lock| Some(lock.holder) != id);
+        keys.find_map(|key| Some(OrderedKey::new(key, &self.order)).filter(is_others))
+    }
+
+    /// The first key in one of `ranges` that another than `owner` has locked.
+    pub(in crate::db) fn locked_in_ranges<'k>(
+        &self,
+        owner: Option<&LockOwner>,
+        mut ranges: impl Iterator<Item = KeyBounds<'k>>,
+    ) -> Option<OrderedKey> {
+        let table = self.table.lock();
+        let id = owner.map(|owner| owner.id);
+        ranges.find_map(|range| {
+            let range = OrderedRange::new(range, &self.order);
+            let mut locks = table.locks.range(Some(range.bounds()).filter(|_| range.has_room())?);
+            locks.find(|(_, lock)| Some(lock.holder) != id).map(|(key, _)| key.clone())
+        })
+    }
+
+    /// How many keys are locked.
+    pub(in crate::db) fn held(&self) -> usize {
+        self.table.lock().locks.len()
+    }
+
+    /// How often an owner had to wait.
+    pub(in crate::db) fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Ends every wait, and has every further one fail with `error`.
+    pub(in crate::db) fn close(&self, error: &Error) {
+        let mut table = self.table.lock();
+        for wait in table.waits.values_mut() {
+            wait.outcome.get_or_insert(Err(error.clone()));
+            wait.ended.notify_all();
+        }
+        table.locks.values_mut().for_each(|lock| lock.queue.clear());
+        table.closed = Some(error.clone());
+    }
+}
+
+impl Table {
+    /// The owners that wait for one another, from `owner`, if it waited for `key`, back to it.
+    fn cycle(&self, owner: u64, key: &OrderedKey) -> Option<Vec<u64>> {
+        let mut cycle = vec![owner];
+        let mut wanted = key;
+        loop {
+            let holder = self.locks.get(wanted)?.holder;
+            if holder == owner {
+                return Some(cycle);
+            }
+            cycle.push(holder);
+            // Its wait is over if it has an outcome: it is about to go on.
+            wanted = &self.waits.get(&holder).filter(|wait| wait.outcome.is_none())?.key;
+        }
+    }
+
+    /// Describes the wait-for graph.
+    fn describe(&self, cycle: &[u64], key: &OrderedKey) -> Error {
+        let mut text = String::new();
+        for (at, &waiting) in cycle.iter().enumerate() {
+            let holder = cycle[(at + 1) % cycle.len()];
+            let wanted = match at {
+                0 => shown(key.as_slice()),
+                _ => self
+                    .waits
+                    .get(&waiting)
+                    .map_or(String::new(), |wait| shown(wait.key.as_slice())),
+            };
+            let separator = if at == 0 { "" } else { ", " };
+            text += &format!(
+                "{separator}transaction {waiting} waits for {wanted} of transaction {holder}"
+            );
+        }
+        Error::deadlock(text)
+    }
+
+    /// Ends the wait of an owner with an error.
+    fn refuse(&mut self, owner: u64, error: Error) {
+        let Some(wait) = self.waits.get_mut(&owner) else { return };
+        wait.outcome = Some(Err(error));
+        wait.ended.notify_all();
+        if let Some(lock) = self.locks.get_mut(&wait.key) {
+            lock.queue.retain(|&queued| queued != owner);
+        }
+    }
+}
+
+impl LockOwner {
+    /// Whether it holds the lock of `key`.
+    pub(in crate::db) fn holds(&self, key: &[u8]) -> bool {
+        !self.keys.is_empty() && self.keys.contains(&OrderedKey::new(key, &self.manager.order))
+    }
+
+    /// Whether it may be asked to begin anew rather than its caller.
+    pub(in crate::db) fn gives_way(&self) -> bool {
+        self.age == YOUNGEST
+    }
+
+    /// Locks `key`, when it is this owner's turn.
+    ///
+    /// # Errors
+    /// `Deadlock` if this owner, the youngest of a cycle, has to give way; all its locks are given
+    /// up then. `TimedOut` after the owner's time. `Closed` if the database is closed meanwhile.
+    pub(in crate::db) fn lock(&mut self, key: &[u8]) -> Result<()> {
+        self.lock_ordered(OrderedKey::new(key, &self.manager.order))
+    }
+
+    pub(in crate::db) fn lock_ordered(&mut self, key: OrderedKey) -> Result<()> {
+        let manager = self.manager.clone();
+        let mut table = manager.table.lock();
+        if let Some(error) = &table.closed {
+            return Err(error.clone());
+        }
+        match table.locks.get(&key) {
+            Some(lock) if lock.holder == self.id => return Ok(()),
+            Some(_) => {}
+            None => {
+                let lock = Lock { holder: self.id, queue: VecDeque::new() };
+                table.locks.insert(key.clone(), lock);
+                manager.users.add();
+                self.keys.insert(key);
+                return Ok(());
+            }
+        }
+        if !mutated("deadlocks")
+            && let Some(cycle) = table.cycle(self.id, &key)
+        {
+            let error = table.describe(&cycle, &key);
+            let age = |owner: u64| table.waits.get(&owner).map_or(self.age, |wait| wait.age);
+            let youngest = cycle.iter().copied().max_by_key(|&owner| age(owner));
+            match youngest {
+                Some(other) if other != self.id => table.refuse(other, error),
+                _ => {
+                    self.release(&mut table);
+                    return Err(error);
+                }
+            }
+        }
+        let waited = self.wait(&mut table, key);
+        if waited.as_ref().is_err_and(|error| error.kind() == ErrorKind::Deadlock) {
+            self.release(&mut table);
+        }
+        waited
+    }
+
+    /// Queues for a lock, and waits until it is there.
+    fn wait(&mut self, table: &mut MutexGuard<'_, Table>, key: OrderedKey) -> Result<()> {
+        let ended = Arc::new(Condvar::new());
+        let wait = Wait { key: key.clone(), age: self.age, outcome: None, ended: ended.clone() };
+        table.waits.insert(self.id, wait);
+        self.manager.waits.fetch_add(1, Ordering::Relaxed);
+        if let Some(lock) = table.locks.get_mut(&key) {
+            match mutated("fair-queues") {
+                true => lock.queue.push_front(self.id),
+                false => lock.queue.push_back(self.id),
+            }
+        }
+        let env = self.manager.env.clone();
+        let since = env.now_micros();
+        let mut in_time = true;
+        let outcome = loop {
+            let outcome = table.waits.get_mut(&self.id).and_then(|wait| wait.outcome.take());
+            if let Some(outcome) = outcome {
+                break outcome;
+            }
+            if !in_time {
+                let error = self.timed_out(table, &key);
+                table.refuse(self.id, error.clone());
+                break Err(error);
+            }
+            if self.timeout == Duration::MAX {
+                ended.wait(table);
+                continue;
+            }
+            let waited = Duration::from_micros(env.now_micros().saturating_sub(since));
+            match self.timeout.checked_sub(waited) {
+                Some(left) => _ = ended.wait_for(table, left),
+                None => in_time = false,
+            }
+        };
+        table.waits.remove(&self.id);
+        if outcome.is_ok() {
+            self.keys.insert(key);
+        }
+        outcome
+    }
+
+    fn timed_out(&self, table: &Table, key: &OrderedKey) -> Error {
+        let holder = table.locks.get(key).map_or(0, |lock| lock.holder);
+        let (key, time) = (shown(key.as_slice()), self.timeout);
+        Error::timed_out(format!("transaction {holder} holds the lock of {key} for {time:?} now"))
+    }
+
+    /// Gives all locks up, each to the first in its queue.
+    fn release(&mut self, table: &mut Table) {
+        for key in std::mem::take(&mut self.keys) {
+            let Some(lock) = table.locks.get_mut(&key) else { continue };
+            match lock.queue.pop_front() {
+                Some(next) => {
+                    lock.holder = next;
+                    if let Some(wait) = table.waits.get_mut(&next) {
+                        wait.outcome = Some(Ok(()));
+                        wait.ended.notify_all();
+                    }
+                }
+                None => {
+                    table.locks.remove(&key);
+                    self.manager.users.remove();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for LockOwner {
+    fn drop(&mut self) {
+        if !self.keys.is_empty() {
+            let manager = self.manager.clone();
+            self.release(&mut manager.table.lock());
+        }
+    }
+}

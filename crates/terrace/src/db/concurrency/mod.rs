@@ -1,0 +1,50 @@
+//! What writers have to heed for the sake of transactions, and the one look that tells them that
+//! there is nothing.
+
+pub(in crate::db) mod conflict_set;
+pub(in crate::db) mod footprint;
+pub(in crate::db) mod lock_manager;
+pub(in crate::db) mod ordered_key;
+pub(in crate::db) mod ordered_range;
+pub(in crate::db) mod read_set;
+mod users;
+
+use std::sync::Arc;
+
+use crate::base::comparator::KeyOrder;
+use crate::base::locks::{AtomicU64, Mutex};
+use crate::env::Env;
+
+use crate::db::concurrency::conflict_set::ConflictSet;
+use crate::db::concurrency::lock_manager::LockManager;
+use crate::db::concurrency::users::Users;
+
+/// See the [module](self).
+pub(in crate::db) struct ConcurrencyControl {
+    users: Arc<Users>,
+    pub(in crate::db) locks: Arc<LockManager>,
+    pub(in crate::db) conflicts: ConflictSet,
+    /// Held while the first or last entry is popped: all who do that want the same one.
+    pub(in crate::db) pops: Mutex<()>,
+    /// How many ingests came in beneath all sequence numbers: no number tells that they did.
+    pub(in crate::db) ingests: AtomicU64,
+}
+
+impl ConcurrencyControl {
+    pub(in crate::db) fn new(order: &KeyOrder, env: &Arc<dyn Env>) -> Self {
+        let users = Arc::new(Users::default());
+        ConcurrencyControl {
+            locks: Arc::new(LockManager::new(order.clone(), env.clone(), users.clone())),
+            conflicts: ConflictSet::new(order.clone(), users.clone()),
+            users,
+            pops: Mutex::default(),
+            ingests: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a commit has to look at locks, and to be recorded. The caller holds the commit lock.
+    #[inline]
+    pub(in crate::db) fn is_used(&self) -> bool {
+        self.users.are_there()
+    }
+}

@@ -1,0 +1,105 @@
+//! Work that is waiting: writers are slowed down by it, and wait where it is too much.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::error::Result;
+use crate::base::locks::MutexGuard;
+use crate::compaction::plan::LEVEL_0_TRIGGER;
+use crate::write::throttle::Backlog;
+
+use crate::db::db_impl::background::state::State;
+use crate::db::db_impl::background::{Background, LEVEL_0_COMFORTABLE};
+
+/// Immutable memtables together take at most about this many bytes, and there are at least two of
+/// them.
+const IMMUTABLES_BYTES: usize = 32 << 20;
+const MAX_IMMUTABLES: usize = 8;
+
+/// Files in level 0 at which writers go at half the speed of compactions.
+const LEVEL_0_LIMIT: usize = 9 * LEVEL_0_TRIGGER;
+
+impl Background {
+    /// Waits until the queue of immutable memtables takes another one.
+    #[cold]
+    pub(in crate::db) fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
+        let limit =
+            (IMMUTABLES_BYTES / self.files.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
+        let mut state = self.state.lock();
+        let start = self.files.env.now_micros();
+        let earlier = state.attempts();
+        if self.await_flushes(&mut state, earlier, |state| state.immutables.len() < limit)? {
+            let micros = self.files.env.now_micros().saturating_sub(start);
+            self.throttle.record_stall(Duration::from_micros(micros));
+        }
+        Ok(())
+    }
+
+    /// The error that keeps background work from going on.
+    pub(in crate::db) fn check_background(&self, state: &State) -> Result<()> {
+        match &state.error {
+            Some(error) => Err(error.error.clone()),
+            None if state.closing => Err(self.files.closed_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts background work to another attempt after a failure that may have gone by.
+    pub(in crate::db) fn retry(self: &Arc<Self>, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        if state.error.as_ref().is_some_and(|error| error.retryable) {
+            state.error = None;
+            self.schedule(state);
+        }
+        match &state.error {
+            Some(error) => Err(error.error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until flushes have brought the database to where `is_done` holds. Returns whether that
+    /// took time.
+    ///
+    /// A failure that may have gone by is put to another attempt, and so are as many as there were
+    /// `earlier_attempts` when the caller was called: neither says anything about the disk as it is
+    /// now.
+    pub(in crate::db) fn await_flushes(
+        self: &Arc<Self>,
+        state: &mut MutexGuard<'_, State>,
+        mut earlier_attempts: usize,
+        is_done: impl Fn(&State) -> bool,
+    ) -> Result<bool> {
+        self.retry(state)?;
+        if is_done(state) {
+            return Ok(false);
+        }
+        self.schedule(state);
+        while !is_done(state) {
+            if state.error.is_some() && earlier_attempts > 0 {
+                earlier_attempts -= 1;
+                self.retry(state)?;
+            }
+            self.check_background(state)?;
+            self.changed.wait(state);
+        }
+        Ok(true)
+    }
+
+    /// Sets the price of writes from the work that is waiting.
+    pub(in crate::db) fn update_throttle(&self, state: &State) {
+        let limit =
+            (IMMUTABLES_BYTES / self.files.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
+        let flushes = Backlog {
+            waiting: state.immutables.len() as f64,
+            comfortable: limit as f64 / 2.0,
+            limit: limit as f64,
+            bytes_per_second: state.flush_speed.get(),
+        };
+        let level_0 = Backlog {
+            waiting: self.views.current.load().version.levels[0].len() as f64,
+            comfortable: LEVEL_0_COMFORTABLE as f64,
+            limit: LEVEL_0_LIMIT as f64,
+            bytes_per_second: state.level_0_speed.get(),
+        };
+        self.throttle.set(&[flushes, level_0]);
+    }
+}

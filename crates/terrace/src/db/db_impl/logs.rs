@@ -1,0 +1,81 @@
+//! The write-ahead logs of an open database: how far they are durable, and which file becomes the
+//! next one.
+//!
+//! Any thread.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::base::locks::AtomicBool;
+use crate::env::{CreateOptions, FileSyncer, with_syncer};
+use crate::log::LogWriter;
+use crate::version::filename;
+use crate::write::log_sync::LogSync;
+
+use crate::db::db_impl::files::Files;
+use crate::db::db_impl::recycled_logs::{RecycledLog, RecycledLogs};
+
+/// See the [module](self).
+pub(in crate::db) struct Logs {
+    files: Arc<Files>,
+    pub(in crate::db) sync: LogSync,
+    /// Set when the present log may not hold what was appended to it: the next write moves on
+    /// first.
+    pub(in crate::db) suspect: AtomicBool,
+    pub(in crate::db) recycled: RecycledLogs,
+}
+
+impl Logs {
+    pub(in crate::db) fn new(files: &Arc<Files>) -> Self {
+        Logs {
+            files: files.clone(),
+            sync: LogSync::default(),
+            suspect: AtomicBool::new(false),
+            recycled: RecycledLogs::default(),
+        }
+    }
+
+    /// Creates a log as the options say.
+    pub(in crate::db) fn create(&self, path: &Path) -> Result<(LogWriter, Arc<dyn FileSyncer>)> {
+        let Files { options, env, .. } = &*self.files;
+        let create = CreateOptions { mode: options.file_mode, exclusive: true };
+        let file = match options.mapped_log {
+            true => env.create_log(path, create, options.write_buffer_size as u64)?,
+            false => env.create(path, create)?,
+        };
+        let (file, syncer) = with_syncer(file);
+        Ok((LogWriter::new(file, 0), syncer))
+    }
+
+    /// A log that another memtable has no use for any more, under the name `path`, if there is one.
+    pub(in crate::db) fn reuse(&self, path: &Path) -> Option<(LogWriter, Arc<dyn FileSyncer>)> {
+        let RecycledLog { number, mut file } = self.recycled.take()?;
+        // A file of that name would be lost, and creating the log tells of it.
+        let is_free = self.files.env.exists(path).is_ok_and(|exists| !exists);
+        if !is_free
+            || self.files.env.rename(&self.files.path(&filename::temp(number)), path).is_err()
+        {
+            drop(file);
+            self.delete_recycled_log(number);
+            return None;
+        }
+        file.set_path(path);
+        let (file, syncer) = with_syncer(file);
+        Some((LogWriter::new(file, 0), syncer))
+    }
+
+    /// Removes the logs that were kept.
+    pub(in crate::db) fn delete_recycled_logs(&self) {
+        while let Some(spare) = self.recycled.take() {
+            let number = spare.number;
+            drop(spare);
+            self.delete_recycled_log(number);
+        }
+    }
+
+    /// A leftover is harmless: the next open removes it.
+    pub(in crate::db) fn delete_recycled_log(&self, number: u64) {
+        let _ = self.files.env.remove(&self.files.path(&filename::temp(number)));
+    }
+}

@@ -1,0 +1,388 @@
+//! The life of a write: make room, append to the log, insert into the memtable, publish, and, if
+//! asked, wait for the disk.
+//!
+//! # Invariants
+//! 1. A batch is in the log before it is in the memtable, and in the memtable before its sequence
+//!    number is visible.
+//! 2. After an append or a sync of the log has failed, no write is acknowledged before everything
+//!    in that log has become a durable table and the MANIFEST has left the log behind.
+//! 3. The memtable is switched together with the log: a log holds exactly the entries of one
+//!    memtable.
+//! 4. A put invalidates the known deleted range around its key before it is visible.
+//! 5. After a panic between the append and the end of the insertions nothing is written or flushed
+//!    any more.
+
+pub(in crate::db) mod commit;
+mod idle_flush;
+mod memtable_switch;
+mod waiting;
+
+use std::iter;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::base::error::{Error, Result};
+use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
+use crate::base::locks::{AtomicBool, Mutex, MutexGuard};
+use crate::base::mutation::mutated;
+use crate::env::Priority;
+use crate::write::batch::{
+    BatchView, HEADER_SIZE, Operation, SingleFrame, WriteBatch, check_size, encode_mark,
+};
+
+use crate::db::concurrency::ConcurrencyControl;
+use crate::db::concurrency::footprint::{Footprint, Keys};
+use crate::db::concurrency::lock_manager::LockOwner;
+use crate::db::db_impl::background::Background;
+use crate::db::db_impl::files::Files;
+use crate::db::db_impl::logs::Logs;
+use crate::db::db_impl::views::Views;
+use crate::db::db_impl::write_path::commit::Commit;
+use crate::db::options::WriteOptions;
+
+/// See the [module](self).
+pub(in crate::db) struct WritePath {
+    files: Arc<Files>,
+    views: Arc<Views>,
+    logs: Arc<Logs>,
+    background: Arc<Background>,
+    /// `None` in a read-only or closed database.
+    pub(in crate::db) commit: Mutex<Option<Commit>>,
+    /// Whether a write was broken off by a panic.
+    panicked: AtomicBool,
+    pub(in crate::db) control: ConcurrencyControl,
+}
+
+/// A write that is under way. Dropped in a panic, of the program's comparator most likely, it ends
+/// all writing and flushing: the batch is in the log as a whole and in the memtable in part, which
+/// neither the next write may make visible nor a flush durable.
+struct Unfinished<'a>(&'a WritePath);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !mutated("panic-in-a-write") {
+            let WritePath { background, panicked, .. } = self.0;
+            panicked.store(true, Ordering::Relaxed);
+            background.fail(&mut background.state.lock(), &self.0.panicked_error(), false);
+        }
+    }
+}
+
+impl WritePath {
+    /// Nothing can be written before there is a [`Commit`].
+    pub(in crate::db) fn new(background: &Arc<Background>) -> Self {
+        let Background { files, views, logs, .. } = &**background;
+        WritePath {
+            files: files.clone(),
+            views: views.clone(),
+            logs: logs.clone(),
+            background: background.clone(),
+            commit: Mutex::new(None),
+            panicked: AtomicBool::new(false),
+            control: ConcurrencyControl::new(&files.order.keys, &files.env),
+        }
+    }
+
+    /// Writes a batch. See the [module](self). Returns the last sequence number that was taken when
+    /// it was written.
+    pub(in crate::db) fn write(
+        &self,
+        batch: &WriteBatch,
+        options: WriteOptions,
+    ) -> Result<SequenceNumber> {
+        batch.check()?;
+        self.write_view(BatchView::of(batch), options)
+    }
+
+    /// The same for a batch in a caller's bytes, checked.
+    pub(in crate::db) fn write_view(
+        &self,
+        batch: BatchView<'_>,
+        options: WriteOptions,
+    ) -> Result<SequenceNumber> {
+        self.write_if(batch, options, &mut None, || Ok(()))
+    }
+
+    /// The same for the owner of `locks`, if `check` has nothing against it. Between the two nobody
+    /// else writes.
+    pub(in crate::db) fn write_if(
+        &self,
+        batch: BatchView<'_>,
+        options: WriteOptions,
+        locks: &mut Option<LockOwner>,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<SequenceNumber> {
+        let operations = batch.operation_bytes();
+        let bytes = HEADER_SIZE + operations.len();
+        check_size(bytes)?;
+        let keys = Keys(|| {
+            batch.operations().map_while(Result::ok).map(|operation| match operation {
+                Operation::Put { key, .. } | Operation::Delete { key } => key,
+            })
+        });
+        let sequence = self.commit(bytes, locks, &keys, |writes, commit| {
+            check()?;
+            writes.apply(commit, batch)
+        })?;
+        // What follows in the log is durable no sooner, so others need not wait for the disk.
+        *locks = None;
+        if options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(sequence)
+    }
+
+    /// Writes the batch that `make` returns, between which and the write nobody else writes; it
+    /// takes about `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
+    /// `make` returns none. Calls `done` once it is written, before any other write.
+    pub(in crate::db) fn write_made(
+        &self,
+        bytes: usize,
+        options: WriteOptions,
+        footprint: &impl Footprint,
+        make: impl FnOnce() -> Result<Option<WriteBatch>>,
+        done: impl FnOnce(),
+    ) -> Result<bool> {
+        let mut is_made = false;
+        let mut locks = None;
+        let sequence =
+            self.commit(HEADER_SIZE + bytes, &mut locks, footprint, |writes, commit| {
+                let Some(batch) = make()? else { return Ok(()) };
+                batch.check()?;
+                is_made = true;
+                writes.apply(commit, BatchView::of(&batch)).map(|()| done())
+            })?;
+        drop(locks);
+        if is_made && options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(is_made)
+    }
+
+    /// Appends a batch to the log and inserts it into the memtable.
+    #[inline]
+    fn apply(&self, commit: &mut Commit, batch: BatchView<'_>) -> Result<()> {
+        // An empty batch in the log means something: it is a durability mark.
+        if batch.count == 0 {
+            return Ok(());
+        }
+        let sequence = commit.last_sequence + 1;
+        let operations = batch.operation_bytes();
+        let parts = [&sequence.to_le_bytes()[..], &batch.count.to_le_bytes(), operations];
+        self.append(commit, u64::from(batch.count), &parts)?;
+        for (sequence, operation) in (sequence..).zip(batch.operations()) {
+            match operation? {
+                Operation::Put { key, value } => {
+                    self.views.deleted_ranges.invalidate(key);
+                    commit.memtable.insert(sequence, EntryKind::Value, key, value);
+                }
+                Operation::Delete { key } => {
+                    commit.memtable.insert(sequence, EntryKind::Deletion, key, &[])
+                }
+            }
+            if mutated("publish-whole-batches") {
+                self.views.visible.store(sequence, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one operation, a put or, without a value, a deletion, without building a batch first.
+    pub(in crate::db) fn write_one(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        let mut frame = SingleFrame::new(key, value)?;
+        let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
+        let sequence =
+            self.commit(bytes, &mut None, &Keys(|| iter::once(key)), |writes, commit| {
+                writes.append_one(commit, &mut frame, key, value)
+            })?;
+        if options.sync { self.sync_log(sequence) } else { Ok(()) }
+    }
+
+    /// Does what [`write_one`](Self::write_one) does for the owner of `locks`, if `check` holds.
+    /// Returns whether it did; between the check and the write nobody else writes.
+    pub(in crate::db) fn write_one_if(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        options: WriteOptions,
+        locks: &mut Option<LockOwner>,
+        check: impl FnOnce() -> bool,
+    ) -> Result<bool> {
+        let mut frame = SingleFrame::new(key, value)?;
+        let mut holds = true;
+        let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
+        let written = self.commit(bytes, locks, &Keys(|| iter::once(key)), |writes, commit| {
+            holds = check();
+            if !holds {
+                return Err(Error::conflict("the key was written meanwhile"));
+            }
+            writes.append_one(commit, &mut frame, key, value)
+        });
+        if !holds {
+            return Ok(false);
+        }
+        let sequence = written?;
+        *locks = None;
+        if options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(true)
+    }
+
+    /// Appends one operation to the log and inserts it into the memtable.
+    #[inline]
+    fn append_one(
+        &self,
+        commit: &mut Commit,
+        frame: &mut SingleFrame,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
+        let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
+        let value = value.unwrap_or_default();
+        let sequence = commit.last_sequence + 1;
+        let (head, middle) = frame.around(sequence);
+        self.append(commit, 1, &[head, key, middle, value])?;
+        if kind == EntryKind::Value {
+            self.views.deleted_ranges.invalidate(key);
+        }
+        commit.memtable.insert(sequence, kind, key, value);
+        Ok(())
+    }
+
+    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted for the
+    /// owner of `locks`, all of it in `footprint`. Returns the last sequence number.
+    #[inline]
+    fn commit(
+        &self,
+        bytes: usize,
+        locks: &mut Option<LockOwner>,
+        footprint: &impl Footprint,
+        write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
+    ) -> Result<SequenceNumber> {
+        self.files.check_writable()?;
+        let mut guard = self.commit.lock();
+        let is_watched = self.control.is_used();
+        if is_watched {
+            guard = self.await_locks(guard, locks, footprint)?;
+        }
+        let commit = self.usable(&mut guard)?;
+        self.make_room(commit, bytes)?;
+        let unfinished = Unfinished(self);
+        let written = write(self, commit);
+        std::mem::forget(unfinished);
+        written?;
+        let last = commit.last_sequence;
+        if is_watched {
+            footprint.record(&self.control.conflicts, last);
+        }
+        self.views.visible.store(last, Ordering::Release);
+        self.background.counters.record_write(bytes as u64);
+        if let Some(preparation) = commit.memtable.preparation() {
+            self.files.env.schedule(Priority::Flush, Box::new(preparation));
+        }
+        Ok(last)
+    }
+
+    /// What the commit lock guards, unless the database is closed or a write was broken off by a
+    /// panic.
+    #[inline]
+    pub(in crate::db) fn usable<'a>(
+        &self,
+        guard: &'a mut MutexGuard<'_, Option<Commit>>,
+    ) -> Result<&'a mut Commit> {
+        if self.panicked.load(Ordering::Relaxed) {
+            return Err(self.panicked_error());
+        }
+        guard.as_mut().ok_or_else(|| self.files.closed_error())
+    }
+
+    fn panicked_error(&self) -> Error {
+        let dir = self.files.dir.display();
+        Error::io_message(format!(
+            "{dir}: the comparator or the engine panicked in a write; open the database again"
+        ))
+    }
+
+    /// Appends a record of `count` operations to the log, and takes their sequence numbers.
+    #[inline]
+    fn append(&self, commit: &mut Commit, count: u64, parts: &[&[u8]]) -> Result<()> {
+        let last = commit.last_sequence + count;
+        if last > MAX_SEQUENCE {
+            return Err(Error::not_supported(
+                "the sequence numbers of this database are exhausted",
+            ));
+        }
+        if let Err(error) = commit.log.add_record_parts(parts) {
+            self.logs.suspect.store(!mutated("failed-append"), Ordering::Relaxed);
+            commit.log.cut_back();
+            return Err(error.context("appending to the write-ahead log"));
+        }
+        commit.last_sequence = last;
+        Ok(())
+    }
+
+    /// Waits until everything up to `sequence` is durable.
+    pub(in crate::db) fn sync_log(&self, sequence: SequenceNumber) -> Result<()> {
+        let appended = || self.views.visible_sequence();
+        let synced = self.logs.sync.wait(sequence, appended, || {
+            self.files.sparing(|| self.files.env.sync_dir(&self.files.dir))
+        });
+        let durable = match synced {
+            Ok(durable) => durable,
+            Err(error) => {
+                self.logs.suspect.store(!mutated("failed-sync"), Ordering::Relaxed);
+                return Err(error);
+            }
+        };
+        // The mark tells recovery that damage before it is damage to durable data (docs/format.md).
+        // It is not needed for this write, so a failure to append it is the next write's trouble.
+        if let Some(durable) = durable.filter(|_| !mutated("write-marks"))
+            && let Some(commit) = self.commit.lock().as_mut()
+            && commit.log.add_split_record(&encode_mark(durable)).is_err()
+        {
+            self.logs.suspect.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the log and the memtable can take `bytes` more, slowing down where work is
+    /// left behind.
+    #[inline]
+    fn make_room(&self, commit: &mut Commit, bytes: usize) -> Result<()> {
+        if self.logs.suspect.load(Ordering::Relaxed) {
+            self.leave_suspect_log(commit)?;
+        }
+        if let Some(duration) = self.background.throttle.charge(&mut commit.owed_nanos, bytes) {
+            self.files.env.sleep(duration);
+        }
+        if commit.memtable.table().memory_usage() >= self.files.options.write_buffer_size {
+            self.background.wait_for_queue()?;
+            self.switch_memtable(commit)?;
+        }
+        Ok(())
+    }
+
+    /// Reserves a sequence number for a load beside which up to `writes` operations may be
+    /// written.
+    pub(in crate::db) fn reserve_sequence(&self, writes: SequenceNumber) -> Result<SequenceNumber> {
+        self.files.check_writable()?;
+        let mut guard = self.commit.lock();
+        let commit = self.usable(&mut guard)?;
+        let last = commit.last_sequence.max(commit.reserved_sequence);
+        let room = MAX_SEQUENCE - last;
+        if room == 0 {
+            return Err(Error::not_supported(
+                "the sequence numbers of this database are exhausted",
+            ));
+        }
+        // The scarcer they are, the fewer are used up.
+        commit.reserved_sequence = last + 1 + (room >> 16).min(writes);
+        Ok(commit.reserved_sequence)
+    }
+}

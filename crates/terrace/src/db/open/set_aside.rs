@@ -1,0 +1,88 @@
+//! Moves to `lost/` what recovery found and nothing needs, yet may be all there is of some writes.
+
+use std::sync::Arc;
+
+use crate::base::error::ErrorKind;
+use crate::base::internal_key::SequenceNumber;
+use crate::base::mutation::mutated;
+use crate::version::edit::NewFile;
+use crate::version::file_meta::FileMeta;
+use crate::version::filename::{self, FileKind};
+
+use crate::db::db_impl::files::Files;
+use crate::db::db_impl::lost::{copy_to_lost, move_to_lost};
+use crate::db::open::recovery::Recovered;
+use crate::db::options::events::Event;
+
+/// Moves tables to `lost/` that no MANIFEST names and that may be all there is of some writes,
+/// so that repair and people find them there. That is any of them where recovery cut the
+/// history: the MANIFEST may have lost its end rather than the logs theirs. Where the
+/// MANIFEST's last record is bad, it is those of a bulk load, which stands in no log, and of a
+/// log that has lost more than its table. Others are in their logs.
+pub(super) fn set_aside_tables(
+    files: &Files,
+    unnamed: &mut Vec<String>,
+    torn: Option<String>,
+    recovered: &Recovered,
+) {
+    let was_cut = recovered.was_damaged();
+    if !was_cut && torn.is_none() {
+        return;
+    }
+    let is_wanted = |name: &str| match filename::parse(name) {
+        Some((FileKind::Table, number)) => {
+            was_cut || holds_more(files, name, number, recovered.last_sequence)
+        }
+        _ => false,
+    };
+    let (wanted, unwanted) = std::mem::take(unnamed).into_iter().partition(|name| is_wanted(name));
+    *unnamed = unwanted;
+    for name in wanted {
+        match move_to_lost(files, &name) {
+            Ok(kept_as) => {
+                files.log(format!("moved {name}, which no MANIFEST names, to {kept_as}"));
+                if let Some(torn) = &torn {
+                    let message = format!(
+                        "{torn}; {name}, which may have been named there, holds writes that are lost"
+                    );
+                    let (file, kept_as) = (name, Some(kept_as));
+                    files.tell(&Event::RecoveryDamage { file, message, kept_as });
+                }
+            }
+            Err(error) => {
+                files.log(format!("could not move {name}, which no MANIFEST names, away: {error}"))
+            }
+        }
+    }
+}
+
+/// Whether a table that no MANIFEST names may hold writes later than `last_sequence`, or such
+/// as have no place in the history. One that was never finished, as a crash leaves it, was in
+/// no edit.
+fn holds_more(files: &Files, name: &str, number: u64, last_sequence: SequenceNumber) -> bool {
+    let Ok(size) = files.env.file_size(&files.path(name)) else { return true };
+    let file = NewFile { level: 0, number, size, smallest: Vec::new(), largest: Vec::new() };
+    match files.tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))) {
+        // LevelDB, which records no properties, has no loads either.
+        Ok(table) => table.properties().is_some_and(|properties| {
+            properties.largest_sequence == 0 || properties.largest_sequence > last_sequence
+        }),
+        Err(error) => error.kind() != ErrorKind::Corruption,
+    }
+}
+
+/// Copies logs to `lost/` in which recovery met damage with something valid behind it.
+/// Otherwise they go there when they are not needed any more; but a crash may come in between,
+/// and the open after it would know nothing of it.
+pub(super) fn set_aside_logs(files: &Files, recovered: &mut Recovered) {
+    for damage in
+        recovered.damage.iter_mut().filter(|damage| damage.keep && !mutated("keep-damaged-logs"))
+    {
+        match copy_to_lost(files, &filename::log(damage.log)) {
+            Ok(kept_as) => damage.kept_as = Some(kept_as),
+            Err(error) => {
+                files.log(format!("{} is damaged and could not be copied: {error}", damage.file))
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The settings of a database and of single operations.
+//!
+//! Names, defaults and clipping are LevelDB 1.23's where LevelDB has the option. Numbers that
+//! LevelDB clips silently are clipped silently here too, so that programs that rely on it keep
+//! working; options that only Terrace has are checked, and a bad value is
+//! [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
+
+pub(in crate::db) mod events;
+pub(in crate::db) mod workload;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::comparator::{BytewiseComparator, Comparator};
+use crate::base::error::{Error, Result};
+use crate::compaction::filter::CompactionFilter;
+use crate::db::options::events::EventListener;
+use crate::env::{Env, Logger, PosixEnv, ReadAccess};
+use crate::filter::FilterPolicy;
+use crate::table::{BlockCache, Compression};
+
+use crate::db::view::snapshot_list::SnapshotImpl;
+
+/// The number of levels of a database. Part of LevelDB's format.
+pub const NUM_LEVELS: usize = crate::version::NUM_LEVELS;
+
+/// How a damaged write-ahead log is treated when a database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RecoveryMode {
+    /// Recovers exactly a prefix of the history of writes. Damage to data that is known to have
+    /// been durable is an error; a torn tail of writes that were never synced is cut. The default.
+    #[default]
+    Prefix,
+    /// Fails where `Prefix` would cut something that may have been durable, as LevelDB's
+    /// `paranoid_checks` does: records with a wrong checksum, and writes behind a gap in a log of
+    /// LevelDB's. What a power cut leaves of writes that were never synced (torn records, and what
+    /// Terrace wrote behind a gap) is cut in this mode, too.
+    Strict,
+    /// Takes every batch that still decodes, skipping damage. May leave holes in the history: only
+    /// to save what can be saved.
+    Salvage,
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $assign:expr;)*) => {
+        $($(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, value: $type) -> Self {
+            self.$name = $assign(value);
+            self
+        })*
+    };
+}
+
+/// How a database is opened. A builder: `Options::new().create_if_missing(true)`.
+///
+/// # Example
+/// ```
+/// use terrace::Options;
+///
+/// let options = Options::new()
+///     .create_if_missing(true)
+///     .write_buffer_size(16 << 20)
+///     .block_cache_size(64 << 20);
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) create_if_missing: bool,
+    pub(crate) error_if_exists: bool,
+    pub(crate) paranoid_checks: bool,
+    pub(crate) recovery_mode: RecoveryMode,
+    pub(crate) read_only: bool,
+    pub(crate) comparator: Arc<dyn Comparator>,
+    pub(crate) filter_policy: Option<Arc<dyn FilterPolicy>>,
+    pub(crate) table_filter_bits: usize,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) logger: Option<Arc<dyn Logger>>,
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
+    pub(crate) write_buffer_size: usize,
+    pub(crate) max_open_files: usize,
+    pub(crate) block_cache: Option<BlockCache>,
+    pub(crate) block_cache_size: usize,
+    pub(crate) block_size: usize,
+    pub(crate) block_restart_interval: usize,
+    pub(crate) max_file_size: usize,
+    pub(crate) compression: Compression,
+    pub(crate) compression_per_level: Vec<Compression>,
+    pub(crate) reuse_logs: bool,
+    pub(crate) background_threads: usize,
+    pub(crate) read_access: ReadAccess,
+    pub(crate) mapped_log: bool,
+    pub(crate) bytes_per_sync: u64,
+    pub(crate) compaction_rate_limit: u64,
+    pub(crate) max_manifest_size: u64,
+    pub(crate) file_mode: u32,
+    pub(crate) dir_mode: u32,
+    pub(crate) seek_compaction: bool,
+    pub(crate) range_delete_batch: usize,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create_if_missing: false,
+            error_if_exists: false,
+            paranoid_checks: false,
+            recovery_mode: RecoveryMode::Prefix,
+            read_only: false,
+            comparator: Arc::new(BytewiseComparator),
+            filter_policy: None,
+            table_filter_bits: 10,
+            env: PosixEnv::shared(),
+            logger: None,
+            listener: None,
+            write_buffer_size: 4 << 20,
+            max_open_files: 1000,
+            block_cache: None,
+            block_cache_size: 8 << 20,
+            block_size: 4096,
+            block_restart_interval: 16,
+            max_file_size: 2 << 20,
+            compression: Compression::Snappy,
+            compression_per_level: Vec::new(),
+            reuse_logs: false,
+            background_threads: 2,
+            read_access: ReadAccess::Auto,
+            mapped_log: true,
+            bytes_per_sync: 0,
+            compaction_rate_limit: 0,
+            max_manifest_size: 64 << 20,
+            file_mode: 0o644,
+            dir_mode: 0o755,
+            seek_compaction: true,
+            range_delete_batch: 4096,
+            compaction_filter: None,
+        }
+    }
+}
+
+/// The settings that are values; of objects their names, or whether there is one.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create_if_missing", &self.create_if_missing)
+            .field("error_if_exists", &self.error_if_exists)
+            .field("paranoid_checks", &self.paranoid_checks)
+            .field("recovery_mode", &self.recovery_mode)
+            .field("read_only", &self.read_only)
+            .field("comparator", &String::from_utf8_lossy(self.comparator.name_bytes()))
+            .field("filter_policy", &self.filter_policy.is_some())
+            .field("table_filter_bits", &self.table_filter_bits)
+            .field("logger", &self.logger.is_some())
+            .field("listener", &self.listener.is_some())
+            .field("write_buffer_size", &self.write_buffer_size)
+            .field("max_open_files", &self.max_open_files)
+            .field("block_cache", &self.block_cache.is_some())
+            .field("block_cache_size", &self.block_cache_size)
+            .field("block_size", &self.block_size)
+            .field("block_restart_interval", &self.block_restart_interval)
+            .field("max_file_size", &self.max_file_size)
+            .field("compression", &self.compression)
+            .field("compression_per_level", &self.compression_per_level)
+            .field("reuse_logs", &self.reuse_logs)
+            .field("background_threads", &self.background_threads)
+            .field("read_access", &self.read_access)
+            .field("mapped_log", &self.mapped_log)
+            .field("bytes_per_sync", &self.bytes_per_sync)
+            .field("compaction_rate_limit", &self.compaction_rate_limit)
+            .field("max_manifest_size", &self.max_manifest_size)
+            .field("file_mode", &format_args!("0o{:o}", self.file_mode))
+            .field("dir_mode", &format_args!("0o{:o}", self.dir_mode))
+            .field("seek_compaction", &self.seek_compaction)
+            .field("range_delete_batch", &self.range_delete_batch)
+            .field("compaction_filter", &self.compaction_filter.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// LevelDB 1.23's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        /// Create the database if there is none. Default: false.
+        create_if_missing: bool = |v| v;
+        /// Fail with `InvalidArgument` if there is a database already. Default: false.
+        error_if_exists: bool = |v| v;
+        /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`]
+        /// does; a [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a
+        /// compaction of tables meets has writes fail from then on, until the database is opened
+        /// again; without this they fail once a memtable is full. Default: false.
+        paranoid_checks: bool = |v| v;
+        /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
+        recovery_mode: RecoveryMode = |v| v;
+        /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are
+        /// replayed into memory, and other readers may open the database at the same time. Default:
+        /// false.
+        read_only: bool = |v| v;
+        /// The order of keys. A database opens only under the name it was created with. One that is
+        /// named `leveldb.BytewiseComparator` is taken for the bytewise order and never asked.
+        /// Default: bytewise.
+        comparator: Arc<dyn Comparator> = |v| v;
+        /// A filter that spares reads of tables that do not hold a key. Default: none.
+        filter_policy: Option<Arc<dyn FilterPolicy>> = |v| v;
+        /// Bits for each key in a filter of Terrace's own, one for each table and in memory while
+        /// it is open, which spares searching tables that do not hold a key; LevelDB passes over
+        /// it. Tables under a custom comparator have none. 0 to 32, 0 for none. Default: 10, which
+        /// is wrong about once in a hundred times.
+        table_filter_bits: usize = |v| v;
+        /// The world outside. Default: the operating system's.
+        env: Arc<dyn Env> = |v| v;
+        /// Where messages for people go. Default: the file `LOG` in the database's directory.
+        logger: Option<Arc<dyn Logger>> = |v| v;
+        /// The listener that is told of flushes, compactions, errors and recovery. Default: none.
+        listener: Option<Arc<dyn EventListener>> = |v| v;
+        /// Bytes of a memtable before it is written to a table; clipped to 64 KiB – 1 GiB. Default:
+        /// 4 MiB.
+        write_buffer_size: usize = |v| v;
+        /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10
+        /// are kept for other uses. A mapped table holds no descriptor: while all tables are
+        /// mapped, 1,000 of them stay open, however small this is. Default: 1,000.
+        max_open_files: usize = |v| v;
+        /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the
+        /// database's own.
+        block_cache: Option<BlockCache> = |v| v;
+        /// Bytes of the database's own block cache, where none is shared. Default: 8 MiB.
+        block_cache_size: usize = |v| v;
+        /// Bytes of user data in a block before compression; clipped to 1 KiB – 4 MiB. Default: 4
+        /// KiB.
+        block_size: usize = |v| v;
+        /// Keys between two restart points of a block, at least 1. Default: 16.
+        block_restart_interval: usize = |v| v;
+        /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. Default: 2
+        /// MiB.
+        max_file_size: usize = |v| v;
+        /// How blocks are compressed. Default: snappy.
+        compression: Compression = |v| v;
+        /// Compression by level, overriding `compression`; the last entry holds for all deeper
+        /// levels. Default: empty.
+        compression_per_level: Vec<Compression> = |v| v;
+        /// Continue with the newest log at open instead of writing what it holds to a table, if
+        /// everything in it is known to be on disk: a close syncs the log for this. Default: false.
+        reuse_logs: bool = |v| v;
+        /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64.
+        /// Default: 2.
+        background_threads: usize = |v| v;
+        /// How tables are read, and what a sector that cannot be read does. Default:
+        /// [`ReadAccess::Auto`].
+        read_access: ReadAccess = |v| v;
+        /// Append to the write-ahead log through prepared, mapped segments where the file system
+        /// allows it, instead of a system call per write, and go on with the file of an old log
+        /// that the disk has never seen. Logs are mapped on ext4 and tmpfs, on x86-64 and AArch64;
+        /// elsewhere, and on XFS, where a store after a shutdown of the file system would kill the
+        /// process, they are written, and so is the rest of a log once a record of more than 8 KiB
+        /// does not fit into its block of 32 KiB. The program that opens the database after the
+        /// process was killed, LevelDB with paranoid checks included, finds every write that was
+        /// acknowledged, either way. Default: true.
+        mapped_log: bool = |v| v;
+        /// Start writing a growing table out after this many bytes, so that its final sync has less
+        /// to do; 0 leaves it to the system. Default: 0.
+        bytes_per_sync: u64 = |v| v;
+        /// Bytes a second that compactions may write, so that they leave the disk to others; 0 for
+        /// no limit. What flushes write counts, but flushes never wait: memory waits for them. A
+        /// rate below what writes need lets level 0 grow, and that slows writers down in turn. 0,
+        /// or 1 MiB – 1 TiB. Default: 0.
+        compaction_rate_limit: u64 = |v| v;
+        /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
+        max_manifest_size: u64 = |v| v;
+        /// Permission bits of new files, before the umask. Default: 0o644.
+        file_mode: u32 = |v| v;
+        /// Permission bits of a new database directory, before the umask. Default: 0o755.
+        dir_mode: u32 = |v| v;
+        /// Compact tables that many lookups searched without a hit, and compact towards one sorted
+        /// run while there are reads and no writes, or eight scans or more for each write: at once
+        /// where little has to be rewritten for it, all of the database when the reads since the
+        /// last write have been worth it (256 bytes a seek, 32 a look-up). Default: true.
+        seek_compaction: bool = |v| v;
+        /// Entries that [`Db::delete_range`](crate::Db::delete_range) deletes one by one, in a
+        /// batch. Where a range holds more, its tables are removed and those at its ends written
+        /// anew. 0 for always. Default: 4,096.
+        range_delete_batch: usize = |v| v;
+        /// Decides which entries compactions keep. Default: none, all are kept.
+        compaction_filter: Option<Arc<dyn CompactionFilter>> = |v| v;
+    }
+
+    /// Checks Terrace's own options and clips LevelDB's.
+    pub(crate) fn sanitized(mut self) -> Result<Self> {
+        self.write_buffer_size = self.write_buffer_size.clamp(64 << 10, 1 << 30);
+        self.max_open_files = self.max_open_files.clamp(64 + 10, 50_000);
+        self.max_file_size = self.max_file_size.clamp(1 << 20, 1 << 30);
+        self.block_size = self.block_size.clamp(1 << 10, 4 << 20);
+        self.block_restart_interval = self.block_restart_interval.max(1);
+        check("background_threads", self.background_threads as u64, 1, 64)?;
+        check("table_filter_bits", self.table_filter_bits as u64, 0, 32)?;
+        if self.compaction_rate_limit != 0 {
+            check("compaction_rate_limit", self.compaction_rate_limit, 1 << 20, 1 << 40)?;
+        }
+        check("max_manifest_size", self.max_manifest_size, 4 << 10, 1 << 30)?;
+        check("file_mode", u64::from(self.file_mode), 0o400, 0o777)?;
+        check("dir_mode", u64::from(self.dir_mode), 0o500, 0o7777)?;
+        check(
+            "compression_per_level (entries)",
+            self.compression_per_level.len() as u64,
+            0,
+            NUM_LEVELS as u64,
+        )?;
+        if self.paranoid_checks && self.recovery_mode == RecoveryMode::Prefix {
+            self.recovery_mode = RecoveryMode::Strict;
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn compression_at(&self, level: usize) -> Compression {
+        let per_level = &self.compression_per_level;
+        per_level.get(level).or(per_level.last()).copied().unwrap_or(self.compression)
+    }
+}
+
+fn check(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!("option {option} is {value}, must be {low} to {high}")))
+}
+
+/// How a read is done.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put("apple", "red")?;
+/// db.put("banana", "yellow")?;
+/// let cold = ReadOptions::new().fill_cache(false).upper_bound("b");
+/// assert_eq!(db.iter_with(&cold)?.count(), 1);
+/// # Ok::<_, terrace::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    pub(crate) snapshot: Option<Arc<SnapshotImpl>>,
+    pub(crate) skip_cache: bool,
+    pub(crate) lower_bound: Option<Vec<u8>>,
+    pub(crate) upper_bound: Option<Vec<u8>>,
+}
+
+impl ReadOptions {
+    /// Reads the present, through the cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The smallest key that cursors and ranges show. Gets take no notice of it. Default: none.
+    #[must_use]
+    pub fn lower_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.lower_bound = Some(key.into());
+        self
+    }
+
+    /// The key at which cursors and ranges end, itself left out. Gets take no notice of it.
+    /// Default: none.
+    #[must_use]
+    pub fn upper_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
+        self.upper_bound = Some(key.into());
+        self
+    }
+
+    /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
+    /// nobody will read again soon. Default: true.
+    #[must_use]
+    pub fn fill_cache(mut self, fill: bool) -> Self {
+        self.skip_cache = !fill;
+        self
+    }
+}
+
+/// How a write is done.
+///
+/// # Example
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options)?;
+/// db.put_with("apple", "red", WriteOptions::sync())?; // survives the loss of power
+/// # Ok::<_, terrace::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Wait until the write, and every write before it, would survive the death of the machine.
+    /// Without it a write survives the death of the process. Default: false.
+    pub sync: bool,
+}
+
+impl WriteOptions {
+    /// Asynchronous: survives the process.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Synchronous: survives the machine.
+    pub fn sync() -> Self {
+        WriteOptions { sync: true }
+    }
+}

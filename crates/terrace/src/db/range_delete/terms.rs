@@ -1,0 +1,17 @@
+//! What a range delete depends on beyond its ranges.
+
+use crate::base::error::Result;
+
+/// See the [module](self). Both are called with the commit lock held.
+pub(in crate::db) trait Terms {
+    /// An error, and nothing is deleted.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The ranges are deleted, and nobody has written since.
+    fn done(&self) {}
+}
+
+/// No terms.
+impl Terms for () {}

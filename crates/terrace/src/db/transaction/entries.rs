@@ -1,0 +1,105 @@
+//! The scans of a transaction, and ranges of what it sees as Rust iterators.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::atomic::Ordering;
+
+use crate::base::error::Result;
+use crate::db::concurrency::read_set::Scan;
+use crate::db::read::cursor::Cursor;
+use crate::db::read::range::{Entry, RangeIter, owned};
+
+use super::Transaction;
+use super::cursor::TransactionCursor;
+
+/// The entries of a range that a transaction sees, from either end, each as an owned key and value.
+///
+/// After an error it ends.
+pub struct TransactionEntries<'t> {
+    transaction: &'t Transaction,
+    range: RangeIter<TransactionCursor<'t>>,
+    bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+}
+
+impl<'t> TransactionEntries<'t> {
+    fn range<K: AsRef<[u8]>>(transaction: &'t Transaction, range: &impl RangeBounds<K>) -> Self {
+        Self::new(transaction, RangeIter::new(transaction.keys(), range))
+    }
+
+    fn prefix(transaction: &'t Transaction, prefix: &[u8]) -> Result<Self> {
+        Ok(Self::new(transaction, RangeIter::prefix(transaction.keys(), prefix)?))
+    }
+
+    fn new(transaction: &'t Transaction, range: RangeIter<TransactionCursor<'t>>) -> Self {
+        let (from, to) = range.bounds();
+        let bounds = (from.clone(), to.clone());
+        TransactionEntries { transaction, range, bounds }
+    }
+}
+
+impl Iterator for TransactionEntries<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
+        self.range.next(cursor).map(|entry| entry.map(owned)).transpose()
+    }
+}
+
+impl DoubleEndedIterator for TransactionEntries<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let cursor = || self.transaction.bounded_cursor(&self.bounds.0, &self.bounds.1);
+        self.range.next_back(cursor).map(|entry| entry.map(owned)).transpose()
+    }
+}
+
+impl std::iter::FusedIterator for TransactionEntries<'_> {}
+
+impl std::fmt::Debug for TransactionEntries<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (from, to) = self.range.bounds();
+        f.debug_struct("TransactionEntries")
+            .field("from", from)
+            .field("to", to)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Transaction {
+    /// A cursor over everything that the transaction sees. Seek it first.
+    ///
+    /// # Errors
+    /// Those of [`Db::get_with`](crate::Db::get_with).
+    pub fn cursor(&self) -> Result<TransactionCursor<'_>> {
+        self.bounded_cursor(&Bound::Unbounded, &Bound::Unbounded)
+    }
+
+    /// A cursor of which nothing counts as read that lies outside of the bounds.
+    fn bounded_cursor<'t>(
+        &'t self,
+        from: &Bound<Vec<u8>>,
+        to: &Bound<Vec<u8>>,
+    ) -> Result<TransactionCursor<'t>> {
+        self.is_fixed.store(true, Ordering::Relaxed);
+        let database = Cursor::new(&self.core, &self.read)?;
+        let scan = self.reads.as_ref().map(|reads| Scan::new(&reads.set, from, to));
+        Ok(TransactionCursor::new(database, &self.writes, self.keys().clone(), scan))
+    }
+
+    /// Every entry that the transaction sees, in order of keys, from either end.
+    pub fn iter(&self) -> TransactionEntries<'_> {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The entries whose keys are in `range`.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> TransactionEntries<'_> {
+        TransactionEntries::range(self, &range)
+    }
+
+    /// The entries whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// `NotSupported` under a custom comparator.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<TransactionEntries<'_>> {
+        TransactionEntries::prefix(self, prefix.as_ref())
+    }
+}
