@@ -1,4 +1,4 @@
-//! What the drop-in `libleveldb` needs of the engine beyond the public API: LevelDB's tables of
+//! Access of the drop-in `libleveldb` to the engine beyond the public API: LevelDB's tables of
 //! plain keys, two operations without a copy, and steps that say where they lead. Made for that
 //! library alone; it changes without notice.
 

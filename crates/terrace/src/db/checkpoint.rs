@@ -32,7 +32,7 @@ use crate::db::db_impl::files::output_settings;
 use crate::db::open::sync_directories_above;
 use crate::db::view::View;
 
-/// What a checkpoint consists of.
+/// The contents of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointReport {
@@ -89,8 +89,7 @@ fn fill(
         report.linked += usize::from(linked?);
         tables.push(file.record(level));
     }
-    // What is in memory is newer than any table, and within level 0 the greatest number is the
-    // newest.
+    // Memtables are newer than any table, and within level 0 the greatest number is the newest.
     let numbers = Arc::new(FileNumbers::new(core.files.numbers.peek()));
     tables.extend(write_memory(core, place, view, sequence, &numbers)?);
     report.tables = tables.len();

@@ -42,8 +42,8 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
         core.background.changed.wait(&mut state);
     }
     let immutables = std::mem::take(&mut state.immutables);
-    // What kept background work from going on: nothing is lost by it, but the next open meets
-    // it, too.
+    // The error that kept background work from going on: nothing is lost by it, but the next open
+    // meets it, too.
     let mut result = state.error.take().map_or(Ok(()), |standing| Err(standing.error));
     drop(state);
     core.background.jobs.wait_for_none();

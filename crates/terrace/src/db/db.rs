@@ -45,8 +45,8 @@ impl Db {
     /// Opens the database in the directory `path`.
     ///
     /// # Errors
-    /// `InvalidArgument` if there is none and `create_if_missing` is not set, or if an option is out
-    /// of range or the comparator is not the one the database was created with; `Busy` if it is
+    /// `InvalidArgument` if there is none and `create_if_missing` is not set, or if an option is
+    /// out of range or the comparator is not the one the database was created with; `Busy` if it is
     /// open already, here or in another process, Terrace or LevelDB; `Corruption` if data that is
     /// known to have been durable is damaged; `Io`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {

@@ -9,7 +9,8 @@ use crate::env::pace;
 use crate::db::close::close;
 use crate::db::db_impl::DbImpl;
 
-/// What clones of a [`Db`](crate::Db) and loads in progress share. Dropped, it closes the database.
+/// Shared by the clones of a [`Db`](crate::Db) and by loads in progress. Dropped, it closes the
+/// database.
 pub(in crate::db) struct Handle {
     core: Arc<DbImpl>,
 }

@@ -55,7 +55,7 @@ fn timestamp(since_epoch: Duration) -> String {
 }
 
 /// The Gregorian date of a day counted from 1970-01-01, by eras of 400 years that begin in March,
-/// so that the leap day is a year's last.
+/// so that February 29 is the last day of a year.
 fn civil_date(days_since_1970: u64) -> (u64, u64, u64) {
     let days = days_since_1970 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

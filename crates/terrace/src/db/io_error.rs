@@ -1,4 +1,4 @@
-//! What a failing disk does to a check or a repair.
+//! Errors of a failing disk in a check or a repair.
 //!
 //! A sector that cannot be read is damage like any other: a repair that gave up on it would never
 //! end. But an error that goes away by itself must not cost data, so that every read is tried again

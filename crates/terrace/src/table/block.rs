@@ -20,8 +20,8 @@ use super::order::TableOrder;
 
 const BAD_RESTART: Damage = "a restart point is no entry";
 
-/// What a block costs besides its bytes: itself, its count of references, its place in the cache's
-/// queues, and the allocator's share of all that.
+/// Bytes that a block takes besides its contents: itself, its count of references, its place in the
+/// cache's queues, and the allocator's share of all that.
 const OVERHEAD: usize = size_of::<Block>() + 64;
 
 /// Restart points that a block keeps the abbreviated keys of.
@@ -31,7 +31,7 @@ const MAX_ABBREVIATED: usize = 6;
 /// five of them save, and some blocks are soon compacted away.
 const WORTH_ABBREVIATING: u8 = 12;
 
-/// What is asked for of an entry before it is looked at.
+/// Bytes of an entry that are prefetched before it is looked at.
 const ENTRY_BYTES: usize = 192;
 
 /// About what a search goes through behind a restart point where entries are small: asked for at

@@ -73,7 +73,7 @@ impl Drop for Buffer {
     }
 }
 
-/// What a thread keeps, the oldest first.
+/// The buffers that a thread keeps, the oldest first.
 struct Kept {
     buffers: Vec<Box<[u8]>>,
     bytes: usize,

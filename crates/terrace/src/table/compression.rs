@@ -36,7 +36,7 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The size to which a block of a foreign compression may always grow.
 const FOREIGN_FLOOR: usize = 64 << 20;
 
-/// What people call the compression of a block.
+/// The name of the compression of a block.
 pub(super) fn name(kind: u8) -> &'static str {
     match kind {
         RAW => "none",

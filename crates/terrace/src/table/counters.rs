@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 const STRIPES: usize = 16;
 const OUTCOMES: usize = 5;
 
-/// What a look-up did. A *filtered* one asked a filter that said "perhaps".
+/// The outcome of a lookup in a table. A *filtered* one asked a filter that said "perhaps".
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A filter spared it the block.

@@ -2,7 +2,7 @@
 
 use crate::base::coding::get_varint32;
 
-/// What is wrong with a block.
+/// The damage of a block.
 pub(super) type Damage = &'static str;
 
 pub(super) const BAD_ENTRY: Damage = "an entry does not decode";

@@ -2,7 +2,7 @@
 //!
 //! The block is the filters one after another, an array of their offsets, the offset of that array,
 //! and the base-two logarithm of the 2 KiB. Which filter speaks for a data block follows from the
-//! block's offset alone; ranges in which no block begins have empty filters, about which nobody
+//! block's offset alone; ranges in which no block begins have empty filters, which no lookup
 //! asks.
 
 use std::sync::Arc;

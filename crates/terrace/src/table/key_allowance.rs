@@ -8,10 +8,10 @@
 use super::entry::Damage;
 
 const MAX_EXPANSION: usize = 32;
-/// What keys may come to in a block of any size.
+/// Bytes of keys that a block of any size may come to.
 const FLOOR: usize = 1 << 20;
 
-/// What the keys to come may take.
+/// Bytes that the keys to come may take.
 pub(super) struct KeyAllowance(usize);
 
 impl KeyAllowance {

@@ -1,4 +1,4 @@
-//! What a table's builder knew about the table, in a small block that only Terrace reads.
+//! The properties of a table, which its builder wrote, in a small block that only Terrace reads.
 //!
 //! LevelDB looks for its filter in the metaindex and passes over everything else, so the block
 //! costs it nothing. The number of tombstones tells compaction where space can be won back.

@@ -9,7 +9,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use super::block_iter::BlockIter;
 use super::table::Table;
 
-/// What a scan meets, in the order of the file.
+/// An item of a scan, in the order of the file.
 pub(crate) enum ScanItem<'a> {
     /// A data block of `size` bytes whose checksum is right. Its entries follow.
     Block { size: u64 },

@@ -310,7 +310,8 @@ impl Table {
         self.file.not_needed(range.start, range.end.saturating_sub(range.start));
     }
 
-    /// What the builder knew; `None` if the table is not Terrace's, or the block is damaged.
+    /// The properties that the builder wrote; `None` if the table is not Terrace's, or the block is
+    /// damaged.
     pub(crate) fn properties(&self) -> Option<TableProperties> {
         self.properties
     }

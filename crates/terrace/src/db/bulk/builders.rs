@@ -25,7 +25,7 @@ const MOST_WAITING: usize = 2;
 /// Complete files that are being written out, so that building goes on while the disk works.
 const MOST_UNSYNCED: usize = 8;
 
-/// What the tables are for.
+/// The use of the tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To become part of the database.
@@ -69,7 +69,7 @@ impl Builders {
     pub(super) fn new(core: &Arc<DbImpl>, threads: usize) -> Self {
         let shared = Shared {
             core: core.clone(),
-            // Where nobody knows the level yet: these tables are meant for a deep one.
+            // The level is not known yet: these tables are meant for a deep one.
             outputs: core.files.output_settings(NUM_LEVELS - 1),
             state: Mutex::default(),
             done: Condvar::new(),

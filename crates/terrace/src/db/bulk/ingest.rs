@@ -213,7 +213,7 @@ fn stage(
 /// Gives a file a second name, or copies it where that cannot be. Durable up to the name.
 fn link_or_copy(files: &Files, from: &Path, to: &Path) -> Result<()> {
     if try_link(files, from, to).is_none() {
-        // A copy needs less. What is really wrong fails it too.
+        // A copy needs less, and fails too where the file is damaged.
         return copy_file(files, from, to);
     }
     // Its writer need not have synced it.

@@ -83,8 +83,8 @@ fn install_staged(
     if sequence.is_some_and(|sequence| commit.last_sequence >= sequence) {
         return Ok(false);
     }
-    // Nothing may be left in a memtable: its log would come before a gap in the sequence
-    // numbers.
+    // Nothing may be left in a memtable: its log would end before sequence numbers that are
+    // skipped.
     core.writes.flush_under_lock(commit)?;
 
     let mut versions = core.background.versions.lock();
@@ -103,7 +103,7 @@ fn install_staged(
     }
     let last_sequence = sequence.unwrap_or(commit.last_sequence);
     let result = give_names(core, staged).and_then(|tables| {
-        // From here on nobody but the MANIFEST knows whether the tables are part of the
+        // From here on only the MANIFEST knows whether the tables are part of the
         // database.
         staged.clear();
         let mut edit =

@@ -59,7 +59,7 @@ impl BulkLoadOptions {
     }
 }
 
-/// What a load brought.
+/// The outcome of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
@@ -84,8 +84,8 @@ impl LoadReport {
     }
 }
 
-/// Many entries that come into the database at once: much faster than writing them, and nobody sees
-/// any of them before [`finish`](BulkLoad::finish).
+/// Many entries that come into the database at once: much faster than writing them, and no reader
+/// sees any of them before [`finish`](BulkLoad::finish).
 ///
 /// Keys may come in any order; in ascending order they are neither sorted nor kept in memory. Of
 /// several values of one key the last one counts. Nothing is written to the log: tables are built

@@ -11,7 +11,7 @@ use crate::env::CreateOptions;
 use crate::table::{TableBuilder, TableSettings};
 use crate::version::NUM_LEVELS;
 
-/// What a finished table holds.
+/// The contents of a finished table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableSummary {
@@ -40,7 +40,8 @@ impl TableWriter {
     /// interval, compression, filters, file mode and Env.
     ///
     /// # Errors
-    /// `InvalidArgument` if an option is out of range; `Io` if the file exists or cannot be created.
+    /// `InvalidArgument` if an option is out of range; `Io` if the file exists or cannot be
+    /// created.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<TableWriter> {
         let options = options.clone().sanitized()?;
         let keys = KeyOrder::new(options.comparator.clone());

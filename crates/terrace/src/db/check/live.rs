@@ -1,6 +1,6 @@
 //! Checks a database while it is in use.
 //!
-//! Any thread. Writers wait while logs are opened, edits while the MANIFEST is read; nobody waits
+//! Any thread. Writers wait while logs are opened, edits while the MANIFEST is read; no one waits
 //! for tables.
 
 use std::sync::Arc;

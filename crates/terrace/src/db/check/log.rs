@@ -13,7 +13,7 @@ use crate::write::batch::BatchView;
 use crate::db::io_error::{ATTEMPTS, is_damage};
 use crate::db::open::continuity::{Continuity, Place};
 
-/// What is found in a log.
+/// A finding in a log.
 pub(in crate::db) enum Finding<'a> {
     /// A batch, checked as a whole.
     Batch(BatchView<'a>),
@@ -24,7 +24,7 @@ pub(in crate::db) enum Finding<'a> {
     Torn(String),
 }
 
-/// What is known from the logs read so far.
+/// The state of a check of logs: what those read so far show.
 pub(in crate::db) struct LogCheck {
     continuity: Continuity,
     /// The newest entry of all tables.

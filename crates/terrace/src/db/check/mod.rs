@@ -36,7 +36,7 @@ use crate::db::options::Options;
 /// Tables that a check or a repair keeps open at once.
 const OPEN_TABLES: usize = 64;
 
-/// What a check found.
+/// The outcome of a check.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -81,8 +81,8 @@ pub struct Progress {
 /// `options` has their policy.
 ///
 /// # Errors
-/// `Busy` if a writer has the database open; `InvalidArgument` if there is none, or if it is ordered
-/// by another comparator than that of `options`; `Io`.
+/// `Busy` if a writer has the database open; `InvalidArgument` if there is none, or if it is
+/// ordered by another comparator than that of `options`; `Io`.
 pub fn verify(path: impl AsRef<Path>, options: &Options) -> Result<VerifyReport> {
     verify_with(path, options, &mut |_| ())
 }

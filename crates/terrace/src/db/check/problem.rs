@@ -1,4 +1,4 @@
-//! What checking and repairing a database find wrong with it.
+//! Problems that checking and repairing a database find.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What has been written since the oldest serializable transaction began: keys and ranges in
+//! The keys and ranges written since the oldest serializable transaction began, in
 //! memory, each with the sequence number of its last write.
 //!
 //! FoundationDB's resolvers decide in the same way. Looking into tables instead would have to read
@@ -8,7 +8,7 @@
 //! # Invariants
 //! 1. While a transaction is in the set, every commit puts what it writes into it, under the commit
 //!    lock.
-//! 2. What is left out is not later than the oldest transaction, or than `forgotten`.
+//! 2. A write that is left out is not later than the oldest transaction, or than `forgotten`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::users::Users;
 
 /// Bytes that the set may take. A transaction that is older than what fits conflicts.
 const CAPACITY: usize = 16 << 20;
-/// What a key in the set costs besides its bytes, about.
+/// Bytes that a key in the set takes besides its own, about.
 const OVERHEAD: usize = 96;
 
 /// See the [module](self).

@@ -1,4 +1,4 @@
-//! What a write changes, for locks and for serializable transactions.
+//! The keys and ranges that a write changes, for locks and for serializable transactions.
 
 use crate::base::internal_key::SequenceNumber;
 

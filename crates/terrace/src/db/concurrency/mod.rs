@@ -1,5 +1,5 @@
-//! What writers have to heed for the sake of transactions, and the one look that tells them that
-//! there is nothing.
+//! Locks of keys and conflicts of serializable transactions, and the one load that tells a writer
+//! that there are none.
 
 pub(in crate::db) mod conflict_set;
 pub(in crate::db) mod footprint;

@@ -1,4 +1,4 @@
-//! What a serializable transaction has read, what was not there included.
+//! The keys and ranges that a serializable transaction has read, absent keys included.
 
 use std::cmp::Ordering;
 use std::ops::Bound;

@@ -120,7 +120,7 @@ impl Files {
         output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
     }
 
-    /// Removes table files that nobody needs any more.
+    /// Removes obsolete table files.
     pub(in crate::db) fn purge(&self) {
         if self.options.read_only {
             return;

@@ -8,7 +8,7 @@ use crate::base::locks::Mutex;
 
 /// A keyspace from its creation, or from when it was found, to its end.
 pub(in crate::db) struct Incarnation {
-    /// What its keys begin with.
+    /// The prefix of its keys.
     pub(in crate::db) prefix: Vec<u8>,
     is_dropped: AtomicBool,
 }

@@ -1,4 +1,4 @@
-//! What handles, iterators, snapshots and background jobs of one database share: LevelDB's
+//! An open database, shared by its handles, iterators, snapshots and background jobs: LevelDB's
 //! `DBImpl`.
 //!
 //! Its parts, lowest first; each knows those before it:
@@ -8,8 +8,8 @@
 //!    this part and nothing above it, but for the flush of an idle memtable;
 //! 4. [`WritePath`]: what the commit lock guards.
 //!
-//! Methods stand beside the part whose fields they use. What needs all of them is a function of a
-//! `&DbImpl`, in a module of its own above this one.
+//! Methods stand beside the part whose fields they use. An operation that needs all of them is
+//! a function of a `&DbImpl`, in a module of its own above this one.
 
 pub(in crate::db) mod background;
 pub(in crate::db) mod file_copy;

@@ -2,8 +2,8 @@
 //!
 //! Where a log's pages have not been written to the disk, the next log can have them
 //! ([`WritableFile::zero_out`]), which spares the system most of its work for a log. Until then the
-//! file has the name of a temporary one: an open after a crash removes it, and
-//! nobody takes it for the log that it was.
+//! file has the name of a temporary one: an open after a crash removes it, and no program takes it
+//! for the log that it was.
 //!
 //! Any thread.
 
@@ -68,7 +68,7 @@ impl RecycledLogs {
         done
     }
 
-    /// One of them, and all right to it.
+    /// Takes one of them out.
     pub(in crate::db) fn take(&self) -> Option<RecycledLog> {
         self.state.lock().logs.pop()
     }

@@ -1,4 +1,4 @@
-//! What reads see: the present view and the last visible write, and what is known of both.
+//! The present view and the last visible write, which reads see, and what is known of both.
 //!
 //! Any thread, without a lock.
 
@@ -40,8 +40,8 @@ impl Views {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// What a read that [skips known deleted ranges](crate::iterator::deleted_ranges) takes before
-    /// it takes the view.
+    /// Returns the state that a read that [skips known deleted
+    /// ranges](crate::iterator::deleted_ranges) loads before the view.
     pub(in crate::db) fn beginning(&self) -> Beginning {
         Beginning { moment: self.deleted_ranges.moment(), visible: self.visible_sequence() }
     }

@@ -1,4 +1,4 @@
-//! What inspection finds in a file, piece by piece.
+//! The items that inspection finds in a file.
 
 use std::ops::ControlFlow;
 

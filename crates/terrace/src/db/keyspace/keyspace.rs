@@ -443,7 +443,7 @@ impl Keyspace {
         Ok(KeyspaceEntries::new(entries, self.prefix_bytes().len()))
     }
 
-    /// Returns about how many bytes the entries take on disk. What is only in memory does not
+    /// Returns about how many bytes the entries take on disk. Entries in memory alone do not
     /// count.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a keyspace is created with.
+//! The settings of a keyspace.
 
 /// How a keyspace is created. A builder, without settings so far: compression, block size and
 /// filters are the database's.

@@ -25,7 +25,7 @@ enum Expected {
     AtMost(SequenceNumber),
 }
 
-/// What a batch is to those before it.
+/// How a batch follows those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum Place {
     /// Nothing is missing in between.

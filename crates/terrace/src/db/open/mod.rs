@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
-//! 2. What the logs hold is in memtables when `open` returns and becomes tables in the background;
-//!    until then the MANIFEST still names those logs, so that a crash at any step replays them
-//!    again.
+//! 2. The contents of the logs are in memtables when `open` returns and become tables in the
+//!    background; until then the MANIFEST still names those logs, so that a crash at any step
+//!    replays them again.
 //! 3. No write is acknowledged before those tables are durable, unless the log is continued, of
 //!    which durability marks say that all it holds had reached the disk: a second recovery must not
 //!    find new writes behind old damage, or behind data that only the system's cache still held.
@@ -218,7 +218,7 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
     Ok(1)
 }
 
-/// What an open has gathered before there is a database.
+/// The parts that an open has gathered before there is a database.
 struct Parts {
     dir: PathBuf,
     options: Options,

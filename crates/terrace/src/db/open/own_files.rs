@@ -67,7 +67,7 @@ impl OwnFiles {
         )))
     }
 
-    /// What nothing needs.
+    /// The files that nothing needs.
     pub(super) fn leftovers(&self, state: &ManifestState, manifest_number: u64) -> Leftovers {
         let live: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
         let mut leftovers = Leftovers::default();

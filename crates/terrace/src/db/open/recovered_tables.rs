@@ -87,7 +87,7 @@ impl RecoveredTables {
         self.written
     }
 
-    /// Removes the tables, which nobody needs.
+    /// Removes the tables.
     pub(in crate::db) fn discard(self) {
         self.written.iter().for_each(|file| self.settings.remove(file.number));
     }

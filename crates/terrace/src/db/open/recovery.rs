@@ -14,8 +14,8 @@
 //! 4. A log comes into tables as a whole, by one edit: a MANIFEST can leave behind whole logs only.
 //!    Were the first part of a log in tables and the rest lost in a power cut, the next recovery
 //!    would put older versions above newer ones.
-//! 5. What is in tables is not applied again: an earlier log in the place of a later one would hide
-//!    newer versions.
+//! 5. Batches that are in tables are not applied again: an earlier log in the place of a later one
+//!    would hide newer versions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(in crate::db) struct Damage {
     pub(in crate::db) kept_as: Option<String>,
 }
 
-/// What replaying brought.
+/// The outcome of a replay.
 pub(in crate::db) struct Recovered {
     /// Oldest first; empty ones left out.
     pub(in crate::db) memtables: Vec<RecoveredMemtable>,
@@ -130,7 +130,7 @@ pub(in crate::db) struct Replay<'a> {
     pub(in crate::db) numbers: &'a Arc<FileNumbers>,
 }
 
-/// What is known while logs are being replayed.
+/// The state of a replay.
 struct Progress {
     /// The last sequence number that the MANIFEST records.
     flushed: SequenceNumber,

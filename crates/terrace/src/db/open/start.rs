@@ -65,8 +65,8 @@ pub(super) fn start_writing(core: &DbImpl, mut recovered: Recovered, logs: &[u64
     // Reads do not find what is in these tables before an edit has added them.
     let has_tables = !recovered.tables.is_empty();
     let many = recovered.memtables.len() > 1 || logs.len() > MAX_LEFT_LOGS || has_tables;
-    // What a process died over may not be durable: of the logs, and of the MANIFEST the record
-    // of a bulk load, which stands in no log. A flush, if only of nothing, starts a fresh
+    // The last writes of a process that died may not be durable: in the logs, and in the MANIFEST
+    // the record of a bulk load, which is in no log. A flush, if only of nothing, starts a fresh
     // MANIFEST.
     let has_history = recovered.last_sequence > 0;
     let in_doubt = recovered.must_be_left() || has_history && !mutated("found-loads");

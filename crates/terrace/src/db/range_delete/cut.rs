@@ -1,4 +1,4 @@
-//! What the deletion of ranges does to the tables of a version. Pure.
+//! Chooses the tables of a version that a range delete removes or rewrites. Pure.
 
 use std::sync::Arc;
 

@@ -103,7 +103,7 @@ pub(super) fn remove_ranges(core: &DbImpl, ranges: &KeyRanges, terms: &dyn Terms
         let claim = Claim::new(&core.background);
         let mut remainders = Remainders::new(core);
         remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
-        // What was written meanwhile, so that little is left for when nobody can write.
+        // Flushes what was written meanwhile: little is left for the time when no writer can write.
         core.writes.flush()?;
         loop {
             remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
@@ -179,7 +179,7 @@ fn replace(
         file.level = level;
         file
     }));
-    // From here on nobody but the MANIFEST knows which tables are part of the database.
+    // From here on only the MANIFEST knows which tables are part of the database.
     versions.log_and_apply(edit, commit.last_sequence + 1).inspect_err(|_| {
         if !mutated("range-delete-in-doubt") {
             // The next open may find the removal installed, and later than any write until
@@ -238,7 +238,7 @@ fn report_removal(core: &DbImpl, cut: &Cut, outputs: &[Output]) {
 }
 
 /// Sees to it that no table that is not part of the database any more has the name of a table,
-/// durably. Those that nobody reads are removed; the others get the name of a temporary file,
+/// durably. Those without a reader are removed; the others get the name of a temporary file,
 /// which the next open, LevelDB's too, removes. Not only those of the range: a reader may keep
 /// one that was compacted before and holds entries of it.
 fn hide_obsolete_tables(core: &DbImpl) -> Result<()> {

@@ -7,8 +7,8 @@
 //! - A larger one is a point in the history of writes, as the end of a bulk load is. With the
 //!   commit lock held and nothing left in memtables one edit removes the tables that lie inside the
 //!   range, and replaces those that lie across its ends by tables without what is inside
-//!   ([`cut`], [`rewrite`], [`install`]). Nothing of the range is left in any level, so there are no
-//!   tombstones either.
+//!   ([`cut`], [`rewrite`], [`install`]). Nothing of the range is left in any level, so there are
+//!   no tombstones either.
 //!
 //! # Invariants
 //! 1. The edit leaves out every entry of the range, of whatever age. Where it replaces a table of
@@ -82,7 +82,7 @@ fn delete_each(
     options: WriteOptions,
     terms: &dyn Terms,
 ) -> Result<bool> {
-    // What has to be read is in the cache then, before the lock is taken.
+    // Reads the keys once before the lock is taken, so that their blocks are in the cache.
     let Some(expected) = deletions(core, ranges)? else { return Ok(false) };
     let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
     let make = || {

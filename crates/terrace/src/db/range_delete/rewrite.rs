@@ -19,7 +19,7 @@ use crate::db::key_range::KeyRanges;
 use crate::db::range_delete::cut::Cut;
 use crate::db::staged::{Staged, discard};
 
-/// What is left of the tables across the ends of a range, by the numbers of these tables; none
+/// The remainders of the tables across the ends of a range, by the numbers of these tables; none
 /// where nothing is left. Dropped, their files are removed.
 pub(super) struct Remainders<'a> {
     core: &'a DbImpl,

@@ -1,4 +1,4 @@
-//! What a range delete depends on beyond its ranges.
+//! The terms of a range delete beyond its ranges.
 
 use crate::base::error::Result;
 
@@ -9,7 +9,7 @@ pub(in crate::db) trait Terms {
         Ok(())
     }
 
-    /// The ranges are deleted, and nobody has written since.
+    /// The ranges are deleted, and no other write has come since.
     fn done(&self) {}
 }
 

@@ -308,7 +308,7 @@ fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
 /// After an error it ends.
 pub struct Entries {
     range: RangeIter<Cursor>,
-    /// What cursors at both ends read.
+    /// The view that cursors at both ends read.
     view: Arc<View>,
     sequence: SequenceNumber,
     beginning: Beginning,

@@ -72,7 +72,8 @@ impl SeekKey {
     }
 }
 
-/// What a read with `options` looks into, and up to which write, if `view` is the present view.
+/// Returns the view that a read with `options` looks into, and the last write that it sees, if
+/// `view` is the present view.
 ///
 /// The sequence number is read after the view was taken. It may be a moment behind a view
 /// without the tables of a deleted range, which at an earlier number would be half a deletion.
@@ -91,7 +92,8 @@ fn as_of<'v>(
     }
 }
 
-/// What a read that begins now, and may last, looks into, and up to which write.
+/// Returns the view that a read that begins now, and may last, looks into, and the last write that
+/// it sees.
 pub(in crate::db) fn present(
     core: &DbImpl,
     options: &ReadOptions,
@@ -124,7 +126,7 @@ fn find<'v>(
     found(core, lookup)
 }
 
-/// What a look-up in tables found.
+/// Returns the value that a lookup in tables found.
 #[inline]
 fn found(core: &DbImpl, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
     if core.files.options.seek_compaction && is_sampled() {
@@ -231,7 +233,7 @@ pub(in crate::db) fn get_pinned(
     })
 }
 
-/// What the memtables say about `key`: `None` if they do not know it.
+/// Looks `key` up in the memtables: `None` if they have no entry of it.
 #[inline]
 fn find_in_memtables<'v>(
     view: &'v View,

@@ -1,4 +1,4 @@
-//! What a repair starts from: which MANIFEST to believe, which tables and logs to take, and what is
+//! The inputs of a repair: which MANIFEST to believe, which tables and logs to take, and what is
 //! wrong with them.
 //!
 //! Changes nothing.
@@ -27,7 +27,7 @@ use crate::db::open::own_files::OwnFiles;
 use crate::db::options::Options;
 use crate::db::repair::manifest_survey::{Description, ManifestSurvey};
 
-/// What there is to be saved.
+/// The files that there are to be saved.
 pub(in crate::db) struct Inputs {
     pub(in crate::db) tables: Vec<Candidate>,
     /// Ascending.

@@ -1,4 +1,4 @@
-//! What CURRENT and the MANIFESTs of a damaged database still tell.
+//! Surveys CURRENT and the MANIFESTs of a damaged database.
 //!
 //! A MANIFEST that reads from end to end describes the database. One that does not still tells
 //! which tables were compacted into others and must not come back, and which logs have become

@@ -54,7 +54,7 @@ use crate::db::repair::salvage::Salvage;
 /// due, and not at the bottom, from where LevelDB never takes tombstones away.
 const MERGED_LEVEL: usize = NUM_LEVELS - 2;
 
-/// What a repair found and did.
+/// The outcome of a repair.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RepairReport {

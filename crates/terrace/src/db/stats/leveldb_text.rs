@@ -1,4 +1,4 @@
-//! What LevelDB prints for people, in LevelDB's words: keys, and the edits of a MANIFEST.
+//! LevelDB's text for people, in LevelDB's words: keys, and the edits of a MANIFEST.
 
 use std::fmt::Write as _;
 

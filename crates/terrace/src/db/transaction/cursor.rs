@@ -195,7 +195,7 @@ impl<'t> TransactionCursor<'t> {
         loop {
             self.shown = Shown::Nothing;
             if self.database.status().is_err() {
-                // What is own would be shown as if nothing were beside it.
+                // Own writes would be shown as if there were no entries beside them.
                 return;
             }
             let ordering = self.ordering();

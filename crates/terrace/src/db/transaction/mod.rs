@@ -1,18 +1,19 @@
-//! Transactions: reads of one moment, writes that take effect together, and only if nobody came in
-//! between.
+//! Transactions: reads of one moment, writes that take effect together, and only if no other write
+//! came in between.
 //!
 //! A transaction collects its writes in memory and reads a snapshot with them on top. When it
 //! commits, what it rests on is checked under the commit lock, and its writes become one batch.
 //!
 //! * An *optimistic* one holds no lock, and others never wait for it: the keys that it writes or
 //!   has read for update are looked up once more when it commits.
-//! * A *locking* one locks what it reads for update until it ends ([`lock_manager`](crate::db::concurrency::lock_manager)): every other
-//!   writer waits.
+//! * A *locking* one locks what it reads for update until it ends
+//!   ([`lock_manager`](crate::db::concurrency::lock_manager)): every other writer waits.
 //! * A *serializable* one, of either kind, also notes everything else that it reads
-//!   ([`read_set`](crate::db::concurrency::read_set)), and is checked against what was written meanwhile ([`conflict_set`](crate::db::concurrency::conflict_set)).
+//!   ([`read_set`](crate::db::concurrency::read_set)), and is checked against what was written
+//!   meanwhile ([`conflict_set`](crate::db::concurrency::conflict_set)).
 //!
 //! # Invariants
-//! 1. Between the check and the write nobody else writes.
+//! 1. Between the check and the write no other writer writes.
 //! 2. The snapshot lives until then, so that compactions keep the newest entry of every key written
 //!    since, deletions included.
 //! 3. A lock is held, and a serializable transaction in the conflict set, before the commit lock
@@ -104,7 +105,7 @@ pub struct Transaction {
     reads: Option<Reads>,
 }
 
-/// What a serializable transaction has read, and its place in the conflict set.
+/// The reads of a serializable transaction, and its place in the conflict set.
 struct Reads {
     core: Arc<DbImpl>,
     entered: SequenceNumber,
@@ -187,9 +188,9 @@ impl Transaction {
         self.locks.as_ref().is_some_and(|locks| locks.holds(key))
     }
 
-    /// The value of `key`, if it has one; the transaction can be committed only if nobody else has
+    /// The value of `key`, if it has one; the transaction can be committed only if no other has
     /// written the key by then. A [locking](TransactionOptions::locking) transaction locks the key,
-    /// so that nobody can, and waits for that if another has locked it.
+    /// so that no other can, and waits for that if another has locked it.
     ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). A locking transaction also fails with
@@ -366,9 +367,9 @@ impl Transaction {
     }
 
     /// The keys that must not have been written since the snapshot, besides what was noted as read:
-    /// not those that nobody could write.
+    /// not those that no other could write.
     fn checked_keys(&self, locks: Option<&LockOwner>) -> Vec<&[u8]> {
-        // What a serializable one has not read it does not rest on; nor does a locking one rest on
+        // A serializable one does not rest on what it has not read; nor does a locking one rest on
         // a moment, as long as it has read nothing but what it has locked.
         let rests_on_moment = locks.is_none() || self.is_fixed.load(Ordering::Relaxed);
         if self.reads.is_some() || !rests_on_moment {

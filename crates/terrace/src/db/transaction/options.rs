@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::db::options::WriteOptions;
 
-/// What a transaction is kept from seeing of others.
+/// How far a transaction is isolated from others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// The transaction reads one moment, and commits if nobody has written what it writes or has
+    /// The transaction reads one moment, and commits if no other has written what it writes or has
     /// read for update since. Two transactions that each read what the other one writes may both
     /// commit (write skew), and keys that appear in a range it has read are not noticed.
     #[default]
@@ -57,7 +57,7 @@ impl TransactionOptions {
         Self::default()
     }
 
-    /// What the transaction is kept from seeing of others. Default: [`Isolation::Snapshot`].
+    /// How far the transaction is isolated from others. Default: [`Isolation::Snapshot`].
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
@@ -103,7 +103,7 @@ impl TransactOptions {
         Self::default()
     }
 
-    /// What kind of transaction it is. Default: [`TransactionOptions::new`].
+    /// The kind of transaction. Default: [`TransactionOptions::new`].
     pub fn transaction_options(mut self, options: TransactionOptions) -> Self {
         self.transaction = options;
         self

@@ -1,4 +1,4 @@
-//! What a transaction has written and nobody else sees yet, in the order of keys.
+//! The writes of a transaction, which no other reader sees yet, in the order of keys.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -30,7 +30,7 @@ pub(super) type OwnEntry<'w> = (&'w OrderedKey, &'w Write);
 pub(super) struct OwnWrites {
     order: KeyOrder,
     writes: BTreeMap<OrderedKey, Write>,
-    /// What each write since the first savepoint has replaced.
+    /// The writes that those since the first savepoint have replaced.
     replaced: Vec<(Vec<u8>, Option<Write>)>,
     /// How much had been replaced at each savepoint.
     savepoints: Vec<usize>,

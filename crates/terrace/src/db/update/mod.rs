@@ -7,7 +7,7 @@
 //! others keep overtaking locks the key, and is the next.
 //!
 //! # Invariants
-//! 1. Between the check and the write nobody else writes.
+//! 1. Between the check and the write no other writer writes.
 //! 2. Functions and operators of the caller run outside of every lock.
 
 mod merge_operator;
@@ -29,7 +29,7 @@ pub use self::merge_operator::{Append, Counter, MergeOperator, SetUnion};
 /// that overtake it.
 const ATTEMPTS: u32 = 8;
 
-/// What becomes of a key.
+/// The outcome for a key.
 enum Change<V> {
     Keep,
     Set(Option<V>),
@@ -64,7 +64,7 @@ fn change_key<V: AsRef<[u8]>>(
     Err(Error::conflict("the key was written by others all the time"))
 }
 
-/// Whether nobody has written `key` since `sequence`, as far as memtables tell. False if later
+/// Whether `key` has not been written since `sequence`, as far as memtables tell. False if later
 /// writes are in tables by now. The caller holds the commit lock.
 fn is_unchanged(core: &DbImpl, key: &[u8], sequence: u64) -> bool {
     let view = core.views.current.load();

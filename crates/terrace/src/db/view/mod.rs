@@ -1,4 +1,4 @@
-//! The view: what a read looks into.
+//! The view: the sources of a read.
 
 pub(in crate::db) mod snapshot_list;
 
@@ -14,7 +14,7 @@ pub(in crate::db) struct View {
     /// Newest first.
     pub(in crate::db) immutables: Vec<Arc<MemTable>>,
     pub(in crate::db) version: Arc<Version>,
-    /// Whatever is later than this is in a memtable.
+    /// Every later entry is in a memtable.
     pub(in crate::db) in_tables: SequenceNumber,
 }
 

@@ -1,7 +1,7 @@
 //! Which background threads have hold of a database.
 //!
 //! A job signals completion under the state lock before it drops its part of the `DbImpl`. A moment
-//! later its thread drops that, and with it, if nobody else has them any more, the open tables, the
+//! later its thread drops that, and with it, if there is no other reference, the open tables, the
 //! logger and the environment. A C++ program brings its own kinds of these and deletes them once it
 //! has deleted the database; so a close waits until no thread has any.
 
@@ -51,7 +51,7 @@ impl Jobs {
     }
 }
 
-/// The core, for a background thread. Whatever else a job has goes before it.
+/// The core, for a background thread. A job drops it after everything else.
 pub(in crate::db) struct Held<T> {
     core: Arc<T>,
     /// Fields are dropped in this order.

@@ -165,8 +165,8 @@ impl Background {
         }
     }
 
-    /// Notes what is known of a version that nobody sees yet, and of its new tables: what takes
-    /// time where there are many is done here, without the state lock.
+    /// Notes what is known of a version that no reader sees yet, and of its new tables. This takes
+    /// time where there are many, and so is done without the state lock.
     pub(in crate::db) fn made_version(&self, version: &Version, outputs: &[Output]) {
         self.files.tables.weigh(version.bytes());
         let contents: HashMap<_, _> =
@@ -179,9 +179,9 @@ impl Background {
         plan::prepare(version, &self.files.order.keys);
     }
 
-    /// Tells of a failed job, unless it failed because the database is closing: without the lock,
-    /// for a listener may look at the database, and before the failure is noted, for what clears it
-    /// is told, too.
+    /// Tells the listener of a failed job, unless it failed because the database is closing:
+    /// without the lock, since a listener may look at the database, and before the failure is
+    /// noted, since its end is told, too.
     fn tell_failure(&self, failure: &Failure) {
         if !self.state.lock().closing {
             let Failure { error, retryable } = failure;

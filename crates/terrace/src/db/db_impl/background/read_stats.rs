@@ -13,8 +13,8 @@ pub(in crate::db) const READ_SAMPLE: u64 = 16;
 /// Sampled reads without a write among them after which a database counts as idle: a few thousand
 /// reads.
 const IDLE_AFTER_SAMPLES: u64 = 128;
-/// Seeks of cursors for a write, at least, where compactions pay for scans. What is written is
-/// compacted with up to twenty times as much before there is one sorted run again, a few
+/// Seeks of cursors for a write, at least, where compactions pay for scans. Entries written are
+/// compacted with up to twenty times as many before there is one sorted run again, a few
 /// microseconds an entry; a scan of fifty entries is a microsecond or two shorter on one run than
 /// on three.
 const SEEKS_FOR_A_WRITE: u64 = 8;

@@ -1,4 +1,5 @@
-//! What is queued and running. Guarded by the state lock, which is held for pointer work only.
+//! The state of background work: what is queued and running. Guarded by the state lock, which is
+//! held for pointer work only.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(in crate::db) struct Immutable {
     pub(in crate::db) progress: FlushProgress,
 }
 
-/// What is being done about an immutable memtable.
+/// The progress of an immutable memtable's flush.
 #[derive(Default)]
 pub(in crate::db) struct FlushProgress {
     /// Whether a job has taken it.
@@ -119,8 +120,8 @@ impl State {
         None
     }
 
-    /// Gives a memtable back that was not flushed. What is being made of those behind it is worth
-    /// nothing then.
+    /// Gives a memtable back that was not flushed. The tables being made of those
+    /// behind it have to be made anew.
     pub(in crate::db) fn give_flush_back(&mut self, immutable: &Arc<Immutable>) {
         let behind =
             self.immutables.iter().skip_while(|other| !Arc::ptr_eq(other, immutable)).skip(1);
@@ -168,7 +169,7 @@ mod tests {
     use crate::base::internal_key::InternalOrder;
 
     #[test]
-    fn what_follows_a_failed_flush_begins_anew() {
+    fn flushes_behind_a_failed_one_begin_anew() {
         let immutable = |log| {
             let (_, memtable) = MemTable::new(InternalOrder::default(), 0);
             let (log_writer, progress) = (Mutex::new(None), FlushProgress::default());

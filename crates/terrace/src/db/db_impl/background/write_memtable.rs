@@ -15,7 +15,7 @@ const BYTES_PER_SYNC: u64 = 256 << 10;
 const CHECK_INTERVAL: usize = 512;
 
 /// Writes the entries of `memtable` that `rules` keep as one table of level 0, or none if nothing
-/// is kept. An error of `may_go_on` ends it. What was written is removed on an error.
+/// is kept. An error of `may_go_on` ends it. On an error the file is removed.
 pub(in crate::db) fn write_memtable(
     memtable: &Arc<MemTable>,
     mut settings: OutputSettings,

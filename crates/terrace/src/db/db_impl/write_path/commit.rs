@@ -1,4 +1,4 @@
-//! What the commit lock guards.
+//! The state that the commit lock guards.
 
 use crate::base::internal_key::SequenceNumber;
 use crate::log::LogWriter;

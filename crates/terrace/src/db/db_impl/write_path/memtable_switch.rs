@@ -125,7 +125,7 @@ impl WritePath {
             .map(drop)
     }
 
-    /// Writes every memtable out while nobody can write.
+    /// Writes every memtable out, with the commit lock held.
     pub(in crate::db) fn flush_under_lock(&self, commit: &mut Commit) -> Result<()> {
         let earlier = self.background.state.lock().attempts();
         if self.logs.suspect.load(Ordering::Relaxed) {

@@ -103,8 +103,8 @@ impl WritePath {
         self.write_if(batch, options, &mut None, || Ok(()))
     }
 
-    /// The same for the owner of `locks`, if `check` has nothing against it. Between the two nobody
-    /// else writes.
+    /// The same for the owner of `locks`, if `check` has nothing against it. Between the two no
+    /// other writer writes.
     pub(in crate::db) fn write_if(
         &self,
         batch: BatchView<'_>,
@@ -124,7 +124,7 @@ impl WritePath {
             check()?;
             writes.apply(commit, batch)
         })?;
-        // What follows in the log is durable no sooner, so others need not wait for the disk.
+        // Later records of the log are durable no sooner, so others need not wait for the disk.
         *locks = None;
         if options.sync {
             self.sync_log(sequence)?;
@@ -132,7 +132,7 @@ impl WritePath {
         Ok(sequence)
     }
 
-    /// Writes the batch that `make` returns, between which and the write nobody else writes; it
+    /// Writes the batch that `make` returns, between which and the write no other writes; it
     /// takes about `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
     /// `make` returns none. Calls `done` once it is written, before any other write.
     pub(in crate::db) fn write_made(
@@ -204,7 +204,7 @@ impl WritePath {
     }
 
     /// Does what [`write_one`](Self::write_one) does for the owner of `locks`, if `check` holds.
-    /// Returns whether it did; between the check and the write nobody else writes.
+    /// Returns whether it did; between the check and the write no other writer writes.
     pub(in crate::db) fn write_one_if(
         &self,
         key: &[u8],
@@ -289,8 +289,8 @@ impl WritePath {
         Ok(last)
     }
 
-    /// What the commit lock guards, unless the database is closed or a write was broken off by a
-    /// panic.
+    /// The state that the commit lock guards, unless the database is closed or a write was broken
+    /// off by a panic.
     #[inline]
     pub(in crate::db) fn usable<'a>(
         &self,

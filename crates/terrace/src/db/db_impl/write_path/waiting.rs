@@ -20,9 +20,9 @@ const WRITER_TIMEOUT: Duration =
     if cfg!(all(test, loom)) { Duration::MAX } else { Duration::from_secs(10) };
 
 impl WritePath {
-    /// Waits until nobody but the owner of `locks` has locked any of `footprint`, and returns with
-    /// the commit lock held. The locks that were waited for are the owner's then, which is made if
-    /// there is none: a request that comes later waits longer.
+    /// Waits until no other than the owner of `locks` has locked any of `footprint`, and returns
+    /// with the commit lock held. The locks that were waited for are the owner's then, which is
+    /// made if there is none: a request that comes later waits longer.
     #[cold]
     pub(in crate::db) fn await_locks<'g>(
         &'g self,
