@@ -52,8 +52,9 @@ pub(super) enum Use {
     Synced,
     /// No syncs are expected: large pieces, their pages made writable, so that stores do not fault.
     Unsynced,
-    /// Nothing is known yet: small pieces, their pages made writable.
-    Unknown,
+    /// Few records may come: small pieces, their pages not made writable, so that those that are
+    /// never stored to take no memory of the process.
+    Small,
 }
 
 const SMALL_PIECE: usize = 4 << 10;
@@ -62,8 +63,9 @@ const LARGE_PIECE: usize = 64 << 10;
 /// No page is larger.
 const LARGEST_PAGE: usize = 64 << 10;
 
-/// How much is given back at once.
+/// How much is given back at once, and in a log that has come less far.
 const GIVEN_BACK_STEP: usize = 1 << 20;
+const SMALL_GIVEN_BACK_STEP: usize = LARGEST_PAGE;
 
 /// A shared, writable mapping of the first `length` bytes a file has or may come to have.
 pub(super) struct LogRegion {
@@ -127,10 +129,12 @@ impl LogRegion {
                 .map_err(|e| self.file.error("prepare", e))?;
             at = next;
         }
-        if expected_use == Use::Synced {
-            self.file.sync()?;
-        } else {
-            self.populate(start, end).map_err(|e| self.file.error("map", e))?;
+        match expected_use {
+            Use::Synced => self.file.sync()?,
+            Use::Unsynced => {
+                self.populate(start, end).map_err(|e| self.file.error("map", e))?;
+            }
+            Use::Small => {}
         }
         self.ready.store(end, Ordering::Release);
         Ok(())
@@ -153,7 +157,8 @@ impl LogRegion {
     /// memtable. One thread at a time.
     pub(super) fn give_back(&self, end: usize) {
         let start = self.given_back.load(Ordering::Relaxed);
-        let end = end / GIVEN_BACK_STEP * GIVEN_BACK_STEP;
+        let step = if end < GIVEN_BACK_STEP { SMALL_GIVEN_BACK_STEP } else { GIVEN_BACK_STEP };
+        let end = end / step * step;
         if start >= end {
             return;
         }

@@ -33,18 +33,22 @@ use crate::base::error::Result;
 use crate::base::fork::generation;
 use crate::base::locks::plain::Mutex;
 
-/// How much is prepared at once: as much again as the log has, within these bounds. The writer has
-/// to wake a thread for each window, and that is its slowest record but for those that wait.
-const LEAST_WINDOW: usize = 256 << 10;
+/// How much is prepared at once: as much again as the log has, up to this. The writer has to wake a
+/// thread for each window, and that is its slowest record but for those that wait.
 const LARGEST_WINDOW: usize = 1 << 20;
 
-/// So much of the prepared space is left when the next window is asked for: 1,800 records of 140
-/// bytes, half a millisecond at full speed.
-const RESERVE: usize = LEAST_WINDOW;
+/// So much of the prepared space is left when the next window is asked for, and half of it as long
+/// as there is less: 1,800 records of 140 bytes, half a millisecond at full speed.
+const RESERVE: usize = 256 << 10;
 
 /// The first window, which the creator waits for, and what sizes are rounded to: a multiple of
 /// every page size and of the log's block size.
 const FIRST_WINDOW: usize = 64 << 10;
+
+/// A log that has come this far is taken for one that grows: pages are made writable ahead. Before,
+/// a page takes memory of the process when it is stored to, because there may be hundreds of
+/// databases with few writes.
+const GROWS_FROM: usize = 256 << 10;
 
 /// A larger log is not zeroed out: all its pages count as the process's memory.
 const LARGEST_RECYCLED: usize = 8 << 20;
@@ -97,14 +101,18 @@ impl Shared {
     /// Where a window ends that begins at `ready`.
     fn window_end(&self, ready: usize) -> usize {
         let ready = ready.next_multiple_of(FIRST_WINDOW);
-        (ready + ready.clamp(LEAST_WINDOW, LARGEST_WINDOW))
+        (ready + ready.clamp(FIRST_WINDOW, LARGEST_WINDOW))
             .min(self.expected.max(ready + FIRST_WINDOW))
     }
 
     /// Prepares up to `end`. The caller holds `preparation`.
     fn prepare(&self, end: usize) -> Result<()> {
-        let synced = self.synced.swap(false, Ordering::Relaxed);
-        self.region.prepare(end, if synced { Use::Synced } else { Use::Unsynced })
+        let expected = match self.synced.swap(false, Ordering::Relaxed) {
+            true => Use::Synced,
+            false if self.region.ready() < GROWS_FROM => Use::Small,
+            false => Use::Unsynced,
+        };
+        self.region.prepare(end, expected)
     }
 
     /// The pool's part: the window behind `ready`, if it is still wanted.
@@ -117,7 +125,7 @@ impl Shared {
         // If it fails, the writer tries again when it needs the space, and is told.
         let _ = self.prepare(self.window_end(ready));
         // The writer asked when it had come that far.
-        self.region.give_back(ready.saturating_sub(RESERVE));
+        self.region.give_back(low_water(ready));
     }
 }
 
@@ -128,6 +136,11 @@ impl FileSyncer for Shared {
         // stored.
         self.region.file.sync()
     }
+}
+
+/// Where a writer asks for the window behind `ready`.
+fn low_water(ready: usize) -> usize {
+    ready - RESERVE.min(ready / 2)
 }
 
 /// Writes all of `parts`, one behind the other, from `offset` on.
@@ -149,10 +162,10 @@ impl MappedLog {
         let expected =
             usize::try_from(expected_size).ok()?.max(1).checked_next_multiple_of(FIRST_WINDOW)?;
         // Somewhat more than expected still finds room; beyond that the log is written.
-        let length = expected.checked_add(expected / 4)?.checked_add(LEAST_WINDOW)?;
+        let length = expected.checked_add(expected / 4)?.checked_add(RESERVE)?;
         let cursor = LogCursor::new(file.clone(), length).ok()?;
         let region = cursor.region().clone();
-        if region.prepare(FIRST_WINDOW, Use::Unknown).is_err() {
+        if region.prepare(FIRST_WINDOW, Use::Small).is_err() {
             file.file.set_len(0).ok()?;
             return None;
         }
@@ -169,8 +182,7 @@ impl MappedLog {
     }
 
     fn set_low_water(&mut self, ready: usize) {
-        self.low_water =
-            if ready < self.shared.expected { ready - RESERVE.min(ready / 2) } else { usize::MAX };
+        self.low_water = if ready < self.shared.expected { low_water(ready) } else { usize::MAX };
     }
 
     /// Asks the pool for the next window, unless it has come by now.
