@@ -1,5 +1,6 @@
-//! Children of a process whose other threads are in the middle of reads. Alone in its file: a fork
-//! copies only one thread, and other tests' threads could hold locks that the children need.
+//! Children of a process whose other threads are in the middle of reads and transactions. Alone in
+//! their file: a fork copies only one thread, and other tests' threads could hold locks that the
+//! children need.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -7,7 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use terrace::{BlockCache, Db, Options, ReadAccess, ReadOptions, abi};
+use terrace::{
+    BlockCache, Db, Isolation, Options, ReadAccess, ReadOptions, TransactionOptions, abi,
+};
 
 const KEYS: usize = 4000;
 const FORKS: usize = 200;
@@ -67,6 +70,45 @@ fn in_child(work: impl FnOnce() -> bool) -> i32 {
     // SAFETY: `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     status
+}
+
+#[test]
+fn children_drop_the_transactions_that_they_inherit() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), options()).unwrap();
+    let locking = TransactionOptions::new().locking(true);
+    let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
+    let mut inherited = db.transaction_with(locking);
+    inherited.get_for_update("inherited").unwrap();
+    let mut inherited = Some((inherited, db.transaction_with(serializable)));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Lock table and conflict set are locked most of the time.
+        for thread in 0..3 {
+            let (db, done) = (&db, &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    let mut transaction = db.transaction_with(locking);
+                    for index in 0..100 {
+                        transaction.get_for_update(key(thread * 100 + index)).unwrap();
+                    }
+                    drop(transaction);
+                    (0..100).for_each(|_| drop(db.transaction_with(serializable)));
+                }
+            });
+        }
+        let children = (0..FORKS).map(|_| {
+            in_child(|| {
+                drop(inherited.take());
+                drop(db.transaction_with(serializable));
+                true
+            })
+        });
+        let failure = children.enumerate().find(|(_, status)| *status != 0);
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(failure, None, "a child and its status");
+    });
+    drop(inherited);
 }
 
 #[test]

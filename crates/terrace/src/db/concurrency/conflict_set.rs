@@ -9,12 +9,15 @@
 //! 1. While a transaction is in the set, every commit puts what it writes into it, under the commit
 //!    lock.
 //! 2. A write that is left out is not later than the oldest transaction, or than `forgotten`.
+//! 3. In a child of a fork, where nobody commits, transactions neither enter nor leave: a thread may
+//!    hold the lock that is not there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
+use crate::base::fork::Origin;
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::Mutex;
 use crate::base::mutation::mutated;
@@ -35,6 +38,7 @@ pub(in crate::db) struct ConflictSet {
     /// Counts every transaction in the set.
     users: Arc<Users>,
     inner: Mutex<Inner>,
+    origin: Origin,
 }
 
 #[derive(Default)]
@@ -52,12 +56,15 @@ struct Inner {
 
 impl ConflictSet {
     pub(in crate::db) fn new(order: KeyOrder, users: Arc<Users>) -> Self {
-        ConflictSet { order, users, inner: Mutex::default() }
+        ConflictSet { order, users, inner: Mutex::default(), origin: Origin::here() }
     }
 
     /// Has commits recorded from the next one on that begins after the caller has taken the commit
     /// lock. [`leave`](Self::leave) takes it back.
     pub(in crate::db) fn enter(&self, visible: SequenceNumber) {
+        if self.origin.is_ancestor() {
+            return;
+        }
         let mut inner = self.inner.lock();
         *inner.began.entry(visible).or_insert(0) += 1;
         self.users.add();
@@ -65,6 +72,9 @@ impl ConflictSet {
 
     /// Ends what [`enter`](Self::enter) began at `visible`.
     pub(in crate::db) fn leave(&self, visible: SequenceNumber) {
+        if self.origin.is_ancestor() {
+            return;
+        }
         let mut inner = self.inner.lock();
         self.users.remove();
         if let Some(count) = inner.began.get_mut(&visible) {

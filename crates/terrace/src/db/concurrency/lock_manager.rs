@@ -8,6 +8,8 @@
 //! # Invariants
 //! 1. The count of users is changed under the table's lock, and is not zero while a lock is held.
 //! 2. A queue holds owners that wait for its key, each once, in the order in which they came.
+//! 3. In a child of a fork nobody takes the table's lock, which a thread may hold that is not there:
+//!    owners that are dropped there leave the table as it is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::fork::Origin;
 use crate::base::locks::{AtomicU64, Condvar, Mutex, MutexGuard};
 use crate::base::mutation::mutated;
 use crate::env::Env;
@@ -36,6 +39,7 @@ pub(in crate::db) struct LockManager {
     users: Arc<Users>,
     next_owner: AtomicU64,
     waits: AtomicU64,
+    origin: Origin,
 }
 
 #[derive(Default)]
@@ -77,6 +81,7 @@ impl LockManager {
             users,
             next_owner: AtomicU64::new(1),
             waits: AtomicU64::new(0),
+            origin: Origin::here(),
         }
     }
 
@@ -328,7 +333,7 @@ impl LockOwner {
 
 impl Drop for LockOwner {
     fn drop(&mut self) {
-        if !self.keys.is_empty() {
+        if !self.keys.is_empty() && !self.manager.origin.is_ancestor() {
             let manager = self.manager.clone();
             self.release(&mut manager.table.lock());
         }
