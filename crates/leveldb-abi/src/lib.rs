@@ -16,6 +16,7 @@
 pub mod c;
 mod guard;
 mod memory;
+mod memory_budget;
 mod options;
 pub mod shim;
 mod status;

@@ -7,9 +7,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use terrace::{
-    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger, Options,
-    ReadAccess, Result, repair,
+    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger,
+    MemoryBudget, Options, ReadAccess, Result, repair,
 };
+
+use crate::memory_budget;
 
 /// `leveldb::Options`, once what its pointers lead to has been understood.
 #[derive(Clone)]
@@ -37,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) read_access: Option<ReadAccess>,
     /// Absent: `$TERRACE_MAPPED_LOG`, or mapped.
     pub(crate) mapped_log: Option<bool>,
+    /// Absent: `$TERRACE_MEMORY_BUDGET`, or none.
+    pub(crate) memory_budget: Option<MemoryBudget>,
 }
 
 impl Default for Settings {
@@ -61,6 +65,7 @@ impl Default for Settings {
             table_filter_bits: 10,
             read_access: None,
             mapped_log: None,
+            memory_budget: None,
         }
     }
 }
@@ -85,6 +90,7 @@ impl Settings {
             .table_filter_bits(self.table_filter_bits)
             .read_access(self.read_access.unwrap_or_else(read_access_of_environment))
             .mapped_log(self.mapped_log.unwrap_or_else(mapped_log_of_environment))
+            .memory_budget(self.memory_budget.clone().or_else(memory_budget::of_environment))
             .filter_policy(self.filter.clone())
             .logger(self.logger.clone())
             .block_cache(self.cache.clone());

@@ -55,11 +55,11 @@ pub use db::inspect;
 pub use db::{
     Append, BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Counter, Cursor, Db,
     Entries, Event, EventListener, IngestOptions, Isolation, Keyspace, KeyspaceCursor,
-    KeyspaceEntries, KeyspaceOptions, LevelStats, LoadReport, MergeOperator, NUM_LEVELS, Options,
-    PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport, SetUnion, Snapshot,
-    Stats, TableFile, TableSummary, TableWriter, TransactOptions, Transaction, TransactionCursor,
-    TransactionEntries, TransactionOptions, VerifyReport, Workload, WriteOptions, destroy, repair,
-    verify, verify_with,
+    KeyspaceEntries, KeyspaceOptions, LevelStats, LoadReport, MemoryBudget, MergeOperator,
+    NUM_LEVELS, Options, PinnedValue, Problem, Progress, ReadOptions, RecoveryMode, RepairReport,
+    SetUnion, Snapshot, Stats, TableFile, TableSummary, TableWriter, TransactOptions, Transaction,
+    TransactionCursor, TransactionEntries, TransactionOptions, VerifyReport, Workload,
+    WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,

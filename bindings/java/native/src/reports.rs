@@ -67,6 +67,8 @@ fn lines(stats: &Stats) -> String {
     line("running_compactions", stats.running_compactions as u64);
     line("cache_capacity", stats.cache_capacity);
     line("cache_used", stats.cache_used);
+    line("memory_budget_bytes", stats.memory_budget_bytes);
+    line("memory_used_bytes", stats.memory_used_bytes);
     line("cache_hits", stats.cache_hits);
     line("cache_misses", stats.cache_misses);
     line("filter_checked", stats.filter_checked);

@@ -36,6 +36,8 @@ class Stats(TypedDict):
     write_amplification: float
     cache_capacity: int
     cache_used: int
+    memory_budget_bytes: int
+    memory_used_bytes: int
     cache_hits: int
     cache_misses: int
     filter_checked: int

@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+typedef struct terrace_memory_budget_t terrace_memory_budget_t;
 typedef struct terrace_pinned_t terrace_pinned_t;
 typedef struct terrace_report_t terrace_report_t;
 typedef struct terrace_transaction_t terrace_transaction_t;
@@ -59,6 +60,19 @@ LEVELDB_EXPORT void terrace_options_set_read_access(leveldb_options_t*, int);
  * do not say take it from the environment variable TERRACE_MAPPED_LOG=0|1, which C++ programs set
  * before they open a database. */
 LEVELDB_EXPORT void terrace_options_set_mapped_log(leveldb_options_t*, uint8_t);
+
+/* One bound, in bytes, for the memory of all databases that are opened with it: memtables, indexes
+ * and filters of open tables, cached blocks and those that readers hold. Writers wait before it is
+ * exceeded, reads never. An eighth of it bounds a memtable, and databases without a cache of their
+ * own share one within it. 256 KiB for each database is the least that makes sense. The budget may
+ * be destroyed while databases have it. Options that have none (null) take that of the environment
+ * variable TERRACE_MEMORY_BUDGET, if it is set: bytes, or a number with K, M or G behind it, one
+ * budget for the process. A budget from before a fork fails the open. */
+LEVELDB_EXPORT terrace_memory_budget_t* terrace_memory_budget_create(size_t bytes);
+LEVELDB_EXPORT void terrace_memory_budget_destroy(terrace_memory_budget_t*);
+LEVELDB_EXPORT size_t terrace_memory_budget_used(const terrace_memory_budget_t*);
+LEVELDB_EXPORT void terrace_options_set_memory_budget(leveldb_options_t*,
+                                                      const terrace_memory_budget_t*);
 
 /* A logger for leveldb_options_set_info_log, which must outlive the database. `log` is called from
  * any thread, for one line at a time, which does not end in a zero; `destructor` may be null. */

@@ -62,7 +62,7 @@ impl Report {
 }
 
 /// Every number of the statistics, by its name.
-fn numbers(stats: &Stats) -> [(&'static str, u64); 25] {
+fn numbers(stats: &Stats) -> [(&'static str, u64); 27] {
     [
         ("sequence", stats.sequence),
         ("memtable_bytes", stats.memtable_bytes),
@@ -74,6 +74,8 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 25] {
         ("compaction_bytes_written", stats.compaction_bytes_written),
         ("cache_capacity", stats.cache_capacity),
         ("cache_used", stats.cache_used),
+        ("memory_budget_bytes", stats.memory_budget_bytes),
+        ("memory_used_bytes", stats.memory_used_bytes),
         ("cache_hits", stats.cache_hits),
         ("cache_misses", stats.cache_misses),
         ("filter_checked", stats.filter_checked),

@@ -371,6 +371,9 @@ static void Nulls(void) {
   terrace_options_set_table_filter_bits(NULL, 1);
   terrace_options_set_read_access(NULL, terrace_read_access_pread);
   terrace_options_set_mapped_log(NULL, 0);
+  CHECK(terrace_memory_budget_used(NULL) == 0);
+  terrace_options_set_memory_budget(NULL, NULL);
+  terrace_memory_budget_destroy(NULL);
 }
 
 /* Whether files with the ending are mapped once something was written and read. */
@@ -435,9 +438,16 @@ int main(int argc, char** argv) {
   leveldb_options_set_create_if_missing(options, 1);
   leveldb_options_set_info_log(options, logger);
   terrace_options_set_table_filter_bits(options, 12);
+  terrace_memory_budget_t* budget = terrace_memory_budget_create(8 << 20);
+  terrace_options_set_memory_budget(options, budget);
   leveldb_t* db = leveldb_open(options, name, &err);
   OK;
+  terrace_options_set_memory_budget(options, NULL);
   Fill(db);
+  CHECK(terrace_memory_budget_used(budget) > 10000);
+  uint64_t bytes = 0;
+  CHECK(terrace_stat(db, "memory_budget_bytes", &bytes) && bytes == 8 << 20);
+  terrace_memory_budget_destroy(budget);
   NullBytes(db);
   Read(db);
   terrace_flush(db, &err);

@@ -36,6 +36,9 @@ pub(crate) struct BenchArgs {
     /// Bytes of the block cache [default: 8M]
     #[arg(long, alias = "cache-size", value_parser = parse_size, value_name = "SIZE")]
     pub(super) cache_size: Option<usize>,
+    /// Bytes that memtables, tables and blocks take together at most [default: no bound]
+    #[arg(long, alias = "memory-budget", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) memory_budget: Option<usize>,
     /// Bytes of a memtable [default: 4M]
     #[arg(long, alias = "write-buffer-size", value_parser = parse_size, value_name = "SIZE")]
     pub(super) write_buffer_size: Option<usize>,

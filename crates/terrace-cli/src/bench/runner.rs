@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
 
-use terrace::{Db, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{Db, MemEnv, MemoryBudget, Options, ReadOptions, WriteBatch, WriteOptions};
 
 use super::args::BenchArgs;
 use super::data::{KEY_SIZE, Key, Random, ValuePool};
@@ -126,6 +126,9 @@ impl<'a> Runner<'a> {
             .mapped_log(!args.no_mapped_log);
         if let Some(bytes) = args.cache_size {
             options = options.block_cache_size(bytes);
+        }
+        if let Some(bytes) = args.memory_budget {
+            options = options.memory_budget(Some(MemoryBudget::new(bytes)));
         }
         if let Some(bytes) = args.write_buffer_size {
             options = options.write_buffer_size(bytes);

@@ -71,6 +71,7 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
             "hits": stats.cache_hits,
             "misses": stats.cache_misses,
         },
+        "memory_budget": { "bytes": stats.memory_budget_bytes, "used": stats.memory_used_bytes },
         "filter": { "checked": stats.filter_checked, "useful": stats.filter_useful },
         "open_tables": stats.open_tables,
         "table_memory_bytes": stats.table_memory_bytes,

@@ -11,5 +11,6 @@ pub(crate) mod error;
 pub(crate) mod fork;
 pub(crate) mod internal_key;
 pub(crate) mod locks;
+pub(crate) mod memory_account;
 pub(crate) mod mutation;
 pub(crate) mod prefetch;

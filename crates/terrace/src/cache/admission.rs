@@ -27,6 +27,11 @@ impl Admission {
         self.places.store(places, Ordering::Relaxed);
     }
 
+    /// What the cache holds.
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// Whether a value of this weight fits beside the others.
     pub(super) fn has_room(&self, weight: usize, capacity: usize) -> bool {
         self.used.load(Ordering::Relaxed).saturating_add(weight) <= capacity

@@ -35,7 +35,7 @@ fn read(cache: &SlotCache<Value>, slots: &SlotArray<Value>, array: usize, indexe
     for &index in indexes {
         let found = match slots.get(index) {
             Some(found) => found.into_arc(),
-            None => slots.insert(index, Arc::new(Value { array, index })),
+            None => slots.insert(index, Arc::new(Value { array, index }), None),
         };
         assert_eq!((found.array, found.index), (array, index), "another slot's value");
         assert!(cache.used() <= CAPACITY, "{} used", cache.used());

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use crate::base::fork::Origin;
 use crate::base::locks::Mutex;
+use crate::base::memory_account::MemoryAccount;
 
 pub(crate) use epoch::pin;
 pub(crate) use slot::{Cached, hand_on};
@@ -78,6 +79,13 @@ impl<V: Weighted> SlotCache<V> {
         self.shared.capacity
     }
 
+    fn capacity_within(&self, account: Option<&MemoryAccount>, weight: usize) -> usize {
+        let capacity = self.shared.capacity;
+        account.map_or(capacity, |account| {
+            capacity.min(account.cache_bound(self.shared.admission.used(), weight))
+        })
+    }
+
     /// The bytes that the cache holds now.
     pub(crate) fn used(&self) -> usize {
         // In a child of a fork a thread of the parent may hold the lock for ever.
@@ -96,6 +104,21 @@ impl<V: Weighted> SlotCache<V> {
             let _pin = pin();
             let mut queues = self.shared.queues.lock();
             queues.make_room(usize::MAX, 0, &self.shared.admission);
+            self.shared.note(&queues);
+            queues.take_given_up()
+        };
+        dispose_of(given_up);
+    }
+
+    /// Empties slots until the others hold `bytes` at most.
+    pub(crate) fn shrink(&self, bytes: usize) {
+        if self.shared.origin.is_ancestor() || self.shared.admission.used() <= bytes {
+            return;
+        }
+        let given_up = {
+            let _pin = pin();
+            let mut queues = self.shared.queues.lock();
+            queues.make_room(0, bytes, &self.shared.admission);
             self.shared.note(&queues);
             queues.take_given_up()
         };
@@ -153,9 +176,15 @@ impl<V: Weighted> SlotArray<V> {
     /// Puts `value` into slot `index`, if the cache [lets it in](admission), evicting others for
     /// it, and returns what the slot holds afterwards: what another thread put there first, if so.
     /// A value that is not let in, or heavier than the whole cache, is handed back and not kept.
-    pub(crate) fn insert(&self, index: usize, value: Arc<V>) -> Arc<V> {
-        let capacity = self.cache.capacity();
+    /// With an `account`, which has counted the value, the cache is as large as that allows.
+    pub(crate) fn insert(
+        &self,
+        index: usize,
+        value: Arc<V>,
+        account: Option<&MemoryAccount>,
+    ) -> Arc<V> {
         let weight = value.weight();
+        let capacity = self.cache.capacity_within(account, weight);
         if weight > capacity || index >= self.slots.len() || self.cache.shared.origin.is_ancestor()
         {
             return value;
@@ -250,7 +279,7 @@ mod tests {
             let slots = SlotCache::new(8 << 20).slots(1000);
             let mut most = 0;
             for index in 0..2000 {
-                slots.insert(index / 2, Counted::new(&LIVE));
+                slots.insert(index / 2, Counted::new(&LIVE), None);
                 most = most.max(LIVE.load(Ordering::SeqCst));
             }
             drop(slots);
@@ -273,12 +302,12 @@ mod tests {
         for index in 0..64 {
             // A full cache lets in what is wanted twice.
             for _ in 0..2 {
-                slots.insert(index, Arc::new(Payload(90 + index)));
+                slots.insert(index, Arc::new(Payload(90 + index)), None);
                 assert!(cache.used() <= 1000, "{} used", cache.used());
             }
         }
         assert!(cache.used() > 700);
-        assert_eq!(slots.insert(0, Arc::new(Payload(1001))).0, 1001);
+        assert_eq!(slots.insert(0, Arc::new(Payload(1001)), None).0, 1001);
         assert!(!held(&slots, 64).contains(&0), "heavier than the cache, yet kept");
         cache.prune();
         assert_eq!((cache.used(), held(&slots, 64).len()), (0, 0));
@@ -288,18 +317,18 @@ mod tests {
     fn no_capacity_keeps_nothing() {
         let cache = SlotCache::new(0);
         let slots = cache.slots(1);
-        assert_eq!(slots.insert(0, Arc::new(Payload(1))).0, 1);
+        assert_eq!(slots.insert(0, Arc::new(Payload(1)), None).0, 1);
         assert!(slots.get(0).is_none());
         assert!(slots.get(7).is_none());
-        assert_eq!(slots.insert(7, Arc::new(Payload(0))).0, 0);
+        assert_eq!(slots.insert(7, Arc::new(Payload(0)), None).0, 0);
     }
 
     #[test]
     fn the_first_of_two_values_stays() {
         let cache = SlotCache::new(100);
         let slots = cache.slots(1);
-        slots.insert(0, Arc::new(Payload(10)));
-        assert_eq!(slots.insert(0, Arc::new(Payload(20))).0, 10);
+        slots.insert(0, Arc::new(Payload(10)), None);
+        assert_eq!(slots.insert(0, Arc::new(Payload(20)), None).0, 10);
         assert_eq!(cache.used(), 10);
     }
 
@@ -308,12 +337,12 @@ mod tests {
         let cache = SlotCache::new(100);
         let hot = cache.slots(50);
         for index in 0..50 {
-            hot.insert(index, Arc::new(Payload(1)));
+            hot.insert(index, Arc::new(Payload(1)), None);
             assert!(hot.get(index).is_some());
         }
         let scanned = cache.slots(1000);
         for index in 0..1000 {
-            scanned.insert(index, Arc::new(Payload(1)));
+            scanned.insert(index, Arc::new(Payload(1)), None);
         }
         assert_eq!(held(&hot, 50).len(), 50);
         assert_eq!(held(&scanned, 1000).len(), 50);
@@ -324,15 +353,15 @@ mod tests {
         let cache = SlotCache::new(10);
         let slots = cache.slots(100);
         for index in 0..10 {
-            slots.insert(index, Arc::new(Payload(1)));
+            slots.insert(index, Arc::new(Payload(1)), None);
         }
-        slots.insert(10, Arc::new(Payload(1)));
+        slots.insert(10, Arc::new(Payload(1)), None);
         assert!(slots.get(10).is_none(), "let in at once");
-        slots.insert(10, Arc::new(Payload(1)));
+        slots.insert(10, Arc::new(Payload(1)), None);
         for index in 20..60 {
-            slots.insert(index, Arc::new(Payload(1)));
+            slots.insert(index, Arc::new(Payload(1)), None);
         }
-        slots.insert(20, Arc::new(Payload(1)));
+        slots.insert(20, Arc::new(Payload(1)), None);
         assert!(slots.get(10).is_some(), "evicted in spite of its return");
         assert!(slots.get(20).is_none(), "remembered for too long");
     }
@@ -343,7 +372,7 @@ mod tests {
         let slots = cache.slots(200);
         for index in (0..50).chain(100..150).chain(100..150) {
             if slots.get(index).is_none() {
-                slots.insert(index, Arc::new(Payload(1)));
+                slots.insert(index, Arc::new(Payload(1)), None);
             }
         }
         assert!(held(&slots, 200).iter().filter(|index| (100..150).contains(*index)).count() >= 49);
@@ -354,12 +383,12 @@ mod tests {
         let cache = SlotCache::new(1 << 20);
         let keeper = cache.slots(4);
         for index in 0..4 {
-            keeper.insert(index, Arc::new(Payload(1)));
+            keeper.insert(index, Arc::new(Payload(1)), None);
         }
         for _ in 0..100 {
             let slots = cache.slots(32);
             for index in 0..32 {
-                slots.insert(index, Arc::new(Payload(100)));
+                slots.insert(index, Arc::new(Payload(100)), None);
             }
             assert_eq!(cache.used(), 3204);
             drop(slots);
@@ -373,7 +402,7 @@ mod tests {
     fn what_a_reader_pins_outlives_its_slot() {
         let cache = SlotCache::new(100);
         let slots = cache.slots(1);
-        slots.insert(0, Arc::new(Payload(42)));
+        slots.insert(0, Arc::new(Payload(42)), None);
         let pinned = slots.get(0).expect("cached");
         cache.prune();
         drop(slots);
@@ -398,7 +427,7 @@ mod tests {
                         match shared[array].get(index) {
                             Some(found) => assert_eq!(found.0, weight),
                             None => assert_eq!(
-                                shared[array].insert(index, Arc::new(Payload(weight))).0,
+                                shared[array].insert(index, Arc::new(Payload(weight)), None).0,
                                 weight
                             ),
                         }

@@ -158,6 +158,7 @@ impl PlainTable {
             cache: options.block_cache.clone().unwrap_or_else(|| BlockCache::new(0)),
             counters: Arc::default(),
             policy: Arc::default(),
+            account: None,
         };
         Ok(PlainTable(Arc::new(Table::open(file, "table".to_owned(), settings)?)))
     }

@@ -25,6 +25,7 @@ pub(in crate::db) fn close(core: &DbImpl) -> Result<()> {
     }
     // A second close returns once the lock of the directory is free, too.
     let _one = core.shutting_down.lock();
+    core.writes.leave_budget();
     let mut guard = core.writes.commit.lock();
     if core.files.closed.swap(true, Ordering::SeqCst) {
         return Ok(());

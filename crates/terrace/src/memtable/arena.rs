@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::base::advice;
 use crate::base::locks::plain::Mutex;
+use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Chunks start on a cache line of their own.
@@ -28,6 +29,10 @@ const CHUNK_ALIGNMENT: usize = 64;
 /// Chunks are a sixteenth of the capacity, within these bounds.
 const MIN_CHUNK: usize = 4 << 10;
 const MAX_CHUNK: usize = 1 << 20;
+/// Under a memory budget, where writers reserve a chunk for each write: less.
+const MAX_COUNTED_CHUNK: usize = 64 << 10;
+/// Of a memory budget a chunk is such a part at most.
+const CHUNKS_IN_BUDGET: usize = 2048;
 
 /// The first chunk of an allocator is such a part of a full one, and each next one is twice as large
 /// as the one before: a database with few writes takes little memory, and there may be hundreds.
@@ -53,6 +58,9 @@ const SMALL: usize = 8 << 20;
 struct Chunk {
     start: NonNull<u8>,
     layout: Layout,
+    /// With a memory budget.
+    #[expect(dead_code, reason = "its drop counts")]
+    charge: Option<Charge>,
 }
 
 // SAFETY: a chunk owns its memory, like a `Box<[MaybeUninit<u8>]>`, and gives no access to it.
@@ -60,7 +68,7 @@ unsafe impl Send for Chunk {}
 
 impl Chunk {
     /// Memory of the system's, with its pages already there if all of it will be used.
-    fn new(size: usize, populated: bool) -> Self {
+    fn new(size: usize, populated: bool, account: Option<&Arc<MemoryAccount>>) -> Self {
         let layout = Layout::from_size_align(size, CHUNK_ALIGNMENT)
             .expect("an entry of less than half the address space");
         let start = match size {
@@ -74,7 +82,8 @@ impl Chunk {
         if size >= MAPPED_FROM && populated {
             populate(start, size);
         }
-        Chunk { start, layout }
+        let charge = account.map(|account| account.charge(MemoryUse::Memtables, size));
+        Chunk { start, layout, charge }
     }
 }
 
@@ -95,6 +104,27 @@ fn populate(start: NonNull<u8>, size: usize) {
         // no difference to what they hold.
         unsafe { advice::populate(start.as_ptr().add(first), length) };
     }
+}
+
+/// The size of chunks that an account counts, in an arena that grows to about `capacity` bytes.
+fn counted_chunk(capacity: usize, account: &MemoryAccount) -> usize {
+    let most = (account.limit() / CHUNKS_IN_BUDGET).clamp(MIN_CHUNK, MAX_COUNTED_CHUNK);
+    (capacity / 16).clamp(MIN_CHUNK, most).next_multiple_of(CHUNK_ALIGNMENT)
+}
+
+/// What an entry takes besides its key and value, its part of the tree included.
+const ENTRY_OVERHEAD: usize = 96;
+
+/// The bytes by which an arena of counted chunks grows at most when `count` entries are added,
+/// with keys and values of `bytes`: an allocator of records and one of nodes each begin a chunk.
+pub(super) fn most_growth(
+    capacity: usize,
+    account: &MemoryAccount,
+    bytes: usize,
+    count: usize,
+) -> usize {
+    let entries = bytes.saturating_add(count.saturating_mul(ENTRY_OVERHEAD));
+    entries.saturating_add(2 * counted_chunk(capacity, account))
 }
 
 impl Drop for Chunk {
@@ -122,6 +152,8 @@ pub(super) struct ChunkPool {
     chunks: Mutex<Vec<Chunk>>,
     /// Whether fresh chunks are in use, so that the next one will have to be fresh, too.
     is_wanting: AtomicBool,
+    /// Counts the chunks.
+    account: Option<Arc<MemoryAccount>>,
 }
 
 impl ChunkPool {
@@ -136,7 +168,14 @@ impl ChunkPool {
             limit,
             chunks: Mutex::new(Vec::new()),
             is_wanting: AtomicBool::new(false),
+            account: None,
         }
+    }
+
+    /// The same for arenas whose chunks `account` counts: it keeps nothing.
+    pub(super) fn counted(capacity: usize, account: Arc<MemoryAccount>) -> Self {
+        let chunk_size = counted_chunk(capacity, &account);
+        ChunkPool { chunk_size, limit: 0, account: Some(account), ..ChunkPool::new(0) }
     }
 
     /// Whether [`prepare`](Self::prepare) should be called. True once for each chunk.
@@ -150,7 +189,7 @@ impl ChunkPool {
     pub(super) fn prepare(&self) {
         let is_one = |chunk: &Chunk| chunk.layout.size() == self.chunk_size;
         if !self.chunks.lock().iter().any(is_one) {
-            let chunk = Chunk::new(self.chunk_size, true);
+            let chunk = Chunk::new(self.chunk_size, true, self.account.as_ref());
             self.chunks.lock().push(chunk);
         }
     }
@@ -171,7 +210,7 @@ impl ChunkPool {
             self.is_wanting.store(true, Ordering::Relaxed);
         }
         drop(chunks);
-        recycled.unwrap_or_else(|| Chunk::new(size, populated))
+        recycled.unwrap_or_else(|| Chunk::new(size, populated, self.account.as_ref()))
     }
 
     /// Keeps `chunks`, first those for many pieces, and of those kept before what still fits. The
@@ -196,11 +235,13 @@ pub(super) struct Arena {
     pool: Arc<ChunkPool>,
     chunks: Mutex<Vec<Chunk>>,
     used: AtomicUsize,
+    reserved: AtomicUsize,
 }
 
 impl Arena {
     pub(super) fn new(pool: Arc<ChunkPool>) -> Self {
-        Arena { pool, chunks: Mutex::new(Vec::new()), used: AtomicUsize::new(0) }
+        let (used, reserved) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arena { pool, chunks: Mutex::new(Vec::new()), used, reserved }
     }
 
     pub(super) fn pool(&self) -> &Arc<ChunkPool> {
@@ -212,8 +253,14 @@ impl Arena {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// The bytes of all its chunks.
+    pub(super) fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
     fn add(&self, chunk: Chunk) -> NonNull<u8> {
         let start = chunk.start;
+        self.reserved.fetch_add(chunk.layout.size(), Ordering::Relaxed);
         self.chunks.lock().push(chunk);
         start
     }

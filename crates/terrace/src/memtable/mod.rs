@@ -25,6 +25,7 @@ use self::arena::ChunkPool;
 use self::tree::{Tree, TreeIter};
 use self::writer::TreeWriter;
 use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber, pack_tag, split};
+use crate::base::memory_account::MemoryAccount;
 
 /// The entries, for readers.
 pub(crate) struct MemTable {
@@ -41,6 +42,32 @@ impl MemTable {
         capacity_hint: usize,
     ) -> (MemTableWriter, Arc<MemTable>) {
         Self::with_pool(order, Arc::new(ChunkPool::new(capacity_hint)))
+    }
+
+    /// The same, counted by `account` if there is one.
+    pub(crate) fn within(
+        order: InternalOrder,
+        capacity_hint: usize,
+        account: Option<&Arc<MemoryAccount>>,
+    ) -> (MemTableWriter, Arc<MemTable>) {
+        match account {
+            Some(account) => {
+                let pool = ChunkPool::counted(capacity_hint, Arc::clone(account));
+                Self::with_pool(order, Arc::new(pool))
+            }
+            None => Self::new(order, capacity_hint),
+        }
+    }
+
+    /// The bytes of memory that a table of `capacity_hint`, counted by `account`, takes more, at
+    /// most, when `count` entries are added to it whose keys and values take `bytes`.
+    pub(crate) fn most_growth(
+        capacity_hint: usize,
+        account: &MemoryAccount,
+        bytes: usize,
+        count: usize,
+    ) -> usize {
+        arena::most_growth(capacity_hint, account, bytes, count)
     }
 
     fn with_pool(order: InternalOrder, pool: Arc<ChunkPool>) -> (MemTableWriter, Arc<MemTable>) {
@@ -69,6 +96,11 @@ impl MemTable {
     /// counted.
     pub(crate) fn memory_usage(&self) -> usize {
         self.tree.arena().memory_usage()
+    }
+
+    /// The same with the memory reserved for further entries.
+    pub(crate) fn reserved_memory(&self) -> usize {
+        self.tree.arena().reserved()
     }
 
     /// The number of entries.

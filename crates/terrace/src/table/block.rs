@@ -5,11 +5,12 @@
 //! itself is *damaged*; a caller that knows file and offset makes an error of that.
 
 use std::cmp::Ordering;
-use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicU8};
+use std::sync::{Arc, OnceLock};
 
 use crate::base::abbreviated_keys::{AbbreviatedKeys, common_prefix};
 use crate::base::internal_key;
+use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
 use crate::base::prefetch::prefetch;
 use crate::cache::Weighted;
 
@@ -59,6 +60,8 @@ pub(crate) struct Block {
     searches: AtomicU8,
     /// `None` if it cannot have them.
     abbreviated_entries: OnceLock<Option<Box<AbbreviatedEntries>>>,
+    /// With a memory budget.
+    charge: Option<Charge>,
 }
 
 /// Offsets and abbreviated keys (those of the index) of the restart points of a small block, but
@@ -100,6 +103,7 @@ impl Block {
             prefix: 0,
             searches,
             abbreviated_entries,
+            charge: None,
         };
         if entries_end > 0 && block.restart(0) != Some(0) {
             return Err("the first entry is no restart point");
@@ -169,6 +173,12 @@ impl Block {
     ) -> Self {
         self.abbreviated_keys = self.abbreviated_restarts(order, keys);
         self.prefix = keys.prefix_len();
+        self
+    }
+
+    /// Has `account` count the block for as long as it is in memory.
+    pub(super) fn counted(mut self, account: &Arc<MemoryAccount>) -> Self {
+        self.charge = Some(account.charge(MemoryUse::Blocks, self.weight()));
         self
     }
 

@@ -51,6 +51,12 @@ impl BlockCache {
         self.slots.prune();
     }
 
+    /// Drops blocks until the others take `bytes` at most, but for those in a cache of the
+    /// program's.
+    pub(crate) fn shrink(&self, bytes: usize) {
+        self.slots.shrink(bytes);
+    }
+
     pub(super) fn slots(&self) -> &SlotCache<Block> {
         &self.slots
     }

@@ -103,6 +103,7 @@ pub(crate) fn table(data: &[u8]) {
             cache: BlockCache::new(1 << 16),
             counters: Arc::<ReadCounters>::default(),
             policy: Arc::default(),
+            account: None,
         };
         let file = env.open_random(Path::new("table"), access).expect("it is there");
         let Ok(table) = Table::open(file, "table".to_owned(), settings) else { continue };

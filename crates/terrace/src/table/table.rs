@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key;
+use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
 use crate::base::mutation::mutated;
 use crate::base::prefetch::{prefetch, prefetch_value};
 use crate::cache::{Cached, SlotArray};
@@ -57,6 +58,8 @@ pub(crate) struct TableReadSettings {
     pub(crate) counters: Arc<ReadCounters>,
     /// Whether tables are read from mappings.
     pub(crate) policy: Arc<ReadPolicy>,
+    /// Counts tables and blocks, with a memory budget.
+    pub(crate) account: Option<Arc<MemoryAccount>>,
 }
 
 /// An open table.
@@ -78,6 +81,9 @@ pub(crate) struct Table {
     populated: Populated,
     /// Whether mappings had been given up when the table was opened.
     opened_unmapped: bool,
+    account: Option<Arc<MemoryAccount>>,
+    /// Of the table; blocks have their own.
+    charge: Option<Charge>,
 }
 
 /// The entry that a look-up found.
@@ -124,8 +130,13 @@ impl Table {
             policy,
             populated,
             opened_unmapped,
+            account: settings.account,
+            charge: None,
         };
         table.open_meta_blocks(settings.filter_policy);
+        let account = table.account.as_ref();
+        table.charge =
+            account.map(|account| account.charge(MemoryUse::Tables, table.memory_usage()));
         Ok(table)
     }
 
@@ -395,10 +406,13 @@ impl Table {
         let block = Arc::new(self.load(handle)?);
         Ok(match &self.external {
             _ if !fill_cache => BlockRef::Owned(block),
+            Some(_) if self.account.as_ref().is_some_and(|account| account.is_full()) => {
+                BlockRef::Owned(block)
+            }
             Some(external) if block.owns_its_bytes() => {
                 BlockRef::External(Box::new(external.keep(handle, block)))
             }
-            _ => BlockRef::Owned(self.slots.insert(at, block)),
+            _ => BlockRef::Owned(self.slots.insert(at, block, self.account.as_deref())),
         })
     }
 
@@ -435,7 +449,11 @@ impl Table {
     pub(super) fn load(&self, handle: BlockHandle) -> Result<Block> {
         let data = self.read_block(handle)?;
         let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
-        Ok(block.with_abbreviated_keys(&self.order, self.index.abbreviated_keys()))
+        let block = block.with_abbreviated_keys(&self.order, self.index.abbreviated_keys());
+        Ok(match &self.account {
+            Some(account) => block.counted(account),
+            None => block,
+        })
     }
 }
 

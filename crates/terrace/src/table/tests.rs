@@ -111,6 +111,7 @@ fn open_file(file: MemoryFile, settings: &TableSettings, cache: usize) -> Result
         cache: BlockCache::new(cache),
         counters: Arc::default(),
         policy: Arc::default(),
+        account: None,
     };
     Table::open(Arc::new(file), "t.ldb".to_owned(), read).map(Arc::new)
 }
@@ -744,6 +745,7 @@ fn counters_tell_what_reads_did() {
         cache: BlockCache::new(1 << 20),
         counters: Arc::clone(&counters),
         policy: Arc::default(),
+        account: None,
     };
     let file = MemoryFile { bytes, mapped: true, not_needed: Arc::default() };
     let table = Table::open(Arc::new(file), "t.ldb".to_owned(), read).expect("opens");

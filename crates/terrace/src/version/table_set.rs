@@ -45,6 +45,9 @@ const SPARE_DESCRIPTORS: usize = 6;
 /// Mapped tables that stay open, however small `max_open_files` is: LevelDB's default.
 const MAPPED_TABLES: usize = 1000;
 
+/// Tables that a database keeps open whatever others of its memory budget have.
+const BUDGETED_TABLES: usize = 4;
+
 /// Opens tables and keeps at most `capacity` of them.
 pub(crate) struct TableSet {
     env: Arc<dyn Env>,
@@ -184,6 +187,11 @@ impl TableSet {
             limit = limit.max(MAPPED_TABLES);
         }
         while self.open.load(Ordering::Relaxed) > limit && self.evict_one() {}
+        let account = self.settings.account.as_ref();
+        while account.is_some_and(|account| account.has_too_many_tables())
+            && self.open.load(Ordering::Relaxed) > BUDGETED_TABLES
+            && self.evict_one()
+        {}
     }
 
     /// The ring, which in a child of a fork may stay locked for ever; then tables that are opened

@@ -151,6 +151,7 @@ pub(in crate::db) fn checking_tables(
         cache: BlockCache::new(0),
         counters: Arc::default(),
         policy: Arc::default(),
+        account: None,
     };
     TableSet::new(options.env.clone(), dir.to_owned(), ReadAccess::Pread, settings, OPEN_TABLES)
 }

@@ -120,6 +120,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered);
         start_writing(&core, recovered, &logs)?;
         clean_up(&core, &leftovers);
+        core.writes.join_budget();
     }
     Ok(core)
 }
@@ -231,8 +232,11 @@ struct Parts {
 }
 
 fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
-    let cache =
-        options.block_cache.clone().unwrap_or_else(|| BlockCache::new(options.block_cache_size));
+    let cache = match (&options.block_cache, &options.memory_budget) {
+        (Some(cache), _) => cache.clone(),
+        (None, Some(budget)) => budget.cache().clone(),
+        (None, None) => BlockCache::new(options.block_cache_size),
+    };
     let policy = match options.read_access {
         ReadAccess::Auto => ReadPolicy::automatic(),
         ReadAccess::Mapped | ReadAccess::Pread => Arc::default(),
@@ -243,6 +247,7 @@ fn table_set(dir: &Path, options: &Options, order: &InternalOrder) -> TableSet {
         cache,
         counters: Arc::default(),
         policy,
+        account: options.memory_account().cloned(),
     };
     let capacity = options.max_open_files - 10;
     TableSet::new(options.env.clone(), dir.to_owned(), options.read_access, settings, capacity)

@@ -25,7 +25,7 @@ use crate::base::internal_key::{EntryKind, InternalOrder, SequenceNumber};
 use crate::base::mutation::mutated;
 use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
-use crate::memtable::{MemTable, MemTableWriter};
+use crate::memtable::MemTableWriter;
 use crate::version::edit::NewFile;
 use crate::version::filename;
 use crate::version::manifest::ManifestState;
@@ -284,7 +284,7 @@ impl Replay<'_> {
     }
 
     fn start_memtable(&self, log: u64, progress: &mut Progress) {
-        let (writer, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+        let writer = self.options.new_memtable(self.order);
         let last_sequence = progress.last_sequence;
         progress.memtables.push(RecoveredMemtable { writer, logs: vec![log], last_sequence });
     }
@@ -374,7 +374,7 @@ impl Replay<'_> {
         match progress.memtables.first_mut() {
             Some(first) => first.logs.splice(..0, logs).for_each(drop),
             None => {
-                let (writer, _) = MemTable::new(self.order.clone(), self.options.write_buffer_size);
+                let writer = self.options.new_memtable(self.order);
                 progress.memtables.push(RecoveredMemtable {
                     writer,
                     logs,

@@ -140,8 +140,7 @@ fn begin_log(core: &DbImpl, last_sequence: u64, newest_found: Option<u64>) -> Co
             LogWriter::new(Box::new(NoFile(error)), 0)
         }
     };
-    let (memtable, _) =
-        MemTable::new(core.files.order.clone(), core.files.options.write_buffer_size);
+    let memtable = core.files.options.new_memtable(&core.files.order);
     Commit {
         memtable,
         log,

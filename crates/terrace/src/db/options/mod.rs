@@ -13,10 +13,14 @@ use std::sync::Arc;
 
 use crate::base::comparator::{BytewiseComparator, Comparator};
 use crate::base::error::{Error, Result};
+use crate::base::internal_key::InternalOrder;
+use crate::base::memory_account::MemoryAccount;
 use crate::compaction::filter::CompactionFilter;
+use crate::db::memory_budget::MemoryBudget;
 use crate::db::options::events::EventListener;
 use crate::env::{Env, Logger, PosixEnv, ReadAccess};
 use crate::filter::FilterPolicy;
+use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, Compression};
 
 use crate::db::view::snapshot_list::SnapshotImpl;
@@ -99,6 +103,7 @@ pub struct Options {
     pub(crate) seek_compaction: bool,
     pub(crate) range_delete_batch: usize,
     pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) memory_budget: Option<MemoryBudget>,
 }
 
 impl Default for Options {
@@ -136,6 +141,7 @@ impl Default for Options {
             seek_compaction: true,
             range_delete_batch: 4096,
             compaction_filter: None,
+            memory_budget: None,
         }
     }
 }
@@ -175,6 +181,7 @@ impl fmt::Debug for Options {
             .field("seek_compaction", &self.seek_compaction)
             .field("range_delete_batch", &self.range_delete_batch)
             .field("compaction_filter", &self.compaction_filter.is_some())
+            .field("memory_budget", &self.memory_budget)
             .finish_non_exhaustive()
     }
 }
@@ -286,10 +293,19 @@ impl Options {
         range_delete_batch: usize = |v| v;
         /// Decides which entries compactions keep. Default: none, all are kept.
         compaction_filter: Option<Arc<dyn CompactionFilter>> = |v| v;
+        /// A bound for the memory of this database and of all others with clones of it. A memtable
+        /// then has an eighth of it at most, and databases without a `block_cache` share one within
+        /// it, in place of `block_cache_size`. A budget of another process fails the open. Default:
+        /// none.
+        memory_budget: Option<MemoryBudget> = |v| v;
     }
 
     /// Checks Terrace's own options and clips LevelDB's.
     pub(crate) fn sanitized(mut self) -> Result<Self> {
+        if let Some(budget) = &self.memory_budget {
+            budget.check_own()?;
+            self.write_buffer_size = budget.write_buffer_size(self.write_buffer_size);
+        }
         self.write_buffer_size = self.write_buffer_size.clamp(64 << 10, 1 << 30);
         self.max_open_files = self.max_open_files.clamp(64 + 10, 50_000);
         self.max_file_size = self.max_file_size.clamp(1 << 20, 1 << 30);
@@ -313,6 +329,16 @@ impl Options {
             self.recovery_mode = RecoveryMode::Strict;
         }
         Ok(self)
+    }
+
+    /// What counts the memory of the database.
+    pub(crate) fn memory_account(&self) -> Option<&Arc<MemoryAccount>> {
+        self.memory_budget.as_ref().map(MemoryBudget::account)
+    }
+
+    /// A memtable of the database.
+    pub(crate) fn new_memtable(&self, order: &InternalOrder) -> MemTableWriter {
+        MemTable::within(order.clone(), self.write_buffer_size, self.memory_account()).0
     }
 
     pub(crate) fn compression_at(&self, level: usize) -> Compression {

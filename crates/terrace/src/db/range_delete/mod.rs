@@ -89,8 +89,8 @@ fn delete_each(
         terms.check()?;
         deletions(core, ranges)
     };
-    let bytes = expected.approximate_size();
-    core.writes.write_made(bytes, options, &footprint, make, || terms.done())
+    let size = (expected.approximate_size(), expected.len());
+    core.writes.write_made(size, options, &footprint, make, || terms.done())
 }
 
 /// A batch that deletes every key that the ranges have now; none if they are too many.

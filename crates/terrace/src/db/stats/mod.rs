@@ -58,6 +58,10 @@ pub struct Stats {
     pub cache_capacity: u64,
     /// Bytes in the block cache, which other databases may share.
     pub cache_used: u64,
+    /// The bound of the memory budget, in bytes; 0 if the database has none.
+    pub memory_budget_bytes: u64,
+    /// Bytes that count for it now, of all databases that share it.
+    pub memory_used_bytes: u64,
     /// Blocks found in the cache and not found there.
     pub cache_hits: u64,
     /// Blocks that had to be loaded.
@@ -157,6 +161,7 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
     let written = (logged + table_bytes_written) as f64;
     let table_stats = core.files.tables.read_totals();
     let (open_tables, table_memory_bytes) = core.files.tables.open_tables();
+    let budget = core.files.options.memory_budget.as_ref();
     Stats {
         memtable_bytes: memtables.map(|table| table.memory_usage() as u64).sum(),
         immutable_memtables: view.immutables.len(),
@@ -173,6 +178,8 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
         },
         cache_capacity: core.files.cache.capacity() as u64,
         cache_used: core.files.cache.used() as u64,
+        memory_budget_bytes: budget.map_or(0, |budget| budget.limit() as u64),
+        memory_used_bytes: budget.map_or(0, |budget| budget.used() as u64),
         cache_hits: table_stats.cache_hits,
         cache_misses: table_stats.cache_misses,
         filter_checked: table_stats.filter_checked,

@@ -23,8 +23,7 @@ impl Background {
     /// Waits until the queue of immutable memtables takes another one.
     #[cold]
     pub(in crate::db) fn wait_for_queue(self: &Arc<Self>) -> Result<()> {
-        let limit =
-            (IMMUTABLES_BYTES / self.files.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
+        let limit = self.queue_limit();
         let mut state = self.state.lock();
         let start = self.files.env.now_micros();
         let earlier = state.attempts();
@@ -33,6 +32,11 @@ impl Background {
             self.throttle.record_stall(Duration::from_micros(micros));
         }
         Ok(())
+    }
+
+    /// How many immutable memtables wait at most.
+    pub(in crate::db) fn queue_limit(&self) -> usize {
+        (IMMUTABLES_BYTES / self.files.options.write_buffer_size).clamp(2, MAX_IMMUTABLES)
     }
 
     /// The error that keeps background work from going on.
@@ -86,8 +90,7 @@ impl Background {
 
     /// Sets the price of writes from the work that is waiting.
     pub(in crate::db) fn update_throttle(&self, state: &State) {
-        let limit =
-            (IMMUTABLES_BYTES / self.files.options.write_buffer_size).clamp(2, MAX_IMMUTABLES);
+        let limit = self.queue_limit();
         let flushes = Backlog {
             waiting: state.immutables.len() as f64,
             comfortable: limit as f64 / 2.0,

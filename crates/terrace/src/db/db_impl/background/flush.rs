@@ -121,6 +121,9 @@ impl Background {
             // Those beside it get as much done.
             let bytes = immutable.memtable.memory_usage() * state.flushing.max(1);
             state.flush_speed.record(bytes as u64, micros);
+            if let Some(budget) = &self.files.options.memory_budget {
+                budget.record_flush(bytes, micros);
+            }
             replaced = self.swap_view(&mut state, |view| View {
                 memtable: view.memtable.clone(),
                 immutables: view.immutables[..view.immutables.len() - 1].to_vec(),

@@ -18,18 +18,29 @@ impl WritePath {
     /// Has the memtable of a database that is only read flushed, so that reads find one sorted run
     /// less.
     pub(in crate::db) fn schedule_idle_flush(self: &Arc<Self>, state: &mut State) {
+        self.schedule_switch(state, "an idle memtable", |writes| writes.switch_idle_memtable());
+    }
+
+    /// Has a background thread switch to another memtable, unless one is about to. The caller holds
+    /// the state lock.
+    pub(super) fn schedule_switch(
+        self: &Arc<Self>,
+        state: &mut State,
+        memtable: &'static str,
+        switch: fn(&WritePath) -> Result<()>,
+    ) {
         let Background { files, jobs, .. } = &*self.background;
         if state.closing || state.flushing_idle || files.options.read_only || state.error.is_some()
         {
             return;
         }
         state.flushing_idle = true;
-        jobs.run(self, files.env.as_ref(), Priority::Flush, |writes| {
-            let flushed = caught("switching an idle memtable", || writes.switch_idle_memtable());
+        jobs.run(self, files.env.as_ref(), Priority::Flush, move |writes| {
+            let flushed = caught("switching a memtable", || switch(writes));
             let WritePath { files, background, .. } = &**writes;
             if let Err(failure) = flushed {
                 let error = failure.error;
-                files.log(format!("could not flush the memtable of an idle database: {error}"));
+                files.log(format!("could not switch {memtable}: {error}"));
             }
             let mut state = background.state.lock();
             state.flushing_idle = false;

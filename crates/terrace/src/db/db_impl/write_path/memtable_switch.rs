@@ -32,6 +32,8 @@ impl WritePath {
         let (writer, memtable) = commit.memtable.successor();
         let old_log = std::mem::replace(&mut commit.log, log);
         let old = std::mem::replace(&mut commit.memtable, writer);
+        let switch_at = self.files.options.write_buffer_size as u64;
+        self.switch_at.store(switch_at, Ordering::Relaxed);
         let immutable = Immutable {
             memtable: old.table().clone(),
             logs: vec![std::mem::replace(&mut commit.log_number, number)],

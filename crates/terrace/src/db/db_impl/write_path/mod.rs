@@ -12,6 +12,7 @@
 //! 5. After a panic between the append and the end of the insertions nothing is written or flushed
 //!    any more.
 
+mod admission;
 pub(in crate::db) mod commit;
 mod idle_flush;
 mod memtable_switch;
@@ -23,7 +24,7 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, MAX_SEQUENCE, SequenceNumber};
-use crate::base::locks::{AtomicBool, Mutex, MutexGuard};
+use crate::base::locks::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use crate::base::mutation::mutated;
 use crate::env::Priority;
 use crate::write::batch::{
@@ -48,6 +49,8 @@ pub(in crate::db) struct WritePath {
     background: Arc<Background>,
     /// `None` in a read-only or closed database.
     pub(in crate::db) commit: Mutex<Option<Commit>>,
+    /// Bytes from which the memtable is switched: fewer once an early flush is requested.
+    switch_at: AtomicU64,
     /// Whether a write was broken off by a panic.
     panicked: AtomicBool,
     pub(in crate::db) control: ConcurrencyControl,
@@ -78,6 +81,7 @@ impl WritePath {
             logs: logs.clone(),
             background: background.clone(),
             commit: Mutex::new(None),
+            switch_at: AtomicU64::new(files.options.write_buffer_size as u64),
             panicked: AtomicBool::new(false),
             control: ConcurrencyControl::new(&files.order.keys, &files.env),
         }
@@ -120,10 +124,11 @@ impl WritePath {
                 Operation::Put { key, .. } | Operation::Delete { key } => key,
             })
         });
-        let sequence = self.commit(bytes, locks, &keys, |writes, commit| {
-            check()?;
-            writes.apply(commit, batch)
-        })?;
+        let sequence =
+            self.commit((bytes, batch.count as usize), locks, &keys, |writes, commit| {
+                check()?;
+                writes.apply(commit, batch)
+            })?;
         // Later records of the log are durable no sooner, so others need not wait for the disk.
         *locks = None;
         if options.sync {
@@ -133,11 +138,11 @@ impl WritePath {
     }
 
     /// Writes the batch that `make` returns, between which and the write no other writes; it
-    /// takes about `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
+    /// has about `count` entries in `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
     /// `make` returns none. Calls `done` once it is written, before any other write.
     pub(in crate::db) fn write_made(
         &self,
-        bytes: usize,
+        (bytes, count): (usize, usize),
         options: WriteOptions,
         footprint: &impl Footprint,
         make: impl FnOnce() -> Result<Option<WriteBatch>>,
@@ -146,7 +151,7 @@ impl WritePath {
         let mut is_made = false;
         let mut locks = None;
         let sequence =
-            self.commit(HEADER_SIZE + bytes, &mut locks, footprint, |writes, commit| {
+            self.commit((HEADER_SIZE + bytes, count), &mut locks, footprint, |writes, commit| {
                 let Some(batch) = make()? else { return Ok(()) };
                 batch.check()?;
                 is_made = true;
@@ -197,7 +202,7 @@ impl WritePath {
         let mut frame = SingleFrame::new(key, value)?;
         let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
         let sequence =
-            self.commit(bytes, &mut None, &Keys(|| iter::once(key)), |writes, commit| {
+            self.commit((bytes, 1), &mut None, &Keys(|| iter::once(key)), |writes, commit| {
                 writes.append_one(commit, &mut frame, key, value)
             })?;
         if options.sync { self.sync_log(sequence) } else { Ok(()) }
@@ -216,13 +221,14 @@ impl WritePath {
         let mut frame = SingleFrame::new(key, value)?;
         let mut holds = true;
         let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
-        let written = self.commit(bytes, locks, &Keys(|| iter::once(key)), |writes, commit| {
-            holds = check();
-            if !holds {
-                return Err(Error::conflict("the key was written meanwhile"));
-            }
-            writes.append_one(commit, &mut frame, key, value)
-        });
+        let written =
+            self.commit((bytes, 1), locks, &Keys(|| iter::once(key)), |writes, commit| {
+                holds = check();
+                if !holds {
+                    return Err(Error::conflict("the key was written meanwhile"));
+                }
+                writes.append_one(commit, &mut frame, key, value)
+            });
         if !holds {
             return Ok(false);
         }
@@ -255,17 +261,19 @@ impl WritePath {
         Ok(())
     }
 
-    /// Takes the commit lock, makes room, and publishes what `write` appended and inserted for the
+    /// Takes the commit lock, makes room for `count` entries in `bytes`, and publishes what `write`
+    /// appended and inserted for the
     /// owner of `locks`, all of it in `footprint`. Returns the last sequence number.
     #[inline]
     fn commit(
         &self,
-        bytes: usize,
+        (bytes, count): (usize, usize),
         locks: &mut Option<LockOwner>,
         footprint: &impl Footprint,
         write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
     ) -> Result<SequenceNumber> {
         self.files.check_writable()?;
+        let _room = self.admit(bytes, count)?;
         let mut guard = self.commit.lock();
         let is_watched = self.control.is_used();
         if is_watched {
@@ -361,7 +369,8 @@ impl WritePath {
         if let Some(duration) = self.background.throttle.charge(&mut commit.owed_nanos, bytes) {
             self.files.env.sleep(duration);
         }
-        if commit.memtable.table().memory_usage() >= self.files.options.write_buffer_size {
+        let switch_at = self.switch_at.load(Ordering::Relaxed);
+        if commit.memtable.table().memory_usage() as u64 >= switch_at {
             self.background.wait_for_queue()?;
             self.switch_memtable(commit)?;
         }

@@ -1,0 +1,180 @@
+//! What several databases have in memory together, and how much that may be.
+//!
+//! Memory is counted where it is held: a [`Charge`] stands beside it and ends with it. Counting
+//! never waits and never fails; those that can wait, or can do without, look at the account first.
+//!
+//! Any thread may call anything. In a child of a fork nobody is woken: the lock may be held by a
+//! thread that does not exist there.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::fork::Origin;
+use super::locks::plain::{Condvar, Mutex};
+
+/// What memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryUse {
+    /// Chunks of memtables, and what is promised to writes that are under way.
+    Memtables = 0,
+    /// Indexes and filters of open tables.
+    Tables = 1,
+    /// Blocks, in a cache or held by a reader.
+    Blocks = 2,
+}
+
+const USES: usize = 3;
+
+/// See the [module](self).
+pub(crate) struct MemoryAccount {
+    limit: usize,
+    used: [AtomicUsize; USES],
+    waiting: AtomicUsize,
+    lock: Mutex<()>,
+    released: Condvar,
+    origin: Origin,
+}
+
+impl MemoryAccount {
+    /// An account of `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        MemoryAccount {
+            limit,
+            used: Default::default(),
+            waiting: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            released: Condvar::new(),
+            origin: Origin::here(),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// So many eighths of the limit.
+    pub(crate) fn eighths(&self, count: usize) -> usize {
+        self.limit / 8 * count
+    }
+
+    pub(crate) fn used_for(&self, purpose: MemoryUse) -> usize {
+        self.used[purpose as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.iter().fold(0, |sum, used| sum.saturating_add(used.load(Ordering::Relaxed)))
+    }
+
+    /// Whether the account is another process's, from which this one was forked.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.origin.is_ancestor()
+    }
+
+    /// How many bytes a cache may hold that holds `cached` bytes and is to take `weight` more,
+    /// which are counted already. Caches have what others leave of six eighths, and one eighth at
+    /// least.
+    pub(crate) fn cache_bound(&self, cached: usize, weight: usize) -> usize {
+        let others = self.used().saturating_sub(cached).saturating_sub(weight);
+        self.eighths(6).saturating_sub(others).max(self.eighths(1))
+    }
+
+    /// Whether a cache that cannot be shrunk may not grow.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used() > self.eighths(6)
+    }
+
+    /// Whether open tables take more than their two eighths.
+    pub(crate) fn has_too_many_tables(&self) -> bool {
+        self.used_for(MemoryUse::Tables) > self.eighths(2)
+    }
+
+    /// Counts `bytes` until the charge is dropped.
+    pub(crate) fn charge(self: &Arc<Self>, purpose: MemoryUse, bytes: usize) -> Charge {
+        self.used[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
+        Charge { account: Arc::clone(self), purpose, bytes }
+    }
+
+    fn release(&self, purpose: MemoryUse, bytes: usize) {
+        self.used[purpose as usize].fetch_sub(bytes, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) > 0 && !self.is_inherited() {
+            drop(self.lock.lock());
+            self.released.notify_all();
+        }
+    }
+
+    /// Waits until something is released, and not longer than `limit`: a waiter looks again at what
+    /// else has changed. Not to be called under a lock.
+    pub(crate) fn wait(&self, limit: Duration) {
+        let mut guard = self.lock.lock();
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.released.wait_for(&mut guard, limit);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for MemoryAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryAccount")
+            .field("limit", &self.limit)
+            .field("used", &self.used())
+            .finish()
+    }
+}
+
+/// Bytes that an account counts for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    account: Arc<MemoryAccount>,
+    purpose: MemoryUse,
+    bytes: usize,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.account.release(self.purpose, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_count_while_they_live() {
+        let account = Arc::new(MemoryAccount::new(800));
+        let memtable = account.charge(MemoryUse::Memtables, 300);
+        let block = account.charge(MemoryUse::Blocks, 50);
+        assert_eq!((account.used(), account.used_for(MemoryUse::Blocks)), (350, 50));
+        drop(memtable);
+        assert_eq!(account.used(), 50);
+        drop(block);
+        assert_eq!(account.used(), 0);
+    }
+
+    #[test]
+    fn a_cache_has_what_others_leave_and_never_less_than_an_eighth() {
+        let account = Arc::new(MemoryAccount::new(800));
+        let _cached = account.charge(MemoryUse::Blocks, 90);
+        assert_eq!(account.cache_bound(80, 10), 600);
+        let _memtable = account.charge(MemoryUse::Memtables, 200);
+        assert_eq!(account.cache_bound(80, 10), 400);
+        let _more = account.charge(MemoryUse::Memtables, 700);
+        assert_eq!(account.cache_bound(80, 10), 100);
+    }
+
+    #[test]
+    fn a_release_wakes_those_that_wait() {
+        let account = Arc::new(MemoryAccount::new(8));
+        let charge = account.charge(MemoryUse::Tables, 8);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| account.wait(Duration::from_secs(60)));
+            while account.waiting.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            drop(charge);
+            waiter.join().expect("returns");
+        });
+    }
+}

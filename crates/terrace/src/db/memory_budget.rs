@@ -1,0 +1,346 @@
+//! One bound for the memory of several databases.
+//!
+//! Eighths of the budget: memtables have four at most, two of which are floors, the part of each
+//! database that no other can take; open tables have two; blocks have one in any case and all that
+//! is left of six; one is a reserve for what is not counted, the buffers of flushes and
+//! compactions above all.
+//!
+//! # Invariants
+//! 1. A writer reserves what its write may add to a memtable before it takes any lock, and waits,
+//!    if it has to, without one. Reads, flushes and compactions never wait.
+//! 2. A writer waits only while a flush that can give memory back is requested or under way, and
+//!    its own database can flush. A database within its floor does not wait.
+//! 3. Members are visited under the lock of the list. A member leaves the list when it begins to
+//!    close, so no visitor has hold of a database that is closed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::base::error::{Error, Result};
+use crate::base::locks::plain::Mutex;
+use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
+use crate::table::BlockCache;
+
+/// The least floor of a database.
+const LEAST_FLOOR: usize = 64 << 10;
+/// Smaller memtables are not worth a flush.
+const LEAST_FLUSH: usize = 16 << 10;
+/// So many bytes are written between two requests for flushes that nobody waits for.
+const REQUEST_EVERY: usize = 64 << 10;
+/// A waiter looks again after this time: what a member can do may have changed.
+const LONGEST_WAIT: Duration = Duration::from_millis(10);
+/// Shorter sleeps cost more than they delay; longer ones would be stalls.
+const SHORTEST_SLEEP_NANOS: u64 = 300_000;
+const LONGEST_SLEEP_NANOS: u64 = 20_000_000;
+/// How fast flushes are taken to be before one was measured: low for any disk in use.
+const FIRST_SPEED: u64 = 50_000_000;
+
+/// What a member has in memtables, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::db) struct MemtableBytes {
+    /// Of the one that is written to.
+    pub(in crate::db) active: usize,
+    /// Of those that wait for a flush or are being flushed.
+    pub(in crate::db) immutable: usize,
+    /// Memory of all of them.
+    pub(in crate::db) reserved: usize,
+    /// Whether a flush of the active one was requested.
+    pub(in crate::db) is_requested: bool,
+}
+
+/// A database that shares a budget. Called without any lock of the engine held.
+pub(in crate::db) trait Member: Send + Sync {
+    fn memtable_bytes(&self) -> MemtableBytes;
+    /// Whether flushes are tried: not after a failure, and not while the database closes.
+    fn can_flush(&self) -> bool;
+    /// Requests a flush of the active memtable, and does not wait.
+    fn request_flush(self: Arc<Self>);
+    fn cache(&self) -> &BlockCache;
+}
+
+/// A database that wants to write.
+pub(in crate::db) trait Writer: Member {
+    /// Fails if this database can make no room by a flush. A failure that may have gone by is put
+    /// to another attempt, `first` alone.
+    fn check_flushes(&self, first: bool) -> Result<()>;
+    /// Sleeps, or waits for `wait` to return, and counts it as a stall.
+    fn stall(&self, wait: impl FnOnce());
+    fn sleep(&self, duration: Duration);
+}
+
+/// A bound for the memory of any number of databases of this process together: give clones of it
+/// to [`Options::memory_budget`](crate::Options::memory_budget).
+///
+/// Memtables, indexes and filters of open tables, cached blocks and blocks that readers hold
+/// count. Writers are slowed down and wait before the bound is exceeded, the largest memtable is
+/// flushed first, and caches shrink; reads never wait. Not counted are code and bookkeeping of a
+/// database (about 100 KiB), what iterators and batches of the program hold, mapped files, bulk
+/// loads, and buffers of flushes and compactions, for which an eighth is left free.
+///
+/// Three things can exceed it: a database always has 64 KiB for its memtable, so that it cannot be
+/// shut out by others; a single batch is taken, once nothing else can be flushed for it; and a
+/// memtable whose flush fails stays in memory.
+///
+/// Any thread may call anything. A child of a fork cannot use the budget of its parent.
+///
+/// # Example
+/// ```
+/// use terrace::{Db, MemoryBudget, Options};
+/// # use std::sync::Arc;
+/// # let env = Arc::new(terrace::MemEnv::new());
+///
+/// let budget = MemoryBudget::new(64 << 20);
+/// let options = Options::new().create_if_missing(true).memory_budget(Some(budget.clone()));
+/// # let options = options.env(env);
+/// let orders = Db::open("/orders", options.clone())?;
+/// let users = Db::open("/users", options)?;
+/// orders.put("1", "two apples")?;
+/// users.put("ann", "admin")?;
+/// assert!(budget.used() <= budget.limit());
+/// # Ok::<_, terrace::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct MemoryBudget(Arc<Shared>);
+
+struct Shared {
+    account: Arc<MemoryAccount>,
+    cache: BlockCache,
+    members: Mutex<Vec<Weak<dyn Member>>>,
+    count: AtomicUsize,
+    /// Bytes of memtable a second that flushes get through.
+    speed: AtomicU64,
+    /// Nanoseconds that writers still have to wait for what they have written.
+    owed_nanos: AtomicU64,
+    /// Bytes written since flushes were last requested.
+    unrequested: AtomicUsize,
+}
+
+impl MemoryBudget {
+    /// A budget of so many bytes. A useful one has at least 256 KiB for each database.
+    pub fn new(bytes: usize) -> Self {
+        let account = Arc::new(MemoryAccount::new(bytes));
+        let cache = BlockCache::new(account.eighths(6));
+        MemoryBudget(Arc::new(Shared {
+            account,
+            cache,
+            members: Mutex::new(Vec::new()),
+            count: AtomicUsize::new(0),
+            speed: AtomicU64::new(FIRST_SPEED),
+            owed_nanos: AtomicU64::new(0),
+            unrequested: AtomicUsize::new(0),
+        }))
+    }
+
+    /// The bound, in bytes.
+    pub fn limit(&self) -> usize {
+        self.0.account.limit()
+    }
+
+    /// Bytes that count now, with what is promised to writes under way.
+    pub fn used(&self) -> usize {
+        self.0.account.used()
+    }
+
+    /// Of [`used`](Self::used) the bytes of memtables.
+    pub fn memtable_bytes(&self) -> usize {
+        self.0.account.used_for(MemoryUse::Memtables)
+    }
+
+    /// Of [`used`](Self::used) the bytes of indexes and filters of open tables.
+    pub fn table_bytes(&self) -> usize {
+        self.0.account.used_for(MemoryUse::Tables)
+    }
+
+    /// Of [`used`](Self::used) the bytes of blocks, cached ones and those that readers hold.
+    pub fn block_bytes(&self) -> usize {
+        self.0.account.used_for(MemoryUse::Blocks)
+    }
+
+    pub(in crate::db) fn account(&self) -> &Arc<MemoryAccount> {
+        &self.0.account
+    }
+
+    /// The cache of the databases that have none of their own.
+    pub(in crate::db) fn cache(&self) -> &BlockCache {
+        &self.0.cache
+    }
+
+    /// The size of a memtable: several have to fit.
+    pub(in crate::db) fn write_buffer_size(&self, wanted: usize) -> usize {
+        wanted.min(self.0.account.eighths(1))
+    }
+
+    pub(in crate::db) fn check_own(&self) -> Result<()> {
+        if self.0.account.is_inherited() {
+            return Err(Error::not_supported(
+                "the memory budget is that of a process from which this one was forked",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(in crate::db) fn join(&self, member: Weak<dyn Member>) {
+        let mut members = self.0.members.lock();
+        members.push(member);
+        self.0.count.store(members.len(), Ordering::Relaxed);
+    }
+
+    /// Ends a membership. No other thread has hold of the member by the budget afterwards.
+    pub(in crate::db) fn leave(&self, member: &Weak<dyn Member>) {
+        let mut members = self.0.members.lock();
+        members.retain(|other| !Weak::ptr_eq(other, member));
+        self.0.count.store(members.len(), Ordering::Relaxed);
+    }
+
+    /// Takes note of a flush.
+    pub(in crate::db) fn record_flush(&self, bytes: usize, micros: u64) {
+        let measured = bytes as u64 * 1_000_000 / micros.max(1);
+        let speed = self.0.speed.load(Ordering::Relaxed);
+        self.0.speed.store((speed / 4 * 3 + measured / 4).max(1 << 16), Ordering::Relaxed);
+    }
+
+    /// Reserves `growth` bytes of memtables for a write of `writer`, until the charge is dropped.
+    /// Waits if there is no room.
+    ///
+    /// # Errors
+    /// Whatever keeps the database from flushing.
+    pub(in crate::db) fn admit(&self, writer: &impl Writer, growth: usize) -> Result<Charge> {
+        let account = &self.0.account;
+        let charge = account.charge(MemoryUse::Memtables, growth);
+        let memtables = account.used_for(MemoryUse::Memtables);
+        if memtables <= self.comfortable() && self.excess() == 0 {
+            return Ok(charge);
+        }
+        if !self.has_room() {
+            drop(charge);
+            return self.wait_for_room(writer, growth);
+        }
+        self.slow_down(writer, growth, memtables);
+        Ok(charge)
+    }
+
+    /// Bytes of memtables up to which writers are left alone.
+    fn comfortable(&self) -> usize {
+        self.0.account.eighths(1)
+    }
+
+    /// Bytes of memtables up to which databases beyond their floors may write.
+    fn common(&self) -> usize {
+        self.0.account.eighths(2)
+    }
+
+    /// What every database has for its memtables, whatever others do.
+    fn floor(&self) -> usize {
+        let count = self.0.count.load(Ordering::Relaxed).max(1);
+        (self.0.account.eighths(2) / count).max(LEAST_FLOOR)
+    }
+
+    /// Bytes beyond what writers leave free.
+    fn excess(&self) -> usize {
+        self.0.account.used().saturating_sub(self.0.account.eighths(7))
+    }
+
+    fn has_room(&self) -> bool {
+        if self.excess() > 0 {
+            self.shrink_caches();
+        }
+        self.0.account.used_for(MemoryUse::Memtables) <= self.common() && self.excess() == 0
+    }
+
+    /// Has caches give back what memtables need, down to their part.
+    fn shrink_caches(&self) {
+        let account = &self.0.account;
+        let bound = |cache: &BlockCache| account.cache_bound(cache.used(), 0);
+        self.0.cache.shrink(bound(&self.0.cache));
+        if self.excess() > 0 {
+            self.visit(|member| member.cache().shrink(bound(member.cache())));
+        }
+    }
+
+    fn visit(&self, mut visit: impl FnMut(&Arc<dyn Member>)) {
+        let members = self.0.members.lock();
+        members.iter().filter_map(Weak::upgrade).for_each(|member| visit(&member));
+    }
+
+    /// Delays a writer in proportion to what memtables have beyond the comfortable, so that flushes
+    /// keep up: half way as fast as they are.
+    fn slow_down(&self, writer: &impl Writer, growth: usize, memtables: usize) {
+        let shared = &self.0;
+        if shared.unrequested.fetch_add(growth, Ordering::Relaxed) >= REQUEST_EVERY {
+            shared.unrequested.store(0, Ordering::Relaxed);
+            self.request_flushes();
+        }
+        let (from, to) = (self.comfortable(), self.common());
+        let pressure = memtables.saturating_sub(from) as f64 / (to - from).max(1) as f64;
+        let speed = shared.speed.load(Ordering::Relaxed) as f64;
+        let price = (2e9 * pressure.min(1.0) * growth as f64 / speed) as u64;
+        let owed = shared.owed_nanos.fetch_add(price, Ordering::Relaxed) + price;
+        if owed >= SHORTEST_SLEEP_NANOS {
+            let owed = shared.owed_nanos.swap(0, Ordering::Relaxed).min(LONGEST_SLEEP_NANOS);
+            writer.stall(|| writer.sleep(Duration::from_nanos(owed)));
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&self, writer: &impl Writer, growth: usize) -> Result<Charge> {
+        let account = &self.0.account;
+        let mut is_first = true;
+        loop {
+            let charge = account.charge(MemoryUse::Memtables, growth);
+            let own = writer.memtable_bytes().reserved;
+            if self.has_room() || own.saturating_add(growth) <= self.floor() {
+                return Ok(charge);
+            }
+            writer.check_flushes(is_first)?;
+            is_first = false;
+            if !self.request_flushes() {
+                return Ok(charge);
+            }
+            drop(charge);
+            writer.stall(|| account.wait(LONGEST_WAIT));
+        }
+    }
+
+    /// Requests flushes, of the largest memtables first, until they give back what is beyond the
+    /// comfortable. Returns whether any is requested or under way.
+    fn request_flushes(&self) -> bool {
+        let memtables = self.0.account.used_for(MemoryUse::Memtables);
+        let wanted = memtables.saturating_sub(self.comfortable()).max(self.excess()).max(1);
+        let mut awaited = 0;
+        let mut largest = Vec::new();
+        let members = self.0.members.lock();
+        for member in members.iter().filter_map(Weak::upgrade).filter(|member| member.can_flush()) {
+            let bytes = member.memtable_bytes();
+            awaited += bytes.immutable;
+            if bytes.is_requested {
+                awaited += bytes.active;
+                // Another attempt, if a writer was in the way.
+                member.request_flush();
+            } else if bytes.active >= LEAST_FLUSH {
+                largest.push((bytes.active, member));
+            }
+        }
+        largest.sort_unstable_by_key(|(bytes, _)| *bytes);
+        while awaited < wanted
+            && let Some((bytes, member)) = largest.pop()
+        {
+            member.request_flush();
+            awaited += bytes;
+        }
+        drop(largest);
+        awaited > 0
+    }
+}
+
+impl fmt::Debug for MemoryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBudget")
+            .field("limit", &self.limit())
+            .field("memtables", &self.memtable_bytes())
+            .field("tables", &self.table_bytes())
+            .field("blocks", &self.block_bytes())
+            .finish()
+    }
+}
