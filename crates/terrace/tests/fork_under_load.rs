@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use terrace::{
     BlockCache, Db, Isolation, Options, ReadAccess, ReadOptions, TransactionOptions, abi,
@@ -14,6 +14,9 @@ use terrace::{
 
 const KEYS: usize = 4000;
 const FORKS: usize = 200;
+
+/// Held by each test, for the same reason.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn key(index: usize) -> String {
     format!("key{:06}", index % KEYS)
@@ -74,6 +77,7 @@ fn in_child(work: impl FnOnce() -> bool) -> i32 {
 
 #[test]
 fn children_drop_the_transactions_that_they_inherit() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(dir.path(), options()).unwrap();
     let locking = TransactionOptions::new().locking(true);
@@ -113,6 +117,7 @@ fn children_drop_the_transactions_that_they_inherit() {
 
 #[test]
 fn children_of_a_busy_process_read_and_free_what_they_evict() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let db = filled(&dir.path().join("inherited"));
     filled(&dir.path().join("own")).close().unwrap();

@@ -6,5 +6,6 @@ mod compaction_filter;
 mod idle_flush;
 mod inspect;
 mod keyspaces;
+mod memory_budget;
 mod range_delete;
 mod subcompactions;
