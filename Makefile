@@ -116,7 +116,7 @@ test-rest: lint
 	tools/sanitize
 	@tools/install-peers upstream
 	DROPIN_PROFILE=checked tools/upstream/run
-	@tools/python short
+	$(MAKE) --no-print-directory bindings FORM=short
 
 .PHONY: package mutants pace crash handovers upstream soak fuzz tsan coverage audit
 package:
@@ -198,7 +198,8 @@ dropin-speed: peers dropin
 # what it lacks. FORM=short has fewer cycles of everything.
 FORM ?= long
 .PHONY: bindings python node java kafka
-bindings: python node java kafka
+bindings: python node
+	@bindings/java/test $(FORM) java kafka
 
 python:
 	@tools/python $(FORM)
@@ -206,11 +207,8 @@ python:
 node:
 	@bindings/node/check $(FORM)
 
-java:
-	@bindings/java/test
-
-kafka:
-	@bindings/java/test-kafka
+java kafka:
+	@bindings/java/test $(FORM) $@
 
 PREFIX ?= /usr/local
 install:

@@ -1,6 +1,6 @@
 'use strict'
 
-// Builds the native half with Cargo and puts it beside this file.
+// Builds the native half with Cargo and puts it beside this file: node build.js [PROFILE]
 
 const { execFileSync } = require('child_process')
 const fs = require('fs')
@@ -12,10 +12,11 @@ const library = {
 }[process.platform]
 
 const target = process.env.CARGO_TARGET_DIR ?? path.join(workspace, 'target')
-const args = ['build', '--release', '--package', 'terrace-node']
+const profile = process.argv[2] ?? 'release'
+const args = ['build', '--profile', profile, '--locked', '--package', 'terrace-node']
 execFileSync('cargo', args, { cwd: workspace, stdio: 'inherit' })
 
 // Beside and renamed: a process that has the old one loaded keeps it.
 const built = path.join(__dirname, 'terrace-level.node')
-fs.copyFileSync(path.join(target, 'release', library), `${built}.new`)
+fs.copyFileSync(path.join(target, profile, library), `${built}.new`)
 fs.renameSync(`${built}.new`, built)

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
-import org.iq80.leveldb.DBComparator;
 import org.iq80.leveldb.Options;
 
 /** A program: "ROUNDS" rounds of everything at once, databases closed in the middle. */
@@ -117,28 +116,6 @@ final class Stress {
                 db.stats();
                 snapshot.close();
             }
-        }
-    }
-
-    private record Backward() implements DBComparator {
-        @Override
-        public int compare(byte[] left, byte[] right) {
-            return java.util.Arrays.compareUnsigned(right, left);
-        }
-
-        @Override
-        public String name() {
-            return "test.Backward";
-        }
-
-        @Override
-        public byte[] findShortestSeparator(byte[] start, byte[] limit) {
-            return start;
-        }
-
-        @Override
-        public byte[] findShortSuccessor(byte[] key) {
-            return key;
         }
     }
 }
