@@ -13,12 +13,19 @@ const { ReadQueue } = require('./read-queue')
 const scratch = require('./scratch')
 const { WriteQueue } = require('./write-queue')
 
-// What a synchronous lookup returns for a key without a value; below that is a ticket.
+// What a lookup returns for a key without a value, and if it was queued; below that is a ticket.
 const NOT_FOUND = -1
+const QUEUED = -2
+// As many lookups are answered from memory before one is queued, so that a program which awaits
+// nothing else lets the event loop turn.
+const MAX_DIRECT = 64
 
 const readString = (reader) => reader.result(true)
 const readBytes = (reader) => reader.result(false)
 const readPresence = (reader) => reader.result(false) !== undefined
+const toString = (buffer, size) => buffer.utf8Slice(0, size)
+const toBytes = (buffer, size) => copied(buffer, 0, size)
+const toPresence = () => true
 
 /**
  * An AbstractLevel database that keeps its data in LevelDB's files.
@@ -28,6 +35,7 @@ class TerraceLevel extends AbstractLevel {
   #native = new binding.Database()
   #writes = new WriteQueue(this.#native)
   #reads = new ReadQueue(this.#native)
+  #direct = 0
   #pending = 0
   #drained = null
   #done = () => {
@@ -126,41 +134,54 @@ class TerraceLevel extends AbstractLevel {
     return this.#track(this.#writes.push())
   }
 
-  #lookup (key, options, read) {
+  /**
+   * Returns what was found of a key, or the promise of it: `absent`, or what `show` makes of a
+   * value in a buffer, or `read` of a frame.
+   */
+  #lookup (key, options, absent, show, read) {
     const writer = scratch.writer()
     const length = writer.raw(key)
-    this.#native.queueLookup(
-      writer.buffer, length, options.fillCache !== false, nativeSnapshot(options)
+    const size = this.#native.lookup(
+      writer.buffer, length, options.fillCache !== false, nativeSnapshot(options),
+      this.#direct < MAX_DIRECT
     )
-    return this.#track(this.#reads.push(read))
+
+    if (size === QUEUED) {
+      this.#direct = 0
+      return this.#track(this.#reads.push(read))
+    }
+
+    this.#direct++
+    return size === NOT_FOUND ? absent : this.#shown(size, writer.buffer, show)
+  }
+
+  // A value that did not fit into the buffer has a ticket.
+  #shown (size, buffer, show) {
+    if (size >= 0) return show(buffer, size)
+    const ticket = QUEUED - 1 - size
+    const whole = this.#native.take(ticket, Buffer.alloc(0))
+    return show(scratch.takeOwned(this.#native, ticket, whole), whole)
   }
 
   _get (key, options) {
-    return this.#lookup(key, options, options.valueEncoding === 'utf8' ? readString : readBytes)
+    return options.valueEncoding === 'utf8'
+      ? this.#lookup(key, options, undefined, toString, readString)
+      : this.#lookup(key, options, undefined, toBytes, readBytes)
   }
 
   _has (key, options) {
-    return this.#lookup(key, options, readPresence)
+    return this.#lookup(key, options, false, toPresence, readPresence)
   }
 
   _getSync (key, options) {
     const writer = scratch.writer()
     const length = writer.raw(key)
-    const isString = options.valueEncoding === 'utf8'
-    let buffer = writer.buffer
-    let size = this.#native.getSync(
-      buffer, length, options.fillCache !== false, nativeSnapshot(options)
+    const size = this.#native.getSync(
+      writer.buffer, length, options.fillCache !== false, nativeSnapshot(options)
     )
 
     if (size === NOT_FOUND) return undefined
-
-    if (size < NOT_FOUND) {
-      const ticket = NOT_FOUND - 1 - size
-      size = this.#native.take(ticket, Buffer.alloc(0))
-      buffer = scratch.takeOwned(this.#native, ticket, size)
-    }
-
-    return isString ? buffer.utf8Slice(0, size) : copied(buffer, 0, size)
+    return this.#shown(size, writer.buffer, options.valueEncoding === 'utf8' ? toString : toBytes)
   }
 
   async _getMany (keys, options) {

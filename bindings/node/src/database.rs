@@ -21,9 +21,11 @@ use crate::range::{Range, flag};
 use crate::snapshot::Snapshot;
 use crate::writes::{Failure, Writes};
 
-/// What [`Database::get_sync`] returns for a key without a value. A ticket is returned as a number
-/// below that.
+/// What [`Database::get_sync`] and [`Database::lookup`] return for a key without a value.
 const NOT_FOUND: f64 = -1.0;
+/// What [`Database::lookup`] returns for a lookup that was queued. A ticket is returned as a number
+/// below that.
+const QUEUED: f64 = -2.0;
 
 /// A read of many keys.
 type ReadMany = fn(&Db, &[Vec<u8>], &ReadOptions) -> Result<Vec<u8>>;
@@ -62,6 +64,18 @@ impl Database {
         let db = self.db.borrow();
         let db = db.as_ref().ok_or_else(|| thrown(&not_open()))?;
         work(db).map_err(|error| thrown(&error))
+    }
+
+    /// Copies a value to the front of `frames` and returns its length, or has a ticket made for it
+    /// if it does not fit.
+    fn show(&self, value: &mut Vec<u8>, frames: &mut [u8]) -> f64 {
+        match frames.get_mut(..value.len()) {
+            Some(target) => {
+                target.copy_from_slice(value);
+                value.len() as f64
+            }
+            None => QUEUED - 1.0 - f64::from(self.outputs.put(std::mem::take(value))),
+        }
     }
 
     /// A snapshot that was passed, or one of this moment.
@@ -154,19 +168,34 @@ impl Database {
         Ok(Job::start(move || Ok(writes.run(&db))))
     }
 
-    /// Queues the lookup of a key as of this moment or `snapshot`.
+    /// Looks a key up as of this moment or `snapshot`: with `direct` on this thread, if memory tells
+    /// what its value is; otherwise the lookup is queued. Returns what
+    /// [`get_sync`](Self::get_sync) returns, or −2 for a lookup that was queued.
     #[napi]
-    pub fn queue_lookup(
+    pub fn lookup(
         &self,
-        key: &[u8],
+        mut frames: BufferSlice<'_>,
         length: u32,
         fill_cache: bool,
         snapshot: Option<&Snapshot>,
-    ) -> napi::Result<(), Code> {
-        let key = at(key, length)?.rest().to_vec();
-        let snapshot = self.snapshot_of(snapshot)?;
+        direct: bool,
+    ) -> napi::Result<f64, Code> {
+        let key = at(&frames, length)?.rest();
+        if direct {
+            let mut options = ReadOptions::new();
+            if let Some(snapshot) = snapshot.and_then(Snapshot::get) {
+                options = options.snapshot(&snapshot);
+            }
+            let mut value = self.value.borrow_mut();
+            match self.with_db(|db| db.get_in_memory(key, &mut value, &options))? {
+                Some(true) => return Ok(self.show(&mut value, &mut frames)),
+                Some(false) => return Ok(NOT_FOUND),
+                None => {}
+            }
+        }
+        let (key, snapshot) = (key.to_vec(), self.snapshot_of(snapshot)?);
         self.lookups.borrow_mut().push(Lookup { key, snapshot, fill_cache });
-        Ok(())
+        Ok(QUEUED)
     }
 
     /// Runs the first `count` lookups that are queued. The promise is for the ticket of their
@@ -182,7 +211,7 @@ impl Database {
     }
 
     /// Looks a key up on this thread. Returns the length of the value, which is in `frames` then;
-    /// or −1 if there is none; or, if it does not fit, −2 − the ticket of the value.
+    /// or −1 if there is none; or, if it does not fit, −3 − the ticket of the value.
     #[napi]
     pub fn get_sync(
         &self,
@@ -200,13 +229,7 @@ impl Database {
         if !self.with_db(|db| db.get_into_with(key, &mut value, &options))? {
             return Ok(NOT_FOUND);
         }
-        match frames.get_mut(..value.len()) {
-            Some(target) => {
-                target.copy_from_slice(&value);
-                Ok(value.len() as f64)
-            }
-            None => Ok(NOT_FOUND - 1.0 - f64::from(self.outputs.put(std::mem::take(&mut value)))),
-        }
+        Ok(self.show(&mut value, &mut frames))
     }
 
     /// Looks many keys up. The promise is for the ticket of their results.

@@ -159,7 +159,7 @@ test('the native half by itself refuses what the other half never does', async f
   const buffer = Buffer.from('nonsense')
   for (const call of [
     () => native.queueWrite(buffer, 8, false), () => native.runWrites(),
-    () => native.queueLookup(buffer, 99, true), () => native.getSync(buffer, 8, true),
+    () => native.lookup(buffer, 99, true, undefined, true), () => native.getSync(buffer, 8, true),
     () => native.getMany(buffer, 8, true), () => native.cursor(buffer, 8, 3),
     () => native.property('x'), () => native.snapshot(), () => native.open(7),
     () => native.queueWrite('text', 4), () => native.take('x'), () => native.cursor(),

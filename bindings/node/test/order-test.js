@@ -40,3 +40,41 @@ test('close waits for what was called before it', async function (t) {
   t.is((await db.keys().all()).length, 5000)
   await db.close()
 })
+
+test('a program that awaits one lookup after the other lets the event loop turn', async function (t) {
+  const db = database()
+  await db.put('key', 'value')
+  let turned = false
+  setImmediate(() => { turned = true })
+  let lookups = 0
+  for (; !turned && lookups < 100_000; lookups++) {
+    await (lookups % 2 === 0 ? db.get('key') : db.has('none'))
+  }
+  t.ok(turned, `after ${lookups} lookups`)
+  await db.close()
+})
+
+test('lookups find what is in memory and what is not, large values too', async function (t) {
+  const db = database()
+  const large = 'x'.repeat(3 << 20)
+  await db.batch([
+    { type: 'put', key: 'large', value: large }, { type: 'put', key: 'empty', value: '' },
+    { type: 'put', key: 'small', value: 'y' }
+  ])
+  const check = async (where) => {
+    const found = await Promise.all(['large', 'empty', 'small', 'none'].map((key) => db.get(key)))
+    t.same(found, [large, '', 'y', undefined], `${where}: strings`)
+    const bytes = await db.get('large', { valueEncoding: 'buffer' })
+    t.ok(bytes.equals(Buffer.from(large)), `${where}: bytes`)
+    const has = await Promise.all(['large', 'empty', 'small', 'none'].map((key) => db.has(key)))
+    t.same(has, [true, true, true, false], `${where}: presence`)
+  }
+  await check('in the memtable')
+  await db.compactRange('', 'z')
+  await check('in a table')
+  await check('in the cache')
+  await db.close()
+  await db.open()
+  await check('in a table that is not open')
+  await db.close()
+})

@@ -343,8 +343,12 @@ impl Runner {
                 expected.map(show)
             ))
         };
-        agree("get_with", db.get_with(key, &options).map_err(text)?.as_deref())?;
         let mut buffer = b"leftover".to_vec();
+        // First: later everything is in memory.
+        if let Some(found) = db.get_in_memory(key, &mut buffer, &options).map_err(text)? {
+            agree("get_in_memory", found.then_some(buffer.as_slice()))?;
+        }
+        agree("get_with", db.get_with(key, &options).map_err(text)?.as_deref())?;
         let found = db.get_into_with(key, &mut buffer, &options).map_err(text)?;
         agree("get_into", found.then_some(buffer.as_slice()))?;
         agree("get_pinned", db.get_pinned_with(key, &options).map_err(text)?.as_deref())?;

@@ -257,6 +257,42 @@ impl Db {
         Ok(found.is_some())
     }
 
+    /// Does what [`get_into_with`](Self::get_into_with) does, but reads no file: `None` if neither
+    /// memtables nor cached blocks of open tables tell whether there is a value. For threads that
+    /// must not wait for a device, such as those of an event loop; they leave the lookup to another
+    /// thread then.
+    ///
+    /// A cached block of a mapped file is still read from its mapping, whose pages the system may
+    /// have taken back in the meantime, as it may take any memory of a process that is short of it.
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/get_in_memory.db", options)?;
+    /// db.put("apple", "red")?;
+    /// let mut value = Vec::new();
+    /// let found = db.get_in_memory("apple", &mut value, &terrace::ReadOptions::new())?;
+    /// assert_eq!(found, Some(true), "it is in the memtable");
+    /// assert_eq!(value, b"red");
+    /// # db.close()
+    /// # }
+    /// ```
+    pub fn get_in_memory(
+        &self,
+        key: impl AsRef<[u8]>,
+        buffer: &mut Vec<u8>,
+        options: &ReadOptions,
+    ) -> Result<Option<bool>> {
+        let found = read::get_in_memory(self.core(), key.as_ref(), options, |value| {
+            buffer.clear();
+            buffer.extend_from_slice(value);
+        })?;
+        Ok(found.map(|found| found.is_some()))
+    }
+
     /// Returns the value of `key` where it lies in memory, for large values. A small value that is
     /// still in a memtable is copied.
     ///

@@ -214,19 +214,58 @@ impl Table {
         place: Option<Place>,
         fill_cache: bool,
     ) -> Result<Option<TableHit>> {
-        let Some(Place { at, abbreviated }) = place else {
-            self.counters.count(Outcome::Spared);
+        let Some((Place { at, abbreviated }, handle)) = self.admit(key, place) else {
             return Ok(None);
         };
-        let Some(handle) = self.index.handle(at) else { return Ok(None) };
+        let block = self.block(at, handle, fill_cache, self.has_filter())?;
+        self.find_in(block, handle, key, abbreviated)
+    }
+
+    /// [`get`](Table::get) without reading the file; `None` if the block that it takes is not in
+    /// the cache.
+    pub(crate) fn get_in_memory(&self, key: &[u8], hash: u64) -> Result<Option<Option<TableHit>>> {
+        let Some((Place { at, abbreviated }, handle)) = self.admit(key, self.place(key, hash))
+        else {
+            return Ok(Some(None));
+        };
+        let Some(block) = self.block_in_memory(at, handle, self.has_filter()) else {
+            return Ok(None);
+        };
+        self.find_in(block, handle, key, abbreviated).map(Some)
+    }
+
+    fn has_filter(&self) -> bool {
+        self.filter.is_some() || self.full_filter.is_some()
+    }
+
+    /// Where a look-up goes on whose `place` is known, with the block there; `None` if LevelDB's
+    /// filter spares it that, too.
+    #[inline]
+    fn admit(&self, key: &[u8], place: Option<Place>) -> Option<(Place, BlockHandle)> {
+        let Some(place) = place else {
+            self.counters.count(Outcome::Spared);
+            return None;
+        };
+        let handle = self.index.handle(place.at)?;
         if let Some(filter) = &self.filter
             && !filter.key_may_match(handle.offset, self.order.user_key(key))
         {
             self.counters.count(Outcome::Spared);
-            return Ok(None);
+            return None;
         }
-        let filtered = self.filter.is_some() || self.full_filter.is_some();
-        let block = self.block(at, handle, fill_cache, filtered)?;
+        Some((place, handle))
+    }
+
+    /// The first entry of `block`, which is at `handle`, that is not less than `key`, if it has the
+    /// same user key.
+    #[inline]
+    fn find_in(
+        &self,
+        block: BlockRef,
+        handle: BlockHandle,
+        key: &[u8],
+        abbreviated: Option<u64>,
+    ) -> Result<Option<TableHit>> {
         let found = block
             .get()
             .find(&self.order, key, abbreviated)
@@ -393,14 +432,8 @@ impl Table {
         fill_cache: bool,
         filtered: bool,
     ) -> Result<BlockRef> {
-        if let Some(cached) = self.slots.get(at ^ usize::from(mutated("cache-slot"))) {
-            self.slots.set_beside(at, cached.abbreviated_address());
-            self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
-            return Ok(BlockRef::Cached(cached));
-        }
-        if let Some(found) = self.external.as_ref().and_then(|external| external.get(handle)) {
-            self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
-            return Ok(BlockRef::External(Box::new(found)));
+        if let Some(block) = self.block_in_memory(at, handle, filtered) {
+            return Ok(block);
         }
         self.counters.count(if filtered { Outcome::FilteredMiss } else { Outcome::Miss });
         let block = Arc::new(self.load(handle)?);
@@ -414,6 +447,20 @@ impl Table {
             }
             _ => BlockRef::Owned(self.slots.insert(at, block, self.account.as_deref())),
         })
+    }
+
+    /// The data block `at`, which is at `handle`, if it is in the cache.
+    #[inline]
+    fn block_in_memory(&self, at: usize, handle: BlockHandle, filtered: bool) -> Option<BlockRef> {
+        let block = match self.slots.get(at ^ usize::from(mutated("cache-slot"))) {
+            Some(cached) => {
+                self.slots.set_beside(at, cached.abbreviated_address());
+                BlockRef::Cached(cached)
+            }
+            None => BlockRef::External(Box::new(self.external.as_ref()?.get(handle)?)),
+        };
+        self.counters.count(if filtered { Outcome::FilteredHit } else { Outcome::Hit });
+        Some(block)
     }
 
     /// Data block `at`, if it is in the cache.

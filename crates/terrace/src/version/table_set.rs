@@ -111,9 +111,7 @@ impl TableSet {
             if open.is_outdated() {
                 return self.reopen_table(file);
             }
-            if !file.recently_used.load(Ordering::Relaxed) {
-                file.recently_used.store(true, Ordering::Relaxed);
-            }
+            note_use(file);
             return Ok(TableRef(table));
         }
         self.open_table(file)
@@ -123,6 +121,13 @@ impl TableSet {
     #[inline]
     pub(crate) fn open_table_of(file: &Arc<FileMeta>) -> Option<TableRef> {
         Some(file.table.load()).filter(|table| table.is_some()).map(TableRef)
+    }
+
+    /// The table of `file`, if it is open and need not be opened once more, for a look-up.
+    pub(crate) fn usable_table_of(file: &Arc<FileMeta>) -> Option<TableRef> {
+        let table = Self::open_table_of(file).filter(|table| !table.is_outdated())?;
+        note_use(file);
+        Some(table)
     }
 
     /// Reads tables with `pread` from now on if all of them, `bytes` together, are too large for
@@ -277,5 +282,13 @@ impl TableSet {
             return true;
         }
         false
+    }
+}
+
+/// Has the clock pass over the table of `file` once.
+#[inline]
+fn note_use(file: &FileMeta) {
+    if !file.recently_used.load(Ordering::Relaxed) {
+        file.recently_used.store(true, Ordering::Relaxed);
     }
 }

@@ -124,6 +124,25 @@ impl Version {
         Ok(search.without_hit())
     }
 
+    /// [`get`](Version::get) without reading a file; `None` if tables that are open and blocks in
+    /// the cache do not tell.
+    pub(crate) fn get_in_memory(
+        &self,
+        order: &InternalOrder,
+        key: &[u8],
+    ) -> Result<Option<Lookup<'_>>> {
+        let hash = hash_key(user_key(key));
+        let mut search = Search::default();
+        for (level, file) in self.candidates(order, key) {
+            let Some(table) = TableSet::usable_table_of(file) else { return Ok(None) };
+            let Some(hit) = table.get_in_memory(key, hash)? else { return Ok(None) };
+            if let Some(lookup) = search.take(level, file, hit) {
+                return Ok(Some(lookup));
+            }
+        }
+        Ok(Some(search.without_hit()))
+    }
+
     /// [`get`](Version::get) for several keys; `found` is told what was found for each, in their
     /// order. One look-up waits for filter, slot, block and entries one after the other; here all
     /// of them wait for each of these at once.

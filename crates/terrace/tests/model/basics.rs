@@ -50,6 +50,45 @@ fn values_survive_memtables_tables_and_reopening() {
 }
 
 #[test]
+fn a_read_from_memory_tells_what_memory_tells() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let filtered = || options().table_filter_bits(10);
+    let db = Db::open(dir.path(), filtered()).expect("opens");
+    let in_memory = |db: &Db, key: &str, options: &ReadOptions| {
+        let mut value = b"as it was".to_vec();
+        let found = db.get_in_memory(key, &mut value, options).expect("reads");
+        (found, String::from_utf8(value).expect("text"))
+    };
+    let (now, found) = (ReadOptions::new(), |value: &str| (Some(true), value.to_owned()));
+    let (absent, unknown) = ((Some(false), "as it was".into()), (None, "as it was".into()));
+    db.put("a", "1").expect("puts");
+    let snapshot = db.snapshot();
+    db.put("a", "2").expect("puts");
+    let then = ReadOptions::new().snapshot(&snapshot);
+    assert_eq!(in_memory(&db, "a", &now), found("2"));
+    assert_eq!(in_memory(&db, "a", &then), found("1"));
+    assert_eq!(in_memory(&db, "b", &now), absent);
+    db.put("c", "3").expect("puts");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+
+    let db = Db::open(dir.path(), filtered()).expect("opens again");
+    assert_eq!(in_memory(&db, "a", &now), unknown, "its table is not open");
+    assert_eq!(in_memory(&db, "z", &now), absent, "no table has it in its range");
+    db.get_with("a", &ReadOptions::new().fill_cache(false)).expect("reads");
+    assert_eq!(in_memory(&db, "a", &now), unknown, "its block is not in the cache");
+    assert_eq!(in_memory(&db, "b", &now), absent, "the filter knows");
+    db.get("a").expect("reads");
+    assert_eq!(in_memory(&db, "a", &now), found("2"));
+    db.delete("a").expect("deletes");
+    assert_eq!(in_memory(&db, "a", &now), absent);
+    let stays = db.clone();
+    db.close().expect("closes");
+    let error = stays.get_in_memory("a", &mut Vec::new(), &now).expect_err("it is closed");
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
+
+#[test]
 fn a_memory_database_needs_no_disk() {
     let env = std::sync::Arc::new(MemEnv::new());
     let db = Db::open("/db", options().env(env.clone())).expect("opens");

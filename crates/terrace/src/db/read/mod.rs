@@ -155,6 +155,28 @@ pub(in crate::db) fn get<R>(
     Ok(found.map(|found| use_value(found.as_slice())))
 }
 
+/// [`get`] without reading a file; `None` if what is in memory does not tell.
+pub(in crate::db) fn get_in_memory<R>(
+    core: &DbImpl,
+    key: &[u8],
+    options: &ReadOptions,
+    use_value: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<Option<R>>> {
+    core.files.check_open()?;
+    let present = core.views.current.load();
+    let (view, sequence) = as_of(core, &present, options)?;
+    let value = match find_in_memtables(view, key, sequence) {
+        Some(value) => value,
+        None => {
+            let seek_key = SeekKey::new(key, sequence);
+            let lookup = view.version.get_in_memory(&core.files.order, seek_key.as_slice())?;
+            let Some(lookup) = lookup else { return Ok(None) };
+            found(core, lookup)?
+        }
+    };
+    Ok(Some(value.map(|found| use_value(found.as_slice()))))
+}
+
 /// Looks `key` up as it is now, hands its value to `use_value`, and returns what that returns,
 /// and a sequence number up to which the read certainly sees: read before the view is taken,
 /// so that it counts no load and no range delete that is not part of the view.
