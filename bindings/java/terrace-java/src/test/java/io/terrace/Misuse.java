@@ -39,11 +39,13 @@ final class Misuse {
     private static final int MOST_OBJECTS = 40;
     private static final List<String> NAMES = List.of("a", "b", "backward", "copy-0", "copy-1");
     /** What documented errors are. */
-    private static final List<Class<? extends Exception>> EXPECTED = List.of(
+    private static final List<Class<? extends Throwable>> EXPECTED = List.of(
             TerraceException.class, IOException.class, NullPointerException.class,
             IllegalArgumentException.class, NoSuchElementException.class,
             UnsupportedOperationException.class, IndexOutOfBoundsException.class,
-            ConcurrentModificationException.class);
+            ConcurrentModificationException.class,
+            // Everything of a database at once, for several threads.
+            OutOfMemoryError.class);
     /** Methods that would stop all others. */
     private static final List<String> LEFT_OUT = List.of("suspendCompactions", "forEachRemaining");
 

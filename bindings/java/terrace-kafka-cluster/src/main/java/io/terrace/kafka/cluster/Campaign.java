@@ -10,8 +10,6 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Random;
 import java.util.TreeMap;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -26,6 +24,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * arrive. In the end every count and every joined pair must be there exactly once.
  */
 public final class Campaign {
+    private static final int BROKERS = 3;
     private static final int KEYS = 500;
     private static final int PARTITIONS = 4;
     private static final long MOST_MILLIS = 20 * 60_000;
@@ -57,15 +56,16 @@ public final class Campaign {
 
     private Process instance(Cluster cluster, int number) throws Exception {
         return cluster.java("instance-" + number, "400m", Application.class.getName(),
-                Cluster.addresses(), directory.resolve("state-" + number).toString(), suppliers,
+                Cluster.addresses(BROKERS), directory.resolve("state-" + number).toString(), suppliers,
                 buffer);
     }
 
     private void run() throws Exception {
         Files.createDirectories(directory);
         long begun = System.nanoTime();
-        try (Cluster cluster = new Cluster(directory)) {
-            createTopics();
+        try (Cluster cluster = new Cluster(directory, BROKERS)) {
+            Cluster.createTopics(
+                    BROKERS, PARTITIONS, List.of("left", "right", "counts", "joined"));
             Process[] instances = {instance(cluster, 0), instance(cluster, 1)};
             try (KafkaProducer<String, String> producer = new KafkaProducer<>(producer())) {
                 for (int quarter = 0; quarter < 4; quarter++) {
@@ -91,25 +91,9 @@ public final class Campaign {
                 (System.nanoTime() - begun) / 1e9);
     }
 
-    private void createTopics() throws Exception {
-        Properties settings = new Properties();
-        settings.put("bootstrap.servers", Cluster.addresses());
-        try (Admin admin = Admin.create(settings)) {
-            // As many replicas need as many brokers.
-            while (admin.describeCluster().nodes().get().size() < Cluster.BROKERS) {
-                Thread.sleep(100);
-            }
-            List<NewTopic> topics = new ArrayList<>();
-            for (String name : List.of("left", "right", "counts", "joined")) {
-                topics.add(new NewTopic(name, PARTITIONS, (short) Cluster.BROKERS));
-            }
-            admin.createTopics(topics).all().get();
-        }
-    }
-
     private static Properties producer() {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", Cluster.addresses());
+        settings.put("bootstrap.servers", Cluster.addresses(BROKERS));
         settings.put("key.serializer", StringSerializer.class.getName());
         settings.put("value.serializer", StringSerializer.class.getName());
         settings.put("acks", "all");
@@ -148,7 +132,7 @@ public final class Campaign {
 
     private void check() {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", Cluster.addresses());
+        settings.put("bootstrap.servers", Cluster.addresses(BROKERS));
         settings.put("key.deserializer", StringDeserializer.class.getName());
         settings.put("value.deserializer", StringDeserializer.class.getName());
         settings.put("isolation.level", "read_committed");

@@ -6,20 +6,23 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
 
-/** Programs in virtual machines of their own: three brokers in KRaft mode, and others. */
+/** Programs in virtual machines of their own: brokers in KRaft mode, and others. */
 final class Cluster implements AutoCloseable {
-    static final int BROKERS = 3;
     private static final int FIRST_PORT = 29_092;
     private static final String ID = "VGVycmFjZVRlcnJhY2VUZQ";
 
     private final Path directory;
-    private final Process[] brokers = new Process[BROKERS];
+    private final Process[] brokers;
     private final List<Process> others = new ArrayList<>();
 
-    Cluster(Path directory) throws Exception {
+    Cluster(Path directory, int count) throws Exception {
         this.directory = directory;
-        for (int i = 0; i < BROKERS; i++) {
+        brokers = new Process[count];
+        for (int i = 0; i < count; i++) {
             Files.writeString(settings(i), text(i));
             Process format = java("format-" + i, "128m", "kafka.tools.StorageTool", "format",
                     "-t", ID, "-c", settings(i).toString());
@@ -38,9 +41,13 @@ final class Cluster implements AutoCloseable {
         return FIRST_PORT + 100 + broker;
     }
 
+    private int majority() {
+        return brokers.length / 2 + 1;
+    }
+
     private String text(int broker) {
         StringBuilder voters = new StringBuilder();
-        for (int i = 0; i < BROKERS; i++) {
+        for (int i = 0; i < brokers.length; i++) {
             voters.append(i == 0 ? "" : ",").append(i).append("@localhost:")
                     .append(controllerPort(i));
         }
@@ -54,13 +61,13 @@ final class Cluster implements AutoCloseable {
                 "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
                 "log.dirs=" + directory.resolve("log-" + broker),
                 "num.partitions=4",
-                "default.replication.factor=3",
-                "min.insync.replicas=2",
-                "offsets.topic.replication.factor=3",
+                "default.replication.factor=" + brokers.length,
+                "min.insync.replicas=" + majority(),
+                "offsets.topic.replication.factor=" + brokers.length,
                 "offsets.topic.num.partitions=4",
-                "transaction.state.log.replication.factor=3",
+                "transaction.state.log.replication.factor=" + brokers.length,
                 "transaction.state.log.num.partitions=4",
-                "transaction.state.log.min.isr=2",
+                "transaction.state.log.min.isr=" + majority(),
                 "group.initial.rebalance.delay.ms=0",
                 "");
     }
@@ -75,12 +82,29 @@ final class Cluster implements AutoCloseable {
         brokers[broker].destroyForcibly().waitFor();
     }
 
-    static String addresses() {
+    /** The addresses of a number of brokers. */
+    static String addresses(int count) {
         StringBuilder addresses = new StringBuilder();
-        for (int i = 0; i < BROKERS; i++) {
+        for (int i = 0; i < count; i++) {
             addresses.append(i == 0 ? "" : ",").append("localhost:").append(FIRST_PORT + i);
         }
         return addresses.toString();
+    }
+
+    /** Waits until all brokers are there, and makes topics. */
+    static void createTopics(int brokers, int partitions, List<String> names) throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", addresses(brokers));
+        try (Admin admin = Admin.create(settings)) {
+            while (admin.describeCluster().nodes().get().size() < brokers) {
+                Thread.sleep(100);
+            }
+            List<NewTopic> topics = new ArrayList<>();
+            for (String name : names) {
+                topics.add(new NewTopic(name, partitions, (short) brokers));
+            }
+            admin.createTopics(topics).all().get();
+        }
     }
 
     /** Starts a program whose output goes to a file of that name. */
