@@ -10,6 +10,31 @@ use std::sync::Arc;
 /// order the same two keys the same way for as long as a database exists: its
 /// [`name`](Comparator::name) is recorded in the database, which refuses to open under another
 /// name.
+///
+/// ```
+/// # use terrace::*;
+/// use std::cmp::Ordering;
+///
+/// /// ASCII letters without regard to case; keys that differ in nothing else are the same key.
+/// struct IgnoringCase;
+///
+/// impl Comparator for IgnoringCase {
+///     fn name(&self) -> &str {
+///         "ignoring-case"
+///     }
+///
+///     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+///         a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+///     }
+/// }
+///
+/// let options = Options::new().comparator(std::sync::Arc::new(IgnoringCase));
+/// # let options = options.create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+/// let db = Db::open("/names", options)?;
+/// db.put("Ada", "1815")?;
+/// assert_eq!(db.get("ADA")?.as_deref(), Some(&b"1815"[..]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait Comparator: Send + Sync {
     /// The name recorded in the MANIFEST. Change it whenever the order changes.
     fn name(&self) -> &str;

@@ -6,6 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The kind of an error: enough to decide what to do next.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// match Db::open("/nowhere", options) {
+///     Ok(_) => println!("it is open"),
+///     Err(error) if error.kind() == ErrorKind::Busy => println!("another program has it"),
+///     Err(error) => println!("{error}"),
+/// }
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -53,6 +64,17 @@ impl fmt::Display for ErrorKind {
 
 /// An error of the database. Cheap to clone, because one background failure is returned to many
 /// callers.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// let error = Db::open("/nowhere", options).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+/// assert!(error.message().contains("/nowhere"));
+/// let error: std::io::Error = error.into(); // for `?` beside other input and output
+/// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -86,6 +108,13 @@ impl Error {
     }
 
     /// An argument or option out of range.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let error = Error::invalid_argument("no such colour"); // for a merge operator of one's own
+    /// assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message.into(), None)
     }
@@ -133,6 +162,13 @@ impl Error {
     }
 
     /// The same error, its message prefixed with where it was met.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let error = Error::invalid_argument("no such colour").context("line 7");
+    /// assert_eq!(error.message(), "line 7: no such colour");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn context(self, place: impl fmt::Display) -> Self {
         let message = format!("{place}: {}", self.0.message);
@@ -141,6 +177,15 @@ impl Error {
     }
 
     /// The coarse kind.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// fn is_worth_another_try(error: &Error) -> bool {
+    ///     matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Deadlock | ErrorKind::TimedOut)
+    /// }
+    /// # let _ = is_worth_another_try;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -156,6 +201,17 @@ impl Error {
     }
 
     /// Whether the device or quota is full (ENOSPC, EDQUOT).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// match db.put("apple", "red") {
+    ///     Err(error) if error.is_out_of_space() => println!("make room and go on"),
+    ///     result => result?,
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn is_out_of_space(&self) -> bool {
         matches!(self.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
     }

@@ -12,6 +12,23 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::check_entry_size;
 
 /// What becomes of an entry.
+///
+/// ```
+/// # use terrace::*;
+/// /// Cuts long values off.
+/// struct Shorten;
+///
+/// impl CompactionFilter for Shorten {
+///     fn filter(&self, _key: &[u8], value: &[u8]) -> FilterDecision {
+///         match value.get(..100) {
+///             Some(beginning) if value.len() > 100 => FilterDecision::Replace(beginning.to_vec()),
+///             _ => FilterDecision::Keep,
+///         }
+///     }
+/// }
+/// # let _ = Shorten;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterDecision {
     /// It stays as it is.

@@ -33,6 +33,16 @@ use crate::db::open::sync_directories_above;
 use crate::db::view::View;
 
 /// The contents of a checkpoint.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("apple", "red")?;
+/// let report = db.checkpoint("/copies/monday")?;
+/// println!("{} tables, {} of them shared", report.tables, report.linked);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointReport {

@@ -36,6 +36,18 @@ use crate::db::transaction::{TransactOptions, Transaction, TransactionOptions};
 /// A write that has returned survives the death of the process. With [`WriteOptions::sync`] it
 /// survives the death of the machine, and so does every write before it. After any crash the
 /// database is a prefix of its history of writes, batches whole.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("apple", "red")?;
+/// let other = db.clone(); // the same database
+/// std::thread::spawn(move || other.put("banana", "yellow")).join().unwrap()?;
+/// assert_eq!(db.iter()?.count(), 2);
+/// db.close()?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
@@ -43,6 +55,16 @@ pub struct Db {
 
 impl Db {
     /// Opens the database in the directory `path`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// let db = Db::open("fruit.db", options.clone().create_if_missing(true))?;
+    /// // A database has one owner at a time.
+    /// assert_eq!(Db::open("fruit.db", options).unwrap_err().kind(), ErrorKind::Busy);
+    /// db.close()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if there is none and `create_if_missing` is not set, or if an option is
@@ -60,12 +82,30 @@ impl Db {
     }
 
     /// The directory of the database, as it was opened.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// assert_eq!(db.path(), std::path::Path::new("/db"));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn path(&self) -> &Path {
         self.handle.dir()
     }
 
     /// Sets `key` to `value`. The write survives the death of the process; for the loss of power
     /// see [`put_with`](Self::put_with) and [`sync`](Self::sync).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.put(7_u64.to_be_bytes(), [1, 2, 3])?; // any bytes; big-endian numbers sort as numbers
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
@@ -74,6 +114,14 @@ impl Db {
     }
 
     /// Sets `key` to `value`, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put_with("balance", "100", WriteOptions::sync())?; // survives the loss of power
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
@@ -88,6 +136,16 @@ impl Db {
 
     /// Removes `key`. Removing an absent key is no error.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.delete("apple")?;
+    /// assert_eq!(db.get("apple")?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -95,6 +153,14 @@ impl Db {
     }
 
     /// Removes `key`, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.delete_with("secret", WriteOptions::sync())?; // gone for good, power or not
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
@@ -107,8 +173,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/delete_range.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/delete_range.db", options.create_if_missing(true))?;
     /// db.put("2026-11-23", "rain")?;
     /// db.put("2026-11-24", "sun")?;
     /// db.put("2026-12-01", "snow")?;
@@ -139,6 +205,19 @@ impl Db {
     /// range delete, for it knows no database; a transaction has
     /// [one of its own](Transaction::delete_range).
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for number in 0..1000_u32 {
+    ///     db.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// let (from, to) = (100_u32.to_be_bytes(), 900_u32.to_be_bytes());
+    /// db.delete_range_with(from..to, WriteOptions::sync())?;
+    /// assert_eq!(db.iter()?.count(), 200);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with). Besides, [`Corruption`](ErrorKind::Corruption) or
     /// [`Io`](ErrorKind::Io) if a table across an end of the range cannot be read: nothing is
@@ -154,6 +233,18 @@ impl Db {
     /// Removes every key that begins with `prefix`, as
     /// [`delete_range_with`](Self::delete_range_with) does.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("user:1:name", "Ada")?;
+    /// db.put("user:1:mail", "ada@example.org")?;
+    /// db.put("user:2:name", "Grace")?;
+    /// db.delete_prefix("user:1:", WriteOptions::new())?;
+    /// assert_eq!(db.iter()?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`delete_range_with`](Self::delete_range_with), and
     /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
@@ -165,6 +256,17 @@ impl Db {
 
     /// Applies every operation of `batch`, or none.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.delete("old name");
+    /// batch.put("new name", "value");
+    /// db.write(&batch)?; // nobody sees one without the other
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
@@ -172,6 +274,17 @@ impl Db {
     }
 
     /// Applies every operation of `batch`, or none, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("from", "70");
+    /// batch.put("to", "30");
+    /// db.write_with(&batch, WriteOptions::sync())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// - [`InvalidArgument`](ErrorKind::InvalidArgument), before anything is written, if the batch
@@ -191,8 +304,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/sync.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/sync.db", options.create_if_missing(true))?;
     /// for number in 0..1000_u32 {
     ///     db.put(number.to_be_bytes(), "fast")?;
     /// }
@@ -210,6 +323,16 @@ impl Db {
 
     /// Returns the value of `key`, if it has one.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// assert_eq!(db.get("banana")?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
@@ -217,6 +340,18 @@ impl Db {
     }
 
     /// Returns the value of `key`, if it has one, read as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.put("apple", "green")?;
+    /// let then = ReadOptions::new().snapshot(&before).fill_cache(false);
+    /// assert_eq!(db.get_with("apple", &then)?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// - [`Corruption`](ErrorKind::Corruption), naming file and offset, if a block that the lookup
@@ -233,6 +368,22 @@ impl Db {
 
     /// Replaces the contents of `buffer` by the value of `key`, reusing its memory. Returns whether
     /// there is a value; if not, the buffer is as it was.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("a", "12")?;
+    /// db.put("b", "345")?;
+    /// let (mut buffer, mut bytes) = (Vec::new(), 0);
+    /// for key in ["a", "b", "c"] {
+    ///     if db.get_into(key, &mut buffer)? {
+    ///         bytes += buffer.len();
+    ///     }
+    /// }
+    /// assert_eq!(bytes, 5);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -296,6 +447,17 @@ impl Db {
     /// Returns the value of `key` where it lies in memory, for large values. A small value that is
     /// still in a memtable is copied.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("photo", vec![7; 100_000])?;
+    /// if let Some(photo) = db.get_pinned("photo")? {
+    ///     assert_eq!(photo[99_999], 7); // a slice of bytes, not copied
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
@@ -315,6 +477,17 @@ impl Db {
     }
 
     /// Returns the values of `keys`, in their order, all as of one moment.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.put("cherry", "dark red")?;
+    /// let found = db.multi_get(&["apple", "banana", "cherry"])?;
+    /// assert_eq!(found, [Some(b"red".to_vec()), None, Some(b"dark red".to_vec())]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -336,6 +509,15 @@ impl Db {
 
     /// Returns whether `key` has a value.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// assert!(db.contains_key("apple")? && !db.contains_key("banana")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -352,6 +534,17 @@ impl Db {
 
     /// Returns the entry with the smallest key, if there is an entry.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// assert_eq!(db.first()?, None);
+    /// db.put("banana", "yellow")?;
+    /// db.put("apple", "red")?;
+    /// assert_eq!(db.first()?, Some((b"apple".to_vec(), b"red".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -360,6 +553,17 @@ impl Db {
 
     /// Returns the entry with the largest key, if there is an entry.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("2026-11-23", "rain")?;
+    /// db.put("2026-11-24", "sun")?;
+    /// let (day, _) = db.last()?.expect("there are entries");
+    /// assert_eq!(day, b"2026-11-24");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -367,6 +571,18 @@ impl Db {
     }
 
     /// Returns a cursor over the whole database, at no entry: seek it first.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.put("banana", "yellow")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek("b");
+    /// assert_eq!(cursor.key(), b"banana");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -377,6 +593,21 @@ impl Db {
     /// Returns a cursor that reads as `options` say, between their
     /// [bounds](ReadOptions::lower_bound).
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for key in ["a", "b", "c", "d"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// let mut cursor = db.cursor_with(&ReadOptions::new().lower_bound("b").upper_bound("d"))?;
+    /// cursor.seek_to_last();
+    /// assert_eq!(cursor.key(), b"c");
+    /// cursor.seek("a");
+    /// assert_eq!(cursor.key(), b"b");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn cursor_with(&self, options: &ReadOptions) -> Result<Cursor> {
@@ -385,6 +616,19 @@ impl Db {
 
     /// Returns every entry, in the order of keys, from either end.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.put("banana", "yellow")?;
+    /// for entry in db.iter()?.rev() {
+    ///     let (fruit, colour) = entry?;
+    ///     println!("{}: {}", String::from_utf8_lossy(&fruit), String::from_utf8_lossy(&colour));
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn iter(&self) -> Result<Entries> {
@@ -392,6 +636,16 @@ impl Db {
     }
 
     /// Returns every entry, read as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// // A scan of everything that leaves the cache to others.
+    /// assert_eq!(db.iter_with(&ReadOptions::new().fill_cache(false))?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -403,8 +657,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/range.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/range.db", options.create_if_missing(true))?;
     /// db.put("2026-11-23", "rain")?;
     /// db.put("2026-11-24", "sun")?;
     /// db.put("2026-12-01", "snow")?;
@@ -425,6 +679,18 @@ impl Db {
 
     /// Returns the entries whose keys are in `range`, read as `options` say.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.put("banana", "yellow")?;
+    /// let then = ReadOptions::new().snapshot(&before);
+    /// assert_eq!(db.range_with("a"..="z", &then)?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn range_with<K: AsRef<[u8]>>(
@@ -436,6 +702,17 @@ impl Db {
     }
 
     /// Returns the entries whose keys begin with `prefix`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("user:1", "Ada")?;
+    /// db.put("user:2", "Grace")?;
+    /// db.put("visit:1", "2026-11-24")?;
+    /// assert_eq!(db.prefix("user:")?.count(), 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`prefix_with`](Self::prefix_with).
@@ -453,12 +730,36 @@ impl Db {
     }
 
     /// Returns the database as it is now, for any number of reads later.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.delete("apple")?;
+    /// assert!(before.contains_key("apple")? && !db.contains_key("apple")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(self.core())
     }
 
     /// Begins a transaction. Others neither wait for it nor see any of its writes before it is
     /// committed.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("apples", "3")?;
+    /// let mut transaction = db.transaction();
+    /// if transaction.get_for_update("apples")?.as_deref() == Some(b"3") {
+    ///     transaction.put("apples", "2");
+    /// }
+    /// transaction.commit()?; // or `Conflict`, if the apples have changed meanwhile
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn transaction(&self) -> Transaction {
         self.transaction_with(TransactionOptions::new())
     }
@@ -468,8 +769,8 @@ impl Db {
     /// ```
     /// use terrace::{Isolation, TransactionOptions};
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/rooms.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/rooms.db", options.create_if_missing(true))?;
     ///
     /// let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
     /// let mut mine = db.transaction_with(serializable);
@@ -496,10 +797,12 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/stock.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/stock.db", options.create_if_missing(true))?;
     /// # db.put("apples", "3")?;
-    /// let number = |value: Option<Vec<u8>>| value.and_then(|value| String::from_utf8(value).ok()?.parse::<u32>().ok());
+    /// let number = |value: Option<Vec<u8>>| -> Option<u32> {
+    ///     String::from_utf8(value?).ok()?.parse().ok()
+    /// };
     /// let sold = db.transact(|transaction| -> terrace::Result<bool> {
     ///     let left = number(transaction.get("apples")?).unwrap_or(0);
     ///     if left > 0 {
@@ -524,6 +827,21 @@ impl Db {
     }
 
     /// Does what [`transact`](Self::transact) does, as durably and as often as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let options = TransactOptions::new().write_options(WriteOptions::sync()).retry_limit(10);
+    /// db.transact_with(options, |transaction| -> Result<()> {
+    ///     if transaction.get_for_update("leader")?.is_none() {
+    ///         transaction.put("leader", "me");
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(db.get("leader")?.as_deref(), Some(&b"me"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`transact`](Self::transact); [`Conflict`](ErrorKind::Conflict) when the
@@ -558,6 +876,19 @@ impl Db {
     /// Begins a load of many entries: much faster than writes, and all of them become visible at
     /// the same moment.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut load = db.bulk_load()?;
+    /// for number in 0..1000_u32 {
+    ///     load.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// load.finish()?;
+    /// assert_eq!(db.iter()?.count(), 1000);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
     pub fn bulk_load(&self) -> Result<BulkLoad> {
@@ -565,6 +896,16 @@ impl Db {
     }
 
     /// Begins a load, as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(16 << 20).threads(1))?;
+    /// load.put("apple", "red")?;
+    /// assert_eq!(load.finish()?.entries, 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`write_with`](Self::write_with).
@@ -579,6 +920,19 @@ impl Db {
     /// between a table's first and last key, and there is no snapshot, the files become part of the
     /// database as they are; otherwise their entries are loaded as [`bulk_load`](Db::bulk_load)
     /// does it, with the same guarantees.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.clone())?;
+    /// let mut table = TableWriter::create("/fruit.ldb", &options)?;
+    /// table.put("apple", "red")?;
+    /// table.put("banana", "yellow")?;
+    /// table.finish()?;
+    /// assert_eq!(db.ingest(&["/fruit.ldb"])?.entries, 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Corruption`](ErrorKind::Corruption) if a table is damaged;
@@ -612,6 +966,16 @@ impl Db {
     /// CURRENT is written last. So after an error there is nothing, and after a crash nothing that
     /// an open would take for a database: remove it then, and begin anew.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.checkpoint("/backups/monday")?; // a database of its own
+    /// db.put("apple", "green")?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if there is anything in the directory; `Busy` if another process is making
     /// a database there; `Io`; `Closed`.
@@ -620,6 +984,16 @@ impl Db {
     }
 
     /// Writes what is in memory to tables and waits for it.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.flush()?;
+    /// assert_eq!(db.files().len(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Io` if a table or the MANIFEST cannot be written; `NotSupported` where the database is open
@@ -632,6 +1006,19 @@ impl Db {
     /// overwritten and deleted entries, and waits for it. `compact_range::<&[u8]>(..)` compacts
     /// everything. An excluded bound is treated as included.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for number in 0..1000_u32 {
+    ///     db.put(number.to_be_bytes(), "value")?;
+    ///     db.delete(number.to_be_bytes())?;
+    /// }
+    /// db.compact_range::<&[u8]>(..)?; // of everything; `"a".."b"` would do for a part
+    /// assert!(db.files().is_empty());
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of the flushes and compactions: [`Io`](ErrorKind::Io),
     /// [`Corruption`](ErrorKind::Corruption); [`Closed`](ErrorKind::Closed) if the database is
@@ -641,6 +1028,16 @@ impl Db {
     }
 
     /// Does what [`compact_range`](Self::compact_range) does, as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// // Writes every table anew, for instance after a change of the compression.
+    /// db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true))?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`compact_range`](Self::compact_range).
@@ -662,6 +1059,18 @@ impl Db {
 
     /// Waits until no flush or compaction is due or running.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for number in 0..10_000_u32 {
+    ///     db.put(number.to_be_bytes(), [7; 1000])?;
+    /// }
+    /// db.wait_idle()?;
+    /// assert_eq!(db.stats().running_compactions, 0);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The background error that stops the work, if there is one.
     pub fn wait_idle(&self) -> Result<()> {
@@ -671,6 +1080,19 @@ impl Db {
     /// About how many bytes the keys in each range, from inclusive to exclusive, take on disk. What
     /// is only in memory does not count.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for number in 0..1000_u32 {
+    ///     db.put(number.to_be_bytes(), number.to_be_bytes())?;
+    /// }
+    /// db.flush()?;
+    /// let sizes = db.approximate_sizes(&[(b"\0", b"\xff"), (b"\xf0", b"\xff")])?;
+    /// assert!(sizes[0] > 1000 && sizes[1] == 0);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Io` or `Corruption` if the index of a table cannot be read; `Closed`.
     pub fn approximate_sizes(&self, ranges: &[(&[u8], &[u8])]) -> Result<Vec<u64>> {
@@ -679,22 +1101,62 @@ impl Db {
 
     /// LevelDB's properties by their names: `leveldb.num-files-at-level<N>`, `leveldb.stats`,
     /// `leveldb.sstables`, `leveldb.approximate-memory-usage`. `None` for any other name.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// assert_eq!(db.property("leveldb.num-files-at-level0").as_deref(), Some("0"));
+    /// assert_eq!(db.property("no such property"), None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn property(&self, name: &str) -> Option<String> {
         property::property(self.core(), name)
     }
 
     /// Numbers about the database and its work since it was opened.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let stats = db.stats();
+    /// println!("{} bytes in memtables, {} stalls", stats.memtable_bytes, stats.stall_count);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         stats::stats(self.core())
     }
 
     /// The table files, level by level.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.put("cherry", "dark red")?;
+    /// db.flush()?;
+    /// let table = &db.files()[0];
+    /// assert_eq!((&table.smallest[..], &table.largest[..]), (&b"apple"[..], &b"cherry"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn files(&self) -> Vec<TableFile> {
         stats::files(self.core())
     }
 
     /// Checks every file of the database while it is in use. Damage is in the report; see
     /// [`verify`](crate::verify).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// assert!(db.verify()?.is_clean());
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Io` if the directory cannot be read; `Closed`.
@@ -706,6 +1168,15 @@ impl Db {
     ///
     /// Other clones, should there be any, fail from then on; live cursors and snapshots stay valid
     /// in memory.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.close()?; // dropping it closes it too, and keeps errors to itself
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The first error of what a close writes and of background work that no call was told of.

@@ -15,6 +15,15 @@ use crate::db::options::Options;
 /// If CURRENT cannot be removed nothing else is either, and the database is as it was; if another
 /// file cannot, the rest is, and the first error is returned.
 ///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # Db::open("/db", options.clone().create_if_missing(true))?.close()?;
+/// destroy("/db", &options)?;
+/// assert!(Db::open("/db", options).is_err()); // there is none any more
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Busy` if the database is open anywhere; `Io` if a file cannot be removed.
 pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {

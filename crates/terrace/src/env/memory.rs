@@ -76,6 +76,13 @@ impl MemEnv {
     }
 
     /// The contents of a file; `None` if there is no file of that name.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let env = MemEnv::new();
+    /// assert_eq!(env.read("/nothing"), None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn read(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         match self.tree.lock().entries.get(&normal(path.as_ref())) {
             Some(Node::File(file)) => Some(file.data.lock().to_vec()),
@@ -85,6 +92,14 @@ impl MemEnv {
 
     /// Gives a file new contents, creating it and its directories if they are missing. A mapping
     /// of the file keeps the old ones.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let env = MemEnv::new();
+    /// env.write("/db/notes", b"seven".to_vec());
+    /// assert_eq!(env.read("/db/notes").as_deref(), Some(&b"seven"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Panics
     /// If the path or the name of one of its directories belongs to something else.

@@ -49,6 +49,13 @@ pub enum Priority {
 }
 
 /// How the reader of a table gets at its bytes.
+///
+/// ```
+/// # use terrace::*;
+/// let options = Options::new().read_access(ReadAccess::Pread); // never a signal
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReadAccess {
     /// On Linux, maps tables and checks that a block can be read before it is loaded for the first
@@ -213,6 +220,27 @@ pub trait FileLock: Send + Sync {}
 /// Receives the info log: one line a call, without a newline at its end.
 ///
 /// Called from any thread, background threads included; it must not call back into the database.
+///
+/// ```
+/// # use terrace::*;
+/// use std::sync::{Arc, Mutex};
+///
+/// #[derive(Default)]
+/// struct Lines(Mutex<Vec<String>>);
+///
+/// impl Logger for Lines {
+///     fn log(&self, message: &str) {
+///         self.0.lock().unwrap().push(message.to_owned());
+///     }
+/// }
+///
+/// let lines = Arc::new(Lines::default());
+/// let options = Options::new().logger(Some(lines.clone()));
+/// # let options = options.create_if_missing(true).env(Arc::new(MemEnv::new()));
+/// Db::open("/db", options)?.close()?;
+/// assert!(!lines.0.lock().unwrap().is_empty());
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait Logger: Send + Sync {
     /// Takes one message.
     fn log(&self, message: &str);
@@ -229,6 +257,19 @@ pub trait Logger: Send + Sync {
 ///    the file's directory entry has been made durable by [`Env::sync_dir`].
 /// 4. A failed `sync` says nothing about which bytes are durable; the caller never retries it on
 ///    the same file.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// // An Env is used through its trait; databases in memory come and go with theirs.
+/// let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+/// let options = Options::new().create_if_missing(true).env(env.clone());
+/// Db::open("/db", options)?.close()?;
+/// assert!(env.list(Path::new("/db"))?.contains(&"CURRENT".to_owned()));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait Env: Send + Sync + 'static {
     /// Opens an existing file for reading at any offset. A symbolic link as the last component is
     /// refused by [`PosixEnv`].

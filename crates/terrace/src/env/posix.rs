@@ -21,6 +21,15 @@ use crate::base::fork;
 /// The operating system's files, locks, clocks and threads.
 ///
 /// There is one per process, so that all databases share their background threads.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// let env = PosixEnv::shared(); // one for the process, and its background threads
+/// assert!(env.exists(Path::new("/"))?);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PosixEnv(());
 

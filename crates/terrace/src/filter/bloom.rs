@@ -15,6 +15,15 @@ const MAX_PROBES: u8 = 30;
 const MAX_BITS_PER_KEY: usize = 4096;
 
 /// LevelDB's bloom filter: about 1% of false positives at 10 bits a key.
+///
+/// ```
+/// # use terrace::*;
+/// let policy = BloomFilterPolicy::new(10);
+/// let mut filter = Vec::new();
+/// policy.create_filter(&[b"apple", b"banana"], &mut filter);
+/// assert!(policy.key_may_match(b"apple", &filter));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BloomFilterPolicy {
     bits_per_key: usize,

@@ -13,6 +13,30 @@ pub use bloom::BloomFilterPolicy;
 /// Called from any thread, background threads included. An implementation must not panic. Its
 /// [`name`](FilterPolicy::name) is stored with every filter: change the name whenever the encoding
 /// changes.
+///
+/// ```
+/// # use terrace::*;
+/// /// Knows the first bytes of keys.
+/// struct FirstByte;
+///
+/// impl FilterPolicy for FirstByte {
+///     fn name(&self) -> &str {
+///         "first-byte"
+///     }
+///
+///     fn create_filter(&self, keys: &[&[u8]], dst: &mut Vec<u8>) {
+///         dst.extend(keys.iter().filter_map(|key| key.first()));
+///     }
+///
+///     fn key_may_match(&self, key: &[u8], filter: &[u8]) -> bool {
+///         key.first().is_none_or(|first| filter.contains(first))
+///     }
+/// }
+///
+/// let options = Options::new().filter_policy(Some(std::sync::Arc::new(FirstByte)));
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait FilterPolicy: Send + Sync {
     /// The name under which filters of this encoding are stored.
     fn name(&self) -> &str;

@@ -17,6 +17,21 @@ const BESIDE_EXTERNAL: usize = 8 << 20;
 /// still use when they are evicted stay in memory until they are released. An uncompressed block of
 /// a mapped file counts for what it costs in memory, which is little: its bytes stay in the
 /// system's page cache.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true);
+/// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+/// let cache = BlockCache::new(1 << 20);
+/// let db = Db::open("/one", options.block_cache(Some(cache.clone())))?;
+/// # db.put("apple", "red")?;
+/// # db.flush()?;
+/// # db.get("apple")?;
+/// assert!(cache.used() <= cache.capacity());
+/// cache.prune();
+/// assert_eq!(cache.used(), 0);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct BlockCache {
     slots: SlotCache<Block>,

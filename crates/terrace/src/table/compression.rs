@@ -14,6 +14,13 @@ use super::buffer::Buffer;
 
 /// How the blocks of a table are compressed when it is written. A block that compression would
 /// shrink by less than an eighth is stored raw.
+///
+/// ```
+/// # use terrace::*;
+/// let options = Options::new().compression(Compression::None); // for values that are compressed
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
     /// Not at all.

@@ -66,6 +66,45 @@ impl HeldBlock {
 
 /// A cache of blocks of the program's own: see
 /// [`BlockCache::external`](crate::BlockCache::external).
+///
+/// ```
+/// # use terrace::*;
+/// use std::collections::HashMap;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::sync::{Arc, Mutex};
+///
+/// /// Keeps every block for ever; `hold` would tell one that evicts what is in use.
+/// #[derive(Default)]
+/// struct Everything {
+///     ids: AtomicU64,
+///     blocks: Mutex<HashMap<BlockKey, ExternalBlock>>,
+/// }
+///
+/// impl ExternalBlockCache for Everything {
+///     fn new_id(&self) -> u64 {
+///         self.ids.fetch_add(1, Ordering::Relaxed)
+///     }
+///
+///     fn lookup(&self, key: &BlockKey) -> Option<HeldBlock> {
+///         let block = self.blocks.lock().unwrap().get(key)?.clone();
+///         Some(HeldBlock { block, hold: Box::new(()) })
+///     }
+///
+///     fn insert(&self, key: &BlockKey, block: ExternalBlock, _charge: usize) -> HeldBlock {
+///         self.blocks.lock().unwrap().insert(*key, block.clone());
+///         HeldBlock { block, hold: Box::new(()) }
+///     }
+///
+///     fn used(&self) -> usize {
+///         self.blocks.lock().unwrap().values().map(ExternalBlock::charge).sum()
+///     }
+/// }
+///
+/// let cache = BlockCache::external(Arc::new(Everything::default()));
+/// let options = Options::new().block_cache(Some(cache));
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait ExternalBlockCache: Send + Sync {
     /// Returns a number that this cache has not returned before. Every table that is opened takes
     /// one.

@@ -42,6 +42,16 @@ pub struct WriteBatch {
 }
 
 /// One operation of a [`WriteBatch`].
+///
+/// ```
+/// # use terrace::*;
+/// let mut batch = WriteBatch::new();
+/// batch.put("apple", "red");
+/// batch.delete("pear");
+/// let puts = batch.iter().filter(|operation| matches!(operation, Ok(Operation::Put { .. })));
+/// assert_eq!(puts.count(), 1);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
     /// Sets a key to a value.
@@ -80,6 +90,14 @@ impl WriteBatch {
     ///
     /// If they have 8 MiB less than 4 GiB together, or more, every write of this batch fails with
     /// `InvalidArgument`: no table could hold them.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("apple", "red");
+    /// batch.put("apple", "green"); // the last one counts
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let (key, value) = (key.as_ref(), value.as_ref());
         if self.begin(EntryKind::Value, key.len(), value.len()) {
@@ -90,6 +108,14 @@ impl WriteBatch {
 
     /// Removes `key`. Removing an absent key is no error. Too large a key is one, as with
     /// [`put`](Self::put).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let mut batch = WriteBatch::new();
+    /// batch.delete("apple");
+    /// assert_eq!(batch.len(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         if self.begin(EntryKind::Deletion, key.len(), 0) {
@@ -118,6 +144,22 @@ impl WriteBatch {
     }
 
     /// Removes every operation and keeps the buffer.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// for number in 0..10_000_u32 {
+    ///     batch.put(number.to_be_bytes(), "value");
+    ///     if batch.len() == 1000 {
+    ///         db.write(&batch)?;
+    ///         batch.clear();
+    ///     }
+    /// }
+    /// assert_eq!(db.iter()?.count(), 10_000);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.resize(HEADER_SIZE, 0);
@@ -135,11 +177,33 @@ impl WriteBatch {
     }
 
     /// The bytes that this batch takes in the log.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("apple", "red");
+    /// if batch.approximate_size() > 1 << 20 {
+    ///     db.write(&batch)?; // a megabyte at a time
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn approximate_size(&self) -> usize {
         self.bytes.len()
     }
 
     /// Adds the operations of `other` behind those of this batch.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let (mut all, mut more) = (WriteBatch::new(), WriteBatch::new());
+    /// all.put("apple", "red");
+    /// more.delete("apple");
+    /// all.append(&more);
+    /// assert_eq!(all.len(), 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn append(&mut self, other: &WriteBatch) {
         let count = self.count().checked_add(other.count());
         if let Some(reason) = &other.oversized {
@@ -154,16 +218,44 @@ impl WriteBatch {
     }
 
     /// The operations in order.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("apple", "red");
+    /// for operation in batch.iter() {
+    ///     match operation? {
+    ///         Operation::Put { key, value } => println!("{key:?} = {value:?}"),
+    ///         Operation::Delete { key } => println!("{key:?} is gone"),
+    ///     }
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = Result<Operation<'_>>> {
         Operations { rest: &self.bytes[HEADER_SIZE..], left: self.count() }
     }
 
     /// The batch as LevelDB stores it.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("apple", "red");
+    /// let sent = batch.as_bytes().to_vec();
+    /// assert_eq!(WriteBatch::from_bytes(sent)?, batch);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Takes a batch in LevelDB's form, checking every operation.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// assert_eq!(WriteBatch::from_bytes(vec![7]).unwrap_err().kind(), ErrorKind::Corruption);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Corruption` if it is none; `InvalidArgument` if a key and value are too large for

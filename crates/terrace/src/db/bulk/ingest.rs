@@ -29,6 +29,19 @@ use crate::db::staged::{Staged, discard};
 const LARGEST_TAKEN: u64 = 1 << 30;
 
 /// How tables are taken in.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true);
+/// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.clone())?;
+/// # let mut table = TableWriter::create("/fruit.ldb", &options)?;
+/// # table.put("apple", "red")?;
+/// # table.finish()?;
+/// // The table becomes a file of the database, without a copy.
+/// db.ingest_with(&["/fruit.ldb"], IngestOptions::new().move_files(true))?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IngestOptions {
     move_files: bool,

@@ -24,6 +24,17 @@ const CHUNK_SHARE: usize = 8;
 const OPEN_TABLES: usize = 256;
 
 /// How entries are loaded.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// // A small machine: less memory, and the caller's thread alone.
+/// let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(8 << 20).threads(1))?;
+/// load.put("apple", "red")?;
+/// load.finish()?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BulkLoadOptions {
     memory: usize,
@@ -60,6 +71,18 @@ impl BulkLoadOptions {
 }
 
 /// The outcome of a load.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// let mut load = db.bulk_load()?;
+/// load.put("apple", "green")?;
+/// load.put("apple", "red")?;
+/// let report = load.finish()?;
+/// assert_eq!((report.entries, report.tables), (1, 1));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
@@ -172,6 +195,18 @@ impl BulkLoad {
 
     /// Sets `key` to `value`. After an error every further call fails with it.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut load = db.bulk_load()?;
+    /// load.put("banana", "yellow")?;
+    /// load.put("apple", "red")?; // any order will do
+    /// load.finish()?;
+    /// # assert_eq!(db.iter()?.count(), 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if key and value have 8 MiB less than 4 GiB together, or more; `Io` if a
     /// table cannot be written.
@@ -267,6 +302,21 @@ impl BulkLoad {
 
     /// Makes all entries visible, durably, and says what they came to. The database waits with
     /// other writes for a moment.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut load = db.bulk_load()?;
+    /// load.put("apple", "red")?;
+    /// drop(load); // without a trace
+    /// assert_eq!(db.get("apple")?, None);
+    /// let mut load = db.bulk_load()?;
+    /// load.put("apple", "red")?;
+    /// load.finish()?; // visible and durable
+    /// assert!(db.contains_key("apple")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The first error of a [`put`](Self::put); `Io` if a table or the MANIFEST cannot be written;

@@ -30,6 +30,22 @@ pub struct TableSummary {
 ///
 /// Entries come in ascending order of keys, each key once. The file has LevelDB's format; it notes
 /// the name of the comparator, which must be the database's.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true);
+/// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+/// let mut table = TableWriter::create("fruit.ldb", &options)?;
+/// table.put("apple", "red")?;
+/// table.put("banana", "yellow")?;
+/// let summary = table.finish()?;
+/// assert_eq!((summary.entries, &summary.largest[..]), (2, &b"banana"[..]));
+///
+/// let db = Db::open("/db", options)?;
+/// db.ingest(&["fruit.ldb"])?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct TableWriter {
     builder: TableBuilder,
     key: Vec<u8>,

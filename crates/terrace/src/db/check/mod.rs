@@ -37,6 +37,18 @@ use crate::db::options::Options;
 const OPEN_TABLES: usize = 64;
 
 /// The outcome of a check.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// let report = db.verify()?;
+/// for problem in &report.problems {
+///     println!("{problem}"); // file, place, and what is wrong
+/// }
+/// assert!(report.is_clean());
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -66,6 +78,15 @@ impl VerifyReport {
 }
 
 /// How far a check has come.
+///
+/// ```
+/// # use terrace::*;
+/// let progress = |progress: Progress| {
+///     println!("{} %", 100 * progress.done / progress.total.max(1));
+/// };
+/// # let _ = progress;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {
@@ -80,6 +101,15 @@ pub struct Progress {
 /// Nothing is changed, and other readers may have the database open. Filters are checked if
 /// `options` has their policy.
 ///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # Db::open("/db", options.clone().create_if_missing(true))?.close()?;
+/// let report = verify("/db", &options)?;
+/// assert!(report.is_clean(), "{:?}", report.problems);
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Busy` if a writer has the database open; `InvalidArgument` if there is none, or if it is
 /// ordered by another comparator than that of `options`; `Io`.
@@ -88,6 +118,16 @@ pub fn verify(path: impl AsRef<Path>, options: &Options) -> Result<VerifyReport>
 }
 
 /// [`verify`], telling `progress` of every step.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # Db::open("/db", options.clone().create_if_missing(true))?.close()?;
+/// verify_with("/db", &options, &mut |progress: Progress| {
+///     println!("{} of {} bytes", progress.done, progress.total);
+/// })?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 ///
 /// # Errors
 /// Those of [`verify`].

@@ -6,6 +6,16 @@ use crate::base::error::{Error, ErrorKind};
 use crate::base::internal_key::{ParsedKey, user_key};
 
 /// One thing that is not as it should be.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// for problem in db.verify()?.problems {
+///     println!("{}: {}", problem.file, problem.message);
+/// }
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file's name in the database's directory.

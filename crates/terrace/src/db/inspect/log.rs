@@ -14,6 +14,29 @@ use crate::write::batch::{BatchView, Operation};
 /// Reads the write-ahead log at `path` from its beginning to its end and calls `visit` with every
 /// piece until it breaks off. What follows damage is shown too, although recovery may not take it.
 ///
+/// ```
+/// # use terrace::*;
+/// # use std::ops::ControlFlow;
+/// # use std::path::Path;
+/// # use std::sync::Arc;
+/// use terrace::inspect::{self, LogItem};
+///
+/// # let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+/// # let options = Options::new().create_if_missing(true).env(env.clone());
+/// # let db = Db::open("/db", options.clone())?;
+/// # db.put("apple", "red")?;
+/// # let mut names = env.list(Path::new("/db"))?.into_iter();
+/// # let path = Path::new("/db").join(names.find(|name| name.ends_with(".log")).unwrap());
+/// let summary = inspect::log(&path, &options, &mut |item| {
+///     if let LogItem::Operation(operation) = item {
+///         println!("{}: {:?}", operation.sequence, operation.key);
+///     }
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(summary.operations, 1);
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Io` if the file cannot be read. Damage is a piece of its own.
 pub fn log(

@@ -19,6 +19,30 @@ use crate::version::edit::VersionEdit;
 /// Reads the MANIFEST at `path` from its beginning to its end and calls `visit` with every piece
 /// until it breaks off.
 ///
+/// ```
+/// # use terrace::*;
+/// # use std::ops::ControlFlow;
+/// # use std::path::Path;
+/// # use std::sync::Arc;
+/// use terrace::inspect::{self, ManifestItem};
+///
+/// # let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+/// # let options = Options::new().create_if_missing(true).env(env.clone());
+/// # let db = Db::open("/db", options.clone())?;
+/// # db.put("apple", "red")?;
+/// # db.flush()?;
+/// # let mut names = env.list(Path::new("/db"))?.into_iter();
+/// # let path = Path::new("/db").join(names.find(|name| name.starts_with("MANIFEST")).unwrap());
+/// let summary = inspect::manifest(&path, &options, &mut |item| {
+///     if let ManifestItem::Edit(edit) = item {
+///         println!("{} tables come, {} go", edit.added.len(), edit.removed.len());
+///     }
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(summary.tables.iter().sum::<usize>(), 1);
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Io` if the file cannot be read. Damage is a piece of its own.
 pub fn manifest(

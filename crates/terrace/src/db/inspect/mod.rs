@@ -44,6 +44,17 @@ pub enum FileKind {
 /// What the file at `path` is, by its name or, failing that, by what is in it; `None` if neither
 /// says.
 ///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// use terrace::inspect::{FileKind, kind};
+///
+/// let options = Options::new();
+/// assert_eq!(kind(Path::new("fruit.db/000005.ldb"), &options)?, Some(FileKind::Table));
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Io` if the file cannot be read.
 pub fn kind(path: &Path, options: &Options) -> Result<Option<FileKind>> {

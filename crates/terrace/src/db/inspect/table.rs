@@ -14,6 +14,27 @@ use crate::table::{BlockHandle, TableDump};
 /// Reads the table at `path` from its first block to its last and calls `visit` with every piece
 /// until it breaks off. Every block's checksum is checked.
 ///
+/// ```
+/// # use terrace::*;
+/// # use std::ops::ControlFlow;
+/// # use std::path::Path;
+/// use terrace::inspect::{self, TableItem};
+///
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let mut writer = TableWriter::create("/000005.ldb", &options)?;
+/// # writer.put("apple", "red")?;
+/// # writer.finish()?;
+/// let mut keys = Vec::new();
+/// let summary = inspect::table(Path::new("/000005.ldb"), &options, &mut |item| {
+///     if let TableItem::Entry(entry) = item {
+///         keys.push(entry.key.to_vec());
+///     }
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!((summary.entries, keys), (1, vec![b"apple".to_vec()]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Io` if the file cannot be read. Damage is a piece of its own.
 pub fn table(

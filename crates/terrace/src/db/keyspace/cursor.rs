@@ -5,6 +5,18 @@ use crate::db::read::cursor::Cursor;
 
 /// A position among the entries of a [`Keyspace`](crate::Keyspace), with keys as they are within
 /// it. It behaves as a [`Cursor`](crate::Cursor) does: it starts out invalid, so seek first.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+/// users.put("7", "Ada")?;
+/// let mut cursor = users.cursor()?;
+/// cursor.seek_to_last();
+/// assert_eq!(cursor.entry(), Some((&b"7"[..], &b"Ada"[..])));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct KeyspaceCursor {
     /// Within the bounds of the keyspace.
     cursor: Cursor,

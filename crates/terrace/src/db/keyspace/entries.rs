@@ -5,6 +5,17 @@ use crate::db::read::cursor::Entries;
 
 /// The entries of a range of a [`Keyspace`](crate::Keyspace), from either end, with keys as they
 /// are within it. After an error it ends.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+/// users.put("7", "Ada")?;
+/// let newest = users.iter()?.next_back().transpose()?;
+/// assert_eq!(newest, Some((b"7".to_vec(), b"Ada".to_vec())));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct KeyspaceEntries {
     entries: Entries,
     /// Bytes of the keyspace's prefix.

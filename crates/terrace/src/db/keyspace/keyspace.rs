@@ -39,8 +39,8 @@ use super::{bounds_within, create_keyspace, drop_keyspace, keyspaces_within, nam
 ///
 /// ```
 /// # fn main() -> terrace::Result<()> {
-/// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-/// # let db = terrace::Db::open("/keyspaces.db", options)?;
+/// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+/// # let db = terrace::Db::open("/keyspaces.db", options.create_if_missing(true))?;
 /// use terrace::{KeyspaceOptions, WriteBatch};
 ///
 /// let users = db.create_keyspace("users", KeyspaceOptions::new())?;
@@ -78,6 +78,16 @@ impl Terms for Incarnation {
 impl Db {
     /// Makes the keyspace `name`, durably. Its name has 1 to 255 bytes of ASCII from `#` to `~`.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// assert_eq!(db.get("!users!7")?.as_deref(), Some(&b"Ada"[..])); // without it
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one, or if
     /// there is such a keyspace, be it only by its keys;
@@ -94,6 +104,17 @@ impl Db {
     /// Returns the keyspace `name`: one that was created, or that has keys, whichever program has
     /// written them.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// assert_eq!(db.keyspace("users").unwrap_err().kind(), ErrorKind::NotFound);
+    /// db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// let users = db.keyspace("users")?;
+    /// # users.put("7", "Ada")?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if there is none,
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one;
@@ -107,6 +128,17 @@ impl Db {
     /// Returns the names of all keyspaces, in order, without those within others. Takes time by
     /// their number.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for name in ["users", "mails"] {
+    ///     db.create_keyspace(name, KeyspaceOptions::new())?;
+    /// }
+    /// assert_eq!(db.keyspaces()?, ["mails", "users"]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator; else those of
     /// [`get_with`](Self::get_with).
@@ -116,6 +148,17 @@ impl Db {
 
     /// Deletes the keyspace `name` with all of its entries and all keyspaces within it, as one step
     /// and durably: a [range delete](Self::delete_range_with). Returns whether there was one.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// assert!(db.drop_keyspace("users")?);
+    /// assert_eq!(users.get("7").unwrap_err().kind(), ErrorKind::Closed);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`delete_range_with`](Self::delete_range_with), and
@@ -155,6 +198,19 @@ impl Keyspace {
 
     /// Returns `key` as the database has it, for batches, snapshots and transactions. Writes of
     /// such keys do not check whether the keyspace was dropped: they begin it anew.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// assert_eq!(users.key("7"), b"!users!7");
+    /// let mut batch = WriteBatch::new();
+    /// batch.put(users.key("7"), "Ada");
+    /// batch.put("last user", "7");
+    /// db.write(&batch)?; // in the keyspace and beside it, or nothing
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn key(&self, key: impl AsRef<[u8]>) -> Vec<u8> {
         [self.prefix_bytes(), key.as_ref()].concat()
     }
@@ -165,6 +221,17 @@ impl Keyspace {
     }
 
     /// Makes the keyspace `name` within this one.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let shop = db.create_keyspace("shop", KeyspaceOptions::new())?;
+    /// let orders = shop.create_keyspace("orders", KeyspaceOptions::new())?;
+    /// orders.put("1", "apples")?;
+    /// assert_eq!(shop.keyspaces()?, ["orders"]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Db::create_keyspace`].
@@ -205,6 +272,17 @@ impl Keyspace {
     }
 
     /// Sets `key` to `value`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// assert_eq!(users.get("7")?.as_deref(), Some(&b"Ada"[..]));
+    /// assert_eq!(db.get("7")?, None); // the same key elsewhere is another one
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`put_with`](Self::put_with).
@@ -258,6 +336,19 @@ impl Keyspace {
 
     /// Applies every operation of `batch`, or none: its keys are keys of this keyspace.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("7", "Ada");
+    /// batch.put("8", "Grace");
+    /// users.write(&batch)?;
+    /// assert_eq!(users.iter()?.count(), 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`put_with`](Self::put_with).
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
@@ -285,6 +376,17 @@ impl Keyspace {
     /// Removes every key in `range`, as one step. `delete_range::<&[u8]>(..)` empties the keyspace,
     /// and those within it.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// # users.put("7", "Ada")?;
+    /// users.delete_range::<&[u8]>(..)?;
+    /// assert_eq!(users.first()?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped; else those of
     /// [`Db::delete_range_with`].
@@ -307,6 +409,16 @@ impl Keyspace {
 
     /// Returns the value of `key`, if it has one.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// assert_eq!(users.get("7")?.as_deref(), Some(&b"Ada"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
@@ -314,6 +426,19 @@ impl Keyspace {
     }
 
     /// Returns the value of `key`, if it has one, read as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let before = db.snapshot(); // of the whole database
+    /// users.delete("7")?;
+    /// let then = ReadOptions::new().snapshot(&before);
+    /// assert_eq!(users.get_with("7", &then)?.as_deref(), Some(&b"Ada"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped and no snapshot is read;
@@ -369,6 +494,17 @@ impl Keyspace {
 
     /// Returns the entry with the smallest key, if there is an entry.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let jobs = db.create_keyspace("jobs", KeyspaceOptions::new())?;
+    /// jobs.put("7", "mail")?;
+    /// jobs.put("8", "print")?;
+    /// assert_eq!(jobs.first()?, Some((b"7".to_vec(), b"mail".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -384,6 +520,18 @@ impl Keyspace {
     }
 
     /// Returns a cursor over the keyspace, at no entry: seek it first.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let mut cursor = users.cursor()?;
+    /// cursor.seek("5");
+    /// assert_eq!(cursor.key(), b"7");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -403,6 +551,17 @@ impl Keyspace {
 
     /// Returns every entry, in the order of keys, from either end.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let all: Vec<_> = users.iter()?.collect::<Result<_>>()?;
+    /// assert_eq!(all, [(b"7".to_vec(), b"Ada".to_vec())]); // keys as they are within it
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn iter(&self) -> Result<KeyspaceEntries> {
@@ -410,6 +569,17 @@ impl Keyspace {
     }
 
     /// Returns the entries whose keys are in `range`, from either end.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let days = db.create_keyspace("days", KeyspaceOptions::new())?;
+    /// days.put("2026-11-23", "rain")?;
+    /// days.put("2026-12-01", "snow")?;
+    /// assert_eq!(days.range("2026-11".."2026-12")?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -435,6 +605,17 @@ impl Keyspace {
 
     /// Returns the entries whose keys begin with `prefix`.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("ada:mail", "ada@example.org")?;
+    /// users.put("grace:mail", "grace@example.org")?;
+    /// assert_eq!(users.prefix("ada:")?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<KeyspaceEntries> {
@@ -445,6 +626,15 @@ impl Keyspace {
 
     /// Returns about how many bytes the entries take on disk. Entries in memory alone do not
     /// count.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// assert_eq!(users.approximate_size()?, 0);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).

@@ -3,6 +3,19 @@
 use std::time::Duration;
 
 /// Something that happened. More kinds and fields may come.
+///
+/// ```
+/// # use terrace::*;
+/// fn line(event: &Event) -> Option<String> {
+///     match event {
+///         Event::FlushFinished { bytes, .. } => Some(format!("a table of {bytes} bytes")),
+///         Event::BackgroundError { message, .. } => Some(message.clone()),
+///         _ => None, // more kinds may come
+///     }
+/// }
+/// # let _ = line;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -72,6 +85,23 @@ pub enum Event {
 /// `compact_range`, `wait_idle`, `close`. The drop of the last clone of a [`Db`](crate::Db) is a
 /// `close`: a listener that upgrades a weak handle must give the strong one to another thread to
 /// drop.
+///
+/// ```
+/// # use terrace::*;
+/// struct Alarm;
+///
+/// impl EventListener for Alarm {
+///     fn on_event(&self, event: &Event) {
+///         if let Event::BackgroundError { message, retryable } = event {
+///             eprintln!("{message}; tries again: {retryable}");
+///         }
+///     }
+/// }
+///
+/// let options = Options::new().listener(Some(std::sync::Arc::new(Alarm)));
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait EventListener: Send + Sync {
     /// Something happened.
     fn on_event(&self, event: &Event);

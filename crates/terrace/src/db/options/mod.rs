@@ -29,6 +29,13 @@ use crate::db::view::snapshot_list::SnapshotImpl;
 pub const NUM_LEVELS: usize = crate::version::NUM_LEVELS;
 
 /// How a damaged write-ahead log is treated when a database is opened.
+///
+/// ```
+/// # use terrace::*;
+/// let options = Options::new().recovery_mode(RecoveryMode::Strict);
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RecoveryMode {
     /// Recovers exactly a prefix of the history of writes. Damage to data that is known to have
@@ -194,8 +201,25 @@ impl Options {
 
     setters! {
         /// Create the database if there is none. Default: false.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+        /// assert!(Db::open("/db", options.clone()).is_err());
+        /// Db::open("/db", options.create_if_missing(true))?.close()?;
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         create_if_missing: bool = |v| v;
         /// Fail with `InvalidArgument` if there is a database already. Default: false.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().create_if_missing(true).error_if_exists(true);
+        /// let options = options.env(std::sync::Arc::new(MemEnv::new()));
+        /// Db::open("/db", options.clone())?.close()?;
+        /// assert_eq!(Db::open("/db", options).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         error_if_exists: bool = |v| v;
         /// Treat damage in logs as an error even if it was not synced, as [`RecoveryMode::Strict`]
         /// does; a [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a
@@ -207,12 +231,56 @@ impl Options {
         /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are
         /// replayed into memory, and other readers may open the database at the same time. Default:
         /// false.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+        /// # Db::open("/db", options.clone().create_if_missing(true))?.close()?;
+        /// let db = Db::open("/db", options.read_only(true))?;
+        /// assert_eq!(db.put("apple", "red").unwrap_err().kind(), ErrorKind::NotSupported);
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         read_only: bool = |v| v;
         /// The order of keys. A database opens only under the name it was created with. One that is
         /// named `leveldb.BytewiseComparator` is taken for the bytewise order and never asked.
         /// Default: bytewise.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// use std::cmp::Ordering;
+        ///
+        /// /// The greatest key first.
+        /// struct Descending;
+        ///
+        /// impl Comparator for Descending {
+        ///     fn name(&self) -> &str {
+        ///         "descending"
+        ///     }
+        ///
+        ///     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        ///         b.cmp(a)
+        ///     }
+        /// }
+        ///
+        /// let options = Options::new().comparator(std::sync::Arc::new(Descending));
+        /// # let options = options.create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+        /// let db = Db::open("/descending", options)?;
+        /// db.put("1", "one")?;
+        /// db.put("2", "two")?;
+        /// assert_eq!(db.first()?, Some((b"2".to_vec(), b"two".to_vec())));
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         comparator: Arc<dyn Comparator> = |v| v;
         /// A filter that spares reads of tables that do not hold a key. Default: none.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// // Filters that LevelDB uses too; for Terrace alone `table_filter_bits` does.
+        /// let filter = std::sync::Arc::new(BloomFilterPolicy::new(10));
+        /// let options = Options::new().filter_policy(Some(filter));
+        /// # let _ = options;
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         filter_policy: Option<Arc<dyn FilterPolicy>> = |v| v;
         /// Bits for each key in a filter of Terrace's own, one for each table and in memory while
         /// it is open, which spares searching tables that do not hold a key; LevelDB passes over
@@ -220,8 +288,31 @@ impl Options {
         /// is wrong about once in a hundred times.
         table_filter_bits: usize = |v| v;
         /// The world outside. Default: the operating system's.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+        /// let db = Db::open("/in memory alone", options.create_if_missing(true))?;
+        /// # db.close()?;
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         env: Arc<dyn Env> = |v| v;
         /// Where messages for people go. Default: the file `LOG` in the database's directory.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// struct Console;
+        ///
+        /// impl Logger for Console {
+        ///     fn log(&self, message: &str) {
+        ///         eprintln!("terrace: {message}");
+        ///     }
+        /// }
+        ///
+        /// let options = Options::new().logger(Some(std::sync::Arc::new(Console)));
+        /// # let _ = options;
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         logger: Option<Arc<dyn Logger>> = |v| v;
         /// The listener that is told of flushes, compactions, errors and recovery. Default: none.
         listener: Option<Arc<dyn EventListener>> = |v| v;
@@ -234,6 +325,17 @@ impl Options {
         max_open_files: usize = |v| v;
         /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the
         /// database's own.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// # let options = Options::new().create_if_missing(true);
+        /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+        /// let options = options.block_cache(Some(BlockCache::new(64 << 20)));
+        /// let one = Db::open("/one", options.clone())?;
+        /// let two = Db::open("/two", options)?; // both together have 64 MiB
+        /// assert_eq!(one.stats().cache_capacity, two.stats().cache_capacity);
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         block_cache: Option<BlockCache> = |v| v;
         /// Bytes of the database's own block cache, where none is shared. Default: 8 MiB.
         block_cache_size: usize = |v| v;
@@ -249,6 +351,15 @@ impl Options {
         compression: Compression = |v| v;
         /// Compression by level, overriding `compression`; the last entry holds for all deeper
         /// levels. Default: empty.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// // Tables of levels 0 and 1 are rewritten soon.
+        /// let levels = vec![Compression::None, Compression::None, Compression::Snappy];
+        /// let options = Options::new().compression_per_level(levels);
+        /// # let _ = options;
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         compression_per_level: Vec<Compression> = |v| v;
         /// Continue with the newest log at open instead of writing what it holds to a table, if
         /// everything in it is known to be on disk: a close syncs the log for this. Default: false.
@@ -275,6 +386,13 @@ impl Options {
         /// no limit. What flushes write counts, but flushes never wait: memory waits for them. A
         /// rate below what writes need lets level 0 grow, and that slows writers down in turn. 0,
         /// or 1 MiB – 1 TiB. Default: 0.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().compaction_rate_limit(20 << 20); // 20 MiB a second
+        /// # let _ = options;
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         compaction_rate_limit: u64 = |v| v;
         /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
         max_manifest_size: u64 = |v| v;
@@ -382,6 +500,18 @@ impl ReadOptions {
     }
 
     /// The smallest key that cursors and ranges show. Gets take no notice of it. Default: none.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// # db.put("b", "")?;
+    /// let mut cursor = db.cursor_with(&ReadOptions::new().lower_bound("b"))?;
+    /// cursor.seek_to_first();
+    /// assert_eq!(cursor.key(), b"b");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn lower_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.lower_bound = Some(key.into());
@@ -390,6 +520,18 @@ impl ReadOptions {
 
     /// The key at which cursors and ranges end, itself left out. Gets take no notice of it.
     /// Default: none.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// # db.put("b", "")?;
+    /// let mut cursor = db.cursor_with(&ReadOptions::new().upper_bound("b"))?;
+    /// cursor.seek_to_last();
+    /// assert_eq!(cursor.key(), b"a");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn upper_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.upper_bound = Some(key.into());
@@ -398,6 +540,16 @@ impl ReadOptions {
 
     /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
     /// nobody will read again soon. Default: true.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// let whole = db.iter_with(&ReadOptions::new().fill_cache(false))?;
+    /// assert_eq!(whole.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn fill_cache(mut self, fill: bool) -> Self {
         self.skip_cache = !fill;
@@ -429,6 +581,14 @@ impl WriteOptions {
     }
 
     /// Synchronous: survives the machine.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put_with("apple", "red", WriteOptions::sync())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn sync() -> Self {
         WriteOptions { sync: true }
     }

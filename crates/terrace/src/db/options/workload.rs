@@ -6,6 +6,13 @@
 use crate::db::options::Options;
 
 /// A kind of application, as [`Options::for_workload`] has settings for it.
+///
+/// ```
+/// # use terrace::*;
+/// let options = Options::for_workload(Workload::DataLogging);
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Workload {
@@ -38,6 +45,15 @@ impl Options {
     /// Whether a write waits for the disk is not a setting of the database: see
     /// [`WriteOptions::sync`](crate::WriteOptions::sync). `terrace advise` says what suits a
     /// database that is there.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let options = Options::for_workload(Workload::Analytics)
+    ///     .block_cache_size(256 << 20) // settings after a preset count
+    ///     .create_if_missing(true);
+    /// # let _ = options;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn for_workload(workload: Workload) -> Self {
         let options = Options::new();
         match workload {

@@ -163,6 +163,17 @@ impl Cursor {
     }
 
     /// Whether the cursor stands at an entry.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek_to_first();
+    /// assert!(!cursor.valid()); // the database is empty
+    /// cursor.status()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[inline]
     pub fn valid(&self) -> bool {
         self.iter.valid()
@@ -181,12 +192,39 @@ impl Cursor {
     }
 
     /// The key and the value at the cursor, if it is valid.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek_to_first();
+    /// while let Some((key, value)) = cursor.entry() {
+    ///     println!("{} bytes, {} bytes", key.len(), value.len());
+    ///     cursor.next();
+    /// }
+    /// cursor.status()?; // at the end, or at what cannot be read?
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         self.iter.entry()
     }
 
     /// Moves to the first entry.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// # db.put("b", "")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek_to_first();
+    /// assert_eq!(cursor.key(), b"a");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek_to_first(&mut self) {
         match self.bounds.as_ref().and_then(|bounds| bounds.lower.clone()) {
             Some(lower) => self.iter.seek(&lower),
@@ -196,6 +234,18 @@ impl Cursor {
     }
 
     /// Moves to the last entry.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// # db.put("b", "")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek_to_last();
+    /// assert_eq!(cursor.key(), b"b");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek_to_last(&mut self) {
         match self.bounds.as_ref().and_then(|bounds| bounds.upper.clone()) {
             Some(upper) => self.seek_before_upper_bound(&upper),
@@ -205,6 +255,20 @@ impl Cursor {
     }
 
     /// Moves to the first entry whose key is at or after `key`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("apple", "")?;
+    /// # db.put("cherry", "")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek("banana");
+    /// assert_eq!(cursor.key(), b"cherry");
+    /// cursor.seek("date");
+    /// assert!(!cursor.valid());
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         sample_seek(&self.iter.keeper().0);
         let key = key.as_ref();
@@ -219,6 +283,18 @@ impl Cursor {
     }
 
     /// Moves to the last entry whose key is at or before `key`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("apple", "")?;
+    /// # db.put("cherry", "")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek_for_prev("banana");
+    /// assert_eq!(cursor.key(), b"apple");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         sample_seek(&self.iter.keeper().0);
         let key = key.as_ref();
@@ -233,6 +309,19 @@ impl Cursor {
     }
 
     /// Moves to the next entry.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// # db.put("b", "")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek("a");
+    /// cursor.next();
+    /// assert_eq!(cursor.key(), b"b");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[inline]
     pub fn next(&mut self) {
         self.iter.next();
@@ -247,6 +336,21 @@ impl Cursor {
     }
 
     /// Moves to the previous entry.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("a", "")?;
+    /// # db.put("b", "")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek("b");
+    /// cursor.prev();
+    /// assert_eq!(cursor.key(), b"a");
+    /// cursor.prev();
+    /// assert!(!cursor.valid()); // and from here only a seek leads on
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[inline]
     pub fn prev(&mut self) {
         self.iter.prev();
@@ -261,6 +365,18 @@ impl Cursor {
     }
 
     /// Why the cursor is invalid: `Ok` if it is only off an end.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek("x");
+    /// if !cursor.valid() {
+    ///     cursor.status()?; // an error if the entry is there and cannot be read
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Io` or `Corruption` if what the cursor came to cannot be read.
@@ -306,6 +422,20 @@ fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> 
 /// [`next_ref`](Self::next_ref) and [`next_back_ref`](Self::next_back_ref) without a copy.
 ///
 /// After an error it ends.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// for key in ["a", "b", "c"] {
+///     db.put(key, "")?;
+/// }
+/// let mut entries = db.range("a"..="c")?;
+/// assert_eq!(entries.next().transpose()?.map(|(key, _)| key), Some(b"a".to_vec()));
+/// assert_eq!(entries.next_back().transpose()?.map(|(key, _)| key), Some(b"c".to_vec()));
+/// assert_eq!(entries.count(), 1); // the ends have met
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct Entries {
     range: RangeIter<Cursor>,
     /// The view that cursors at both ends read.
@@ -347,8 +477,8 @@ impl Entries {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/lend.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/lend.db", options.create_if_missing(true))?;
     /// # db.put("a", "12")?;
     /// # db.put("b", "345")?;
     /// let mut entries = db.iter()?;
@@ -370,6 +500,18 @@ impl Entries {
     }
 
     /// Returns the next entry from the back where it lies, until the next call.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("2026-11-23", "rain")?;
+    /// db.put("2026-11-24", "sun")?;
+    /// let mut entries = db.prefix("2026-")?;
+    /// let newest = entries.next_back_ref()?.map(|(_, weather)| weather.len());
+    /// assert_eq!(newest, Some(3));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`next_ref`](Self::next_ref).

@@ -43,6 +43,16 @@ impl Snapshot {
     }
 
     /// The sequence number of the last write that the snapshot sees.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let before = db.snapshot().sequence();
+    /// db.put("apple", "red")?;
+    /// assert!(db.snapshot().sequence() > before);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn sequence(&self) -> u64 {
         self.held.sequence()
     }
@@ -55,8 +65,8 @@ impl Snapshot {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/snapshot.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/snapshot.db", options.create_if_missing(true))?;
     /// db.put("apple", "red")?;
     /// let before = db.snapshot();
     /// db.put("apple", "green")?;
@@ -74,6 +84,16 @@ impl Snapshot {
 
     /// Returns whether `key` had a value.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let empty = db.snapshot();
+    /// db.put("apple", "red")?;
+    /// assert!(!empty.contains_key("apple")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -81,6 +101,17 @@ impl Snapshot {
     }
 
     /// Returns the values that `keys` had, in their order.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.put("banana", "yellow")?;
+    /// assert_eq!(before.multi_get(&["apple", "banana"])?, [Some(b"red".to_vec()), None]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
@@ -90,6 +121,19 @@ impl Snapshot {
 
     /// Returns a cursor over the database as it was, at no entry: seek it first.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.put("apple", "green")?;
+    /// let mut cursor = before.cursor()?;
+    /// cursor.seek_to_first();
+    /// assert_eq!(cursor.value(), b"red");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn cursor(&self) -> Result<Cursor> {
@@ -97,6 +141,17 @@ impl Snapshot {
     }
 
     /// Returns every entry that there was, in the order of keys, from either end.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.delete("apple")?;
+    /// assert_eq!((before.iter()?.count(), db.iter()?.count()), (1, 0));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
@@ -106,6 +161,17 @@ impl Snapshot {
 
     /// Returns the entries that there were in `range`.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("2026-11-23", "rain")?;
+    /// let before = db.snapshot();
+    /// db.put("2026-11-24", "sun")?;
+    /// assert_eq!(before.range("2026-11".."2026-12")?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Entries> {
@@ -113,6 +179,17 @@ impl Snapshot {
     }
 
     /// Returns the entries that there were whose keys begin with `prefix`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("user:1", "Ada")?;
+    /// let before = db.snapshot();
+    /// db.delete("user:1")?;
+    /// assert_eq!(before.prefix("user:")?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Db::prefix_with`](crate::Db::prefix_with).
@@ -123,6 +200,17 @@ impl Snapshot {
 
 impl ReadOptions {
     /// Read the database as it was when `snapshot` was taken.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.put("banana", "yellow")?;
+    /// assert_eq!(db.iter_with(&ReadOptions::new().snapshot(&before))?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn snapshot(mut self, snapshot: &Snapshot) -> Self {
         self.snapshot = Some(snapshot.held.clone());

@@ -55,6 +55,15 @@ use crate::db::repair::salvage::Salvage;
 const MERGED_LEVEL: usize = NUM_LEVELS - 2;
 
 /// The outcome of a repair.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # Db::open("/db", options.clone().create_if_missing(true))?.close()?;
+/// let report = repair("/db", &options)?;
+/// println!("{} problems; {:?} are in lost/ now", report.problems.len(), report.moved);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
@@ -83,6 +92,22 @@ pub struct RepairReport {
 /// the directory `lost` inside `path`.
 ///
 /// A failed or interrupted repair can be repeated.
+///
+/// ```
+/// # use terrace::*;
+/// # let env = std::sync::Arc::new(MemEnv::new());
+/// # let options = Options::new().create_if_missing(true).env(env.clone());
+/// let db = Db::open("/db", options.clone())?;
+/// db.put("apple", "red")?;
+/// db.close()?;
+/// env.write("/db/CURRENT", b"nonsense".to_vec());
+/// assert!(Db::open("/db", options.clone()).is_err());
+///
+/// repair("/db", &options)?;
+/// let db = Db::open("/db", options)?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 ///
 /// # Errors
 /// `InvalidArgument` if there is nothing of a database, or if it is ordered by another comparator

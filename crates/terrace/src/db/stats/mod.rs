@@ -12,6 +12,15 @@ use crate::compaction::plan;
 use crate::db::db_impl::DbImpl;
 
 /// One level.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// let levels: Vec<LevelStats> = db.stats().levels;
+/// assert_eq!(levels.iter().map(|level| level.files).sum::<usize>(), 0);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LevelStats {
@@ -32,6 +41,19 @@ pub struct LevelStats {
 }
 
 /// Numbers about a database. Work is counted from the moment the database was opened.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("apple", "red")?;
+/// let stats = db.stats();
+/// println!("write amplification {:.1}", stats.write_amplification);
+/// for level in stats.levels.iter().filter(|level| level.files > 0) {
+///     println!("level {}: {} tables, {} bytes", level.level, level.files, level.bytes);
+/// }
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
@@ -100,6 +122,18 @@ pub struct Stats {
 }
 
 /// A table file of the database.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("apple", "red")?;
+/// db.flush()?;
+/// for table in db.files() {
+///     println!("{:06}.ldb: level {}, {} bytes", table.number, table.level, table.size);
+/// }
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableFile {

@@ -34,6 +34,21 @@ enum Shown {
 /// 1. Forward, the database's cursor and the own entry stand at their first keys at or after what
 ///    is shown; backward, at their last at or before it.
 /// 2. An own entry hides the database's of the same key.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("b", "database")?;
+/// let mut transaction = db.transaction();
+/// transaction.put("a", "own");
+/// let mut cursor = transaction.cursor()?;
+/// cursor.seek_to_first();
+/// assert_eq!(cursor.key(), b"a");
+/// cursor.next();
+/// assert_eq!(cursor.key(), b"b");
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct TransactionCursor<'t> {
     database: Cursor,
     writes: &'t OwnWrites,

@@ -14,6 +14,18 @@ use super::cursor::TransactionCursor;
 /// The entries of a range that a transaction sees, from either end, each as an owned key and value.
 ///
 /// After an error it ends.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("a", "database")?;
+/// let mut transaction = db.transaction();
+/// transaction.put("b", "own");
+/// let last = transaction.iter().next_back().transpose()?;
+/// assert_eq!(last, Some((b"b".to_vec(), b"own".to_vec())));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub struct TransactionEntries<'t> {
     transaction: &'t Transaction,
     range: RangeIter<TransactionCursor<'t>>,
@@ -67,6 +79,19 @@ impl std::fmt::Debug for TransactionEntries<'_> {
 impl Transaction {
     /// A cursor over everything that the transaction sees. Seek it first.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("banana", "yellow");
+    /// let mut cursor = transaction.cursor()?;
+    /// cursor.seek("b");
+    /// assert_eq!(cursor.entry(), Some((&b"banana"[..], &b"yellow"[..])));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn cursor(&self) -> Result<TransactionCursor<'_>> {
@@ -91,11 +116,33 @@ impl Transaction {
     }
 
     /// The entries whose keys are in `range`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("2026-11-23", "rain")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("2026-11-24", "sun");
+    /// assert_eq!(transaction.range("2026-11".."2026-12").count(), 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> TransactionEntries<'_> {
         TransactionEntries::range(self, &range)
     }
 
     /// The entries whose keys begin with `prefix`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("user:1", "Ada")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("user:2", "Grace");
+    /// assert_eq!(transaction.prefix("user:")?.count(), 2);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `NotSupported` under a custom comparator.

@@ -156,6 +156,19 @@ impl Transaction {
 
     /// The value of `key`, if it has one.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("banana", "yellow");
+    /// assert!(transaction.get("banana")?.is_some()); // its own write
+    /// db.put("apple", "green")?;
+    /// assert_eq!(transaction.get("apple")?.as_deref(), Some(&b"red"[..])); // as it began
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
@@ -191,6 +204,19 @@ impl Transaction {
     /// The value of `key`, if it has one; the transaction can be committed only if no other has
     /// written the key by then. A [locking](TransactionOptions::locking) transaction locks the key,
     /// so that no other can, and waits for that if another has locked it.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("balance", "100")?;
+    /// let mut transaction = db.transaction();
+    /// let balance = transaction.get_for_update("balance")?;
+    /// transaction.put("allowed", if balance.is_some() { "yes" } else { "no" });
+    /// db.delete("balance")?; // what the decision rests on
+    /// assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). A locking transaction also fails with
@@ -247,17 +273,55 @@ impl Transaction {
 
     /// Sets `key` to `value`. Too large ones are refused when it is committed, as with
     /// [`WriteBatch::put`].
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "red");
+    /// assert_eq!(db.get("apple")?, None); // not before the commit
+    /// transaction.commit()?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.writes.set(key.as_ref(), Write::Put(value.as_ref().to_vec()));
     }
 
     /// Removes `key`. Removing an absent key is no error, but it is a write.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete("apple");
+    /// transaction.commit()?;
+    /// assert_eq!(db.get("apple")?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         self.writes.set(key.as_ref(), Write::Delete);
     }
 
     /// Removes every key in `range` that the transaction sees: a deletion for each, in memory until
     /// it is committed. Keys that others add to the range meanwhile stay, and are no conflict.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("job:1", "")?;
+    /// # db.put("job:2", "")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete_range("job:".."job;")?;
+    /// db.put("job:3", "new")?;
+    /// transaction.commit()?;
+    /// assert_eq!(db.prefix("job:")?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). The transaction is as it was then.
@@ -269,6 +333,19 @@ impl Transaction {
     }
 
     /// Does every operation of `batch`, in order.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("apple", "red");
+    /// let mut transaction = db.transaction();
+    /// transaction.apply(&batch)?;
+    /// transaction.commit()?;
+    /// # assert!(db.contains_key("apple")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if a key and value of the batch are too large; nothing is done then.
@@ -285,6 +362,17 @@ impl Transaction {
 
     /// The database as it was at the moment that the transaction sees. What is read in it by itself
     /// is not noted for the sake of [`Isolation::Serializable`].
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "green");
+    /// assert_eq!(transaction.snapshot().get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn snapshot(&self) -> &Snapshot {
         self.is_fixed.store(true, Ordering::Relaxed);
         &self.snapshot
@@ -303,6 +391,20 @@ impl Transaction {
     /// Takes note of the writes so far, so that
     /// [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) comes back to them. Savepoints
     /// may be set one behind the other.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "red");
+    /// transaction.set_savepoint();
+    /// transaction.put("apple", "green");
+    /// transaction.rollback_to_savepoint()?;
+    /// transaction.commit()?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn set_savepoint(&mut self) {
         self.writes.set_savepoint();
     }
@@ -322,6 +424,18 @@ impl Transaction {
 
     /// Applies all writes at once. They survive the death of the process.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let (mut first, mut second) = (db.transaction(), db.transaction());
+    /// first.put("apple", "red");
+    /// second.put("apple", "green");
+    /// first.commit()?;
+    /// assert_eq!(second.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Conflict`](ErrorKind::Conflict) if others have written what it rests on: see
     /// [above](Transaction#when-it-fails). [`Deadlock`](ErrorKind::Deadlock) and
@@ -334,6 +448,16 @@ impl Transaction {
     }
 
     /// Applies all writes at once, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("balance", "100");
+    /// transaction.commit_with(WriteOptions::sync())?; // survives the loss of power
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit).
@@ -381,6 +505,17 @@ impl Transaction {
     }
 
     /// Forgets all writes.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "red");
+    /// transaction.rollback(); // as dropping it does
+    /// assert_eq!(db.get("apple")?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn rollback(self) {}
 }
 

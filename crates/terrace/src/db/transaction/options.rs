@@ -5,6 +5,27 @@ use std::time::Duration;
 use crate::db::options::WriteOptions;
 
 /// How far a transaction is isolated from others.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// # db.put("on call: Ada", "")?;
+/// # db.put("on call: Grace", "")?;
+/// let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
+/// let leave = |name: &str| -> Result<Transaction> {
+///     let mut transaction = db.transaction_with(serializable);
+///     if transaction.prefix("on call: ")?.count() > 1 {
+///         transaction.delete(format!("on call: {name}"));
+///     }
+///     Ok(transaction)
+/// };
+/// let (ada, grace) = (leave("Ada")?, leave("Grace")?);
+/// ada.commit()?;
+/// // Somebody stays: with `Isolation::Snapshot` both would be off.
+/// assert_eq!(grace.commit().unwrap_err().kind(), ErrorKind::Conflict);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
@@ -65,6 +86,18 @@ impl TransactionOptions {
 
     /// Whether [`get_for_update`](crate::Transaction::get_for_update) locks the key until the
     /// transaction ends. Default: false.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let locking = TransactionOptions::new().locking(true);
+    /// let mut transaction = db.transaction_with(locking);
+    /// transaction.get_for_update("apples")?; // other writers of the key wait from here on
+    /// transaction.put("apples", "2");
+    /// transaction.commit()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn locking(mut self, locking: bool) -> Self {
         self.locking = locking;
         self
@@ -72,6 +105,19 @@ impl TransactionOptions {
 
     /// How long the transaction waits for a lock; [`Duration::MAX`] stands for any time. Default: 1
     /// second.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let patient = TransactionOptions::new().locking(true);
+    /// let hasty = patient.lock_timeout(std::time::Duration::ZERO);
+    /// let (mut first, mut second) = (db.transaction_with(patient), db.transaction_with(hasty));
+    /// first.get_for_update("apples")?;
+    /// let error = second.get_for_update("apples").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::TimedOut);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
@@ -79,6 +125,16 @@ impl TransactionOptions {
 }
 
 /// How [`Db::transact_with`](crate::Db::transact_with) commits, and how often it tries.
+///
+/// ```
+/// # use terrace::*;
+/// let options = TransactOptions::new()
+///     .transaction_options(TransactionOptions::new().isolation(Isolation::Serializable))
+///     .write_options(WriteOptions::sync())
+///     .retry_limit(100);
+/// # let _ = options;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct TransactOptions {

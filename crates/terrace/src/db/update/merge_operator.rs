@@ -17,8 +17,8 @@ use crate::base::error::{Error, Result};
 ///     }
 /// }
 /// # fn main() -> Result<()> {
-/// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-/// # let db = terrace::Db::open("/greatest.db", options)?;
+/// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+/// # let db = terrace::Db::open("/greatest.db", options.create_if_missing(true))?;
 ///
 /// db.merge("highest", "0210", &Greatest)?;
 /// db.merge("highest", "0190", &Greatest)?;
@@ -41,11 +41,28 @@ pub trait MergeOperator {
 ///
 /// A sum out of range is [`InvalidArgument`](crate::ErrorKind::InvalidArgument), and so is a value
 /// or an operand that has not eight bytes.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.merge("visits", Counter::encode(1), &Counter)?;
+/// db.merge("visits", Counter::encode(-3), &Counter)?;
+/// let visits = db.get("visits")?.expect("it was merged");
+/// assert_eq!(Counter::decode(&visits)?, -2);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter;
 
 impl Counter {
     /// Returns the bytes of a number.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// assert_eq!(Counter::decode(&Counter::encode(42))?, 42);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn encode(number: i64) -> [u8; 8] {
         number.to_le_bytes()
     }
@@ -74,6 +91,17 @@ impl MergeOperator for Counter {
 }
 
 /// Appends the operand to the value, with a separator in between where there is a value.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// let lines = Append::new().separator("\n");
+/// db.merge("log", "opened", &lines)?;
+/// db.merge("log", "closed", &lines)?;
+/// assert_eq!(db.get("log")?.as_deref(), Some(&b"opened\nclosed"[..]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Append {
     separator: Vec<u8>,
@@ -111,8 +139,8 @@ impl MergeOperator for Append {
 /// ```
 /// use terrace::SetUnion;
 /// # fn main() -> terrace::Result<()> {
-/// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-/// # let db = terrace::Db::open("/sets.db", options)?;
+/// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+/// # let db = terrace::Db::open("/sets.db", options.create_if_missing(true))?;
 ///
 /// db.merge("tags", SetUnion::encode(["red", "round"]), &SetUnion)?;
 /// let tags = db.merge("tags", SetUnion::encode(["fruit", "red"]), &SetUnion)?;
@@ -125,6 +153,12 @@ pub struct SetUnion;
 
 impl SetUnion {
     /// Returns the bytes of the set of `elements`, in any order and as often as they come.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// assert_eq!(SetUnion::encode(["b", "a", "b"]), SetUnion::encode(["a", "b"]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn encode<E: AsRef<[u8]>>(elements: impl IntoIterator<Item = E>) -> Vec<u8> {
         let elements: Vec<_> = elements.into_iter().collect();
         let mut sorted: Vec<_> = elements.iter().map(AsRef::as_ref).collect();
@@ -136,6 +170,13 @@ impl SetUnion {
     }
 
     /// Returns the elements of a set, ascending.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let set = SetUnion::encode(["round", "red"]);
+    /// assert_eq!(SetUnion::decode(&set)?, [&b"red"[..], b"round"]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if `bytes` are no set.

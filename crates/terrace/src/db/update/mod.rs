@@ -82,8 +82,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/update.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/update.db", options.create_if_missing(true))?;
     /// let visits = |value: Option<&[u8]>| match value {
     ///     Some(value) => String::from_utf8_lossy(value).parse().unwrap_or(0),
     ///     None => 0,
@@ -108,6 +108,16 @@ impl Db {
 
     /// Does what [`update`](Self::update) does, as durably as `options` say.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// // A counter that the loss of power does not set back.
+    /// let next = |value: Option<&[u8]>| value.map_or(0, |value| value[0]) + 1;
+    /// db.update_with("number", |value| Some([next(value)]), WriteOptions::sync())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`update`](Self::update).
     pub fn update_with<V: AsRef<[u8]>>(
@@ -128,8 +138,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/cas.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/cas.db", options.create_if_missing(true))?;
     /// assert!(db.compare_and_swap("leader", None, Some(b"anna"))?);
     /// assert!(!db.compare_and_swap("leader", None, Some(b"berta"))?);
     /// assert!(db.compare_and_swap("leader", Some(b"anna"), None)?);
@@ -151,6 +161,15 @@ impl Db {
     /// Does what [`compare_and_swap`](Self::compare_and_swap) does, as durably as `options` say.
     /// Where the value is another one nothing is written, and nothing waited for.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let sync = WriteOptions::sync();
+    /// assert!(db.compare_and_swap_with("leader", None, Some(b"anna"), sync)?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`compare_and_swap`](Self::compare_and_swap).
     pub fn compare_and_swap_with(
@@ -171,8 +190,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/insert.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/insert.db", options.create_if_missing(true))?;
     /// assert!(db.insert_if_absent("user:anna", "1")?);
     /// assert!(!db.insert_if_absent("user:anna", "2")?);
     /// assert_eq!(db.get("user:anna")?.as_deref(), Some(&b"1"[..]));
@@ -187,6 +206,14 @@ impl Db {
     }
 
     /// Does what [`insert_if_absent`](Self::insert_if_absent) does, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// assert!(db.insert_if_absent_with("user:anna", "1", WriteOptions::sync())?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`insert_if_absent`](Self::insert_if_absent).
@@ -207,8 +234,8 @@ impl Db {
     /// ```
     /// use terrace::Counter;
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/merge.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/merge.db", options.create_if_missing(true))?;
     ///
     /// db.merge("hits", Counter::encode(1), &Counter)?;
     /// let hits = db.merge("hits", Counter::encode(41), &Counter)?;
@@ -231,6 +258,14 @@ impl Db {
     }
 
     /// Does what [`merge`](Self::merge) does, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.merge_with("hits", Counter::encode(1), &Counter, WriteOptions::sync())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`merge`](Self::merge).

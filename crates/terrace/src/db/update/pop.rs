@@ -27,8 +27,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
-    /// # let db = terrace::Db::open("/queue.db", options)?;
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/queue.db", options.create_if_missing(true))?;
     /// db.put("0001", "first task")?;
     /// db.put("0002", "second task")?;
     /// let task = db.pop_first()?;
@@ -46,6 +46,16 @@ impl Db {
     /// Deletes the entry with the largest key and returns it, as [`pop_first`](Self::pop_first)
     /// does at the other end.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("1", "lower")?;
+    /// db.put("2", "upper")?;
+    /// assert_eq!(db.pop_last()?, Some((b"2".to_vec(), b"upper".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`pop_first`](Self::pop_first).
     pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -53,6 +63,18 @@ impl Db {
     }
 
     /// Deletes the first entry whose key is in `range` and returns it, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("job:7", "mail")?;
+    /// db.put("job:8", "print")?;
+    /// // Durable before it is handed out: no job is done twice.
+    /// let job = db.pop_first_in("job:".."job;", WriteOptions::sync())?;
+    /// assert_eq!(job, Some((b"job:7".to_vec(), b"mail".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`pop_first`](Self::pop_first).
@@ -65,6 +87,17 @@ impl Db {
     }
 
     /// Deletes the last entry whose key is in `range` and returns it, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("job:7", "mail")?;
+    /// db.put("task", "none of them")?;
+    /// let job = db.pop_last_in("job:".."job;", WriteOptions::new())?;
+    /// assert_eq!(job, Some((b"job:7".to_vec(), b"mail".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`pop_first`](Self::pop_first).

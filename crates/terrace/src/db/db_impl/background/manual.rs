@@ -10,6 +10,16 @@ use crate::version::version::Version;
 use crate::db::db_impl::background::Background;
 
 /// How a range is compacted.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.create_if_missing(true))?;
+/// db.put("apple", "red")?;
+/// let everything = CompactOptions::new().force(true);
+/// db.compact_range_with::<&[u8]>(.., everything)?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompactOptions {
     force: bool,
