@@ -33,14 +33,18 @@ const toPresence = () => true
 class TerraceLevel extends AbstractLevel {
   #location
   #native = new binding.Database()
-  #writes = new WriteQueue(this.#native)
-  #reads = new ReadQueue(this.#native)
+  #settled = (count) => {
+    this.#pending -= count
+    if (this.#pending === 0) this.#drained?.()
+  }
+  #done = () => this.#settled(1)
+  #writes = new WriteQueue(this.#native, this.#settled)
+  #reads = new ReadQueue(this.#native, this.#settled)
+  // Lookups in a row that were answered from memory.
   #direct = 0
+  // Promises that have not been settled.
   #pending = 0
   #drained = null
-  #done = () => {
-    if (--this.#pending === 0) this.#drained?.()
-  }
 
   constructor (location, options) {
     checkedLocation(location)
@@ -91,7 +95,8 @@ class TerraceLevel extends AbstractLevel {
 
   #write (operations, options) {
     this.#native.queueWrite(operations.buffer, operations.length, options.sync === true)
-    return this.#track(this.#writes.push())
+    this.#pending++
+    return this.#writes.push()
   }
 
   _put (key, value, options) {
@@ -131,7 +136,8 @@ class TerraceLevel extends AbstractLevel {
     this.#native.queueClear(
       writer.buffer, writer.length, flags, limit, nativeSnapshot(options)
     )
-    return this.#track(this.#writes.push())
+    this.#pending++
+    return this.#writes.push()
   }
 
   /**
@@ -148,7 +154,8 @@ class TerraceLevel extends AbstractLevel {
 
     if (size === QUEUED) {
       this.#direct = 0
-      return this.#track(this.#reads.push(read))
+      this.#pending++
+      return this.#reads.push(read)
     }
 
     this.#direct++

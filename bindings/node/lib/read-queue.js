@@ -13,13 +13,18 @@ const MIN_LOOKUPS = 16
  */
 class ReadQueue {
   #native
+  #done
   #waiting = []
   #jobs = 0
   #isScheduled = false
   #run = () => this.#start()
 
-  constructor (native) {
+  /**
+   * `done` is told how many promises have been settled.
+   */
+  constructor (native, done) {
     this.#native = native
+    this.#done = done
   }
 
   /**
@@ -49,7 +54,7 @@ class ReadQueue {
       try {
         job = this.#native.runLookups(lookups.length)
       } catch (err) {
-        for (const lookup of lookups) lookup.reject(err)
+        this.#fail(lookups, err)
         continue
       }
 
@@ -70,7 +75,7 @@ class ReadQueue {
       if (err !== null) throw err
       reader = new FrameReader(scratch.take(this.#native, ticket), 0)
     } catch (err) {
-      for (const lookup of lookups) lookup.reject(err)
+      this.#fail(lookups, err)
       return
     }
 
@@ -81,6 +86,13 @@ class ReadQueue {
         lookup.reject(err)
       }
     }
+
+    this.#done(lookups.length)
+  }
+
+  #fail (lookups, err) {
+    for (const lookup of lookups) lookup.reject(err)
+    this.#done(lookups.length)
   }
 }
 

@@ -8,12 +8,17 @@ const { codeError } = require('./errors')
  */
 class WriteQueue {
   #native
+  #done
   #waiting = []
   #running = false
   #run = () => this.#start()
 
-  constructor (native) {
+  /**
+   * `done` is told how many promises have been settled.
+   */
+  constructor (native, done) {
     this.#native = native
+    this.#done = done
   }
 
   /**
@@ -50,14 +55,15 @@ class WriteQueue {
 
     if (err !== null) {
       for (const write of writes) write.reject(err)
-      return
+    } else {
+      // The promise of a write that failed is settled first: resolving it is no use then.
+      for (const { index, code, message } of failures ?? []) {
+        writes[index].reject(codeError(code, message))
+      }
+      for (const write of writes) write.resolve()
     }
 
-    // The promise of a write that failed is settled first: resolving it is no use then.
-    for (const { index, code, message } of failures) {
-      writes[index].reject(codeError(code, message))
-    }
-    for (const write of writes) write.resolve()
+    this.#done(writes.length)
   }
 }
 

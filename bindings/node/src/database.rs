@@ -161,11 +161,11 @@ impl Database {
         })
     }
 
-    /// Runs the writes that are queued. The promise is for those that failed.
+    /// Runs the writes that are queued. The promise is for those that failed, if any did.
     #[napi]
-    pub fn run_writes(&self) -> napi::Result<AsyncTask<Job<Vec<Failure>>>, Code> {
+    pub fn run_writes(&self) -> napi::Result<AsyncTask<Job<Option<Vec<Failure>>>>, Code> {
         let (db, writes) = (self.open_db()?, self.writes.take());
-        Ok(Job::start(move || Ok(writes.run(&db))))
+        Ok(Job::start(move || Ok(Some(writes.run(&db)).filter(|failures| !failures.is_empty()))))
     }
 
     /// Looks a key up as of this moment or `snapshot`: with `direct` on this thread, if memory tells
