@@ -15,6 +15,11 @@ use crate::registry::Registry;
 /// The loads that Java holds, each with the number of its database; taken out by the end.
 static LOADS: Registry<(jlong, Mutex<Option<BulkLoad>>)> = Registry::new("bulk load");
 
+/// Drops the loads of a database that is closed: nobody can use them any more.
+pub(crate) fn close_all_of(database: jlong) {
+    LOADS.remove_where(|(of, _)| *of == database);
+}
+
 native! {
     fn bulk_load(database: jlong) -> jlong,
 }

@@ -7,12 +7,15 @@ use jni::objects::{JByteArray, JByteBuffer, JClass, JLongArray, JObject};
 use jni::sys::{jboolean, jint, jlong};
 use terrace::{Db, WriteOptions};
 
+use crate::bulk;
 use crate::bytes::{self, Packed, Scratch};
 use crate::direct;
 use crate::failure::Result;
 use crate::gate::{ComparatorFailure, GatedEnv};
+use crate::iterator;
 use crate::options::{Opening, read_options};
 use crate::registry::ReadMostly;
+use crate::transaction;
 
 /// The databases that Java holds open.
 pub(crate) static DATABASES: ReadMostly<OpenDatabase> = ReadMostly::new("database");
@@ -82,6 +85,9 @@ fn close_database<'local>(
     database: jlong,
 ) -> Result<jboolean> {
     let Some(open) = DATABASES.remove(database) else { return Ok(false) };
+    iterator::close_all_of(database);
+    transaction::close_all_of(database);
+    bulk::close_all_of(database);
     // Closing waits for jobs.
     open.env.resume();
     open.db.clone().close()?;

@@ -22,6 +22,11 @@ static ITERATORS: Registry<(jlong, Mutex<Cursor>)> = Registry::new("iterator");
 /// The bytes before an entry's key and value: their lengths.
 const HEADER: usize = 8;
 
+/// Drops the iterators of a database that is closed: nobody can use them any more.
+pub(crate) fn close_all_of(database: jlong) {
+    ITERATORS.remove_where(|(of, _)| *of == database);
+}
+
 native! {
     fn iterator(
         database: jlong,

@@ -30,6 +30,7 @@ macro_rules! native {
 
 mod attach;
 mod batch;
+mod budget;
 mod bulk;
 mod bytes;
 mod callbacks;

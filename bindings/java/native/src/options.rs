@@ -7,6 +7,7 @@ use jni::objects::{JByteArray, JLongArray, JObject};
 use jni::sys::jlong;
 use terrace::{Compression, Error, Options, ReadOptions};
 
+use crate::budget::BUDGETS;
 use crate::bytes;
 use crate::comparator::JavaComparator;
 use crate::failure::Result;
@@ -15,8 +16,8 @@ use crate::logger::JavaLogger;
 use crate::maintenance::CACHES;
 use crate::snapshot::SNAPSHOTS;
 
-/// The places of settings, as `io.terrace.Settings` writes them.
-const FIELDS: usize = 16;
+/// The places of settings, as `io.terrace.TerraceOptions` writes them.
+const FIELDS: usize = 17;
 
 /// How a database is opened, and what is kept of it beside the engine's handle.
 pub(crate) struct Opening {
@@ -98,6 +99,9 @@ fn numbers(fields: &[jlong; FIELDS]) -> Result<Options> {
     }
     if fields[15] != 0 {
         options = options.block_cache(Some(CACHES.get(fields[15])?.as_ref().clone()));
+    }
+    if fields[16] != 0 {
+        options = options.memory_budget(Some(BUDGETS.get(fields[16])?.as_ref().clone()));
     }
     Ok(options)
 }

@@ -57,6 +57,22 @@ impl<T> Registry<T> {
     pub(crate) fn remove(&self, number: jlong) -> Option<Arc<T>> {
         lock(self.shard(number)).remove(&number)
     }
+
+    /// Removes the objects that are chosen. They are dropped without a lock held.
+    pub(crate) fn remove_where(&self, is_chosen: impl Fn(&T) -> bool) {
+        for shard in self.shards.get().into_iter().flatten() {
+            let chosen: Vec<_> = {
+                let mut objects = lock(shard);
+                let numbers: Vec<_> = objects
+                    .iter()
+                    .filter(|(_, object)| is_chosen(object))
+                    .map(|(number, _)| *number)
+                    .collect();
+                numbers.iter().filter_map(|number| objects.remove(number)).collect()
+            };
+            drop(chosen);
+        }
+    }
 }
 
 /// Few objects that many threads use at once: databases. Looking one up writes no shared memory.
@@ -131,6 +147,17 @@ mod tests {
         assert!(registry.get(0).is_err());
         assert!(registry.get(-1).is_err());
         assert_ne!(registry.insert("two"), number);
+    }
+
+    #[test]
+    fn chosen_objects_are_removed_and_others_stay() {
+        let registry = Registry::new("thing");
+        registry.remove_where(|_: &i32| true);
+        let numbers: Vec<_> = (0..100).map(|object| registry.insert(object)).collect();
+        registry.remove_where(|object| object % 3 == 0);
+        for (object, number) in numbers.into_iter().enumerate() {
+            assert_eq!(registry.get(number).is_ok(), object % 3 != 0);
+        }
     }
 
     #[test]

@@ -37,6 +37,11 @@ fn live(transaction: &mut Option<Transaction>) -> terrace::Result<&mut Transacti
     transaction.as_mut().ok_or_else(|| Error::closed("the transaction is over"))
 }
 
+/// Drops the transactions of a database that is closed: nobody can use them any more.
+pub(crate) fn close_all_of(database: jlong) {
+    TRANSACTIONS.remove_where(|(of, _)| *of == database);
+}
+
 native! {
     fn transaction(database: jlong) -> jlong,
 }

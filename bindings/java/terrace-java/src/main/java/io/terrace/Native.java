@@ -96,6 +96,12 @@ final class Native {
 
     static native boolean closeCache(long cache);
 
+    static native long memoryBudget(long bytes);
+
+    static native long memoryBudgetUsed(long budget);
+
+    static native boolean closeMemoryBudget(long budget);
+
     static native void flush(long database);
 
     static native void sync(long database);

@@ -16,7 +16,7 @@ import org.iq80.leveldb.Options;
  * }</pre>
  */
 public class TerraceOptions extends Options {
-    private static final int FIELDS = 16;
+    private static final int FIELDS = 17;
 
     private boolean readOnly;
     private boolean reuseLogs;
@@ -25,6 +25,7 @@ public class TerraceOptions extends Options {
     private long compactionRateLimit;
     private int backgroundThreads;
     private SharedCache cache;
+    private MemoryBudget memoryBudget;
 
     /** LevelDB's defaults. */
     public TerraceOptions() {}
@@ -117,6 +118,19 @@ public class TerraceOptions extends Options {
         return this;
     }
 
+    /**
+     * Has the database share a bound for memory with others. Without a {@link #cache} it then
+     * shares one within the bound, in place of {@link #cacheSize}, and the write buffer has an
+     * eighth of the bound at most. Default: no bound.
+     *
+     * @param memoryBudget the bound
+     * @return this
+     */
+    public TerraceOptions memoryBudget(MemoryBudget memoryBudget) {
+        this.memoryBudget = Objects.requireNonNull(memoryBudget, "memoryBudget");
+        return this;
+    }
+
     /** The settings by their places: see {@code native/src/options.rs}. */
     static long[] settings(Options options) {
         long[] fields = new long[FIELDS];
@@ -138,6 +152,7 @@ public class TerraceOptions extends Options {
         fields[13] = own.compactionRateLimit;
         fields[14] = own.backgroundThreads;
         fields[15] = own.cache == null ? 0 : own.cache.number();
+        fields[16] = own.memoryBudget == null ? 0 : own.memoryBudget.number();
         return fields;
     }
 

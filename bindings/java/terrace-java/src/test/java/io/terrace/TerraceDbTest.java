@@ -256,6 +256,29 @@ class TerraceDbTest {
     }
 
     @Test
+    void databases_share_a_bound_for_memory() throws IOException {
+        TerraceOptions options = new TerraceOptions();
+        try (MemoryBudget budget = new MemoryBudget(2 << 20)) {
+            options.memoryBudget(budget).createIfMissing(true);
+            try (TerraceDb one = TerraceDb.open(directory.path("one"), options);
+                    TerraceDb other = TerraceDb.open(directory.path("other"), options)) {
+                for (int i = 0; i < 6000; i++) {
+                    one.put(bytes("key" + i), new byte[1000]);
+                    other.put(bytes("key" + i), new byte[1000]);
+                    assertTrue(budget.used() <= budget.bytes(), () -> budget.used() + " bytes");
+                }
+                assertEquals(1000, one.get(bytes("key0")).length);
+                assertEquals(1000, other.get(bytes("key5999")).length);
+                assertTrue(budget.used() > 0);
+            }
+            budget.close();
+            assertThrows(ClosedException.class, budget::used);
+            assertThrows(IOException.class, () -> TerraceDb.open(directory.path("one"), options));
+        }
+        assertThrows(TerraceException.class, () -> new MemoryBudget(-1));
+    }
+
+    @Test
     void large_keys_and_bytes_that_are_no_text_are_kept() {
         byte[] key = new byte[3 << 20];
         Arrays.fill(key, (byte) 0xff);
