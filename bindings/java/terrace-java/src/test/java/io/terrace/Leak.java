@@ -23,7 +23,7 @@ final class Leak {
             openAndClose(directory, 100);
             long before = settled();
             iterate(db, iterators);
-            openAndClose(directory, iterators / 1000);
+            openAndClose(directory, Math.max(500, iterators / 1000));
             System.out.println("grown " + (settled() - before));
         }
     }
