@@ -4,12 +4,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use terrace::{
-    CreateOptions, Env, FileLock, Job, LockMode, MemEnv, Priority, RandomAccessFile, ReadAccess,
-    Result, WritableFile,
-};
+use terrace::{Env, MemEnv, Result};
+
+use crate::env_methods;
 
 type Hook = Box<dyn FnOnce(&Path) + Send>;
 
@@ -67,63 +65,8 @@ impl Env for Hooked {
         }
     }
 
-    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
-        self.files.open_random(path, access)
-    }
-
-    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
-        self.files.create(path, options)
-    }
-
-    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
-        self.files.open_append(path)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.files.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.files.list(dir)
-    }
-
-    fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
-        self.files.create_dir(path, mode)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.files.remove_dir(path)
-    }
-
-    fn file_size(&self, path: &Path) -> Result<u64> {
-        self.files.file_size(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.files.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.files.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        self.files.lock(path, mode)
-    }
-
-    fn schedule(&self, priority: Priority, job: Job) {
-        self.files.schedule(priority, job);
-    }
-
-    fn set_background_threads(&self, count: usize) -> Result<()> {
-        self.files.set_background_threads(count)
-    }
-
-    fn wall_clock(&self) -> Duration {
-        self.files.wall_clock()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.files.sleep(duration);
+    env_methods! {
+        open_random create open_append exists list create_dir remove_dir file_size rename
+        sync_dir lock schedule set_background_threads wall_clock sleep
     }
 }

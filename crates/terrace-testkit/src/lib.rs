@@ -4,6 +4,7 @@
 
 pub mod campaign;
 pub mod driver;
+mod env_methods;
 pub mod history;
 pub mod hooked;
 pub mod leveldb;

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use std::{io, ops::ControlFlow};
 
 use terrace::{
-    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv,
-    Options, Priority, RandomAccessFile, ReadAccess, Result, WritableFile, WriteOptions, destroy,
-    inspect, repair, verify,
+    Compression, Db, Env, Error, ErrorKind, MemEnv, Options, RandomAccessFile, ReadAccess, Result,
+    WriteOptions, destroy, inspect, repair, verify,
 };
+use terrace_testkit::env_methods;
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -172,18 +171,6 @@ impl Env for Disk {
         Ok(Arc::new(BadFile { file, name, disk: self.clone() }))
     }
 
-    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
-        self.files.create(path, options)
-    }
-
-    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
-        self.files.open_append(path)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.files.exists(path)
-    }
-
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.operate("list", dir)?;
         self.files.list(dir)
@@ -194,48 +181,9 @@ impl Env for Disk {
         self.files.remove(path)
     }
 
-    fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
-        self.files.create_dir(path, mode)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.files.remove_dir(path)
-    }
-
-    fn file_size(&self, path: &Path) -> Result<u64> {
-        self.files.file_size(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.files.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.files.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        self.files.lock(path, mode)
-    }
-
-    fn schedule(&self, priority: Priority, job: Job) {
-        self.files.schedule(priority, job);
-    }
-
-    fn set_background_threads(&self, count: usize) -> Result<()> {
-        self.files.set_background_threads(count)
-    }
-
-    fn now_micros(&self) -> u64 {
-        self.files.now_micros()
-    }
-
-    fn wall_clock(&self) -> Duration {
-        self.files.wall_clock()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.files.sleep(duration);
+    env_methods! {
+        create open_append exists create_dir remove_dir file_size rename sync_dir lock schedule
+        set_background_threads now_micros wall_clock sleep
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use terrace::{
-    Compression, CreateOptions, Db, Env, Error, ErrorKind, FileLock, Job, LockMode, MemEnv,
-    Options, Priority, RandomAccessFile, ReadAccess, Result, WritableFile,
+    Compression, Db, Env, Error, ErrorKind, MemEnv, Options, RandomAccessFile, ReadAccess, Result,
 };
+use terrace_testkit::env_methods;
 
 const EIO: i32 = 5;
 const TABLES: u32 = 4;
@@ -68,72 +68,13 @@ impl Env for Disk {
         Ok(Arc::new(Mapped { file, fails: self.fails.clone() }))
     }
 
-    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
-        self.files.create(path, options)
-    }
-
-    fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>> {
-        self.files.open_append(path)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.files.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.files.list(dir)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.files.remove(path)
-    }
-
-    fn create_dir(&self, path: &Path, mode: u32) -> Result<()> {
-        self.files.create_dir(path, mode)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.files.remove_dir(path)
-    }
-
-    fn file_size(&self, path: &Path) -> Result<u64> {
-        self.files.file_size(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.files.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.files.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        self.files.lock(path, mode)
-    }
-
-    fn schedule(&self, priority: Priority, job: Job) {
-        self.files.schedule(priority, job);
-    }
-
-    fn set_background_threads(&self, count: usize) -> Result<()> {
-        self.files.set_background_threads(count)
-    }
-
-    fn now_micros(&self) -> u64 {
-        self.files.now_micros()
-    }
-
-    fn wall_clock(&self) -> std::time::Duration {
-        self.files.wall_clock()
-    }
-
-    fn sleep(&self, duration: std::time::Duration) {
-        self.files.sleep(duration);
-    }
-
     fn available_memory(&self) -> Option<u64> {
         Some(self.available_memory.load(Ordering::Relaxed))
+    }
+
+    env_methods! {
+        create open_append exists list remove create_dir remove_dir file_size rename sync_dir
+        lock schedule set_background_threads now_micros wall_clock sleep
     }
 }
 
