@@ -48,7 +48,7 @@ const FIRST_WINDOW: usize = 64 << 10;
 /// A log that has come this far is taken for one that grows: pages are made writable ahead. Before,
 /// a page takes memory of the process when it is stored to, because there may be hundreds of
 /// databases with few writes.
-const GROWS_FROM: usize = 256 << 10;
+const GROWS_FROM: usize = 512 << 10;
 
 /// A larger log is not zeroed out: all its pages count as the process's memory.
 const LARGEST_RECYCLED: usize = 8 << 20;
