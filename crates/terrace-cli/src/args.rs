@@ -18,6 +18,7 @@ use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::shell::ShellCommand;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
+use crate::commands::update::{CasArgs, UpdateArgs};
 use crate::commands::upkeep::{
     CheckpointArgs, CompactArgs, DestroyCommand, RepairCommand, VerifyCommand,
 };
@@ -87,6 +88,28 @@ Examples:
   terrace delete DB apple
   terrace delete --hex DB 6b6579")]
     Delete(Writing<DeleteArgs>),
+
+    /// Set a value, or remove it, if it is the expected one
+    #[command(after_help = "\
+Looking and writing are one step: no other writer comes in between. Exit status 1, and nothing
+changed, if the value is another one. The write is durable when the command returns.
+
+Examples:
+  terrace cas DB leader anna --if-absent         the first one wins
+  terrace cas DB leader berta --if anna
+  terrace cas DB leader --delete --if berta")]
+    Cas(Creating<CasArgs>),
+
+    /// Add to a number or append to a value, in one step, and print the new value
+    #[command(after_help = "\
+Reading and writing are one step: no other writer comes in between, and nothing that others write
+is lost. The write is durable when the command returns.
+
+Examples:
+  terrace update DB stock:7 --add -1             a number in digits; none counts as 0
+  terrace update DB hits --add 1 --counter       the eight bytes of Counter and terrace/c.h
+  terrace update DB tags --append ripe --separator ,")]
+    Update(Creating<UpdateArgs>),
 
     /// Remove every key of a range, all of them or none
     #[command(after_help = "\
@@ -366,6 +389,8 @@ impl Cli {
         match self.command {
             Command::Put(command) => command.run(out),
             Command::Get(command) => command.run(out),
+            Command::Cas(command) => command.run(out),
+            Command::Update(command) => command.run(out),
             Command::Delete(command) => command.run(out, WriteArgs::open_for_few_writes),
             Command::DeleteRange(command) => command.run(out, WriteArgs::open_for_few_writes),
             Command::Scan(command) => command.run(out),

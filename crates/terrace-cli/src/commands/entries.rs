@@ -120,11 +120,21 @@ fn read_value(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl Run for GetArgs {
-    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+impl GetArgs {
+    /// Prints the value of a key that the transaction of the shell rests on.
+    pub(crate) fn run_for_update(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        self.print(session, out, |key| session.get_for_update(key))
+    }
+
+    fn print(
+        &self,
+        session: &Session<'_>,
+        out: &mut Output,
+        get: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>>,
+    ) -> Result<()> {
         let form = self.form.over(session.form());
         let key = decode_argument("KEY", &self.key, form.notation)?;
-        let value = session.get(&session.scope(&self.scope)?.key(&key))?;
+        let value = get(&session.scope(&self.scope)?.key(&key))?;
         if form.json && !self.raw {
             let shown = value.as_ref().map(|value| to_json(form.notation, value));
             out.json(&json!({ "key": to_json(form.notation, &key), "value": shown }))?;
@@ -140,6 +150,12 @@ impl Run for GetArgs {
             (false, true) => Ok(()),
             (false, false) => out.line(form.notation.encode(&value)),
         }
+    }
+}
+
+impl Run for GetArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        self.print(session, out, |key| session.get(key))
     }
 }
 

@@ -11,12 +11,13 @@ pub(crate) mod scan;
 pub(crate) mod scope;
 pub(crate) mod shell;
 pub(crate) mod transfer;
+pub(crate) mod update;
 pub(crate) mod upkeep;
 
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 
-use terrace::{Db, Transaction, WriteBatch, WriteOptions};
+use terrace::{Db, MergeOperator, Transaction, TransactionOptions, WriteBatch, WriteOptions};
 
 use self::scope::{Scope, ScopeArgs};
 use crate::failure::{Failure, Result};
@@ -28,6 +29,10 @@ use crate::signals;
 /// A command on an open database.
 pub(crate) trait Run {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()>;
+}
+
+fn no_transaction() -> Failure {
+    Failure::other("there is no transaction; begin one first")
 }
 
 /// A database, opened when a command first needs it: a command whose arguments are wrong leaves no
@@ -93,6 +98,55 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The value of a key that the transaction rests on.
+    pub(crate) fn get_for_update(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match &mut *self.transaction.borrow_mut() {
+            Some(transaction) => Ok(transaction.get_for_update(key)?),
+            None => Err(no_transaction()),
+        }
+    }
+
+    /// Sets a key to `new` if its value is `expected`, durably, or as part of the transaction.
+    /// Returns whether it was.
+    pub(crate) fn compare_and_swap(
+        &self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        let mut transaction = self.transaction.borrow_mut();
+        let Some(transaction) = &mut *transaction else {
+            let options = WriteOptions::sync();
+            return Ok(self.db()?.compare_and_swap_with(key, expected, new, options)?);
+        };
+        let is_expected = transaction.get_for_update(key)?.as_deref() == expected;
+        if is_expected {
+            match new {
+                Some(value) => transaction.put(key, value),
+                None => transaction.delete(key),
+            }
+        }
+        Ok(is_expected)
+    }
+
+    /// Sets a key to what `operator` makes of its value, durably, or as part of the transaction.
+    /// Returns the new value.
+    pub(crate) fn merge(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        operator: &dyn MergeOperator,
+    ) -> Result<Vec<u8>> {
+        let mut transaction = self.transaction.borrow_mut();
+        let Some(transaction) = &mut *transaction else {
+            return Ok(self.db()?.merge_with(key, operand, operator, WriteOptions::sync())?);
+        };
+        let value = transaction.get_for_update(key)?;
+        let value = operator.merge(key, value.as_deref(), operand)?;
+        transaction.put(key, &value);
+        Ok(value)
+    }
+
     /// Does a batch, durably, or as part of the transaction.
     pub(crate) fn write(&self, batch: &WriteBatch) -> Result<()> {
         match &mut *self.transaction.borrow_mut() {
@@ -143,8 +197,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(crate) fn begin(&self) -> Result<()> {
-        let transaction = self.db_without_transaction()?.transaction();
+    pub(crate) fn begin(&self, options: TransactionOptions) -> Result<()> {
+        let transaction = self.db_without_transaction()?.transaction_with(options);
         self.transaction.replace(Some(transaction));
         Ok(())
     }
@@ -171,9 +225,7 @@ impl<'a> Session<'a> {
     }
 
     fn take_transaction(&self) -> Result<Transaction> {
-        self.transaction
-            .take()
-            .ok_or_else(|| Failure::other("there is no transaction; begin one first"))
+        self.transaction.take().ok_or_else(no_transaction)
     }
 
     /// Closes the database if it was opened, and reports what closing reports, and a transaction

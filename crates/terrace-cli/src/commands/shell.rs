@@ -14,6 +14,7 @@ use rustix::termios::QueueSelector;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Config, Editor};
+use terrace::{Isolation, TransactionOptions};
 
 use crate::advise::AdviseCommand;
 use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
@@ -25,6 +26,7 @@ use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::scope::ScopeArgs;
 use crate::commands::transfer::{BatchArgs, DumpArgs, LoadArgs};
+use crate::commands::update::{CasArgs, UpdateArgs};
 use crate::commands::upkeep::{CheckpointArgs, CompactArgs, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -48,7 +50,10 @@ get KEY                  print a value            dump [FILE], load [FILE] every
 delete KEY               remove a key             delete-range FROM TO     remove the keys of a range
 batch FILE               put and delete lines, atomically
 keyspace create|list|stat|drop [NAME]             keyspaces; --keyspace NAME works in one
-begin, commit, rollback  what comes between, all of it or nothing, unless others come in between
+cas KEY VALUE --if OLD   set a value if it is OLD update KEY --add N       add to a number, or --append
+begin [serializable] [locking], commit, rollback
+                         what comes between, all of it or nothing, unless others come in between
+get-for-update KEY       print a value that must stay as it is until the commit
 stat                     levels and counters      files                    the files and their key ranges
 compact [--force]        compact tables           inspect FILE ...         look into files
 verify                   check everything         advise                   which settings suit
@@ -110,8 +115,17 @@ enum Verb {
     Dump(DumpArgs),
     /// Apply put and delete lines from a file, all of them or none
     Batch(BatchArgs),
+    /// Set a value, or remove it, if it is the expected one
+    Cas(CasArgs),
+    /// Add to a number or append to a value, in one step, and print the new value
+    Update(UpdateArgs),
     /// Begin a transaction: put, delete and batch take effect when it is committed, all together
-    Begin,
+    Begin {
+        /// What it is kept from seeing, and whether get-for-update locks; neither, if not given
+        modes: Vec<TransactionMode>,
+    },
+    /// Print a value that others must not write until the transaction is committed
+    GetForUpdate(GetArgs),
     /// Do what has been written since begin, or nothing if others have written one of its keys
     Commit,
     /// Forget what has been written since begin
@@ -187,6 +201,23 @@ enum Mode {
 enum Switch {
     On,
     Off,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum TransactionMode {
+    /// What it reads, ranges too, must read the same at the commit
+    Serializable,
+    /// get-for-update locks the key
+    Locking,
+}
+
+fn transaction_options(modes: &[TransactionMode]) -> TransactionOptions {
+    let isolation = match modes.contains(&TransactionMode::Serializable) {
+        true => Isolation::Serializable,
+        false => Isolation::Snapshot,
+    };
+    let is_locking = modes.contains(&TransactionMode::Locking);
+    TransactionOptions::new().isolation(isolation).locking(is_locking)
 }
 
 /// Whether the shell goes on.
@@ -374,7 +405,10 @@ impl Shell<'_> {
             Verb::Load(command) => command.run(session, out)?,
             Verb::Dump(command) => command.run(session, out)?,
             Verb::Batch(command) => command.run(session, out)?,
-            Verb::Begin => session.begin()?,
+            Verb::Cas(command) => command.run(session, out)?,
+            Verb::Update(command) => command.run(session, out)?,
+            Verb::Begin { modes } => session.begin(transaction_options(&modes))?,
+            Verb::GetForUpdate(command) => command.run_for_update(session, out)?,
             Verb::Commit => session.commit()?,
             Verb::Rollback => session.rollback()?,
             Verb::Keyspace(KeyspaceVerb::Create(command)) => command.run(session, out)?,

@@ -260,3 +260,43 @@ fn hints_fit_what_is_wrong() {
     }
     tool.run(&["shell", "--read-only", "empty"]).fails(2, "there is no database at empty");
 }
+
+#[test]
+fn a_value_is_swapped_if_it_is_the_expected_one() {
+    let tool = Tool::new();
+    tool.ok(&["cas", "--create", "db", "leader", "anna", "--if-absent"]);
+    for arguments in [
+        &["cas", "db", "leader", "berta", "--if-absent"][..],
+        &["cas", "db", "leader", "berta", "--if", "clara"],
+        &["cas", "db", "leader", "--delete", "--if", "clara"],
+        &["cas", "db", "nobody", "berta", "--if", "clara"],
+    ] {
+        tool.run(arguments).fails(1, "nothing was changed");
+    }
+    tool.ok(&["cas", "db", "leader", "berta", "--if", "anna"]);
+    assert_eq!(tool.ok(&["get", "db", "leader"]), "berta\n");
+    tool.ok(&["cas", "db", "leader", "--delete", "--if", "berta"]);
+    tool.run(&["get", "db", "leader"]).fails(1, "no entry");
+    tool.run(&["cas", "db", "leader", "berta"]).fails(2, "--if");
+    tool.run(&["cas", "db", "leader", "--delete", "--if-absent"]).fails(2, "cannot be used");
+}
+
+#[test]
+fn a_number_is_added_to_and_bytes_are_appended() {
+    let tool = Tool::new();
+    let update = |arguments: &[&str]| tool.ok(&[&["update", "db", "--create"], arguments].concat());
+    assert_eq!(update(&["stock", "--add", "7"]), "7\n");
+    assert_eq!(update(&["stock", "--add", "-9"]), "-2\n");
+    assert_eq!(tool.ok(&["get", "db", "stock"]), "-2\n");
+    assert_eq!(update(&["hits", "--add", "258", "--counter"]), "258\n");
+    assert_eq!(tool.ok(&["get", "--hex", "db", "68697473"]), "0201000000000000\n");
+    assert_eq!(update(&["tags", "--append", "red", "--separator", ","]), "red\n");
+    assert_eq!(update(&["tags", "--append", "ripe", "--separator", ","]), "red,ripe\n");
+    assert_eq!(
+        update(&["tags", "--json", "--append", "!"]),
+        "{\"key\":\"tags\",\"value\":\"red,ripe!\"}\n"
+    );
+    tool.run(&["update", "db", "tags", "--add", "1"]).fails(2, "no whole number");
+    tool.run(&["update", "db", "stock", "--add", "1", "--counter"]).fails(2, "8 bytes");
+    tool.run(&["update", "db", "stock"]).fails(2, "--add");
+}

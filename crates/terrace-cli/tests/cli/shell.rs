@@ -66,6 +66,20 @@ fn transactions_end_in_all_or_nothing() {
 }
 
 #[test]
+fn transactions_lock_and_serialize() {
+    let tool = Tool::new();
+    let script = b"put a 1\nbegin locking\nget-for-update a\nput a 2\ncommit\n\
+        begin serializable locking\nget-for-update a\nupdate a --add 40\ncas a 43 --if 42\nget a\nrollback\n\
+        begin serializable\nscan --count\ncas b 1 --if-absent\ncommit\nscan\n";
+    let printed = tool.ok_with(&["shell", "--create", "db"], script);
+    assert_eq!(printed, "1\n2\n42\n43\n1\na\t2\nb\t1\n");
+    tool.run_with(&["shell", "db"], b"get-for-update a\n").fails(2, "no transaction");
+    tool.run_with(&["shell", "db"], b"begin nothing\n").fails(2, "invalid value 'nothing'");
+    tool.run_with(&["shell", "db"], b"begin\ncas b 2 --if 3\ncommit\n").fails(1, "another one");
+    assert_eq!(tool.ok(&["get", "db", "b"]), "1\n");
+}
+
+#[test]
 fn the_other_commands_are_there_too() {
     let tool = Tool::new();
     std::fs::write(tool.path("changes"), "put b 2\nput c 3\n").expect("written");
