@@ -25,38 +25,17 @@ use crate::base::mutation::mutated;
 use crate::table::TableIter;
 
 use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
+use super::deleted_run::DeletedRun;
 use super::merged::Merged;
 
 /// Entries to step over, forward or back, before another seek is made.
 const MOST_STEPS: usize = 8;
-
-/// A scan looks for a known deleted range after this many deleted keys in a row, and reports the
-/// range that it has passed after the second number.
-const DELETED_FOR_A_LOOK: usize = 8;
-const DELETED_FOR_A_NOTE: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     /// Or backwards, over an entry that is the only one of its user key.
     Forward,
     Backward,
-}
-
-/// Deleted keys that a scan passes.
-#[derive(Default)]
-struct Deleted {
-    /// The bound that the scan came from; `None` until it has looked for known ranges.
-    begin: Option<Bound<Vec<u8>>>,
-    /// Those that it has not skipped.
-    count: usize,
-}
-
-impl Deleted {
-    /// One more. Returns whether it is time to look for a known range.
-    fn add(&mut self) -> bool {
-        self.count += 1;
-        self.count.is_multiple_of(DELETED_FOR_A_LOOK)
-    }
 }
 
 /// See the [module](self).
@@ -293,7 +272,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// `saved_key` first. Returns how many entries were passed.
     fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
-        let (mut passed, mut unseen, mut deleted) = (0, 0, Deleted::default());
+        let (mut passed, mut unseen, mut deleted) = (0, 0, DeletedRun::default());
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else {
                 self.fail();
@@ -328,7 +307,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             }
             passed += 1;
         }
-        if deleted.count >= DELETED_FOR_A_NOTE {
+        if deleted.is_worth_a_note() {
             self.note(deleted);
         }
         passed
@@ -434,7 +413,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
         self.direction = Direction::Backward;
         self.valid = false;
-        let (mut found, mut passed, mut deleted) = (false, 0, Deleted::default());
+        let (mut found, mut passed, mut deleted) = (false, 0, DeletedRun::default());
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
             if found && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less {
@@ -467,7 +446,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             self.inner.prev();
         }
         self.valid = found && self.inner.status().is_ok();
-        if deleted.count >= DELETED_FOR_A_NOTE {
+        if deleted.is_worth_a_note() {
             self.note(deleted);
         }
         if !self.valid {
@@ -478,7 +457,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// At a deleted key, `saved_key`: skips the known range around it. Returns whether there is
     /// one.
     #[cold]
-    fn skip_deleted_range(&mut self, deleted: &mut Deleted) -> bool {
+    fn skip_deleted_range(&mut self, deleted: &mut DeletedRun) -> bool {
         if !self.keys.is_bytewise() {
             return false;
         }
@@ -492,13 +471,10 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         let Some((begin, end)) =
             self.keeper.deleted_ranges().around(&self.saved_key, sequence, bounds)
         else {
-            deleted.begin.get_or_insert_with(|| {
-                let key = self.saved_key.clone();
-                if is_forward { Bound::Included(key) } else { Bound::Excluded(key) }
-            });
+            deleted.begin_at(&self.saved_key, is_forward);
             return false;
         };
-        deleted.begin.get_or_insert(begin);
+        deleted.begin_with(begin);
         match end {
             Bound::Unbounded => {
                 self.inner.seek_to_last();
@@ -517,22 +493,11 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
 
     /// Reports the range that the scan has passed when it ends here.
     #[cold]
-    fn note(&mut self, deleted: Deleted) {
+    fn note(&mut self, deleted: DeletedRun) {
         if self.status().is_err() {
             return;
         }
-        let (from, to) = match deleted.begin {
-            None => return,
-            Some(Bound::Included(from)) => (from, self.valid.then(|| self.key().to_vec())),
-            Some(begin) => {
-                let mut from = if self.valid { self.saved_key.clone() } else { Vec::new() };
-                if self.valid {
-                    from.push(0);
-                }
-                let to = if let Bound::Excluded(to) = begin { Some(to) } else { None };
-                (from, to)
-            }
-        };
+        let Some((from, to)) = deleted.range(self.valid.then(|| self.key())) else { return };
         if self.keeper.deleted_ranges().note(
             &from,
             to.as_deref(),

@@ -28,31 +28,13 @@ use crate::cache::pin;
 use crate::table::TableIter;
 
 use super::source::Source;
+use super::standing::{EXHAUSTED, MORE, Standing, abbreviated};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Forward,
     Backward,
 }
-
-/// A source's cached key prefix.
-#[derive(Clone, Copy)]
-struct Standing {
-    /// How its key begins, in the bytewise order, as [`abbreviated`] has it; 0 in others.
-    abbreviated: u128,
-    /// Of its key.
-    tag: u64,
-    /// The bytes of the user key that `abbreviated` holds, if it holds all but the common ones;
-    /// otherwise `MORE`.
-    length: u32,
-    /// Whether it has an entry. The exhausted come last.
-    valid: bool,
-}
-
-/// More than an abbreviated key holds.
-const MORE: u32 = u32::MAX;
-
-const EXHAUSTED: Standing = Standing { abbreviated: 0, tag: 0, length: MORE, valid: false };
 
 /// Ties of different keys after which abbreviated keys leave out other bytes than before.
 const MOST_TIES: u32 = 4;
@@ -355,15 +337,9 @@ impl MergingIter {
     #[inline]
     fn refresh(&mut self, index: usize) {
         let source = &self.sources[index];
-        let valid = source.valid();
-        self.standings[index] = match internal_key::split(source.key()) {
-            Some((key, tag)) if valid && self.order.keys.is_bytewise() => {
-                let (abbreviated, length) = abbreviated(&self.common, key);
-                Standing { abbreviated, tag, length, valid }
-            }
-            _ => Standing { valid, ..EXHAUSTED },
-        };
-        if !valid
+        let standing = Standing::of(source, self.order.keys.is_bytewise(), &self.common);
+        self.standings[index] = standing;
+        if !standing.valid
             && !mutated("source-errors")
             && let Err(error) = source.status()
         {
@@ -504,24 +480,6 @@ impl MergingIter {
         self.tree[node] = loser;
         winner
     }
-}
-
-/// 16 bytes of a key, those behind `common`, as a number that orders as keys do, and how many bytes
-/// there were, or `MORE`. Keys that end before are padded with zeros. Those that do not begin with
-/// `common` are less or greater than those that do, and so is the number.
-#[inline]
-fn abbreviated(common: &[u8], key: &[u8]) -> (u128, u32) {
-    let rest = if common.is_empty() { Some(key) } else { key.strip_prefix(common) };
-    let Some(rest) = rest else {
-        let is_less = key < common || mutated("abbreviated-keys-beyond-common");
-        return (if is_less { 0 } else { u128::MAX }, MORE);
-    };
-    if let Some(bytes) = rest.first_chunk::<16>() {
-        return (u128::from_be_bytes(*bytes), if rest.len() == 16 { 16 } else { MORE });
-    }
-    let mut bytes = [0; 16];
-    bytes[..rest.len()].copy_from_slice(rest);
-    (u128::from_be_bytes(bytes), rest.len() as u32)
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@
 
 pub(crate) mod db_iter;
 pub(crate) mod deleted_ranges;
+mod deleted_run;
 pub(crate) mod level;
 pub(crate) mod merged;
 pub(crate) mod merging;
 pub(crate) mod source;
+mod standing;

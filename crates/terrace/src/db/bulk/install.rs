@@ -1,6 +1,7 @@
 //! Installs finished tables.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
@@ -11,9 +12,12 @@ use crate::compaction::plan::{LEVEL_0_TRIGGER, Planner, Reservation, level_with_
 use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
 use crate::version::version::Version;
+use crate::version::version_set::VersionSet;
 
 use crate::db::concurrency::footprint::{Footprint, Ranges};
 use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::background::state::State;
+use crate::db::db_impl::write_path::commit::Commit;
 use crate::db::options::events::Event;
 use crate::db::staged::{Staged, give_names};
 use crate::db::view::View;
@@ -27,6 +31,14 @@ pub(super) const WRITES_BESIDE_A_LOAD: SequenceNumber = 1 << 30;
 struct Places {
     levels: Vec<usize>,
     reservations: Vec<u64>,
+}
+
+impl Places {
+    fn release(&self, core: &DbImpl, state: &mut State) {
+        self.reservations.iter().for_each(|&id| state.release(id));
+        // A manual compaction may be waiting for them.
+        core.background.changed.notify_all();
+    }
 }
 
 /// Makes `staged`, which ascend and are disjoint, part of the database. Their entries bear
@@ -96,32 +108,17 @@ fn install_staged(
     // Reads in a snapshot that is taken until the tables are seen would see them appear.
     let no_snapshot = if sequence.is_none() { core.views.snapshots.keep_none() } else { None };
     if sequence.is_none() && no_snapshot.is_none() {
-        let mut state = core.background.state.lock();
-        places.reservations.iter().for_each(|&id| state.release(id));
-        core.background.changed.notify_all();
+        places.release(core, &mut core.background.state.lock());
         return Ok(false);
     }
     let last_sequence = sequence.unwrap_or(commit.last_sequence);
-    let result = give_names(core, staged).and_then(|tables| {
-        // From here on only the MANIFEST knows whether the tables are part of the
-        // database.
-        staged.clear();
-        let mut edit =
-            VersionEdit { log_number: Some(commit.log_number), ..VersionEdit::default() };
-        edit.new_files.extend(tables.iter().zip(&places.levels).map(|(table, &level)| {
-            let mut file = table.file.clone();
-            file.level = level;
-            file
-        }));
-        versions.log_and_apply(edit, last_sequence).map(|version| (version, tables))
-    });
+    let result =
+        log_load(core, &mut versions, staged, &places.levels, (commit.log_number, last_sequence));
     if let Ok((version, tables)) = &result {
         core.background.made_version(version, tables);
     }
     let mut state = core.background.state.lock();
-    places.reservations.iter().for_each(|&id| state.release(id));
-    // A manual compaction may be waiting for them, whatever came of this.
-    core.background.changed.notify_all();
+    places.release(core, &mut state);
     if result.is_err() && staged.is_empty() && !mutated("load-in-doubt") {
         // The next open may find the tables installed, and later than any write until then:
         // none may come before a fresh MANIFEST, without them, does.
@@ -132,23 +129,10 @@ fn install_staged(
         let ranges = Ranges(|| tables.iter().map(|table| included(table.user_keys())));
         ranges.record(&core.writes.control.conflicts, last_sequence);
     }
-    if !mutated("loads-in-deleted-ranges") {
-        core.views.deleted_ranges.clear();
-    }
-    // A reader that has got hold of the view from before must not see what is written after the
-    // load without the load.
-    let memtable = core.writes.renew_memtable(commit);
-    let replaced = core.background.swap_view(&mut state, |view| View {
-        memtable,
-        immutables: view.immutables.clone(),
-        version,
-        in_tables: last_sequence,
-    });
-    commit.last_sequence = last_sequence;
-    core.views.visible.store(last_sequence, Ordering::Release);
+    let replaced = publish_load(core, commit, &mut state, version, last_sequence);
     if sequence.is_none() {
         // After the swap: a read that knows of this ingest has a view with it.
-        core.writes.control.ingests.fetch_add(1, Ordering::Release);
+        core.views.ingests.fetch_add(1, Ordering::Release);
     }
     drop(no_snapshot);
     core.background.update_throttle(&state);
@@ -165,6 +149,53 @@ fn install_staged(
     drop(guard);
     report_load(core, &tables, &places.levels);
     Ok(true)
+}
+
+/// Gives the tables their names and makes the edit durable that adds them to `levels`, with the
+/// present log's number and the last sequence number. `staged` is empty once the edit may be part
+/// of the MANIFEST.
+fn log_load(
+    core: &DbImpl,
+    versions: &mut VersionSet,
+    staged: &mut Vec<Staged>,
+    levels: &[usize],
+    (log_number, last_sequence): (u64, SequenceNumber),
+) -> Result<(Arc<Version>, Vec<Output>)> {
+    let tables = give_names(core, staged)?;
+    // From here on only the MANIFEST knows whether the tables are part of the database.
+    staged.clear();
+    let mut edit = VersionEdit { log_number: Some(log_number), ..VersionEdit::default() };
+    edit.new_files.extend(tables.iter().zip(levels).map(|(table, &level)| {
+        let mut file = table.file.clone();
+        file.level = level;
+        file
+    }));
+    Ok((versions.log_and_apply(edit, last_sequence)?, tables))
+}
+
+/// Shows the version with the tables to reads. Returns the view from before.
+fn publish_load(
+    core: &DbImpl,
+    commit: &mut Commit,
+    state: &mut State,
+    version: Arc<Version>,
+    last_sequence: SequenceNumber,
+) -> Arc<View> {
+    if !mutated("loads-in-deleted-ranges") {
+        core.views.deleted_ranges.clear();
+    }
+    // A reader that has got hold of the view from before must not see what is written after the
+    // load without the load.
+    let memtable = core.writes.renew_memtable(commit);
+    let replaced = core.background.swap_view(state, |view| View {
+        memtable,
+        immutables: view.immutables.clone(),
+        version,
+        in_tables: last_sequence,
+    });
+    commit.last_sequence = last_sequence;
+    core.views.visible.store(last_sequence, Ordering::Release);
+    replaced
 }
 
 /// Writes memtables out before the commit lock is held for long, and compacts what would

@@ -12,7 +12,7 @@ mod users;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::locks::{AtomicU64, Mutex};
+use crate::base::locks::Mutex;
 use crate::env::Env;
 
 use crate::db::concurrency::conflict_set::ConflictSet;
@@ -26,8 +26,6 @@ pub(in crate::db) struct ConcurrencyControl {
     pub(in crate::db) conflicts: ConflictSet,
     /// Held while the first or last entry is popped: all who do that want the same one.
     pub(in crate::db) pops: Mutex<()>,
-    /// How many ingests came in beneath all sequence numbers: no number tells that they did.
-    pub(in crate::db) ingests: AtomicU64,
 }
 
 impl ConcurrencyControl {
@@ -38,7 +36,6 @@ impl ConcurrencyControl {
             conflicts: ConflictSet::new(order.clone(), users.clone()),
             users,
             pops: Mutex::default(),
-            ingests: AtomicU64::new(0),
         }
     }
 

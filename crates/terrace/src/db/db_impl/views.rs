@@ -22,6 +22,8 @@ pub(in crate::db) struct Views {
     pub(in crate::db) snapshots: Arc<SnapshotList>,
     pub(in crate::db) deleted_ranges: DeletedRanges,
     pub(in crate::db) range_deletes: RecentRangeDeletes,
+    /// How many ingests came in beneath all sequence numbers: no number tells that they did.
+    pub(in crate::db) ingests: AtomicU64,
 }
 
 impl Views {
@@ -32,6 +34,7 @@ impl Views {
             snapshots: Arc::default(),
             deleted_ranges: DeletedRanges::default(),
             range_deletes: RecentRangeDeletes::default(),
+            ingests: AtomicU64::new(0),
         }
     }
 

@@ -49,12 +49,12 @@ fn change_key<V: AsRef<[u8]>>(
         if attempt == ATTEMPTS {
             core.writes.lock_for_write(&mut locks, key)?;
         }
-        let ingests = core.writes.control.ingests.load(Ordering::Acquire);
+        let ingests = core.views.ingests.load(Ordering::Acquire);
         let (decision, read_at) = read::get_present(core, key, &mut decide)?;
         let Change::Set(value) = decision? else { return Ok(None) };
         let bytes = value.as_ref().map(AsRef::as_ref);
         let check = || {
-            let ingested = core.writes.control.ingests.load(Ordering::Relaxed) != ingests;
+            let ingested = core.views.ingests.load(Ordering::Relaxed) != ingests;
             mutated("updates") || !ingested && is_unchanged(core, key, read_at)
         };
         if core.writes.write_one_if(key, bytes, options, &mut locks, check)? {
