@@ -1,0 +1,137 @@
+//! Transactions of a [`Db`].
+
+use crate::base::error::{Error, ErrorKind};
+
+use crate::db::db::Db;
+use crate::db::transaction::{TransactOptions, Transaction, TransactionOptions};
+
+/// Transactions. See [`Transaction`].
+impl Db {
+    /// Begins a transaction. Others neither wait for it nor see any of its writes before it is
+    /// committed.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # db.put("apples", "3")?;
+    /// let mut transaction = db.transaction();
+    /// if transaction.get_for_update("apples")?.as_deref() == Some(b"3") {
+    ///     transaction.put("apples", "2");
+    /// }
+    /// transaction.commit()?; // or `Conflict`, if the apples have changed meanwhile
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    pub fn transaction(&self) -> Transaction {
+        self.transaction_with(TransactionOptions::new())
+    }
+
+    /// Begins a transaction that reads and locks as `options` say.
+    ///
+    /// ```
+    /// use terrace::{Isolation, TransactionOptions};
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/rooms.db", options.create_if_missing(true))?;
+    ///
+    /// let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
+    /// let mut mine = db.transaction_with(serializable);
+    /// let is_free = mine.prefix("room 7/monday/")?.next().is_none();
+    /// assert!(is_free);
+    /// mine.put("room 7/monday/10:00", "me");
+    /// // Another writer is quicker, with a key that was not there.
+    /// db.put("room 7/monday/10:30", "other")?;
+    /// assert_eq!(mine.commit().unwrap_err().kind(), terrace::ErrorKind::Conflict);
+    /// # db.close()
+    /// # }
+    /// ```
+    pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
+        let core = self.core();
+        Transaction::new(core, options, core.writes.control.locks.next_age())
+    }
+
+    /// Runs `work` in a transaction and commits it; runs it again, on the database as it is then,
+    /// for as long as it [conflicts](ErrorKind::Conflict) with other writes or has to give way in a
+    /// [deadlock](ErrorKind::Deadlock) (see [`Transaction`]).
+    ///
+    /// Of several transactions in a deadlock the one gives way that was begun last, counted from
+    /// the first attempt: each comes to be the oldest at some time, and goes on then.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/stock.db", options.create_if_missing(true))?;
+    /// # db.put("apples", "3")?;
+    /// let number = |value: Option<Vec<u8>>| -> Option<u32> {
+    ///     String::from_utf8(value?).ok()?.parse().ok()
+    /// };
+    /// let sold = db.transact(|transaction| -> terrace::Result<bool> {
+    ///     let left = number(transaction.get("apples")?).unwrap_or(0);
+    ///     if left > 0 {
+    ///         transaction.put("apples", (left - 1).to_string());
+    ///     }
+    ///     Ok(left > 0)
+    /// })?;
+    /// assert!(sold);
+    /// # assert_eq!(number(db.get("apples")?), Some(2));
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An error of `work`, of whatever type, ends the transaction without a trace, unless that was
+    /// due to run again; else those of [`Transaction::commit`], but for conflicts and deadlocks.
+    pub fn transact<T, E: From<Error>>(
+        &self,
+        work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.transact_with(TransactOptions::new(), work)
+    }
+
+    /// Does what [`transact`](Self::transact) does, as durably and as often as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let options = TransactOptions::new().write_options(WriteOptions::sync()).retry_limit(10);
+    /// db.transact_with(options, |transaction| -> Result<()> {
+    ///     if transaction.get_for_update("leader")?.is_none() {
+    ///         transaction.put("leader", "me");
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(db.get("leader")?.as_deref(), Some(&b"me"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`transact`](Self::transact); [`Conflict`](ErrorKind::Conflict) when the
+    /// [limit of retries](TransactOptions::retry_limit) is reached.
+    pub fn transact_with<T, E: From<Error>>(
+        &self,
+        options: TransactOptions,
+        mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let core = self.core();
+        let age = core.writes.control.locks.next_age();
+        let mut retries = 0;
+        loop {
+            let mut transaction = Transaction::new(core, options.transaction, age);
+            let outcome = match work(&mut transaction) {
+                Ok(result) => transaction.commit_with(options.write).map(|()| result),
+                // What it says of a transaction that cannot be committed is beside the point.
+                Err(error) => match transaction.failure() {
+                    Some(failure) => Err(failure),
+                    None => return Err(error),
+                },
+            };
+            let again =
+                |error: &Error| matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Deadlock);
+            match outcome {
+                Err(error) if again(&error) && retries < options.retries => retries += 1,
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Writes of a [`Db`].
+
+use std::ops::RangeBounds;
+
+use crate::base::error::Result;
+use crate::write::batch::WriteBatch;
+
+use crate::db::db::Db;
+use crate::db::key_range::KeyRange;
+use crate::db::options::WriteOptions;
+use crate::db::range_delete::delete_ranges;
+
+/// Writes. Each is one commit, and is there for every read that begins after it has
+/// returned.
+impl Db {
+    /// Sets `key` to `value`. The write survives the death of the process; for the loss of power
+    /// see [`put_with`](Self::put_with) and [`sync`](Self::sync).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.put(7_u64.to_be_bytes(), [1, 2, 3])?; // any bytes; big-endian numbers sort as numbers
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.core().writes.write_one(key.as_ref(), Some(value.as_ref()), WriteOptions::new())
+    }
+
+    /// Sets `key` to `value`, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put_with("balance", "100", WriteOptions::sync())?; // survives the loss of power
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        self.core().writes.write_one(key.as_ref(), Some(value.as_ref()), options)
+    }
+
+    /// Removes `key`. Removing an absent key is no error.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// db.delete("apple")?;
+    /// assert_eq!(db.get("apple")?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.core().writes.write_one(key.as_ref(), None, WriteOptions::new())
+    }
+
+    /// Removes `key`, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.delete_with("secret", WriteOptions::sync())?; // gone for good, power or not
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        self.core().writes.write_one(key.as_ref(), None, options)
+    }
+
+    /// Removes every key in `range`, as one step: a reader sees all of them or none. A crash leaves
+    /// either.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/delete_range.db", options.create_if_missing(true))?;
+    /// db.put("2026-11-23", "rain")?;
+    /// db.put("2026-11-24", "sun")?;
+    /// db.put("2026-12-01", "snow")?;
+    /// db.delete_range("2026-11".."2026-12")?;
+    /// assert_eq!(db.first()?, Some((b"2026-12-01".to_vec(), b"snow".to_vec())));
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`delete_range_with`](Self::delete_range_with).
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_range_with(range, WriteOptions::new())
+    }
+
+    /// Removes every key in `range` as one step, as durably as `options` say.
+    ///
+    /// Where the range holds few entries ([`Options::range_delete_batch`]) and less than 32 MiB of
+    /// tables lie inside it, this is a batch of deletions. Otherwise the tables inside it go and
+    /// those across its ends are written anew without it, whatever `options` say durably: this
+    /// takes time by the number of tables, not of entries, leaves no tombstones behind, and gives
+    /// the space back at once, or when the last snapshot or cursor from before goes. It first waits
+    /// for the compactions of these tables; writers wait while one memtable is flushed and the
+    /// MANIFEST synced. Readers never wait.
+    ///
+    /// Snapshots, cursors and transactions that began before see the range as it was; a transaction
+    /// that writes a key of it, or has read one for update, conflicts. A [`WriteBatch`] has no
+    /// range delete, for it knows no database; a transaction has
+    /// [one of its own](Transaction::delete_range).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// for number in 0..1000_u32 {
+    ///     db.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// let (from, to) = (100_u32.to_be_bytes(), 900_u32.to_be_bytes());
+    /// db.delete_range_with(from..to, WriteOptions::sync())?;
+    /// assert_eq!(db.iter()?.count(), 200);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with). Besides, [`Corruption`](ErrorKind::Corruption) or
+    /// [`Io`](ErrorKind::Io) if a table across an end of the range cannot be read: nothing is
+    /// deleted then.
+    pub fn delete_range_with<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        delete_ranges(self.core(), [KeyRange::new(&range)], options, &())
+    }
+
+    /// Removes every key that begins with `prefix`, as
+    /// [`delete_range_with`](Self::delete_range_with) does.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("user:1:name", "Ada")?;
+    /// db.put("user:1:mail", "ada@example.org")?;
+    /// db.put("user:2:name", "Grace")?;
+    /// db.delete_prefix("user:1:", WriteOptions::new())?;
+    /// assert_eq!(db.iter()?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`delete_range_with`](Self::delete_range_with), and
+    /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
+    /// not be a range.
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        let range = KeyRange::prefix(&self.core().files.order.keys, prefix.as_ref())?;
+        delete_ranges(self.core(), [range], options, &())
+    }
+
+    /// Applies every operation of `batch`, or none.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.delete("old name");
+    /// batch.put("new name", "value");
+    /// db.write(&batch)?; // nobody sees one without the other
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_with(batch, WriteOptions::new())
+    }
+
+    /// Applies every operation of `batch`, or none, as durably as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("from", "70");
+    /// batch.put("to", "30");
+    /// db.write_with(&batch, WriteOptions::sync())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument), before anything is written, if the batch
+    ///   has 4 GiB or more, or a key and its value together have 4 GiB − 8 MiB or more.
+    /// - [`NotSupported`](ErrorKind::NotSupported) in a database that was opened read-only.
+    /// - [`Closed`](ErrorKind::Closed) after [`close`](Self::close).
+    /// - [`Io`](ErrorKind::Io) if the write-ahead log could not be appended to or synced, or if a
+    ///   flush or a compaction failed earlier and the failure lasts: the batch is not acknowledged
+    ///   then, and whether it is there after the next open is not known.
+    /// - [`Corruption`](ErrorKind::Corruption) if background work met damage that stops writes.
+    pub fn write_with(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+        self.core().writes.write(batch, options).map(drop)
+    }
+
+    /// Makes every earlier write survive the loss of power: waits until the write-ahead log is
+    /// synced. Concurrent callers share one sync.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/sync.db", options.create_if_missing(true))?;
+    /// for number in 0..1000_u32 {
+    ///     db.put(number.to_be_bytes(), "fast")?;
+    /// }
+    /// db.sync()?; // all of them are durable
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with). After an error the earlier writes may or may not
+    /// be durable.
+    pub fn sync(&self) -> Result<()> {
+        self.write_with(&WriteBatch::new(), WriteOptions::sync())
+    }
+}
