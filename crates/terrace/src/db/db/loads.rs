@@ -71,9 +71,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// [`Corruption`](ErrorKind::Corruption) if a table is damaged;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if one has another comparator. Nothing is
-    /// taken in then. Else those of [`write_with`](Self::write_with).
+    /// [`Corruption`](crate::ErrorKind::Corruption) if a table is damaged;
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if one has another comparator.
+    /// Nothing is taken in then. Else those of [`write_with`](Self::write_with).
     pub fn ingest<P: AsRef<Path>>(&self, paths: &[P]) -> Result<LoadReport> {
         self.ingest_with(paths, IngestOptions::new())
     }

@@ -24,9 +24,10 @@ use crate::db::options::Options;
 /// the database; [`Db::close`] does so at once and reports errors.
 ///
 /// # Durability
-/// A write that has returned survives the death of the process. With [`WriteOptions::sync`] it
-/// survives the death of the machine, and so does every write before it. After any crash the
-/// database is a prefix of its history of writes, batches whole.
+/// A write that has returned survives the death of the process. With
+/// [`WriteOptions::sync`](crate::WriteOptions::sync) it survives the death of the machine, and so
+/// does every write before it. After any crash the database is a prefix of its history of writes,
+/// batches whole.
 ///
 /// ```
 /// # use terrace::*;

@@ -46,10 +46,11 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// - [`Corruption`](ErrorKind::Corruption), naming file and offset, if a block that the lookup
-    ///   needs is damaged; [`Io`](ErrorKind::Io) if it cannot be read.
-    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) if the snapshot is another database's.
-    /// - [`Closed`](ErrorKind::Closed) after [`close`](Self::close).
+    /// - [`Corruption`](crate::ErrorKind::Corruption), naming file and offset, if a block that the
+    ///   lookup needs is damaged; [`Io`](crate::ErrorKind::Io) if it cannot be read.
+    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the snapshot is another
+    ///   database's.
+    /// - [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close).
     pub fn get_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -415,8 +416,8 @@ impl Db {
     /// Returns the entries whose keys begin with `prefix`, read as `options` say.
     ///
     /// # Errors
-    /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
-    /// not be neighbours; else those of [`get_with`](Self::get_with).
+    /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator, where such keys
+    /// need not be neighbours; else those of [`get_with`](Self::get_with).
     pub fn prefix_with(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Entries> {
         Entries::prefix(self.core(), prefix.as_ref(), options)
     }

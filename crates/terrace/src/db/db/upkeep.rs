@@ -80,9 +80,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// Those of the flushes and compactions: [`Io`](ErrorKind::Io),
-    /// [`Corruption`](ErrorKind::Corruption); [`Closed`](ErrorKind::Closed) if the database is
-    /// closed meanwhile.
+    /// Those of the flushes and compactions: [`Io`](crate::ErrorKind::Io),
+    /// [`Corruption`](crate::ErrorKind::Corruption); [`Closed`](crate::ErrorKind::Closed) if the
+    /// database is closed meanwhile.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         self.compact_range_with(range, CompactOptions::new())
     }

@@ -111,8 +111,9 @@ impl Db {
 
     /// Removes every key in `range` as one step, as durably as `options` say.
     ///
-    /// Where the range holds few entries ([`Options::range_delete_batch`]) and less than 32 MiB of
-    /// tables lie inside it, this is a batch of deletions. Otherwise the tables inside it go and
+    /// Where the range holds few entries
+    /// ([`Options::range_delete_batch`](crate::Options::range_delete_batch)) and less than 32 MiB
+    /// of tables lie inside it, this is a batch of deletions. Otherwise the tables inside it go and
     /// those across its ends are written anew without it, whatever `options` say durably: this
     /// takes time by the number of tables, not of entries, leaves no tombstones behind, and gives
     /// the space back at once, or when the last snapshot or cursor from before goes. It first waits
@@ -122,7 +123,7 @@ impl Db {
     /// Snapshots, cursors and transactions that began before see the range as it was; a transaction
     /// that writes a key of it, or has read one for update, conflicts. A [`WriteBatch`] has no
     /// range delete, for it knows no database; a transaction has
-    /// [one of its own](Transaction::delete_range).
+    /// [one of its own](crate::Transaction::delete_range).
     ///
     /// ```
     /// # use terrace::*;
@@ -138,9 +139,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// Those of [`write_with`](Self::write_with). Besides, [`Corruption`](ErrorKind::Corruption) or
-    /// [`Io`](ErrorKind::Io) if a table across an end of the range cannot be read: nothing is
-    /// deleted then.
+    /// Those of [`write_with`](Self::write_with). Besides,
+    /// [`Corruption`](crate::ErrorKind::Corruption) or [`Io`](crate::ErrorKind::Io) if a table
+    /// across an end of the range cannot be read: nothing is deleted then.
     pub fn delete_range_with<K: AsRef<[u8]>>(
         &self,
         range: impl RangeBounds<K>,
@@ -166,8 +167,8 @@ impl Db {
     ///
     /// # Errors
     /// Those of [`delete_range_with`](Self::delete_range_with), and
-    /// [`NotSupported`](ErrorKind::NotSupported) under a custom comparator, where such keys need
-    /// not be a range.
+    /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator, where such keys
+    /// need not be a range.
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         let range = KeyRange::prefix(&self.core().files.order.keys, prefix.as_ref())?;
         delete_ranges(self.core(), [range], options, &())
@@ -206,14 +207,15 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// - [`InvalidArgument`](ErrorKind::InvalidArgument), before anything is written, if the batch
-    ///   has 4 GiB or more, or a key and its value together have 4 GiB − 8 MiB or more.
-    /// - [`NotSupported`](ErrorKind::NotSupported) in a database that was opened read-only.
-    /// - [`Closed`](ErrorKind::Closed) after [`close`](Self::close).
-    /// - [`Io`](ErrorKind::Io) if the write-ahead log could not be appended to or synced, or if a
-    ///   flush or a compaction failed earlier and the failure lasts: the batch is not acknowledged
-    ///   then, and whether it is there after the next open is not known.
-    /// - [`Corruption`](ErrorKind::Corruption) if background work met damage that stops writes.
+    /// - [`InvalidArgument`](crate::ErrorKind::InvalidArgument), before anything is written, if the
+    ///   batch has 4 GiB or more, or a key and its value together have 4 GiB − 8 MiB or more.
+    /// - [`NotSupported`](crate::ErrorKind::NotSupported) in a database that was opened read-only.
+    /// - [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close).
+    /// - [`Io`](crate::ErrorKind::Io) if the write-ahead log could not be appended to or synced, or
+    ///   if a flush or a compaction failed earlier and the failure lasts: the batch is not
+    ///   acknowledged then, and whether it is there after the next open is not known.
+    /// - [`Corruption`](crate::ErrorKind::Corruption) if background work met damage that stops
+    ///   writes.
     pub fn write_with(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
         self.core().writes.write(batch, options).map(drop)
     }
