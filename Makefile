@@ -41,7 +41,7 @@ make package      the crates as they would be published, each built and tested b
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
 make bench        the comparison of 2011 with every engine, 1,000,000 entries (under 20 minutes)
-make bench-all    every suite of the lab in its short form (under 90 minutes)
+make bench-all    every suite of the lab in its short form (under 90 minutes; builds RocksDB first)
 make results      three rounds of the comparison of 2011 into docs/results (an hour, idle machine)
 make perf         a short fixed set against LevelDB (two minutes): docs/results/perf.csv
 make dropin       libleveldb.so.1d and .so.1 over Terrace, headers, pkg-config and CMake files: out/
@@ -161,7 +161,7 @@ bench: lab-peers dropin
 	$(LAB) run leveldb-2011 --reps 1 --time-limit 10 --budget 13 $(BENCH)
 
 # Goes on after a suite that fails, stops at an interrupt (130), and ends with one report of all.
-bench-all: lab-peers dropin
+bench-all: lab-peers-all dropin
 	@out=out/lab/all-$$(date -u +%Y%m%d-%H%M%S); failed=; done=; \
 	for suite in $(SUITES); do \
 	    echo "== $$suite"; \
@@ -175,7 +175,7 @@ bench-all: lab-peers dropin
 # Resumes an interrupted run. Keeps figures and the chart that documents show; the report stays in
 # out/lab.
 RESULTS := docs/results/leveldb-2011
-results: lab-peers dropin
+results: lab-peers-all dropin
 	@out=out/lab/results; resume=; [ ! -e $$out/run.json ] || resume=--resume; \
 	$(LAB) run leveldb-2011 --reps 3 --time-limit 10 --budget 60 --out $$out $$resume $(BENCH) && \
 	mkdir -p $(RESULTS) && cp $$out/run.json $$out/results.csv $$out/charts/summary.svg $(RESULTS) && \
@@ -221,9 +221,14 @@ peers:
 	@tools/install-peers
 	@tools/fetch-clients
 
-.PHONY: lab-peers
+.PHONY: lab-peers lab-peers-all
 lab-peers:
 	@tools/install-peers lab
+	@tools/build-peers leveldb
+
+# What takes half an hour of a processor, once for a machine and version.
+lab-peers-all: lab-peers
+	@tools/build-peers rocksdb
 
 format:
 	$(CARGO) fmt --all

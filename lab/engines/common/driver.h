@@ -111,7 +111,7 @@ class Driver {
       engine_.Open(UseOf(benchmark));
       open_ = true;
     }
-    if (benchmark.keys == Keys::kZipfian && !zipfian_) zipfian_.emplace(settings_.num);
+    if (benchmark.kind == Kind::kLatest && !zipfian_) zipfian_.emplace(settings_.num);
     if (benchmark.large_values && !large_pool_)
       large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
   }
@@ -124,7 +124,7 @@ class Driver {
       typename Engine::Session session(&engine_);
       Operations<Engine> operations(task, thread, &session, meter);
       start();
-      thread < threads ? operations.Run() : operations.PutWithoutPause();
+      thread < threads ? operations.Run() : operations.PutBesideReaders();
     };
     crew->Run(threads, work, benchmark.kind == Kind::kGetWhilePutting ? Crew::Body(work) : nullptr,
               result);

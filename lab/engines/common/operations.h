@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "benchmark.h"
 #include "data.h"
@@ -22,7 +24,7 @@ struct Task {
   const Benchmark& benchmark;
   const Settings& settings;
   const Pool& pool;
-  // Where keys are zipfian.
+  // Where the latest keys are read most.
   const Zipfian* zipfian;
   // The greatest key there is.
   std::atomic<uint64_t>* newest;
@@ -50,7 +52,8 @@ class Operations {
         session_(*session),
         meter_(*meter),
         random_(task.settings.seed, task.benchmark.number, thread),
-        pareto_(task.settings.num, task.benchmark.reads_in_100 == 0 ? 0.0001 : 0.1),
+        pareto_(task.settings.num, task.benchmark.reads_in_100 == 0 ? 0.0001 : 0.2),
+        scrambled_(task.settings.num),
         key_(task.settings.key_size, task.benchmark.keys == Keys::kMissing),
         values_(task.pool, task.benchmark.large_values ? kLargeValue : task.settings.value_size,
                 task.benchmark.large_values ? 0 : task.settings.value_size_max) {}
@@ -94,8 +97,20 @@ class Operations {
   }
 
   // The additional thread of readwhilewriting.
-  void PutWithoutPause() {
-    while (meter_.GoesOn()) Put(NextKey(0));
+  // Puts at the pace that is asked for, or without pause. What was due while a put lasted is put
+  // at once.
+  void PutBesideReaders() {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto pace = std::chrono::duration<double>(
+        settings_.write_rate == 0 ? 0 : 1.0 / static_cast<double>(settings_.write_rate));
+    for (uint64_t done = 0; meter_.GoesOn(); done++) {
+      if (settings_.write_rate != 0) {
+        std::this_thread::sleep_until(
+            begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(done * pace));
+        if (!meter_.GoesOn()) return;
+      }
+      Put(NextKey(0));
+    }
   }
 
  private:
@@ -134,7 +149,7 @@ class Operations {
       case Keys::kPareto:
         return pareto_.Next(&random_);
       case Keys::kZipfian:
-        return task_.zipfian->Key(&random_);
+        return scrambled_.Next(&random_);
     }
     return i;
   }
@@ -293,6 +308,7 @@ class Operations {
   Meter& meter_;
   Random random_;
   const Pareto pareto_;
+  const ScrambledZipfian scrambled_;
   Key key_;
   Values values_;
   std::string value_;

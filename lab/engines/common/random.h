@@ -54,10 +54,10 @@ class Pareto {
 // theta.
 class Zipfian {
  public:
-  explicit Zipfian(uint64_t num) : num_(num) {
-    double zeta = 0;
-    for (uint64_t i = 1; i <= num; i++) zeta += 1 / std::pow(static_cast<double>(i), kTheta);
-    zeta_ = zeta;
+  explicit Zipfian(uint64_t num) : Zipfian(num, Zeta(num)) {}
+
+  // With a zeta that is known.
+  Zipfian(uint64_t num, double zeta) : num_(num), zeta_(zeta) {
     const double zeta_of_two = 1 + std::pow(0.5, kTheta);
     eta_ = (1 - std::pow(2.0 / static_cast<double>(num), 1 - kTheta)) / (1 - zeta_of_two / zeta);
   }
@@ -73,13 +73,30 @@ class Zipfian {
     return whole < num_ ? whole : num_ - 1;
   }
 
-  uint64_t Key(Random* random) const { return Mix(Rank(random)) % num_; }
-
  private:
+  static double Zeta(uint64_t num) {
+    double zeta = 0;
+    for (uint64_t i = 1; i <= num; i++) zeta += 1 / std::pow(static_cast<double>(i), kTheta);
+    return zeta;
+  }
+
   static constexpr double kTheta = 0.99;
   uint64_t num_;
-  double zeta_ = 0;
+  double zeta_;
   double eta_ = 0;
+};
+
+// YCSB's ScrambledZipfianGenerator: ranks among ten billion items, whatever the database holds,
+// scattered over its keys.
+class ScrambledZipfian {
+ public:
+  explicit ScrambledZipfian(uint64_t num) : num_(num), ranks_(10000000000, 26.46902820178302) {}
+
+  uint64_t Next(Random* random) const { return Mix(ranks_.Rank(random)) % num_; }
+
+ private:
+  uint64_t num_;
+  Zipfian ranks_;
 };
 
 }  // namespace lab

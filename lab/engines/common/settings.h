@@ -24,6 +24,7 @@ struct Settings {
   uint64_t value_size_max = 0;
   uint64_t threads = 1;
   uint64_t batch = 1000;
+  uint64_t write_rate = 0;
   uint64_t seed = 301;
   double duration = 10;
   double interval = 0;
@@ -40,6 +41,10 @@ struct Settings {
   uint64_t bloom_bits = 0;
   bool compression = true;
   std::string variant;
+
+  // Bits of filter for a key, for engines that have none unless they are asked for: their variant
+  // "filter" has ten.
+  uint64_t FilterBits() const { return bloom_bits == 0 && variant == "filter" ? 10 : bloom_bits; }
 
   // The memory of an engine that has one pool for everything; 0 is its default.
   uint64_t memory() const { return cache_size + write_buffer_size; }
@@ -89,6 +94,7 @@ inline void Validate(Settings* settings) {
   Limit("value_size_max", settings->value_size_max, 0, 16 << 20);
   Limit("threads", settings->threads, 1, 256);
   Limit("batch", settings->batch, 1, 1000000);
+  Limit("write_rate", settings->write_rate, 0, 1000000000);
   Limit("bloom_bits", settings->bloom_bits, 0, 64);
   Limit("max_open_files", settings->max_open_files, 0, 1000000);
   // Twice num: ycsbd and ycsbe put keys above it.
@@ -114,6 +120,7 @@ inline Settings ParseSettings(int argc, char** argv) {
       {"value_size_max", &settings.value_size_max},
       {"threads", &settings.threads},
       {"batch", &settings.batch},
+      {"write_rate", &settings.write_rate},
       {"seed", &settings.seed},
       {"cache_size", &settings.cache_size},
       {"write_buffer_size", &settings.write_buffer_size},

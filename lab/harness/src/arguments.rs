@@ -23,6 +23,13 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Lists suites, their sections, and engines with what they lack.
     List,
+    /// Says what engines promise, how they are set up, and how their programs and libraries were
+    /// built. Builds what has changed.
+    Describe {
+        /// Ids, `NAME*` for all variants and builds of one, `all`.
+        #[arg(required = true, value_delimiter = ',', value_name = "IDS")]
+        engines: Vec<String>,
+    },
     /// Writes the report of a run anew; several runs of a suite become one with more rounds,
     /// several suites one page.
     Report {

@@ -1,4 +1,4 @@
-//! `lab list`.
+//! `lab list` and `lab describe`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,5 +29,30 @@ pub(crate) fn list(lab: &Path) -> Result<ExitCode, String> {
         text.push_str(&format!("  {:<22} {:<28} {state}\n", column.id, column.title));
     }
     print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn describe(lab: &Path, ids: &[String]) -> Result<ExitCode, String> {
+    let engines = Engines::find(lab, &cache_dir(lab))?;
+    for column in engines.select(ids, false)? {
+        let about = engines.prepare(&column).about;
+        let mut text = format!("{}: {} {}\n", about.id, about.title, about.version);
+        let limits = about.limits.join("; ");
+        let parts = [
+            ("not run", about.missing.as_deref()),
+            ("build", about.build.as_deref()),
+            ("asynchronous write", Some(about.asynchronous.as_str())),
+            ("synchronous write", Some(about.synchronous.as_str())),
+            ("promises less", about.weaker.as_deref()),
+            ("settings", Some(about.settings.as_str())),
+            ("limits", Some(limits.as_str())),
+        ];
+        for (name, said) in parts {
+            if let Some(said) = said.filter(|said| !said.is_empty()) {
+                text.push_str(&format!("  {name:<18} {said}\n"));
+            }
+        }
+        print(&text)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

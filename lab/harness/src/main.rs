@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Run(run) => start::run(&lab, run),
         Command::List => list::list(&lab),
+        Command::Describe { engines } => list::describe(&lab, engines),
         Command::Report { dirs, out } => finished::report(dirs, out.as_deref()),
         Command::Compare { before, after, json } => finished::compare(before, after, *json),
     };

@@ -248,7 +248,11 @@ fn prepare(engines: &Engines, columns: &[Column]) -> Vec<Ready> {
         let mut one = engines.prepare(column);
         match &one.about.missing {
             Some(reason) => notice(&format!("{}: NOT RUN: {reason}", column.id)),
-            None => notice(&format!("{}: {} {}", column.id, one.about.title, one.about.version)),
+            None => {
+                let build = one.about.build.as_ref().map(|b| format!("; {b}")).unwrap_or_default();
+                let (title, version) = (&one.about.title, &one.about.version);
+                notice(&format!("{}: {title} {version}{build}", column.id));
+            }
         }
         if one.about.is_terrace()
             && one.program.is_some()

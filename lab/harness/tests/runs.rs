@@ -245,3 +245,27 @@ fn the_list_has_suites_sections_engines_and_what_they_lack() {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
+
+#[test]
+fn engines_are_described_with_their_builds() {
+    let lab = Lab::new();
+    // A compiled program has a build; a script has none.
+    let source =
+        "int main() { __builtin_puts(\"{\\\"title\\\":\\\"C\\\",\\\"version\\\":\\\"7\\\"}\"); }";
+    lab.engine("compiled", "sources = ['bench.cc']");
+    fs::write(lab.dir().join("engines/compiled/bench.cc"), source).expect("write");
+    fs::create_dir_all(lab.dir().join("engines/common")).expect("create");
+    lab.engine("alike", "title = 'Built otherwise'\nlike = 'compiled'\nlibraries = ['-O0']");
+    lab.engine("unbuilt", "sources = ['bench.cc']\nbuilt = 'out/peers/unbuilt'");
+    let output = lab.lab(&["describe", "terrace,compiled*,unbuilt"]);
+    succeeded(&output);
+    let text = stdout(&output);
+    for said in [
+        "terrace: Fake 1.0\n",
+        "alike: Built otherwise 7\n",
+        "out/peers/unbuilt is missing; `tools/build-peers unbuilt` makes it",
+    ] {
+        assert!(text.contains(said), "{said:?} is not in: {text}");
+    }
+    assert_eq!(text.matches("without assertions").count(), 2, "{text}");
+}

@@ -37,6 +37,9 @@ pub struct Settings {
     /// Entries in a batch
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch: u64,
+    /// Puts a second of the writer beside readers; 0 for as many as it can
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    pub(crate) write_rate: u64,
     /// Seconds of a timed benchmark
     #[arg(long, default_value_t = 10.0, value_parser = parse_seconds)]
     pub(crate) duration: f64,

@@ -6,7 +6,7 @@ use std::sync::{Barrier, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::benchmark::{Benchmark, Choice, Kind};
+use crate::benchmark::{Benchmark, Kind};
 use crate::data::{ValuePool, Zipfian};
 use crate::engine::Engine;
 use crate::meter::{Interval, Latencies, Meter};
@@ -75,7 +75,7 @@ impl<'a, E: Engine> Runner<'a, E> {
             directory::create(self.settings.db())?;
             self.engine = Some(E::open(self.settings)?);
         }
-        if benchmark.keys == Choice::Zipfian && self.zipfian.is_none() {
+        if matches!(benchmark.kind, Kind::Latest(_)) && self.zipfian.is_none() {
             self.zipfian = Some(Zipfian::new(self.settings.num));
         }
         if benchmark.kind == Kind::PutLarge && self.large_values.is_none() {

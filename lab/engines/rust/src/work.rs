@@ -2,9 +2,11 @@
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::benchmark::{Benchmark, Choice, Kind};
-use crate::data::{Key, Keys, Pareto, Random, ValuePool, Zipfian};
+use crate::data::{Key, Keys, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
 use crate::engine::{Durability, Operation, Operations, Session, Start};
 use crate::meter::Meter;
 use crate::{Failure, Result, Settings};
@@ -24,7 +26,7 @@ pub(crate) struct Task<'a> {
     pub(crate) benchmark: Benchmark,
     pub(crate) settings: &'a Settings,
     pub(crate) values: &'a ValuePool,
-    /// Where keys are zipfian.
+    /// Where the latest keys are read most.
     pub(crate) zipfian: Option<&'a Zipfian>,
     /// The greatest key there is.
     pub(crate) newest: &'a AtomicU64,
@@ -54,7 +56,7 @@ impl Task<'_> {
             Choice::Random | Choice::Missing => Keys::Below(num),
             Choice::Hot => Keys::Below((num / HOT_SHARE).max(1)),
             Choice::Pareto(fraction) => Keys::Pareto(Pareto::new(num, fraction)),
-            Choice::Zipfian => Keys::Zipfian(self.zipfian()?.clone()),
+            Choice::Zipfian => Keys::Zipfian(ScrambledZipfian::new(num)),
         })
     }
 
@@ -178,7 +180,15 @@ impl<'a, S: Session> Worker<'a, S> {
 
     /// The additional thread of readwhilewriting.
     pub(crate) fn put_until(&mut self, done: &AtomicBool, meter: &mut Meter<'_>) -> Result<()> {
-        while !done.load(Ordering::Relaxed) {
+        let (begin, rate) = (Instant::now(), self.task.settings.write_rate);
+        for puts in 0_u64.. {
+            if let Some(seconds) = (rate > 0).then(|| puts as f64 / rate as f64) {
+                let due = begin + Duration::from_secs_f64(seconds);
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+            if done.load(Ordering::Relaxed) {
+                break;
+            }
             self.put_next(0, meter)?;
         }
         Ok(())

@@ -56,7 +56,22 @@ impl Builder {
             Ok(maker) => maker,
             Err(reason) => return Some(reason),
         };
-        if maker.sources.is_empty() { None } else { probe(maker).err() }
+        if !is_compiled(maker) {
+            return None;
+        }
+        self.prefix(maker).and_then(|prefix| probe(maker, prefix.as_deref())).err()
+    }
+
+    /// Where the library lies that `tools/build-peers` makes.
+    fn prefix(&self, manifest: &Manifest) -> Result<Option<PathBuf>, String> {
+        let Some(built) = &manifest.built else { return Ok(None) };
+        let root = self.lab.parent().unwrap_or(Path::new("."));
+        let path = root.join(built);
+        if !path.join("lib").is_dir() {
+            let name = &manifest.name;
+            return Err(format!("{built} is missing; `tools/build-peers {name}` makes it"));
+        }
+        Ok(Some(path))
     }
 
     fn library_path(&self, manifest: &Manifest) -> Result<Option<PathBuf>, String> {
@@ -79,7 +94,7 @@ impl Builder {
         }
         match &manifest.cargo {
             Some(binary) => self.cargo(binary),
-            None => self.compile(manifest),
+            None => self.compile(manifest, all),
         }
     }
 
@@ -101,18 +116,27 @@ impl Builder {
         path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    fn compile(&self, manifest: &Manifest) -> Result<PathBuf, String> {
+    fn compile(&self, manifest: &Manifest, all: &[Manifest]) -> Result<PathBuf, String> {
+        let sources = sources(manifest, all)?;
+        let prefix = self.prefix(manifest)?;
         fs::create_dir_all(&self.cache).map_err(|e| format!("{}: {e}", self.cache.display()))?;
         let path = self.cache.join(&manifest.name);
         let mut command = Command::new(compiler());
-        command.args(["-O2", "-std=c++17", "-o"]).arg(&path);
-        command.args(manifest.sources.iter().map(|source| manifest.dir.join(source)));
+        command.args(["-O2", "-DNDEBUG", "-std=c++17", "-o"]).arg(&path).args(&sources);
+        if let Some(prefix) = &prefix {
+            // The place in the cache, so that another build of the library is another command.
+            let prefix = prefix.canonicalize().map_err(|e| format!("{}: {e}", prefix.display()))?;
+            command.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib"));
+        }
         command.args(&manifest.libraries).arg("-pthread").stdin(Stdio::null());
         // The command line is kept, so that another one builds anew.
         let line = format!("{command:?}\n");
         let record = self.cache.join(format!("{}.command", manifest.name));
         let same_command = fs::read_to_string(&record).is_ok_and(|old| old == line);
-        if !same_command || is_older(&path, &[&manifest.dir, &self.lab.join("engines/common")]) {
+        let common = self.lab.join("engines/common");
+        let mut dirs: Vec<&Path> = sources.iter().filter_map(|source| source.parent()).collect();
+        dirs.extend([manifest.dir.as_path(), common.as_path()]);
+        if !same_command || is_older(&path, &dirs) {
             let output = command.output().map_err(|e| format!("{}: {e}", compiler()))?;
             if !output.status.success() {
                 let _ = fs::remove_file(&record);
@@ -145,12 +169,29 @@ fn maker<'a>(manifest: &'a Manifest, all: &'a [Manifest]) -> Result<&'a Manifest
         .ok_or_else(|| format!("it runs the program of {name}, which does not exist"))
 }
 
+/// Whether it is C++ that has to be compiled.
+fn is_compiled(manifest: &Manifest) -> bool {
+    !manifest.sources.is_empty() || manifest.like.is_some()
+}
+
+/// The C++ files of an engine: its own, or those of the engine that it is like.
+fn sources(manifest: &Manifest, all: &[Manifest]) -> Result<Vec<PathBuf>, String> {
+    let owner = match &manifest.like {
+        Some(name) => all
+            .iter()
+            .find(|other| other.name == *name && other.like.is_none())
+            .ok_or_else(|| format!("it is built from the sources of {name}, which do not exist"))?,
+        None => manifest,
+    };
+    Ok(owner.sources.iter().map(|source| owner.dir.join(source)).collect())
+}
+
 fn compiler() -> String {
     env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
 }
 
 /// Whether what a program includes is installed.
-fn probe(manifest: &Manifest) -> Result<(), String> {
+fn probe(manifest: &Manifest, prefix: Option<&Path>) -> Result<(), String> {
     if manifest.probe.is_empty() {
         return Ok(());
     }
@@ -159,6 +200,7 @@ fn probe(manifest: &Manifest) -> Result<(), String> {
     let output = Command::new(compiler())
         .args(["-E", "-x", "c++", "-include", &manifest.probe, "/dev/null"])
         .args(flags)
+        .args(prefix.iter().flat_map(|prefix| ["-I".into(), prefix.join("include")]))
         .stdin(Stdio::null())
         .output()
         .map_err(|e| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 /// Columns that stand first, in this order; the others follow by name.
-const FIRST: [&str; 3] = ["terrace", "dropin", "leveldb"];
+const FIRST: [&str; 4] = ["terrace", "dropin", "leveldb", "leveldb-debian"];
 
 /// A column: an engine, or a variant of one.
 #[derive(Clone, Debug)]
@@ -16,14 +16,16 @@ pub struct Column {
     pub id: String,
     /// The engine's name, by which a suite may set something for it alone.
     pub engine: String,
+    /// The engine whose settings in a suite hold for it: its own name, or that of [`Manifest::like`].
+    pub settings_of: String,
     /// The variant; empty for the engine as such.
     pub variant: String,
     /// For readers, until the program itself says better.
     pub title: String,
 }
 
-/// An `engine.toml`. One of `sources`, `cargo`, `program`, `script` and `missing` says what the
-/// program is.
+/// An `engine.toml`. One of `sources`, `like`, `cargo`, `program`, `script` and `missing` says what
+/// the program is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
@@ -36,12 +38,19 @@ pub struct Manifest {
     pub title: String,
     /// C++ files, from its directory.
     pub sources: Vec<String>,
+    /// The name of another engine, from whose sources it is built with other libraries.
+    pub like: Option<String>,
     /// Flags for the compiler, as `-lleveldb`.
     pub libraries: Vec<String>,
+    /// Where `tools/build-peers` puts its library, from the repository's root: a directory with
+    /// `include` and `lib`, which are looked into first.
+    pub built: Option<String>,
     /// Debian packages that it needs.
     pub packages: Vec<String>,
     /// A header that tells whether they are installed.
     pub probe: String,
+    /// How it is set up, in place of what its program says.
+    pub settings: Option<String>,
     /// Columns of their own.
     pub variants: Vec<String>,
     /// A binary of the lab's workspace.
@@ -89,6 +98,7 @@ impl Manifest {
         }
         let kinds = [
             !manifest.sources.is_empty(),
+            manifest.like.is_some(),
             manifest.cargo.is_some(),
             manifest.program.is_some(),
             manifest.script.is_some(),
@@ -96,7 +106,7 @@ impl Manifest {
         ];
         if kinds.iter().filter(|given| **given).count() != 1 {
             return Err(problem(
-                &"it has to have exactly one of sources, cargo, program, script and missing",
+                &"it has to have exactly one of sources, like, cargo, program, script and missing",
             ));
         }
         Ok(manifest)
@@ -109,10 +119,16 @@ impl Manifest {
             let (id, title) = match variant {
                 "" => (self.name.clone(), self.title.clone()),
                 variant => {
-                    (format!("{}-{variant}", self.name), format!("{} {variant}", self.title))
+                    (format!("{}-{variant}", self.name), format!("{}, {variant}", self.title))
                 }
             };
-            Column { id, engine: self.name.clone(), variant: variant.to_owned(), title }
+            Column {
+                id,
+                engine: self.name.clone(),
+                settings_of: self.like.clone().unwrap_or_else(|| self.name.clone()),
+                variant: variant.to_owned(),
+                title,
+            }
         };
         match self.variants.as_slice() {
             [] => vec![column("")],

@@ -4,6 +4,7 @@
 //! 2. Programs are built into a cache and only again when a file that they are made of has changed.
 
 mod build;
+mod inspect;
 mod manifest;
 mod program;
 
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 use crate::run;
 use build::Builder;
+pub use inspect::Build;
 pub use manifest::{Column, Manifest, discover};
 pub use program::Program;
 
@@ -52,7 +54,7 @@ impl Engines {
     }
 
     /// The columns with the given ids, in the order of all. `name*` stands for an engine with all
-    /// its variants, `all` for every column. With `lenient` an id that does not exist is passed
+    /// its variants and builds, `all` for every column. With `lenient` an id that does not exist is passed
     /// over.
     ///
     /// # Errors
@@ -60,7 +62,7 @@ impl Engines {
     pub fn select(&self, ids: &[String], lenient: bool) -> Result<Vec<Column>, String> {
         let all = self.columns();
         let matches = |id: &str, column: &Column| match id.strip_suffix('*') {
-            Some(name) => column.engine == name,
+            Some(name) => column.engine == name || column.settings_of == name,
             None => id == "all" || id == column.id,
         };
         if let Some(unknown) =
@@ -102,9 +104,14 @@ impl Engines {
             Ok((program, description, manifest)) => {
                 let mut about = description.about(column, manifest.weaker(&column.variant));
                 // Another engine's program does not know what it is run as.
-                if manifest.program.is_some() {
+                if manifest.program.is_some() || manifest.like.is_some() {
                     about.title = column.title.clone();
                 }
+                if let Some(settings) = &manifest.settings {
+                    about.settings.clone_from(settings);
+                    about.limits.clear();
+                }
+                about.build = Build::of(&program).map(|build| build.in_words());
                 Ready {
                     column: column.clone(),
                     about,
@@ -185,6 +192,7 @@ impl Description {
                 .and_then(|variant| variant.weaker.clone())
                 .or(weaker)
                 .or(self.weaker.clone()),
+            build: None,
             missing: None,
             disqualified: None,
         }

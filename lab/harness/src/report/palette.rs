@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str, &str); 13] = [
 ];
 
 /// The colour of each slot: light, dark.
-const SLOTS: [(&str, &str); 20] = [
+const SLOTS: [(&str, &str); 26] = [
     ("#c2410c", "#ff8a5b"), // Terrace
     ("#e79a72", "#b8623d"), // the drop-in
     ("#1764b0", "#6fb1f5"), // LevelDB
@@ -50,10 +50,16 @@ const SLOTS: [(&str, &str); 20] = [
     ("#2e7d46", "#74cf8c"),
     ("#96499c", "#dc9ae2"),
     ("#3d7080", "#88bccc"),
+    ("#3f86d0", "#9ccbff"), // LevelDB with filters
+    ("#6f86a0", "#a9bccf"), // Debian's LevelDB
+    ("#1f957d", "#7fe6cd"), // RocksDB with filters
+    ("#64928a", "#a3c9c1"), // Debian's RocksDB
+    ("#1f6f4f", "#5cb98d"), // RocksDB with BlobDB
+    ("#8d8d6b", "#c9c9a2"), // SQLite, NORMAL
 ];
 
 /// Engines with a slot of their own. A variant that is not listed takes a free slot.
-const KNOWN: [(&str, usize); 23] = [
+const KNOWN: [(&str, usize); 29] = [
     ("terrace", 0),
     ("dropin", 1),
     ("leveldb", 2),
@@ -77,6 +83,12 @@ const KNOWN: [(&str, usize); 23] = [
     ("wiredtiger-lsm-nolog", 19),
     ("fjall-separated", 17),
     ("redb-unsynced", 18),
+    ("leveldb-filter", 20),
+    ("leveldb-debian", 21),
+    ("rocksdb-filter", 22),
+    ("rocksdb-debian", 23),
+    ("rocksdb-blob", 24),
+    ("sqlite-normal", 25),
 ];
 
 /// Which dash a slot's lines have; 0 is a full line.
@@ -95,7 +107,7 @@ pub(crate) fn slots<'a>(ids: impl Iterator<Item = &'a str>) -> BTreeMap<String, 
         }
     }
     // The spare slots first, then those of engines that are not here, then all over again.
-    let order: Vec<usize> = (16..SLOTS.len()).chain(1..16).collect();
+    let order: Vec<usize> = (16..20).chain(1..16).chain(20..SLOTS.len()).collect();
     for (at, id) in unknown.into_iter().enumerate() {
         let free = order.iter().find(|slot| !slots.values().any(|taken| taken == *slot));
         let slot = free.copied().unwrap_or(order[at % order.len()]);

@@ -99,6 +99,9 @@ pub struct Engine {
     pub synchronous: String,
     /// How it was set up.
     pub settings: String,
+    /// What its program and libraries show of how they were built: assertions, checksums.
+    #[serde(default)]
+    pub build: Option<String>,
     /// Promises and abilities that it lacks.
     pub limits: Vec<String>,
     /// Why an asynchronous write promises less than to have reached the operating system, and that

@@ -140,7 +140,7 @@ impl Attempt<'_> {
     /// A database that is to be written by `step`, since its writes were cut short at this rate.
     fn written_by<'s>(&'s self, step: &'s Step, rate: f64) -> Refill<'s> {
         let engine = self.limits.engine;
-        let entries = step.settings(&self.ready.column.engine).entries(self.num);
+        let entries = step.settings(&self.ready.column.settings_of).entries(self.num);
         Refill { engine, step, entries, rate }
     }
 
@@ -215,7 +215,7 @@ impl Attempt<'_> {
         let benchmarks: Vec<&str> = task.iter().map(|step| step.workload.name).collect();
         let limits: Vec<Option<Duration>> = task
             .iter()
-            .map(|step| self.limits.killed(step, &step.settings(&self.ready.column.engine)))
+            .map(|step| self.limits.killed(step, &step.settings(&self.ready.column.settings_of)))
             .collect();
         let mut command = program.command();
         command
@@ -229,7 +229,7 @@ impl Attempt<'_> {
     }
 
     fn flags(&self, step: &Step) -> Vec<String> {
-        let mut flags = step.settings(&self.ready.column.engine).flags(self.num);
+        let mut flags = step.settings(&self.ready.column.settings_of).flags(self.num);
         let limit = self.limits.told(step);
         if limit > 0.0 {
             flags.push(format!("--time_limit={limit}"));

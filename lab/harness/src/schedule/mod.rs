@@ -261,9 +261,12 @@ impl<'a> Session<'a> {
         );
         let (time_limit, grace) = (self.run.time_limit, self.grace);
         let limits = Limits { time_limit, grace, engine: &id, pace: &self.pace, refill: None };
-        if let Err(reason) =
-            space::enough(group, &self.engines[engine].column.engine, self.run.num, &self.databases)
-        {
+        if let Err(reason) = space::enough(
+            group,
+            &self.engines[engine].column.settings_of,
+            self.run.num,
+            &self.databases,
+        ) {
             self.record_all(group, engine, round, Status::Skipped, &reason)?;
             progress.end("skipped");
             return Ok(Ended::Complete);
