@@ -56,8 +56,8 @@ public final class Campaign {
 
     private Process instance(Cluster cluster, int number) throws Exception {
         return cluster.java("instance-" + number, "400m", Application.class.getName(),
-                Cluster.addresses(BROKERS), directory.resolve("state-" + number).toString(), suppliers,
-                buffer);
+                Cluster.addresses(BROKERS), directory.resolve("state-" + number).toString(),
+                suppliers, buffer);
     }
 
     private void run() throws Exception {

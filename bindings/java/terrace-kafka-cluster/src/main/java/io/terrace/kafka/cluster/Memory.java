@@ -8,7 +8,10 @@ import java.nio.file.Path;
 final class Memory {
     private Memory() {}
 
-    /** Returns a line of the process's status in KiB: VmRSS, what is resident, or VmHWM, its peak. */
+    /**
+     * Returns a line of the process's status in KiB: VmRSS is what is resident, and RssAnon that
+     * without pages of files.
+     */
     static long kibibytes(String name) throws IOException {
         for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
             if (line.startsWith(name + ":")) {

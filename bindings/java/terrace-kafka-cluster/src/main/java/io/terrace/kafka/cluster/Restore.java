@@ -21,9 +21,9 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyConfig;
 
 /**
- * A program: "DIRECTORY RECORDS SUPPLIERS". One broker and one instance of an application that keeps
- * the last value of every key: how long it takes to process records, and, with its local state
- * removed, to restore them from the changelog. Every second record has a key of its own.
+ * A program: "DIRECTORY RECORDS SUPPLIERS". One broker and one instance of an application that
+ * keeps the last value of every key: how many records a second it processes, and, with its local
+ * state removed, restores from the changelog. Keys are drawn from as many as there are records.
  */
 public final class Restore {
     private static final int PARTITIONS = 2;
