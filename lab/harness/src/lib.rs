@@ -13,6 +13,7 @@
 )]
 
 pub mod compare;
+pub mod costs;
 pub mod engine;
 pub mod interrupt;
 pub mod machine;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
+use crate::costs;
 use crate::run::Machine;
 
 /// This machine, with the file system that holds `dir`.
@@ -18,6 +19,7 @@ pub fn here(dir: &Path) -> Machine {
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_or_else(|_| unknown(), |release| format!("Linux {}", release.trim())),
         file_system: file_system(dir).unwrap_or_else(unknown),
+        costs: costs::measure(dir).ok(),
     }
 }
 

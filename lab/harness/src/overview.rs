@@ -68,12 +68,15 @@ fn engines(run: &Run, measurements: &Measurements) -> String {
     text
 }
 
-/// Terrace's rate over an engine's, of every cell that both have.
+/// Terrace's rate over an engine's, of every cell that both have done to the end.
 fn ratios(run: &Run, measurements: &Measurements, engine: &str) -> Vec<f64> {
     let mut ratios = Vec::new();
     for section in &run.sections {
         for place in 0..section.cells.len() {
-            let rate = |engine| measurements.rate(run.figure, &section.id, place, engine);
+            let rate = |engine| {
+                let whole = measurements.is_whole(&section.id, place, engine);
+                measurements.rate(run.figure, &section.id, place, engine).filter(|_| whole)
+            };
             if let (Some(own), Some(other)) = (rate(SUBJECT), rate(engine))
                 && own.middle > 0.0
                 && other.middle > 0.0

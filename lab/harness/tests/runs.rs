@@ -269,3 +269,14 @@ fn engines_are_described_with_their_builds() {
     }
     assert_eq!(text.matches("without assertions").count(), 2, "{text}");
 }
+
+#[test]
+fn an_engine_that_has_to_be_asked_for_is_run_by_its_name_alone() {
+    let lab = Lab::new();
+    lab.engine("extra", "script = 'fake.sh'\nasked_for = true");
+    for (ids, described) in [("all", false), ("extra", true), ("extra*", true)] {
+        let output = lab.lab(&["describe", ids]);
+        succeeded(&output);
+        assert_eq!(stdout(&output).contains("extra:"), described, "{ids}");
+    }
+}

@@ -22,6 +22,8 @@ pub struct Column {
     pub variant: String,
     /// For readers, until the program itself says better.
     pub title: String,
+    /// Whether it is run only where its name is given.
+    pub asked_for: bool,
 }
 
 /// An `engine.toml`. One of `sources`, `like`, `cargo`, `program`, `script` and `missing` says what
@@ -51,6 +53,8 @@ pub struct Manifest {
     pub probe: String,
     /// How it is set up, in place of what its program says.
     pub settings: Option<String>,
+    /// Whether it is run only where its name is given: not by `all`, nor by default.
+    pub asked_for: bool,
     /// Columns of their own.
     pub variants: Vec<String>,
     /// A binary of the lab's workspace.
@@ -128,6 +132,7 @@ impl Manifest {
                 settings_of: self.like.clone().unwrap_or_else(|| self.name.clone()),
                 variant: variant.to_owned(),
                 title,
+                asked_for: self.asked_for,
             }
         };
         match self.variants.as_slice() {

@@ -54,7 +54,7 @@ impl Engines {
     }
 
     /// The columns with the given ids, in the order of all. `name*` stands for an engine with all
-    /// its variants and builds, `all` for every column. With `lenient` an id that does not exist is passed
+    /// its variants and builds, `all` for every column but those that have to be asked for. With `lenient` an id that does not exist is passed
     /// over.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Engines {
         let all = self.columns();
         let matches = |id: &str, column: &Column| match id.strip_suffix('*') {
             Some(name) => column.engine == name || column.settings_of == name,
-            None => id == "all" || id == column.id,
+            None => id == "all" && !column.asked_for || id == column.id,
         };
         if let Some(unknown) =
             ids.iter().find(|id| !lenient && !all.iter().any(|column| matches(id, column)))
@@ -73,7 +73,10 @@ impl Engines {
         }
         Ok(all
             .into_iter()
-            .filter(|column| ids.is_empty() || ids.iter().any(|id| matches(id, column)))
+            .filter(|column| match ids {
+                [] => !column.asked_for,
+                ids => ids.iter().any(|id| matches(id, column)),
+            })
             .collect())
     }
 

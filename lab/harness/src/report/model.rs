@@ -80,6 +80,10 @@ pub(crate) struct Figures {
     pub(crate) remarks: Vec<String>,
     /// Whether all of it is of a database that is complete, so that it can be compared.
     pub(crate) comparable: bool,
+    /// Whether the time limit cut a round short, so that it takes part in no mean.
+    pub(crate) cut: bool,
+    /// Operations a second, the time for the work that was put off included.
+    pub(crate) rate_with_debt: Option<f64>,
     /// Interval by interval, of the round whose rate is nearest to the figure.
     pub(crate) series: Vec<Interval>,
 }
@@ -128,6 +132,11 @@ impl CellView<'_> {
             .figures()
             .filter(|figures| figures.comparable)
             .map(|figures| figures.rate)
+    }
+
+    /// Whether a column's figure is of a part of the work.
+    pub(crate) fn is_cut(&self, column: usize) -> bool {
+        self.outcomes.get(column).and_then(Outcome::figures).is_some_and(|figures| figures.cut)
     }
 }
 
@@ -270,8 +279,19 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
             .map(|s| s.middle),
         remarks: remarks(rounds),
         comparable,
+        cut: results().any(|result| result.truncated),
+        rate_with_debt: rate_with_debt(run, &measured),
         series: nearest.map(|m| m.series.clone()).unwrap_or_default(),
     }))
+}
+
+/// Operations a second of those rounds in which work was put off, with the time that it took.
+fn rate_with_debt(run: &Run, measured: &[&Measurement]) -> Option<f64> {
+    let rates = measured.iter().filter_map(|m| {
+        let (debt, result) = (m.debt?, m.result.as_ref()?);
+        Some(result.ops as f64 / (result.seconds + debt.seconds))
+    });
+    Spread::of(rates, run.figure).map(|rate| rate.middle)
 }
 
 fn remarks(rounds: &[&Measurement]) -> Vec<String> {

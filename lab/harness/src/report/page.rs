@@ -4,7 +4,8 @@
 //! Invariants:
 //! 1. The template is the only place that turns text into HTML; what is marked `safe` there are
 //!    charts and our own assets.
-//! 2. Anchors are unique: they carry the suite's and the section's place.
+//! 2. Anchors are the suite's name and the section's id, so that a link into a report holds for the
+//!    next one.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -16,6 +17,7 @@ use crate::run::{Chart as Kind, Run};
 use super::chart::summary;
 use super::figures::{self, Figure, Gallery, cell_name};
 use super::model::{CellView, Figures, SectionView, Suite};
+use super::ratios::Ratio;
 use super::svg::escape;
 use super::table::{self, Table};
 use super::{number, palette, words};
@@ -47,6 +49,7 @@ struct SuitePart<'a> {
     method: String,
     lasted: String,
     memory: String,
+    costs: String,
     /// Figures of the summary: value, what it is, whether it is a bad one.
     tiles: Vec<(String, String, bool)>,
     chart: Option<Figure>,
@@ -124,9 +127,8 @@ pub(crate) fn render(
     links: &[Vec<String>],
     gallery: &mut Gallery,
 ) -> Result<String, String> {
-    let parts = suites.iter().zip(links).enumerate();
-    let parts =
-        parts.map(|(at, (suite, raw))| suite_part(suite, raw, at, suites.len() > 1, gallery));
+    let parts = suites.iter().zip(links);
+    let parts = parts.map(|(suite, raw)| suite_part(suite, raw, suites.len() > 1, gallery));
     let titles: Vec<&str> = suites.iter().map(|suite| suite.run.suite.as_str()).collect();
     let style = format!("{}{CHART_STYLE}{STYLE}", palette::slot_rules());
     let page = Page {
@@ -159,7 +161,6 @@ fn fill_in(page: &Page<'_>) -> Result<String, minijinja::Error> {
 fn suite_part<'a>(
     suite: &'a Suite<'a>,
     raw: &'a [String],
-    at: usize,
     several: bool,
     gallery: &mut Gallery,
 ) -> SuitePart<'a> {
@@ -167,20 +168,29 @@ fn suite_part<'a>(
     let chart =
         summary_chart(suite).map(|chart| gallery.add(&format!("{prefix}summary"), false, &chart));
     let compared = suite.terrace().is_some() && suite.columns.len() > 1;
-    let sections = suite.sections.iter().enumerate();
+    let sections = suite.sections.iter();
     SuitePart {
-        anchor: format!("suite-{at}"),
+        anchor: suite.run.suite.clone(),
         run: suite.run,
         headline: words::headline(suite, &suite.tally()),
         method: words::method(suite.run),
         lasted: number::span(suite.run.seconds),
         memory: format!("{} MiB", number::thousands(suite.run.machine.memory_mib as f64)),
+        costs: suite.run.machine.costs.map(|costs| costs.in_words()).unwrap_or_default(),
         tiles: tiles(suite),
         chart,
         ratios: compared.then(|| table::ratios(suite)),
         below: table::below(suite),
         sections: sections
-            .map(|(n, s)| section_part(suite, s, &format!("s{at}-{n}"), &prefix, gallery))
+            .map(|s| {
+                section_part(
+                    suite,
+                    s,
+                    &format!("{}-{}", suite.run.suite, s.section.id),
+                    &prefix,
+                    gallery,
+                )
+            })
             .collect(),
         engines: suite
             .columns
@@ -214,66 +224,113 @@ fn tiles(suite: &Suite<'_>) -> Vec<(String, String, bool)> {
     ]
 }
 
-/// Terrace against everyone, the strongest first.
+/// Terrace against everyone: engines that promise as much first, the strongest of each kind first.
 fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
     suite.terrace()?;
-    let name = |section: &SectionView<'_>, cell: &CellView<'_>| {
-        format!("{}, {}", section.section.title, cell_name(cell.cell))
-    };
-    let best = suite.cells().filter_map(|(section, cell)| {
-        let against = suite.against_best(cell)?;
+    let mut first = [Vec::new(), Vec::new()];
+    for (section, cell) in suite.cells() {
+        let Some(against) = suite.against_best(cell) else { continue };
         let engine = &suite.columns[against.column].title;
-        Some((
-            against.ratio,
-            format!("{}: {} {engine}", name(section, cell), number::ratio(against.ratio)),
-        ))
-    });
-    let row = |title: String, slot, cells: Vec<(f64, String)>| {
-        let mean = crate::run::geometric_mean(cells.iter().map(|(ratio, _)| *ratio))?;
-        let tip = format!(
-            "Terrace ÷ {title}: geometric mean {} of {} cells",
-            number::ratio(mean),
-            cells.len()
-        );
-        Some(summary::Row { title, slot, mean, cells, tip })
-    };
-    let first = row("Best of the rest".to_owned(), None, best.collect())?;
-    let mut rows: Vec<(bool, summary::Row)> = suite
+        first[panel_of(cell)].push(dot(section, cell, against.as_ratio(), engine));
+    }
+    if first.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let mut rows: Vec<summary::Row> = suite
         .columns
         .iter()
         .enumerate()
-        .filter(|(_, column)| !column.is_terrace())
-        .filter_map(|(at, column)| {
-            let cells = suite.cells().filter_map(|(section, cell)| {
-                let ratio = suite.against(cell, at)?;
-                Some((
-                    ratio,
-                    format!("{}: {} {}", name(section, cell), number::ratio(ratio), column.title),
-                ))
-            });
-            let mark = if column.engine.weaker.is_some() { " †" } else { "" };
-            let row = row(format!("{}{mark}", column.title), Some(column.slot), cells.collect())?;
-            Some((column.engine.is_terrace(), row))
-        })
+        .filter(|(_, column)| !column.engine.is_terrace())
+        .filter_map(|(at, _)| summary_row(suite, at))
         .collect();
-    // Terrace's other columns come last.
-    rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.mean.total_cmp(&b.1.mean)));
-    let rows: Vec<summary::Row> =
-        std::iter::once(first).chain(rows.into_iter().map(|(_, row)| row)).collect();
+    let strength = |row: &summary::Row| {
+        crate::run::geometric_mean(row.panels.iter().filter_map(|panel| panel.mean))
+    };
+    let order = |row: &summary::Row| strength(row).unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| a.weaker.cmp(&b.weaker).then(order(a).total_cmp(&order(b))));
+    let best = summary::Row {
+        title: "The best of the rest".to_owned(),
+        slot: None,
+        weaker: false,
+        panels: first.map(panel),
+    };
+    rows.insert(0, best);
+    Some(summary::draw(&rows, &summary_words(suite)))
+}
+
+/// The panel of a cell: what writes, or what only reads.
+fn panel_of(cell: &CellView<'_>) -> usize {
+    usize::from(!cell.cell.writes)
+}
+
+fn dot(
+    section: &SectionView<'_>,
+    cell: &CellView<'_>,
+    ratio: Ratio,
+    engine: &str,
+) -> (Ratio, String) {
+    let cut = if ratio.cut { ", cut short, in no mean" } else { "" };
+    let (title, name) = (&section.section.title, cell_name(cell.cell));
+    (ratio, format!("{title}, {name}: {} {engine}{cut}", number::ratio(ratio.value)))
+}
+
+fn panel(dots: Vec<(Ratio, String)>) -> summary::Panel {
+    let whole = dots.iter().filter(|(ratio, _)| !ratio.cut).map(|(ratio, _)| ratio.value);
+    summary::Panel { mean: crate::run::geometric_mean(whole), dots }
+}
+
+/// The row of one engine; none if nothing can be compared.
+fn summary_row(suite: &Suite<'_>, at: usize) -> Option<summary::Row> {
+    let column = &suite.columns[at];
+    let mut dots = [Vec::new(), Vec::new()];
+    for (section, cell) in suite.cells() {
+        if let Some(ratio) = suite.ratio(cell, at) {
+            dots[panel_of(cell)].push(dot(section, cell, ratio, &column.title));
+        }
+    }
+    if dots.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let weaker = column.engine.weaker.is_some();
+    let version = column.engine.version.split(' ').next().unwrap_or_default();
+    let mark = if weaker { " †" } else { "" };
+    Some(summary::Row {
+        title: format!("{} {version}{mark}", column.title),
+        slot: Some(column.slot),
+        weaker,
+        panels: dots.map(panel),
+    })
+}
+
+fn summary_words(suite: &Suite<'_>) -> summary::Words {
     let run = suite.run;
-    let weaker =
-        if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
-            " · † promises less than was asked for"
-        } else {
-            ""
-        };
     let date = run.began.get(..10).unwrap_or(&run.began);
-    let note = format!(
-        "Terrace ÷ engine, one dot per workload · {} entries · {} cores · {date}{weaker}",
-        number::tick(run.num as f64),
-        run.machine.cores
-    );
-    Some(summary::draw(&rows, &format!("Terrace against each engine: {}", run.suite), &note))
+    let mut marks = "One dot is one workload; bar and number are their geometric mean.".to_owned();
+    if suite.cells().any(|(_, cell)| (0..suite.columns.len()).any(|column| cell.is_cut(column))) {
+        marks.push_str(" Hollow: cut short, in no mean.");
+    }
+    if suite.columns.iter().any(|column| column.ran() && column.engine.weaker.is_some()) {
+        marks.push_str(" †: its writes promise less.");
+    }
+    let mut caption = vec![marks];
+    let own = suite.columns.iter().enumerate();
+    for (at, column) in own.filter(|(_, column)| column.engine.is_terrace() && !column.is_terrace())
+    {
+        if let Some(mean) = suite.column_tally(at).mean {
+            let share = number::ratio(1.0 / mean);
+            caption.push(format!("{}: {share} the rate of Terrace itself.", column.title));
+        }
+    }
+    summary::Words {
+        heading: "How many times faster Terrace is than other storage engines".to_owned(),
+        note: format!(
+            "Operations a second of Terrace ÷ those of the engine · {}, {} entries · {} cores · {date}",
+            run.suite,
+            number::tick(run.num as f64),
+            run.machine.cores
+        ),
+        caption,
+    }
 }
 
 fn section_part<'a>(

@@ -5,12 +5,22 @@
 //! 1. A ratio is Terrace's figure divided by the other's, both of the same cell of the same
 //!    session; above 1 Terrace is faster.
 //! 2. Against "the best of the rest" count only engines that promise as much as the cell asks for.
-//! 3. A cell in which one side has no positive figure has no ratio, and is counted as such, not
+//! 3. Where one side was cut short, the two have not done the same work: the ratio is shown, and
+//!    takes part in no mean and no count of cells led.
+//! 4. A cell in which one side has no positive figure has no ratio, and is counted as such, not
 //!    left out silently.
 
 use crate::run::{Spread, geometric_mean};
 
 use super::model::{CellView, SectionView, Suite};
+
+/// Terrace's figure divided by another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    pub(crate) value: f64,
+    /// Whether one of the two was cut short.
+    pub(crate) cut: bool,
+}
 
 /// Terrace against the best of the rest in one cell.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +30,15 @@ pub(crate) struct Against {
     /// The column of the best.
     pub(crate) column: usize,
     pub(crate) ratio: f64,
+    /// Whether one of the two was cut short.
+    pub(crate) cut: bool,
 }
 
 impl Against {
+    pub(crate) fn as_ratio(&self) -> Ratio {
+        Ratio { value: self.ratio, cut: self.cut }
+    }
+
     /// Whether the ranges of the two figures overlap, so that another run might turn it round.
     pub(crate) fn is_close(&self) -> bool {
         self.terrace.min <= self.best.max && self.best.min <= self.terrace.max
@@ -36,6 +52,8 @@ pub(crate) struct Tally {
     pub(crate) not_led: usize,
     /// Cells in which there is nothing to compare.
     pub(crate) without: usize,
+    /// Cells in which one of the two was cut short.
+    pub(crate) cut: usize,
     pub(crate) mean: Option<f64>,
     pub(crate) worst: Option<f64>,
     pub(crate) best: Option<f64>,
@@ -46,16 +64,17 @@ impl Tally {
         self.led + self.not_led
     }
 
-    pub(crate) fn of(ratios: impl Iterator<Item = Option<f64>>) -> Tally {
+    pub(crate) fn of(ratios: impl Iterator<Item = Option<Ratio>>) -> Tally {
         let mut tally = Tally::default();
         let mut known = Vec::new();
         for ratio in ratios {
             match ratio {
-                Some(ratio) if ratio >= 1.0 => tally.led += 1,
+                Some(ratio) if ratio.cut => tally.cut += 1,
+                Some(ratio) if ratio.value >= 1.0 => tally.led += 1,
                 Some(_) => tally.not_led += 1,
                 None => tally.without += 1,
             }
-            known.extend(ratio);
+            known.extend(ratio.filter(|ratio| !ratio.cut).map(|ratio| ratio.value));
         }
         tally.mean = geometric_mean(known.iter().copied());
         tally.worst = known.iter().copied().min_by(f64::total_cmp);
@@ -73,10 +92,12 @@ pub(crate) fn quotient(terrace: Option<Spread>, other: Option<Spread>) -> Option
 impl Suite<'_> {
     /// Terrace against the best of the rest.
     pub(crate) fn against_best(&self, cell: &CellView<'_>) -> Option<Against> {
-        let terrace = cell.rate(self.terrace()?)?;
+        let own = self.terrace()?;
+        let terrace = cell.rate(own)?;
         let (column, best) = self.best_competitor(cell)?;
         let ratio = quotient(Some(terrace), Some(best))?;
-        Some(Against { terrace, best, column, ratio })
+        let cut = cell.is_cut(own) || cell.is_cut(column);
+        Some(Against { terrace, best, column, ratio, cut })
     }
 
     /// Terrace against one column.
@@ -84,19 +105,35 @@ impl Suite<'_> {
         quotient(cell.rate(self.terrace()?), cell.rate(column))
     }
 
+    /// The same, with whether one of the two was cut short.
+    pub(crate) fn ratio(&self, cell: &CellView<'_>, column: usize) -> Option<Ratio> {
+        let cut = cell.is_cut(self.terrace()?) || cell.is_cut(column);
+        self.against(cell, column).map(|value| Ratio { value, cut })
+    }
+
+    /// Terrace against one column, the time for the work that writes put off included on both
+    /// sides.
+    pub(crate) fn against_with_debt(&self, cell: &CellView<'_>, column: usize) -> Option<f64> {
+        let rate = |column: usize| {
+            let figures = cell.outcomes.get(column)?.figures().filter(|f| f.comparable)?;
+            figures.rate_with_debt.filter(|rate| *rate > 0.0)
+        };
+        Some(rate(self.terrace()?)? / rate(column)?)
+    }
+
     /// Of one section, against the best of the rest.
     pub(crate) fn section_tally(&self, section: &SectionView<'_>) -> Tally {
-        Tally::of(section.cells.iter().map(|cell| self.against_best(cell).map(|a| a.ratio)))
+        Tally::of(section.cells.iter().map(|cell| self.against_best(cell).map(|a| a.as_ratio())))
     }
 
     /// Of all sections, against the best of the rest.
     pub(crate) fn tally(&self) -> Tally {
-        Tally::of(self.cells().map(|(_, cell)| self.against_best(cell).map(|a| a.ratio)))
+        Tally::of(self.cells().map(|(_, cell)| self.against_best(cell).map(|a| a.as_ratio())))
     }
 
     /// Of all sections, against one column.
     pub(crate) fn column_tally(&self, column: usize) -> Tally {
-        Tally::of(self.cells().map(|(_, cell)| self.against(cell, column)))
+        Tally::of(self.cells().map(|(_, cell)| self.ratio(cell, column)))
     }
 }
 
@@ -106,8 +143,10 @@ mod tests {
 
     #[test]
     fn a_tally_counts_everything() {
-        let tally = Tally::of([Some(4.0), Some(1.0), None, Some(0.25)].into_iter());
-        assert_eq!((tally.led, tally.not_led, tally.without), (2, 1, 1));
+        let of = |value, cut| Some(Ratio { value, cut });
+        let ratios = [of(4.0, false), of(1.0, false), None, of(0.25, false), of(9.0, true)];
+        let tally = Tally::of(ratios.into_iter());
+        assert_eq!((tally.led, tally.not_led, tally.without, tally.cut), (2, 1, 1, 1));
         assert_eq!((tally.worst, tally.best), (Some(0.25), Some(4.0)));
         assert!((tally.mean.expect("a mean") - 1.0).abs() < 1e-12);
         assert_eq!(Tally::of(std::iter::empty()), Tally::default());

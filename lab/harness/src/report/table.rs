@@ -92,15 +92,16 @@ impl Item {
     fn tally(tally: &Tally) -> Item {
         let item = Item::ratio(tally.mean);
         if tally.compared() == 0 {
-            return item.tip("no cell in which both have a figure");
+            return item.tip("no cell that both have done to the end");
         }
         let span = |ratio: Option<f64>| ratio.map_or(number::NONE.to_owned(), number::ratio);
         item.under(format!("{}/{}", tally.led, tally.compared())).tip(format!(
-            "geometric mean of {} cells from {} to {}; {} led; {} without a comparison",
+            "geometric mean of {} cells from {} to {}; {} led; {} cut short; {} without a comparison",
             tally.compared(),
             span(tally.worst),
             span(tally.best),
             tally.led,
+            tally.cut,
             tally.without
         ))
     }
@@ -146,7 +147,7 @@ pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
         }
         let mut row = vec![Item::engine(column), Item::tally(&suite.column_tally(at))];
         row.extend(suite.sections.iter().map(|section| {
-            Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.against(cell, at))))
+            Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.ratio(cell, at))))
         }));
         table.rows.push(row);
     }
@@ -266,6 +267,7 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
         ("Highest", "of all rounds"),
         ("Spread", "(highest − lowest) ÷ median; above 10% it is marked"),
         ("Terrace ÷", "Terrace's rate divided by this one"),
+        ("With debt", "the same, the time for the work that writes put off included on both sides"),
         ("ns/op", "wall time × threads ÷ operations"),
         ("p50", "median latency"),
         ("p99", "99 in 100 operations are not slower"),
@@ -292,7 +294,8 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
             match &cell.outcomes[at] {
                 Outcome::Figures(figures) => {
                     let ratio = suite.against(cell, at).filter(|_| !column.is_terrace());
-                    row.extend(detail_items(figures, ratio));
+                    let debt = suite.against_with_debt(cell, at).filter(|_| !column.is_terrace());
+                    row.extend(detail_items(figures, ratio, debt));
                 }
                 Outcome::Absent { word, reason } => {
                     let span = head.len() - 2;
@@ -309,7 +312,7 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     table
 }
 
-fn detail_items(figures: &Figures, ratio: Option<f64>) -> Vec<Item> {
+fn detail_items(figures: &Figures, ratio: Option<f64>, with_debt: Option<f64>) -> Vec<Item> {
     let rate = &figures.rate;
     let number = |value: f64| Item::figure(value, number::precise(value));
     let latency = |percentile| match figures.latency(percentile) {
@@ -336,6 +339,7 @@ fn detail_items(figures: &Figures, ratio: Option<f64>) -> Vec<Item> {
         number(rate.max),
         notable,
         Item::ratio(ratio),
+        Item::ratio(with_debt),
         number(figures.ns_per_op),
         latency(50.0),
         latency(99.0),

@@ -35,6 +35,12 @@ pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
     if suite.terrace().is_none() {
         return "Terrace is not among the engines of this run, so there is nothing to compare it with.".to_owned();
     }
+    if tally.mean.is_none() && tally.cut > 0 {
+        return format!(
+            "All {} cells that could be compared were cut short, so there is no mean.",
+            tally.cut
+        );
+    }
     let Some(mean) = tally.mean else {
         return "No cell has a figure of both Terrace and another engine, so there is nothing to compare.".to_owned();
     };
@@ -49,12 +55,17 @@ pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
         1 => " One cell has nothing to compare.".to_owned(),
         n => format!(" {n} cells have nothing to compare."),
     };
+    let cut = match tally.cut {
+        0 => String::new(),
+        1 => " One cell was cut short and counts in nothing.".to_owned(),
+        n => format!(" {n} cells were cut short and count in nothing."),
+    };
     let rounds = match suite.run.rounds {
         0 | 1 => " One round only: the figures have no spread, and small differences mean nothing.",
         _ => "",
     };
     format!(
-        "Terrace {led}; its geometric mean is {mean} the best of the rest with the same durability{slower}.{without}{rounds}"
+        "Terrace {led}; its geometric mean is {mean} the best of the rest with the same durability{slower}.{without}{cut}{rounds}"
     )
 }
 

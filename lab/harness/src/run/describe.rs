@@ -82,6 +82,33 @@ pub struct Machine {
     pub kernel: String,
     /// Type and device of the file system that holds the databases: `ext4 on /dev/vda`.
     pub file_system: String,
+    /// What basic operations cost, measured at the run's beginning.
+    #[serde(default)]
+    pub costs: Option<Costs>,
+}
+
+/// What basic operations cost on a machine.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Costs {
+    /// A `write` of 128 bytes to the end of a file, in nanoseconds.
+    pub write_ns: f64,
+    /// The first touch of a page of memory, in nanoseconds.
+    pub page_fault_ns: f64,
+    /// An `fdatasync` after such a write, in microseconds: the median.
+    pub fdatasync_us: f64,
+    /// A load from anywhere in 64 MiB that depends on the one before it, in nanoseconds.
+    pub memory_ns: f64,
+}
+
+impl Costs {
+    /// For readers.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        format!(
+            "write of 128 bytes {:.0} ns, page fault {:.0} ns, fdatasync {:.0} µs, load from memory {:.0} ns",
+            self.write_ns, self.page_fault_ns, self.fdatasync_us, self.memory_ns
+        )
+    }
 }
 
 /// A column of the report: an engine, or a variant of one.

@@ -239,6 +239,19 @@ impl Measurements {
         Spread::of(results.map(|result| result.ops_per_sec), figure)
     }
 
+    /// Whether an engine has a figure of a cell that can be compared, and did all of the cell's work
+    /// in every round: what was cut short takes part in no mean.
+    #[must_use]
+    pub fn is_whole(&self, section: &str, cell: usize, engine: &str) -> bool {
+        let rounds = self.of(section, cell, engine);
+        let mut results = rounds
+            .iter()
+            .filter(|m| m.is_comparable())
+            .filter_map(|m| m.result.as_ref())
+            .peekable();
+        results.peek().is_some() && results.all(|result| !result.truncated)
+    }
+
     /// One engine's rate over another's in one cell, round by round: what goes on in a machine for
     /// minutes is in both.
     #[must_use]

@@ -16,7 +16,7 @@ mod rest;
 mod summary;
 
 pub use describe::{
-    Axis, Cell, Chart, Durability, Engine, Figure, Machine, Published, Run, Section,
+    Axis, Cell, Chart, Costs, Durability, Engine, Figure, Machine, Published, Run, Section,
 };
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub use measurement::{Debt, DriverResult, Interval, Measurement, Measurements, Status};

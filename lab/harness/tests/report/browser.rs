@@ -132,7 +132,7 @@ fn tables_sort_themes_switch_and_values_show() {
     browser.page(
         "tried.html",
         r#"<script>
-        const table = document.getElementById("s0-0-overview");
+        const table = document.getElementById("leveldb-2011-1-baseline-overview");
         const head = table.tHead.rows[0].cells[1];
         const column = () => Array.from(table.tBodies[0].rows, row => row.cells[1].dataset.sort).map(Number);
         const names = () => Array.from(table.tBodies[0].rows, row => row.cells[0].textContent);

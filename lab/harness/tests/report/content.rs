@@ -371,7 +371,7 @@ fn several_suites_share_a_page() {
     let together = read(&out);
     check(&together);
     assert_eq!(together.page.matches("<article class=\"suite\"").count(), 2);
-    assert!(together.page.contains("<a href=\"#suite-1\">configurations</a>"));
+    assert!(together.page.contains("<a href=\"#configurations\">configurations</a>"));
     for link in ["\"../a/run.json\"", "\"../b%20c/results.json\"", "\"../d/measurements.jsonl\""] {
         assert!(together.page.contains(link), "{link}");
     }
@@ -414,4 +414,31 @@ fn a_directory_that_cannot_be_written_is_named() {
     let error =
         report::write(&run, &Measurements::new(), &file).expect_err("a file is no directory");
     assert!(error.contains("file"), "{error}");
+}
+
+#[test]
+fn what_was_cut_short_is_hollow_and_in_no_mean() {
+    let (run, measurements) = two_cells([[2000.0, 1000.0, 1.0], [4000.0, 500.0, 1.0]]);
+    let cut = |engine: &str| {
+        let mut changed = Measurements::new();
+        for measurement in measurements.iter() {
+            let mut measurement = measurement.clone();
+            let result = measurement.result.as_mut().expect("a result");
+            result.truncated = measurement.cell == 0 && measurement.engine == engine;
+            changed.add(measurement);
+        }
+        report(&run, &changed)
+    };
+    let of = |report: &Report| {
+        let summary = report.charts.iter().find(|(name, _)| name == "summary.svg");
+        summary.expect("a chart").1.matches("\"hollow\"").count()
+    };
+    let whole = report(&run, &measurements);
+    assert!(whole.page.contains("its geometric mean is 4.00×"), "√(2 × 8)");
+    assert_eq!(of(&whole), 0);
+    // LevelDB's cell is left out, in its row and in that of the best; Terrace's in every row.
+    let theirs = cut("leveldb");
+    assert!(theirs.page.contains("its geometric mean is 8.00×"));
+    assert!(theirs.page.contains("One cell was cut short and counts in nothing."));
+    assert_eq!((of(&theirs), of(&cut("terrace"))), (2, 3));
 }

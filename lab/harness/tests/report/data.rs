@@ -147,6 +147,7 @@ pub(crate) fn run(
             memory_mib: 24_105,
             kernel: "Linux 6.12.41".to_owned(),
             file_system: "ext4 on /dev/vda".to_owned(),
+            costs: None,
         },
         engines,
         sections,

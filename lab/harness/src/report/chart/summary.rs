@@ -1,8 +1,10 @@
-//! Terrace against every other engine: for each a line with the geometric mean of its ratios and a
-//! dot for every cell, on a logarithmic axis around 1. The README shows it.
+//! How many times faster Terrace is than every other engine: a line for each engine, and on it a
+//! panel for writes and one for reads. A dot is a workload, hollow where one of the two was cut
+//! short; the bar and the number are the geometric mean of the filled ones. The README shows it.
 
 use super::super::number;
 use super::super::palette;
+use super::super::ratios::Ratio;
 use super::super::scale::Scale;
 use super::super::svg::{Canvas, Chart, fit};
 use super::{SIZE, label_room};
@@ -10,92 +12,135 @@ use super::{SIZE, label_room};
 /// An engine, or the best of all.
 #[derive(Debug)]
 pub(crate) struct Row {
+    /// With its version.
     pub(crate) title: String,
     /// None for the best of the rest.
     pub(crate) slot: Option<usize>,
-    pub(crate) mean: f64,
-    /// The ratio of each cell, and what the dot says.
-    pub(crate) cells: Vec<(f64, String)>,
-    /// The text of the line.
-    pub(crate) tip: String,
+    /// Whether its writes promise less: it stands in grey, behind the others.
+    pub(crate) weaker: bool,
+    /// Writes, reads.
+    pub(crate) panels: [Panel; 2],
 }
 
-const WIDTH: f64 = 760.0;
-const TOP: f64 = 84.0;
-const ROW: f64 = 27.0;
-/// Where 1 is nearer to the axis's beginning, the word before it would stand in the column of
-/// means.
-const SLOWER_ROOM: f64 = 44.0;
+/// The workloads of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Panel {
+    /// Of the workloads that both have done to the end.
+    pub(crate) mean: Option<f64>,
+    /// The ratio of each workload, and what the dot says.
+    pub(crate) dots: Vec<(Ratio, String)>,
+}
 
-/// Draws the rows in their order. `heading` and `note` stand above.
-pub(crate) fn draw(rows: &[Row], heading: &str, note: &str) -> Chart {
-    let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, 210.0) + 6.0;
-    let (left, right) = (room + 84.0, WIDTH - 50.0);
+/// The words around the rows.
+#[derive(Debug)]
+pub(crate) struct Words {
+    pub(crate) heading: String,
+    pub(crate) note: String,
+    /// Lines below the chart.
+    pub(crate) caption: Vec<String>,
+}
+
+const WIDTH: f64 = 860.0;
+const TOP: f64 = 92.0;
+const ROW: f64 = 26.0;
+/// Between labels and panels.
+const GAP: f64 = 22.0;
+/// For the mean beside a panel.
+const MEAN: f64 = 52.0;
+const NAMES: [&str; 2] = ["Writes", "Reads"];
+
+/// Draws the rows in their order.
+pub(crate) fn draw(rows: &[Row], words: &Words) -> Chart {
+    let room = label_room(rows.iter().map(|row| row.title.as_str()), 60.0, 240.0) + 6.0;
+    let wide = (WIDTH - room - 2.0 * GAP) / 2.0;
     let bottom = TOP + ROW * rows.len() as f64 + 4.0;
-    let ratios = rows.iter().flat_map(|row| row.cells.iter().map(|(ratio, _)| *ratio));
-    // 1 is always on the axis, with some room on either side.
-    let x = Scale::log(ratios.chain([0.8, 4.0]), left, right);
-    let one = x.at(1.0);
-
     let mut canvas = Canvas::default();
-    canvas.text("large", (0.0, 15.0), &fit(heading, 17.0, WIDTH));
-    canvas.text("soft", (0.0, 37.0), &fit(note, SIZE, WIDTH));
-    canvas.rect("below", left - 8.0, TOP - 4.0, one - left + 8.0, bottom - TOP + 4.0);
-    for tick in x.ticks() {
-        canvas.line("grid", (x.at(tick), TOP - 4.0), (x.at(tick), bottom));
-        canvas.text(
-            "axis middle",
-            (x.at(tick), bottom + 17.0),
-            &format!("{}×", number::tick(tick)),
-        );
-    }
-    canvas.line("one", (one, TOP - 12.0), (one, bottom));
-    if one - left >= SLOWER_ROOM {
-        canvas.text("axis end", (one - 8.0, TOP - 14.0), "slower ←");
-    }
-    canvas.text("axis", (one + 8.0, TOP - 14.0), "→ Terrace is faster");
-    canvas.text("axis end", (room + 62.0, TOP - 24.0), "geometric");
-    canvas.text("axis end", (room + 62.0, TOP - 11.0), "mean");
-    canvas.text("axis end", (WIDTH, TOP - 24.0), "cells");
-    canvas.text("axis end", (WIDTH, TOP - 11.0), "led");
+    canvas.text("large", (0.0, 15.0), &fit(&words.heading, 17.0, WIDTH));
+    canvas.text("soft", (0.0, 37.0), &fit(&words.note, SIZE, WIDTH));
     for (at, row) in rows.iter().enumerate() {
         let top = TOP + ROW * at as f64;
-        let middle = top + ROW / 2.0;
-        let best = row.slot.is_none();
-        if best {
+        if row.slot.is_none() {
             canvas.rect("wash", 0.0, top, WIDTH, ROW - 1.0);
         }
-        canvas.group(
-            &format!("mark {}", row.slot.map_or("c0".to_owned(), palette::class)),
-            Some(&row.tip),
-        );
-        canvas.rect("hit", 0.0, top, WIDTH, ROW);
-        canvas.text(
-            if best { "end strong" } else { "end" },
-            (room, middle + 4.0),
-            &fit(&row.title, SIZE, room),
-        );
-        let (from, to) = (one.min(x.at(row.mean)), one.max(x.at(row.mean)));
-        canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
-        canvas.close();
-        canvas.group(&row.slot.map_or("c0".to_owned(), palette::class), None);
-        for (ratio, tip) in &row.cells {
+        let class = match (row.slot.is_none(), row.weaker) {
+            (true, _) => "end strong",
+            (false, true) => "end soft",
+            (false, false) => "end",
+        };
+        canvas.text(class, (room, top + ROW / 2.0 + 4.0), &fit(&row.title, SIZE, room));
+    }
+    for (panel, name) in NAMES.into_iter().enumerate() {
+        let left = room + GAP + panel as f64 * (wide + GAP);
+        draw_panel(&mut canvas, rows, panel, name, (left, left + wide - MEAN), bottom);
+    }
+    for (at, line) in words.caption.iter().enumerate() {
+        let at = bottom + 40.0 + 15.0 * at as f64;
+        canvas.text("soft small", (0.0, at), &fit(line, 11.0, WIDTH));
+    }
+    let said = rows.iter().map(|row| {
+        let mean = |panel: usize| {
+            row.panels[panel].mean.map_or_else(|| number::NONE.to_owned(), number::ratio)
+        };
+        format!("{}: writes {}, reads {}", row.title, mean(0), mean(1))
+    });
+    let label =
+        format!("{}. {}. {}.", words.heading, words.note, said.collect::<Vec<_>>().join("; "));
+    canvas.finish(WIDTH, bottom + 35.0 + 15.0 * words.caption.len() as f64, label)
+}
+
+fn draw_panel(
+    canvas: &mut Canvas,
+    rows: &[Row],
+    panel: usize,
+    name: &str,
+    (left, right): (f64, f64),
+    bottom: f64,
+) {
+    let dots = rows.iter().flat_map(|row| &row.panels[panel].dots);
+    // 1 is always on the axis, with some room on either side.
+    let x =
+        Scale::log(dots.map(|(ratio, _)| ratio.value).chain([0.8, 4.0]), left + 4.0, right - 4.0);
+    let one = x.at(1.0);
+    canvas.text("title", (left, TOP - 32.0), name);
+    canvas.rect("below", left, TOP - 4.0, one - left, bottom - TOP + 4.0);
+    for tick in x.ticks() {
+        canvas.line("grid", (x.at(tick), TOP - 4.0), (x.at(tick), bottom));
+        let text = format!("{}×", number::tick(tick));
+        canvas.text("axis middle", (x.at(tick), bottom + 17.0), &text);
+    }
+    canvas.line("one", (one, TOP - 10.0), (one, bottom));
+    canvas.text("axis", (one + 6.0, TOP - 13.0), "Terrace faster →");
+    for (at, row) in rows.iter().enumerate() {
+        let middle = TOP + ROW * at as f64 + ROW / 2.0;
+        let shown = &row.panels[panel];
+        let class = match row.slot {
+            _ if row.weaker => "grey".to_owned(),
+            None => "c0".to_owned(),
+            Some(slot) => palette::class(slot),
+        };
+        canvas.group(&class, None);
+        if let Some(mean) = shown.mean {
+            let (from, to) = (one.min(x.at(mean)), one.max(x.at(mean)));
+            canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
+        }
+        for (ratio, tip) in &shown.dots {
             canvas.group("mark", Some(tip));
-            canvas.circle("dot", (x.at(*ratio), middle), 3.6);
+            canvas.circle(
+                if ratio.cut { "hollow" } else { "dot" },
+                (x.at(ratio.value), middle),
+                3.4,
+            );
             canvas.close();
         }
-        canvas.rect("f", x.at(row.mean) - 2.0, middle - 9.0, 4.0, 18.0);
+        if let Some(mean) = shown.mean {
+            canvas.rect("f", x.at(mean) - 1.5, middle - 8.0, 3.0, 16.0);
+        }
         canvas.close();
-        let led = row.cells.iter().filter(|(ratio, _)| *ratio >= 1.0).count();
-        let mean = if row.mean < 1.0 { "number strong end bad" } else { "number strong end" };
-        canvas.text(mean, (room + 62.0, middle + 4.0), &number::ratio(row.mean));
-        let count = format!("{led}/{}", row.cells.len());
-        canvas.text("number end soft", (WIDTH, middle + 4.0), &count);
+        let (class, text) = match shown.mean {
+            Some(mean) if mean < 1.0 => ("number strong end bad", number::ratio(mean)),
+            Some(mean) => ("number strong end", number::ratio(mean)),
+            None => ("number end soft", number::NONE.to_owned()),
+        };
+        canvas.text(class, (right + MEAN - 4.0, middle + 4.0), &text);
     }
-    let lines = rows.iter().map(|row| {
-        let led = row.cells.iter().filter(|(ratio, _)| *ratio >= 1.0).count();
-        format!("{} {}, {led} of {} cells led", row.title, number::ratio(row.mean), row.cells.len())
-    });
-    let label = format!("{heading}. {note}. {}.", lines.collect::<Vec<_>>().join("; "));
-    canvas.finish(WIDTH, bottom + 24.0, label)
 }
