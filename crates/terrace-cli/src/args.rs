@@ -188,9 +188,13 @@ of abstract-level; those of `archived` within it begin with !users!!archived!. C
 take --keyspace NAME. A name is ASCII from # to ~. Dropping a keyspace removes its entries and the
 keyspaces within it, all of it or nothing, and durably.
 
+In a keyspace that is created with --expiry entries may have a time to live, after which they are not
+there any more and compactions remove them: put --ttl SECONDS, or --ttl SECONDS of the keyspace.
+
 Examples:
   terrace keyspace create DB users               --create makes the database, too
   terrace keyspace create DB users archived      archived within users
+  terrace keyspace create --expiry --ttl 3600 DB sessions
   terrace put DB --keyspace users ada '{}'
   terrace scan DB --keyspace users --keyspace archived
   terrace keyspace list DB

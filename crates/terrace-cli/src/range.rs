@@ -92,11 +92,12 @@ impl KeyRange {
     pub(crate) fn for_each(
         &self,
         db: &Db,
+        options: ReadOptions,
         reverse: bool,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {
         // A scan reads each block once: keeping them would only push others out of the cache.
-        let mut cursor = db.cursor_with(&ReadOptions::new().fill_cache(false))?;
+        let mut cursor = db.cursor_with(&options.fill_cache(false))?;
         self.start(&mut cursor, reverse);
         while cursor.valid() && self.contains(cursor.key()) {
             if !visit(cursor.key(), cursor.value())? {

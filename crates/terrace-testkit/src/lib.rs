@@ -3,6 +3,7 @@
 //! and fills up, and the real LevelDB.
 
 pub mod campaign;
+pub mod clocked;
 pub mod driver;
 mod env_methods;
 pub mod history;

@@ -37,7 +37,12 @@ impl Database {
 /// `options` is null or leads to read options whose snapshot is null or was not released.
 pub(super) unsafe fn read_options(options: *const CReadOptions) -> ReadOptions {
     // SAFETY: guaranteed by the caller.
-    unsafe { options.as_ref().map_or_else(ReadOptions::new, |options| options.to_read_options()) }
+    unsafe {
+        match options.as_ref() {
+            Some(options) => options.to_read_options(),
+            None => ReadOptions::new().stored_values(true),
+        }
+    }
 }
 
 /// # Safety

@@ -58,7 +58,7 @@ impl CReadOptions {
     /// # Safety
     /// The snapshot that was set was not released.
     pub(super) unsafe fn to_read_options(&self) -> ReadOptions {
-        let options = ReadOptions::new().fill_cache(self.fill_cache);
+        let options = ReadOptions::new().fill_cache(self.fill_cache).stored_values(true);
         // SAFETY: guaranteed by the caller.
         match unsafe { self.snapshot.as_ref() } {
             Some(snapshot) => options.snapshot(&snapshot.0),

@@ -39,7 +39,7 @@ fn write_options(sync: u8) -> WriteOptions {
 /// `snapshot` is null or was not released.
 #[inline]
 unsafe fn read_options(fill_cache: u8, snapshot: *const ShimSnapshot) -> ReadOptions {
-    let options = ReadOptions::new().fill_cache(fill_cache != 0);
+    let options = ReadOptions::new().fill_cache(fill_cache != 0).stored_values(true);
     // SAFETY: guaranteed by the caller.
     match unsafe { snapshot.as_ref() } {
         Some(snapshot) => options.snapshot(&snapshot.0),

@@ -27,6 +27,9 @@ pub(crate) struct PutArgs {
     /// Take the value from this file, byte for byte; - is standard input
     #[arg(long, value_name = "FILE")]
     value_file: Option<PathBuf>,
+    /// The entry expires after so many seconds; in a keyspace with expiry
+    #[arg(long, value_name = "SECONDS")]
+    ttl: Option<u64>,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -92,7 +95,8 @@ impl Run for PutArgs {
             (None, None) => return Err(Failure::other("VALUE or --value-file is missing")),
         };
         let mut batch = WriteBatch::new();
-        batch.put(session.scope(&self.scope)?.key(&key), &value);
+        let (key, value) = session.scope(&self.scope)?.entry(&key, &value, self.ttl)?;
+        batch.put(key, value);
         session.write(&batch)
     }
 }

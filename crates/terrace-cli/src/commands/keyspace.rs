@@ -1,12 +1,14 @@
 //! Keyspaces: `keyspace create`, `list`, `stat`, `drop`.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::json;
-use terrace::KeyspaceOptions;
+use terrace::{Compression, KeyspaceOptions};
 
 use super::scope::find;
 use super::{Run, Session};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
@@ -20,13 +22,49 @@ pub(crate) struct CreateKeyspaceArgs {
     /// Its name; after another name, that of one within that keyspace
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
+    /// Entries may expire: put --ttl SECONDS
+    #[arg(long)]
+    expiry: bool,
+    /// Entries that are put without a time expire after so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "expiry")]
+    ttl: Option<u64>,
+    /// How its blocks are compressed: none or snappy
+    #[arg(long, value_name = "HOW")]
+    compression: Option<String>,
+    /// Bytes of a block before compression
+    #[arg(long, value_name = "BYTES")]
+    block_size: Option<usize>,
+    /// Bits for each key in the filters of its tables
+    #[arg(long, value_name = "BITS")]
+    filter_bits: Option<usize>,
+}
+
+impl CreateKeyspaceArgs {
+    fn options(&self) -> Result<KeyspaceOptions> {
+        let ttl = self.ttl.map(Duration::from_secs);
+        let mut options = KeyspaceOptions::new().expiry(self.expiry).default_ttl(ttl);
+        if let Some(how) = &self.compression {
+            options = options.compression(match how.as_str() {
+                "none" => Compression::None,
+                "snappy" => Compression::Snappy,
+                _ => return Err(Failure::other(format!("--compression {how}: none or snappy"))),
+            });
+        }
+        if let Some(bytes) = self.block_size {
+            options = options.block_size(bytes);
+        }
+        if let Some(bits) = self.filter_bits {
+            options = options.filter_bits(bits);
+        }
+        Ok(options)
+    }
 }
 
 impl Run for CreateKeyspaceArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
+        let options = self.options()?;
         let db = session.db_without_transaction()?;
-        let options = KeyspaceOptions::new();
         match find(db, parents)? {
             Some(parent) => parent.create_keyspace(name, options)?,
             None => db.create_keyspace(name, options)?,

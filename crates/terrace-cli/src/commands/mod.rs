@@ -17,7 +17,9 @@ pub(crate) mod upkeep;
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
 
-use terrace::{Db, MergeOperator, Transaction, TransactionOptions, WriteBatch, WriteOptions};
+use terrace::{
+    Db, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch, WriteOptions,
+};
 
 use self::scope::{Scope, ScopeArgs};
 use crate::failure::{Failure, Result};
@@ -177,8 +179,22 @@ impl<'a> Session<'a> {
         };
         match &*self.transaction.borrow() {
             Some(transaction) => range.for_each_in_transaction(transaction, reverse, visit),
-            None => range.for_each(self.db()?, reverse, visit),
+            None => range.for_each(self.db()?, ReadOptions::new(), reverse, visit),
         }
+    }
+
+    /// Calls `visit` with every entry of the range as it is stored, times of expiry included: what a
+    /// load makes the same database of.
+    pub(crate) fn for_each_stored(
+        &self,
+        range: &KeyRange,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        let as_stored = ReadOptions::new().stored_values(true);
+        range.for_each(self.db_without_transaction()?, as_stored, false, |key, value| {
+            signals::check()?;
+            visit(key, value)
+        })
     }
 
     /// The database, for what cannot be part of a transaction.

@@ -1,9 +1,11 @@
 //! Where the keys of a command are: the option `--keyspace`.
 
-use clap::Args;
-use terrace::{Db, Keyspace};
+use std::time::Duration;
 
-use crate::failure::Result;
+use clap::Args;
+use terrace::{Db, Keyspace, PutOptions};
+
+use crate::failure::{Failure, Result};
 use crate::range::KeyRange;
 
 /// The option of commands that read and write entries.
@@ -18,18 +20,41 @@ pub(crate) struct ScopeArgs {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     prefix: Vec<u8>,
+    keyspace: Option<Keyspace>,
 }
 
 impl Scope {
     /// That of a keyspace, which must be there.
     pub(crate) fn of(db: &Db, names: &[String]) -> Result<Scope> {
         let keyspace = find(db, names)?;
-        Ok(Scope { prefix: keyspace.map_or_else(Vec::new, |keyspace| keyspace.key("")) })
+        let prefix = keyspace.as_ref().map_or_else(Vec::new, |keyspace| keyspace.key(""));
+        Ok(Scope { prefix, keyspace })
     }
 
     /// A key as the database has it.
     pub(crate) fn key(&self, key: &[u8]) -> Vec<u8> {
         [&self.prefix, key].concat()
+    }
+
+    /// An entry as the database has it, which expires after `ttl` seconds, or as the keyspace says.
+    pub(crate) fn entry(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        ttl: Option<u64>,
+    ) -> Result<(Vec<u8>, Vec<u8>)> {
+        let options = PutOptions::new();
+        match (&self.keyspace, ttl.map(Duration::from_secs)) {
+            (Some(keyspace), Some(ttl)) => Ok(keyspace.entry(key, value, options.ttl(ttl))?),
+            (Some(keyspace), None) => Ok(keyspace.entry(key, value, options)?),
+            (None, Some(_)) => Err(Failure::other("--ttl needs --keyspace NAME, with expiry")),
+            (None, None) => Ok((key.to_vec(), value.to_vec())),
+        }
+    }
+
+    /// Whether this is the whole database.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.keyspace.is_none()
     }
 
     /// A key of the database as it is within.

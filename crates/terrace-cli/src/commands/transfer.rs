@@ -136,7 +136,8 @@ fn load(
         signals::check()?;
         match next {
             Ok(Some((key, value))) => {
-                load.put(scope.key(&key), &value)
+                let (stored_key, stored) = scope.entry(&key, &value, None)?;
+                load.put(stored_key, stored)
                     .map_err(|error| error.context("nothing was loaded"))?;
                 taken.entries += 1;
                 taken.bytes += (key.len() + value.len()) as u64;
@@ -188,12 +189,17 @@ impl Run for DumpArgs {
             if to.is_terminal() { Progress::hidden() } else { Progress::bytes("dumping", None) };
         let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
-        session.for_each(&scope.range(range), false, |key, value| {
+        let (range, is_everything) = (scope.range(range), scope.is_everything());
+        let write = |key: &[u8], value: &[u8]| {
             let key = scope.within(key);
             bytes += (key.len() + value.len()) as u64;
             progress.set(bytes);
             writer.write(to, key, value).map(|()| true)
-        })?;
+        };
+        match is_everything && !session.has_transaction() {
+            true => session.for_each_stored(&range, write)?,
+            false => session.for_each(&range, false, write)?,
+        }
         writer.finish(to)?;
         match file {
             Some(file) => file.finish(),
@@ -248,7 +254,9 @@ fn add_operation(
         [] => Ok(0),
         [b"put", key, value] => {
             let (key, value) = (decode("key", key)?, decode("value", value)?);
-            batch.put(scope.key(&key), &value);
+            let (stored_key, stored) =
+                scope.entry(&key, &value, None).map_err(|failure| failure.to_string())?;
+            batch.put(stored_key, stored);
             Ok((key.len() + value.len()) as u64)
         }
         [b"delete", key] => {

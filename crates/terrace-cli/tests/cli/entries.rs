@@ -50,6 +50,51 @@ fn ranges_and_prefixes_are_removed() {
 }
 
 #[test]
+fn entries_expire_in_keyspaces_made_for_that() {
+    let tool = Tool::new();
+    let create = ["keyspace", "create", "--create", "db", "sessions", "--expiry"];
+    tool.ok(&create);
+    let put = |key, seconds| ["put", "db", "--keyspace", "sessions", key, "v", "--ttl", seconds];
+    tool.ok(&put("gone", "0"));
+    tool.ok(&put("there", "86400"));
+    tool.ok(&["put", "db", "--keyspace", "sessions", "stays", "v"]);
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "sessions"]), "stays\tv\nthere\tv\n");
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "sessions", "--count"]), "2\n");
+    tool.run(&["get", "db", "--keyspace", "sessions", "gone"]).fails(1, "no entry");
+    let stat = tool.ok(&["keyspace", "stat", "db", "sessions"]);
+    assert!(stat.starts_with("2 entries, "), "{stat}");
+    // What a whole dump is loaded into expires as this does.
+    let dump = tool.ok(&["dump", "db"]);
+    tool.ok_with(&["load", "--create", "copy"], dump.as_bytes());
+    assert_eq!(tool.ok(&["scan", "copy", "--keyspace", "sessions"]), "stays\tv\nthere\tv\n");
+    assert_eq!(tool.ok(&["dump", "db", "--keyspace", "sessions"]), "stays\tv\nthere\tv\n");
+    // Those of a keyspace with a time of its own.
+    tool.ok(&["keyspace", "create", "--expiry", "--ttl", "86400", "db", "short"]);
+    tool.ok_with(&["load", "db", "--keyspace", "short"], b"a\t1\n");
+    tool.ok_with(&["batch", "db", "--keyspace", "short"], b"put b 2\n");
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "short"]), "a\t1\nb\t2\n");
+    let raw = tool.ok(&["dump", "db", "--prefix", "!short!"]);
+    assert_eq!(raw.matches("ttl").count(), 2, "{raw}");
+    tool.ok(&[
+        "keyspace",
+        "create",
+        "db",
+        "plain",
+        "--compression",
+        "none",
+        "--block-size",
+        "8192",
+    ]);
+    tool.run(&["put", "db", "--keyspace", "plain", "a", "1", "--ttl", "5"])
+        .fails(2, "created without expiry");
+    tool.run(&["put", "db", "a", "1", "--ttl", "5"]).fails(2, "--ttl needs --keyspace");
+    tool.run(&["keyspace", "create", "db", "x", "--ttl", "5"]).fails(2, "--expiry");
+    tool.run(&["keyspace", "create", "db", "x", "--compression", "lzma"])
+        .fails(2, "none or snappy");
+    tool.run(&["keyspace", "create", "db", "x", "--filter-bits", "99"]).fails(2, "filter_bits");
+}
+
+#[test]
 fn keyspaces_are_made_filled_counted_and_dropped() {
     let tool = Tool::new();
     tool.run(&["keyspace", "create", "db", "users"]).fails(2, "there is no database");

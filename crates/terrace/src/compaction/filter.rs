@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::error::{Error, Result};
+use crate::base::expiry;
 use crate::base::internal_key::check_entry_size;
+use crate::base::prefix_map::PrefixMap;
+use crate::table::PrefixSettings;
 
 /// What becomes of an entry.
 ///
@@ -87,32 +90,92 @@ pub trait CompactionFilter: Send + Sync {
     fn filter(&self, key: &[u8], value: &[u8]) -> FilterDecision;
 }
 
-/// The filter of one compaction.
+/// The filters of a database.
+#[derive(Clone, Default)]
+pub(crate) struct FilterSet {
+    /// The one of the keys that no other one is for.
+    pub(crate) database: Option<Arc<dyn CompactionFilter>>,
+    /// Those of keyspaces, which are asked about keys within them.
+    pub(crate) by_prefix: PrefixMap<Arc<dyn CompactionFilter>>,
+}
+
+impl FilterSet {
+    fn is_empty(&self) -> bool {
+        self.database.is_none() && self.by_prefix.is_empty()
+    }
+
+    /// The filter of a user key, and the key as the filter knows it.
+    fn of<'k>(&self, user_key: &'k [u8]) -> Option<(&Arc<dyn CompactionFilter>, &'k [u8])> {
+        match self.by_prefix.longest(user_key) {
+            Some((prefix, filter)) => Some((filter, &user_key[prefix.len()..])),
+            None => self.database.as_ref().map(|filter| (filter, user_key)),
+        }
+    }
+}
+
+/// What one compaction leaves out or changes: what has expired, and what the program's filters say.
 pub(crate) struct AppliedFilter {
-    filter: Arc<dyn CompactionFilter>,
+    filters: FilterSet,
+    /// The settings of keys that may expire, and the time up to which they are removed.
+    expiry: Option<(Arc<PrefixSettings>, u64)>,
     has_changed: AtomicBool,
 }
 
 impl AppliedFilter {
-    pub(crate) fn new(filter: Arc<dyn CompactionFilter>) -> Self {
-        AppliedFilter { filter, has_changed: AtomicBool::new(false) }
+    /// `None` if there is nothing to decide.
+    pub(crate) fn new(
+        filters: FilterSet,
+        expiry: Option<(Arc<PrefixSettings>, u64)>,
+    ) -> Option<Self> {
+        let decides = !filters.is_empty() || expiry.is_some();
+        decides.then(|| AppliedFilter { filters, expiry, has_changed: AtomicBool::new(false) })
     }
 
-    /// Asks the filter about an entry.
-    pub(super) fn decide(&self, key: &[u8], value: &[u8]) -> Result<FilterDecision> {
-        let decision = catch_unwind(AssertUnwindSafe(|| self.filter.filter(key, value)))
-            .map_err(|_| Error::invalid_argument("the compaction filter panicked"))?;
-        if let FilterDecision::Replace(value) = &decision {
-            check_entry_size(key.len(), value.len())?;
+    /// Decides about a value. A program's filter is asked if nothing but the present can see it;
+    /// what has expired is there for nobody.
+    pub(super) fn decide(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        is_unseen: impl FnOnce() -> bool,
+    ) -> Result<FilterDecision> {
+        let mut trailer = None;
+        if let Some((settings, expired_before)) = &self.expiry
+            && settings.expires(key)
+            && let Some(expiring) = expiry::split(key, value)
+        {
+            if expiring.expires_at <= *expired_before {
+                return Ok(FilterDecision::Remove);
+            }
+            trailer = Some(expiring);
         }
-        if decision != FilterDecision::Keep {
-            self.has_changed.store(true, Ordering::Relaxed);
+        match self.filters.of(key) {
+            Some((filter, key_within)) if is_unseen() => {
+                let shown = trailer.map_or(value, |expiring| expiring.value);
+                let mut decision = ask(filter.as_ref(), key_within, shown)?;
+                if let FilterDecision::Replace(value) = &mut decision {
+                    if let Some(expiring) = trailer {
+                        expiry::append(key, value, expiring.expires_at);
+                    }
+                    check_entry_size(key.len(), value.len())?;
+                }
+                if decision != FilterDecision::Keep {
+                    self.has_changed.store(true, Ordering::Relaxed);
+                }
+                Ok(decision)
+            }
+            _ => Ok(FilterDecision::Keep),
         }
-        Ok(decision)
     }
 
-    /// Whether the tables differ from what there was. To be asked once the compaction is done.
+    /// Whether a program's filter has made the tables differ from what there was. To be asked once
+    /// the compaction is done.
     pub(crate) fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Relaxed)
     }
+}
+
+fn ask(filter: &dyn CompactionFilter, key: &[u8], value: &[u8]) -> Result<FilterDecision> {
+    catch_unwind(AssertUnwindSafe(|| filter.filter(key, value)))
+        .map_err(|_| Error::invalid_argument("the compaction filter panicked"))
 }

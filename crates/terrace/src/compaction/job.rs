@@ -88,8 +88,9 @@ impl CompactionJob {
                 break;
             }
             let decision = match &self.filter {
-                Some(filter) if entry.kind == EntryKind::Value && rules.is_unseen(&entry) => {
-                    filter.decide(entry.user_key, merged.value())?
+                Some(filter) if entry.kind == EntryKind::Value => {
+                    let is_unseen = || rules.is_unseen(&entry);
+                    filter.decide(entry.user_key, merged.value(), is_unseen)?
                 }
                 _ => FilterDecision::Keep,
             };

@@ -48,6 +48,8 @@ pub(crate) enum Reason {
     Manual,
     /// Mostly tombstones: a compaction gives space back.
     Tombstones,
+    /// Mostly expired entries: a compaction gives space back.
+    Expired,
     /// Many lookups searched this file without a hit.
     Seeks,
     /// There are reads and no writes, or scans and few: fewer runs make them faster.
@@ -61,6 +63,7 @@ impl Reason {
             Reason::Size => "the level was full",
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
+            Reason::Expired => "mostly expired entries",
             Reason::Seeks => "lookups without a hit",
             Reason::ReadTriggered => "reads and few writes, if any",
         }
@@ -77,6 +80,8 @@ pub(crate) struct PlanSettings {
     /// There are reads and no writes, or scans and few: the bytes that a compaction may rewrite for
     /// those since the last write.
     pub(crate) read_triggered_bytes: Option<u64>,
+    /// What expires up to this time is removed by compactions, in milliseconds since 1970.
+    pub(crate) expired_before: u64,
 }
 
 /// The files and ranges that a compaction in progress holds.
@@ -170,6 +175,7 @@ impl Planner<'_> {
         due.filter_map(|&(_, level)| self.pick_level(level))
             .next()
             .or_else(|| self.pick_tombstones())
+            .or_else(|| self.pick_expired())
             .or_else(|| self.pick_seeks())
             .or_else(|| self.pick_read_triggered())
     }
@@ -222,9 +228,7 @@ impl Planner<'_> {
         candidates.find_map(|(level, file)| {
             // At the bottom of its key range a tombstone hides nothing: rewriting the file in place
             // drops it.
-            let (from, to) = (file.smallest_user_key(), file.largest_user_key());
-            let covered = (level + 1..NUM_LEVELS)
-                .any(|deeper| self.version.overlaps_level(&self.settings.keys, deeper, from, to));
+            let covered = self.is_covered(level, file);
             let output_level = if covered || level == 0 { level + 1 } else { level };
             let mut plan =
                 self.plan(Reason::Tombstones, level, output_level, std::slice::from_ref(file))?;
@@ -233,6 +237,45 @@ impl Planner<'_> {
             plan.is_trivial_move &= covered;
             Some(plan)
         })
+    }
+
+    /// Whether anything deeper lies in the range of a file.
+    fn is_covered(&self, level: usize, file: &FileMeta) -> bool {
+        let (from, to) = (file.smallest_user_key(), file.largest_user_key());
+        (level + 1..NUM_LEVELS)
+            .any(|deeper| self.version.overlaps_level(&self.settings.keys, deeper, from, to))
+    }
+
+    /// A file at least half of whose entries have expired. Those that are at the bottom of their
+    /// ranges are rewritten together with such neighbours, so that few small files are left.
+    fn pick_expired(&self) -> Option<Plan> {
+        let expired_before = self.settings.expired_before;
+        if expired_before == 0 || !self.busy.is_empty() {
+            return None;
+        }
+        let worth_it = |file: &FileMeta| {
+            file.contents().is_some_and(|contents| contents.half_expired <= expired_before)
+        };
+        let (level, file) = self.version.files().find(|(_, file)| worth_it(file))?;
+        let in_place = |file: &FileMeta| level > 0 && !self.is_covered(level, file);
+        let mut plan = if in_place(file) {
+            let files = &self.version.levels[level];
+            let first = files.iter().position(|other| other.number == file.number)?;
+            let mut bytes = 0;
+            let together = files[first..].iter().take_while(|file| {
+                bytes += file.size;
+                bytes <= EXPANSION_LIMIT * self.settings.max_file_size
+                    && worth_it(file)
+                    && in_place(file)
+            });
+            let count = together.count().max(1);
+            self.plan(Reason::Expired, level, level, &files[first..first + count])?
+        } else {
+            self.plan(Reason::Expired, level, level + 1, std::slice::from_ref(file))?
+        };
+        // Moving it removes nothing.
+        plan.is_trivial_move = false;
+        Some(plan)
     }
 
     /// A file that lookups searched without a hit. Only while little is written: under writes it is

@@ -71,6 +71,7 @@ fn settings(options: &Options) -> TableSettings {
         full_filter_bits: 0,
         bytes_per_sync: 0,
         comparator: None,
+        prefixes: None,
     }
 }
 

@@ -17,6 +17,7 @@
 
 pub mod abi;
 mod bulk;
+mod catalogue;
 mod check;
 mod checkpoint;
 mod close;
@@ -50,13 +51,14 @@ mod view;
 pub use self::bulk::{
     BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter,
 };
+pub use self::catalogue::keyspace_options::KeyspaceOptions;
 pub use self::check::problem::Problem;
 pub use self::check::{Progress, VerifyReport, verify, verify_with};
 pub use self::checkpoint::CheckpointReport;
 pub use self::db::Db;
 pub use self::db_impl::background::manual::CompactOptions;
 pub use self::destroy::destroy;
-pub use self::keyspace::{Keyspace, KeyspaceCursor, KeyspaceEntries, KeyspaceOptions};
+pub use self::keyspace::{Keyspace, KeyspaceCursor, KeyspaceEntries, PutOptions};
 pub use self::memory_budget::MemoryBudget;
 pub use self::options::events::{Event, EventListener};
 pub use self::options::workload::Workload;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::lock::{Holders, NoLock, busy_here};
 use super::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Priority, RandomAccessFile,
-    ReadAccess, WritableFile, clock, pool,
+    ReadAccess, WritableFile, clock, pool, timer,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -429,6 +429,10 @@ impl Env for MemEnv {
         holders.add(mode);
         drop(holders);
         Ok(Box::new(MemLock { file, mode }))
+    }
+
+    fn schedule_after(&self, delay: Duration, job: Job) -> bool {
+        timer::schedule_after(delay, job)
     }
 
     fn schedule(&self, priority: Priority, job: Job) {

@@ -24,6 +24,7 @@ mod posix;
 mod posix_file;
 mod shared_file;
 mod system_call;
+mod timer;
 
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
@@ -349,6 +350,14 @@ pub trait Env: Send + Sync + 'static {
     /// needed and never keep a process alive.
     fn schedule(&self, priority: Priority, job: Job);
 
+    /// Runs `job` as [`schedule`](Self::schedule) does after `delay`, behind flushes. `false`, and
+    /// the job is dropped, where there is no such thing, and by default: what is due by time alone
+    /// is then done with the next other work.
+    fn schedule_after(&self, delay: Duration, job: Job) -> bool {
+        let _ = (delay, job);
+        false
+    }
+
     /// Called by long background jobs now and then, while they hold no lock. An Env that has only
     /// one background thread runs a flush that waits here, on this thread: writers wait for
     /// flushes, and compactions take long.
@@ -361,8 +370,8 @@ pub trait Env: Send + Sync + 'static {
     /// Microseconds on a clock that never goes back.
     fn now_micros(&self) -> u64;
 
-    /// Seconds and microseconds of the wall clock since 1970, UTC. For messages only: no decision
-    /// depends on it.
+    /// Seconds and microseconds of the wall clock since 1970, UTC. For messages, and for what
+    /// expires, which allows for a clock that jumps.
     fn wall_clock(&self) -> Duration;
 
     /// Suspends the calling thread.

@@ -13,7 +13,7 @@ use super::mapped_table::MappedTable;
 use super::posix_file::{self, PosixRandomFile, PosixWritableFile, SyncedFile};
 use super::{
     CreateOptions, Env, FileLock, Job, LockMode, Priority, RandomAccessFile, ReadAccess,
-    WritableFile, clock, filesystem, lock, pool, system_call,
+    WritableFile, clock, filesystem, lock, pool, system_call, timer,
 };
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -167,6 +167,10 @@ impl Env for PosixEnv {
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
         lock::lock(path, mode)
+    }
+
+    fn schedule_after(&self, delay: Duration, job: Job) -> bool {
+        timer::schedule_after(delay, job)
     }
 
     fn schedule(&self, priority: Priority, job: Job) {

@@ -43,6 +43,11 @@ impl FullFilterBuilder {
         FullFilterBuilder { bits_per_key, hashes: Vec::new() }
     }
 
+    /// Changes the bits for each key, of those before as well.
+    pub(super) fn set_bits_per_key(&mut self, bits_per_key: usize) {
+        self.bits_per_key = bits_per_key;
+    }
+
     /// Adds a user key. Versions of one key come one behind the other and count once.
     #[inline]
     pub(super) fn add_key(&mut self, user_key: &[u8]) {

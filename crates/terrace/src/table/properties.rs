@@ -27,6 +27,8 @@ pub(crate) struct TableProperties {
     pub(crate) smallest_sequence: SequenceNumber,
     /// The largest sequence number of an entry.
     pub(crate) largest_sequence: SequenceNumber,
+    /// When half of the entries have expired, in milliseconds since 1970; [`u64::MAX`] for never.
+    pub(crate) half_expired: u64,
 }
 
 impl TableProperties {
@@ -39,6 +41,7 @@ impl TableProperties {
             raw_value_bytes: 0,
             smallest_sequence: SequenceNumber::MAX,
             largest_sequence: 0,
+            half_expired: u64::MAX,
         }
     }
 
@@ -70,6 +73,9 @@ impl TableProperties {
         for number in numbers {
             put_varint64(&mut block, number);
         }
+        if self.half_expired != u64::MAX {
+            put_varint64(&mut block, self.half_expired);
+        }
         block
     }
 
@@ -79,14 +85,19 @@ impl TableProperties {
         if next()? != VERSION {
             return None;
         }
-        Some(TableProperties {
+        let mut properties = TableProperties {
             entries: next()?,
             deletions: next()?,
             raw_key_bytes: next()?,
             raw_value_bytes: next()?,
             smallest_sequence: next()?,
             largest_sequence: next()?,
-        })
+            half_expired: u64::MAX,
+        };
+        if !block.is_empty() {
+            properties.half_expired = get_varint64(&mut block)?;
+        }
+        Some(properties)
     }
 }
 
@@ -111,6 +122,11 @@ mod tests {
         let mut block = properties.encode();
         assert_eq!(TableProperties::decode(&block), Some(properties));
         assert_eq!(TableProperties::decode(&block[..block.len() - 1]), None);
+        properties.half_expired = 1_732_500_000_000;
+        let with_expiry = properties.encode();
+        assert!(with_expiry.starts_with(&block));
+        assert_eq!(TableProperties::decode(&with_expiry), Some(properties));
+        assert_eq!(TableProperties::decode(&with_expiry[..with_expiry.len() - 1]), None);
         block[0] = 2;
         assert_eq!(TableProperties::decode(&block), None);
     }

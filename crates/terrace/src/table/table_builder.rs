@@ -21,6 +21,8 @@ use super::filter_block::FilterBlockBuilder;
 use super::format::{BlockHandle, Footer, StoredBlock};
 use super::full_filter::{FULL_FILTER_NAME, FullFilterBuilder};
 use super::order::TableOrder;
+use super::prefix_settings::PrefixSettings;
+use super::prefix_tracker::PrefixTracker;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 
 /// How a table is written.
@@ -41,6 +43,9 @@ pub(crate) struct TableSettings {
     /// The name of the comparator, for a table that is built outside of a database; see
     /// [`COMPARATOR_NAME`].
     pub(crate) comparator: Option<Vec<u8>>,
+    /// What differs for keys with some prefixes. In tables of internal keys in the bytewise order
+    /// only.
+    pub(crate) prefixes: Option<Arc<PrefixSettings>>,
 }
 
 /// The name of the block, in the metaindex, that says by which comparator a table built outside of
@@ -67,6 +72,10 @@ pub(crate) struct TableBuilder {
     index: BlockBuilder,
     filter: Option<FilterBlockBuilder>,
     full_filter: Option<FullFilterBuilder>,
+    tracker: Option<PrefixTracker>,
+    /// Those of the present block.
+    block_size: usize,
+    compression: Compression,
     properties: TableProperties,
     smallest: Vec<u8>,
     /// The last data block, until the key that follows it is known and its index entry can be
@@ -85,9 +94,10 @@ impl TableBuilder {
         if let Some(filter) = &mut filter {
             filter.start_block(0);
         }
-        let wants_full = settings.full_filter_bits > 0
-            && settings.order.is_internal()
-            && settings.order.is_bytewise();
+        let is_bytewise = settings.order.is_internal() && settings.order.is_bytewise();
+        let prefixes =
+            settings.prefixes.clone().filter(|prefixes| is_bytewise && !prefixes.is_empty());
+        let wants_full = is_bytewise && (settings.full_filter_bits > 0 || prefixes.is_some());
         TableBuilder {
             writer: BlockWriter::new(file, settings.compression, settings.bytes_per_sync),
             settings: settings.clone(),
@@ -95,6 +105,10 @@ impl TableBuilder {
             index: BlockBuilder::new(1),
             filter,
             full_filter: wants_full.then(|| FullFilterBuilder::new(settings.full_filter_bits)),
+            tracker: prefixes
+                .map(|prefixes| PrefixTracker::new(prefixes, settings.full_filter_bits)),
+            block_size: settings.block_size,
+            compression: settings.compression,
             properties: TableProperties::new(),
             smallest: Vec::new(),
             pending: None,
@@ -107,7 +121,8 @@ impl TableBuilder {
     /// Goes on with the block size, restart interval and compression of `settings`. Nothing else
     /// changes.
     pub(crate) fn change(&mut self, settings: &TableSettings) {
-        self.settings.block_size = settings.block_size;
+        self.block_size = settings.block_size;
+        self.compression = settings.compression;
         self.data.set_restart_interval(settings.restart_interval);
         self.writer.set_compression(settings.compression);
     }
@@ -116,7 +131,7 @@ impl TableBuilder {
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let common = self.admit(key, value)?;
         self.data.add_sharing(common, key, value);
-        if self.data.size() >= self.settings.block_size {
+        if self.data.size() >= self.block_size {
             self.end_block()?;
         }
         Ok(())
@@ -132,13 +147,32 @@ impl TableBuilder {
         value: &[u8],
         lone_block: impl FnOnce() -> Option<StoredBlock<'a>>,
     ) -> Result<()> {
-        if value.len() < self.settings.block_size || !self.data.is_empty() {
+        self.enter(key)?;
+        if value.len() < self.block_size || !self.data.is_empty() {
             return self.add(key, value);
         }
         match lone_block() {
             Some(stored) if self.writer.takes(&stored) => self.copy(key, value, &stored),
             _ => self.add(key, value),
         }
+    }
+
+    /// Goes on with the settings of the prefix that owns a key.
+    #[inline]
+    fn enter(&mut self, key: &[u8]) -> Result<()> {
+        let order = &self.settings.order;
+        let Some(tracker) = self.tracker.as_mut().filter(|_| key.len() >= order.tag_size()) else {
+            return Ok(());
+        };
+        let Some(setting) = tracker.enter(order.user_key(key)) else { return Ok(()) };
+        let block_size = setting.block_size.unwrap_or(self.settings.block_size);
+        let compression = setting.compression.unwrap_or(self.settings.compression);
+        if (block_size, compression) != (self.block_size, self.compression) {
+            self.end_block()?;
+            (self.block_size, self.compression) = (block_size, compression);
+            self.writer.set_compression(compression);
+        }
+        Ok(())
     }
 
     fn copy(&mut self, key: &[u8], value: &[u8], stored: &StoredBlock<'_>) -> Result<()> {
@@ -155,6 +189,7 @@ impl TableBuilder {
         self.check_alive()?;
         let common = common_prefix(self.data.last_key(), key);
         self.check_entry(key, value, common)?;
+        self.enter(key)?;
         if let Some(handle) = self.pending.take() {
             self.separator.clear();
             self.separator.extend_from_slice(self.data.last_key());
@@ -166,6 +201,9 @@ impl TableBuilder {
         }
         if let Some(filter) = &mut self.full_filter {
             filter.add_key(self.settings.order.user_key(key));
+        }
+        if let Some(tracker) = &mut self.tracker {
+            tracker.note(self.settings.order.user_key(key), value);
         }
         if self.properties.entries == 0 {
             self.smallest.extend_from_slice(key);
@@ -232,6 +270,12 @@ impl TableBuilder {
         if let Some(comparator) = self.settings.comparator.take() {
             let handle = self.writer.write_raw(&comparator)?;
             metaindex.add(COMPARATOR_NAME.as_bytes(), encoded(handle, &mut self.encoded_handle));
+        }
+        if let Some(tracker) = self.tracker.take() {
+            let bits = tracker.filter_bits();
+            self.full_filter = self.full_filter.take().filter(|_| bits > 0);
+            self.full_filter.iter_mut().for_each(|filter| filter.set_bits_per_key(bits));
+            self.properties.half_expired = tracker.half_expired(self.properties.entries);
         }
         if let Some(filter) = self.full_filter.take() {
             let handle = self.writer.write_raw(&filter.finish())?;

@@ -80,6 +80,7 @@ fn settings(order: TableOrder) -> TableSettings {
         full_filter_bits: 10,
         bytes_per_sync: 0,
         comparator: None,
+        prefixes: None,
     }
 }
 

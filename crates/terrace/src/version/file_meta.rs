@@ -72,6 +72,8 @@ pub(crate) struct Contents {
     pub(crate) entries: u64,
     pub(crate) deletions: u64,
     pub(crate) largest_sequence: u64,
+    /// When half of the entries have expired, in milliseconds since 1970.
+    pub(crate) half_expired: u64,
 }
 
 impl From<TableProperties> for Contents {
@@ -80,6 +82,7 @@ impl From<TableProperties> for Contents {
             entries: properties.entries,
             deletions: properties.deletions,
             largest_sequence: properties.largest_sequence,
+            half_expired: properties.half_expired,
         }
     }
 }
@@ -100,6 +103,7 @@ pub(crate) struct FileMeta {
     entries: AtomicU64,
     deletions: AtomicU64,
     largest_sequence: AtomicU64,
+    half_expired: AtomicU64,
     obsolete: AtomicBool,
     obsolete_files: Arc<ObsoleteFiles>,
 }
@@ -121,6 +125,7 @@ impl FileMeta {
             entries: AtomicU64::new(UNKNOWN),
             deletions: AtomicU64::new(UNKNOWN),
             largest_sequence: AtomicU64::new(UNKNOWN),
+            half_expired: AtomicU64::new(UNKNOWN),
             obsolete: AtomicBool::new(false),
             obsolete_files: obsolete_files.clone(),
         }
@@ -153,6 +158,7 @@ impl FileMeta {
     pub(crate) fn learn(&self, contents: Contents) {
         self.deletions.store(contents.deletions, Ordering::Relaxed);
         self.largest_sequence.store(contents.largest_sequence, Ordering::Relaxed);
+        self.half_expired.store(contents.half_expired, Ordering::Relaxed);
         self.entries.store(contents.entries, Ordering::Release);
     }
 
@@ -163,6 +169,7 @@ impl FileMeta {
             entries,
             deletions: self.deletions.load(Ordering::Relaxed),
             largest_sequence: self.largest_sequence.load(Ordering::Relaxed),
+            half_expired: self.half_expired.load(Ordering::Relaxed),
         })
     }
 

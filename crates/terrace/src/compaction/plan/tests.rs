@@ -34,6 +34,7 @@ fn settings(is_write_idle: bool) -> PlanSettings {
         max_file_size: 2 * MB,
         oldest_snapshot: 100,
         read_triggered_bytes,
+        expired_before: 0,
     }
 }
 
@@ -233,7 +234,12 @@ fn obsolete_tombstones_trigger_a_compaction() {
         (6, 7, 1, "x", "z"),
     ]);
     let learn = |number, deletions, largest_sequence| {
-        file(&version, number).learn(Contents { entries: 10, deletions, largest_sequence });
+        file(&version, number).learn(Contents {
+            entries: 10,
+            deletions,
+            largest_sequence,
+            half_expired: u64::MAX,
+        });
     };
     learn(4, 0, 50);
     learn(5, 4, 50);
@@ -279,4 +285,40 @@ fn a_new_table_goes_as_deep_as_nothing_is_in_its_way() {
         let busy = [reservation(&[99], output_level, from, to)];
         assert_eq!(level(&[], &busy, 2), expected, "{output_level}, {from} to {to}");
     }
+}
+
+#[test]
+fn expired_entries_trigger_a_compaction() {
+    let version = version(&[
+        (0, 3, 1, "p", "q"),
+        (2, 4, 1, "a", "c"),
+        (2, 5, 1, "d", "f"),
+        (2, 6, 1, "g", "i"),
+        (3, 7, 1, "h", "h"),
+    ]);
+    let learn = |number, half_expired| {
+        let contents = Contents { entries: 10, deletions: 0, largest_sequence: 50, half_expired };
+        file(&version, number).learn(contents);
+    };
+    let pick = |expired_before, busy: &[Reservation]| {
+        let settings = PlanSettings { expired_before, ..settings(false) };
+        chosen(Planner { version: &version, settings: &settings, busy }.pick())
+    };
+    for (number, half) in [(4, 20), (5, 30), (6, 90), (7, u64::MAX)] {
+        learn(number, half);
+    }
+    assert_eq!(pick(0, &[]), None, "nothing has expired");
+    assert_eq!(pick(19, &[]), None);
+    assert_eq!(pick(25, &[]), Some((Reason::Expired, 2, 2, vec![4], vec![], false)));
+    // Neighbours go together.
+    assert_eq!(pick(40, &[]), Some((Reason::Expired, 2, 2, vec![4, 5], vec![], false)));
+    assert_eq!(pick(40, &[reservation(&[99], 5, "x", "y")]), None);
+    for number in [4, 5] {
+        learn(number, u64::MAX);
+    }
+    // Down to what it lies above, and never as it is.
+    assert_eq!(pick(100, &[]), Some((Reason::Expired, 2, 3, vec![6], vec![7], false)));
+    learn(6, u64::MAX);
+    learn(3, 100);
+    assert_eq!(pick(100, &[]), Some((Reason::Expired, 0, 1, vec![3], vec![], false)));
 }

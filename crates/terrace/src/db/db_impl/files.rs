@@ -1,7 +1,7 @@
 //! The directory of an open database: how its files are named, written and removed, and whether
 //! this process may use them.
 //!
-//! Any thread. Everything but `closed` and `lock` stays as the open made it.
+//! Any thread. Everything but `closed`, `lock` and `catalogue` stays as the open made it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use crate::version::filename;
 use crate::version::table_set::TableSet;
 use crate::version::version_set::FileNumbers;
 
+use crate::db::catalogue::Catalogue;
 use crate::db::options::Options;
 use crate::db::options::events::Event;
 
@@ -39,6 +40,7 @@ pub(in crate::db) struct Files {
     pub(in crate::db) lock: Mutex<Option<Box<dyn FileLock>>>,
     /// The process that opened the database.
     pub(in crate::db) generation: u64,
+    pub(in crate::db) catalogue: Catalogue,
 }
 
 impl Files {
@@ -117,7 +119,9 @@ impl Files {
 
     /// How tables of `level` are written.
     pub(in crate::db) fn output_settings(&self, level: usize) -> OutputSettings {
-        output_settings(&self.options, &self.dir, &self.order, &self.numbers, level)
+        let settings = output_settings(&self.options, &self.dir, &self.order, &self.numbers, level);
+        let prefixes = self.catalogue.known().map(|known| Arc::clone(&known));
+        OutputSettings { table: TableSettings { prefixes, ..settings.table }, ..settings }
     }
 
     /// Removes obsolete table files.
@@ -179,5 +183,6 @@ pub(in crate::db) fn table_settings(
         full_filter_bits: options.table_filter_bits,
         bytes_per_sync: options.bytes_per_sync,
         comparator: None,
+        prefixes: None,
     }
 }

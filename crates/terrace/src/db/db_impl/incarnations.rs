@@ -6,16 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::locks::Mutex;
 
+use crate::db::catalogue::keyspace_options::KeyspaceOptions;
+
 /// A keyspace from its creation, or from when it was found, to its end.
 pub(in crate::db) struct Incarnation {
     /// The prefix of its keys.
     pub(in crate::db) prefix: Vec<u8>,
+    pub(in crate::db) options: KeyspaceOptions,
     is_dropped: AtomicBool,
 }
 
 impl Incarnation {
-    fn new(prefix: Vec<u8>) -> Arc<Self> {
-        Arc::new(Incarnation { prefix, is_dropped: AtomicBool::new(false) })
+    fn new(prefix: Vec<u8>, options: KeyspaceOptions) -> Arc<Self> {
+        Arc::new(Incarnation { prefix, options, is_dropped: AtomicBool::new(false) })
     }
 
     pub(in crate::db) fn is_alive(&self) -> bool {
@@ -41,8 +44,12 @@ pub(in crate::db) struct Registry {
 }
 
 impl Registry {
-    pub(in crate::db) fn get_or_add(&mut self, prefix: Vec<u8>) -> Arc<Incarnation> {
-        let new = || Incarnation::new(prefix.clone());
+    pub(in crate::db) fn get_or_add(
+        &mut self,
+        prefix: Vec<u8>,
+        options: KeyspaceOptions,
+    ) -> Arc<Incarnation> {
+        let new = || Incarnation::new(prefix.clone(), options);
         self.alive.entry(prefix.clone()).or_insert_with(new).clone()
     }
 

@@ -4,6 +4,9 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
+use crate::base::expiry;
+use crate::compaction::filter::CompactionFilter;
+use crate::db::catalogue::keyspace_options::KeyspaceOptions;
 use crate::db::db::Db;
 use crate::db::db_impl::incarnations::Incarnation;
 use crate::db::key_range::{KeyRange, prefix_end};
@@ -14,9 +17,10 @@ use crate::db::read::cursor::Cursor;
 use crate::db::read::pinned::PinnedValue;
 use crate::write::batch::{BatchView, Operation, WriteBatch};
 
+use super::clock_mark::mark_clock;
 use super::cursor::KeyspaceCursor;
 use super::entries::KeyspaceEntries;
-use super::options::KeyspaceOptions;
+use super::put_options::PutOptions;
 use super::{bounds_within, create_keyspace, drop_keyspace, keyspaces_within, name, open_keyspace};
 
 /// A named set of keys in a [`Db`]. Made by [`Db::create_keyspace`] or [`Db::keyspace`].
@@ -28,7 +32,8 @@ use super::{bounds_within, create_keyspace, drop_keyspace, keyspaces_within, nam
 ///
 /// Keyspaces are parts of one ordered tree: a batch, a snapshot, a transaction or a checkpoint
 /// spans all of them, by full keys, and ten thousand of them take no more memory than one. They do
-/// not isolate compactions, and all have the bytewise order and the database's options.
+/// not isolate compactions, and all have the bytewise order. Some settings of the database each may
+/// have in its own way: [`KeyspaceOptions`].
 ///
 /// Keyspaces within this one are part of it: scans, range deletes and counts include their entries,
 /// whose keys begin with `!name!`.
@@ -123,6 +128,19 @@ impl Db {
     /// [`get_with`](Self::get_with).
     pub fn keyspace(&self, name: impl AsRef<str>) -> Result<Keyspace> {
         Keyspace::open(self, &[], name.as_ref())
+    }
+
+    /// Returns the keyspace `name` if it was created with `options`: for programs that rely on them.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if it was created with other ones;
+    /// else those of [`keyspace`](Self::keyspace).
+    pub fn keyspace_with(
+        &self,
+        name: impl AsRef<str>,
+        options: &KeyspaceOptions,
+    ) -> Result<Keyspace> {
+        self.keyspace(name)?.checked(options)
     }
 
     /// Returns the names of all keyspaces, in order, without those within others. Takes time by
@@ -253,6 +271,48 @@ impl Keyspace {
         Self::open(&self.db, self.prefix_bytes(), name.as_ref())
     }
 
+    /// Returns the keyspace `name` within this one if it was created with `options`.
+    ///
+    /// # Errors
+    /// Those of [`Db::keyspace_with`].
+    pub fn keyspace_with(
+        &self,
+        name: impl AsRef<str>,
+        options: &KeyspaceOptions,
+    ) -> Result<Keyspace> {
+        self.keyspace(name)?.checked(options)
+    }
+
+    fn checked(self, options: &KeyspaceOptions) -> Result<Self> {
+        if self.options() == options {
+            return Ok(self);
+        }
+        let name = name::shown(self.prefix_bytes());
+        let created = self.options();
+        let message = format!("{name} was created with {created:?}, not with {options:?}");
+        Err(Error::invalid_argument(message))
+    }
+
+    /// What the keyspace was created with; the default for one that is there by its keys alone.
+    pub fn options(&self) -> &KeyspaceOptions {
+        &self.incarnation.options
+    }
+
+    /// Has compactions ask `filter` about the entries of this keyspace, and of those within it that
+    /// have none of their own, in place of the database's
+    /// [filter](crate::Options::compaction_filter), from the next compaction on, until the database
+    /// is closed or the keyspace dropped. It is asked about keys within the keyspace, and about
+    /// values without the trailer of expiry; a value that replaces another one expires as that did.
+    ///
+    /// # Errors
+    /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped.
+    pub fn set_compaction_filter(&self, filter: Arc<dyn CompactionFilter>) -> Result<()> {
+        self.incarnation.check()?;
+        let catalogue = &self.db.core().files.catalogue;
+        catalogue.filters.lock().insert(self.prefix_bytes(), filter);
+        Ok(())
+    }
+
     /// Returns the names of the keyspaces right within this one, in order.
     ///
     /// # Errors
@@ -287,21 +347,90 @@ impl Keyspace {
     /// # Errors
     /// Those of [`put_with`](Self::put_with).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_with(key, value, WriteOptions::new())
+        self.put_with(key, value, PutOptions::new())
     }
 
-    /// Sets `key` to `value`, as durably as `options` say.
+    /// Sets `key` to `value`, as durably and for as long as `options` say.
     ///
     /// # Errors
-    /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped; else those of
+    /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped;
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if `options` say when the entry
+    /// expires and the keyspace was created without [expiry](KeyspaceOptions::expiry); else those of
     /// [`Db::write_with`].
     pub fn put_with(
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        options: WriteOptions,
+        options: impl Into<PutOptions>,
     ) -> Result<()> {
-        self.write_one(key.as_ref(), Some(value.as_ref()), options)
+        let (key, value, options) = (self.key(key), value.as_ref(), options.into());
+        let stored = self.stored(&key, value, &options)?;
+        self.write_one(&key, Some(stored.as_deref().unwrap_or(value)), options.write)
+    }
+
+    /// Returns a key and a value as the database has them, for a [batch](WriteBatch) or a
+    /// [transaction](crate::Transaction) that spans keyspaces, or for a bulk load:
+    /// `batch.put(key, value)`. A time to live begins now. Whether such writes are durable, and
+    /// whether they still find the keyspace, is not decided here.
+    ///
+    /// ```
+    /// # fn main() -> terrace::Result<()> {
+    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let db = terrace::Db::open("/entry.db", options)?;
+    /// use std::time::Duration;
+    /// use terrace::{KeyspaceOptions, PutOptions};
+    ///
+    /// let sessions = db.create_keyspace("sessions", KeyspaceOptions::new().expiry(true))?;
+    /// let mut transaction = db.transaction();
+    /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
+    /// let (key, value) = sessions.entry("ada", "1", minute)?;
+    /// transaction.put(key, value);
+    /// transaction.put("logins", "1");
+    /// transaction.commit()?;
+    /// assert_eq!(sessions.get("ada")?.as_deref(), Some(&b"1"[..]));
+    /// # drop(sessions);
+    /// # db.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`put_with`](Self::put_with).
+    pub fn entry(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: impl Into<PutOptions>,
+    ) -> Result<(Vec<u8>, Vec<u8>)> {
+        self.incarnation.check()?;
+        let (key, value) = (self.key(key), value.as_ref());
+        let stored = self.stored(&key, value, &options.into())?;
+        Ok((key, stored.unwrap_or_else(|| value.to_vec())))
+    }
+
+    /// What is stored for a value of a key of the database, if that is something else.
+    fn stored(&self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Option<Vec<u8>>> {
+        let keyspace = &self.incarnation.options;
+        if options.says_when() && !keyspace.expiry {
+            let name = name::shown(self.prefix_bytes());
+            return Err(Error::invalid_argument(format!("{name} was created without expiry")));
+        }
+        let core = self.db.core();
+        let now = || core.files.catalogue.now(core.files.env.as_ref());
+        // A value that would be taken for one with a time gets the time of what never expires.
+        let is_misleading = || {
+            let expires = expiry::split(key, value).is_some()
+                && core.background.prefix_settings()?.expires(key);
+            Result::Ok(expires)
+        };
+        let expires_at = match options.expires_at_millis(keyspace.default_ttl, now) {
+            Some(time) => time,
+            None if is_misleading()? => expiry::NEVER,
+            None => return Ok(None),
+        };
+        mark_clock(core)?;
+        let mut stored = value.to_vec();
+        expiry::append(key, &mut stored, expires_at);
+        Ok(Some(stored))
     }
 
     /// Removes `key`.
@@ -317,18 +446,12 @@ impl Keyspace {
     /// # Errors
     /// Those of [`put_with`](Self::put_with).
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        self.write_one(key.as_ref(), None, options)
+        self.write_one(&self.key(key), None, options)
     }
 
     fn write_one(&self, key: &[u8], value: Option<&[u8]>, options: WriteOptions) -> Result<()> {
         let is_alive = || self.incarnation.is_alive();
-        match self.db.core().writes.write_one_if(
-            &self.key(key),
-            value,
-            options,
-            &mut None,
-            is_alive,
-        )? {
+        match self.db.core().writes.write_one_if(key, value, options, &mut None, is_alive)? {
             true => Ok(()),
             false => self.incarnation.check(),
         }
@@ -352,25 +475,31 @@ impl Keyspace {
     /// # Errors
     /// Those of [`put_with`](Self::put_with).
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
-        self.write_with(batch, WriteOptions::new())
+        self.write_with(batch, PutOptions::new())
     }
 
-    /// Applies every operation of `batch`, or none, as durably as `options` say.
+    /// Applies every operation of `batch`, or none, as durably as `options` say; what it puts is
+    /// there for as long as they say.
     ///
     /// # Errors
     /// Those of [`put_with`](Self::put_with).
-    pub fn write_with(&self, batch: &WriteBatch, options: WriteOptions) -> Result<()> {
+    pub fn write_with(&self, batch: &WriteBatch, options: impl Into<PutOptions>) -> Result<()> {
+        let options = options.into();
         batch.check()?;
         let mut within = WriteBatch::new();
         for operation in batch.iter() {
             match operation? {
-                Operation::Put { key, value } => within.put(self.key(key), value),
+                Operation::Put { key, value } => {
+                    let key = self.key(key);
+                    let stored = self.stored(&key, value, &options)?;
+                    within.put(key, stored.as_deref().unwrap_or(value));
+                }
                 Operation::Delete { key } => within.delete(self.key(key)),
             }
         }
         within.check()?;
-        let check = || self.incarnation.check();
-        self.db.core().writes.write_if(BatchView::of(&within), options, &mut None, check).map(drop)
+        let (batch, check) = (BatchView::of(&within), || self.incarnation.check());
+        self.db.core().writes.write_if(batch, options.write, &mut None, check).map(drop)
     }
 
     /// Removes every key in `range`, as one step. `delete_range::<&[u8]>(..)` empties the keyspace,

@@ -18,19 +18,21 @@
 //!    also under the commit lock; creations and drops follow one another by a lock of their own,
 //!    which is taken before any other.
 
-mod catalogue;
+mod clock_mark;
 mod cursor;
 mod entries;
 #[expect(clippy::module_inception, reason = "the handle, as db.rs")]
 mod keyspace;
 mod name;
-mod options;
+mod put_options;
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 
+use crate::db::catalogue::keyspace_options::KeyspaceOptions;
+use crate::db::catalogue::{Catalogue, entry};
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::incarnations::{Incarnation, Incarnations};
 use crate::db::key_range::{KeyRange, check_prefixes, prefix_end};
@@ -43,17 +45,19 @@ use crate::db::read::cursor::Cursor;
 pub use self::cursor::KeyspaceCursor;
 pub use self::entries::KeyspaceEntries;
 pub use self::keyspace::Keyspace;
-pub use self::options::KeyspaceOptions;
+pub use self::put_options::PutOptions;
 
 /// The end of the keyspace with a prefix, when its keys are gone.
 struct Ending<'a> {
     keyspaces: &'a Incarnations,
+    catalogue: &'a Catalogue,
     prefix: &'a [u8],
 }
 
 impl Terms for Ending<'_> {
     fn done(&self) {
         self.keyspaces.registry.lock().end(self.prefix);
+        self.catalogue.filters.lock().remove_within(self.prefix);
     }
 }
 
@@ -66,14 +70,19 @@ fn create_keyspace(
 ) -> Result<Arc<Incarnation>> {
     check_prefixes(&core.files.order.keys)?;
     let prefix = name::prefix(parent, name)?;
+    options.check()?;
     let _one = core.keyspaces.one_at_a_time.lock();
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
-    if is_open || find_keyspace(core, &prefix)? {
+    if is_open || find_keyspace(core, &prefix)?.is_some() {
         return Err(Error::invalid_argument(format!("{} exists already", name::shown(&prefix))));
     }
-    let (key, value) = (catalogue::key(&prefix), catalogue::encode(options));
+    core.files.check_writable()?;
+    // Before there is a key that they are for.
+    core.background.change_settings(|all| all.set(&prefix, options.prefix_setting()))?;
+    let (key, value) = (entry::key(&prefix), entry::encode(options));
     core.writes.write_one(&key, Some(&value), WriteOptions::sync())?;
-    Ok(core.keyspaces.registry.lock().get_or_add(prefix))
+    core.background.schedule_expiry_check();
+    Ok(core.keyspaces.registry.lock().get_or_add(prefix, options.clone()))
 }
 
 /// The keyspace `name` within `parent`, if it is in the catalogue or has keys.
@@ -92,12 +101,11 @@ fn open_keyspace(
             }
             registry.drops
         };
-        if !find_keyspace(core, &prefix)? {
-            return Ok(None);
-        }
+        let Some(options) = find_keyspace(core, &prefix)? else { return Ok(None) };
+        core.background.prefix_settings()?;
         let mut registry = core.keyspaces.registry.lock();
         if registry.drops == drops {
-            return Ok(Some(registry.get_or_add(prefix)));
+            return Ok(Some(registry.get_or_add(prefix, options)));
         }
     }
 }
@@ -109,40 +117,42 @@ fn drop_keyspace(core: &Arc<DbImpl>, parent: &[u8], name: &str) -> Result<bool> 
     let prefix = name::prefix(parent, name)?;
     let _one = core.keyspaces.one_at_a_time.lock();
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
-    if !is_open && !find_keyspace(core, &prefix)? {
+    // One with settings that are not known here can be dropped all the same.
+    let has_entry = || read::get(core, &entry::key(&prefix), &ReadOptions::new(), |_| ());
+    if !is_open && has_entry()?.is_none() && find_keyspace(core, &prefix)?.is_none() {
         return Ok(false);
     }
-    let ranges = [prefix.clone(), catalogue::key(&prefix)]
+    let ranges = [prefix.clone(), entry::key(&prefix)]
         .map(|prefix| KeyRange::prefix(&core.files.order.keys, &prefix));
     let ranges = ranges.into_iter().collect::<Result<Vec<_>>>()?;
-    let ending = Ending { keyspaces: &core.keyspaces, prefix: &prefix };
+    let (keyspaces, catalogue) = (&core.keyspaces, &core.files.catalogue);
+    let ending = Ending { keyspaces, catalogue, prefix: &prefix };
     delete_ranges(core, ranges, WriteOptions::sync(), &ending).map(|()| true)
 }
 
-/// Whether a keyspace is in the catalogue, as one that can be used, or has keys.
-fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<bool> {
-    let key = catalogue::key(prefix);
-    if let Some(entry) = read::get(core, &key, &ReadOptions::new(), <[u8]>::to_vec)? {
-        return catalogue::decode(&entry)
-            .map(|_| true)
-            .map_err(|error| error.context(name::shown(prefix)));
+/// The settings of a keyspace that is in the catalogue, as one that can be used, or has keys.
+fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<Option<KeyspaceOptions>> {
+    let key = entry::key(prefix);
+    if let Some(value) = read::get(core, &key, &ReadOptions::new(), <[u8]>::to_vec)? {
+        return entry::decode(&value).map(Some).map_err(|error| error.context(name::shown(prefix)));
     }
-    let mut cursor = Cursor::new(core, &ReadOptions::new())?;
+    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true))?;
     cursor.seek(prefix);
     cursor.status()?;
-    Ok(cursor.valid() && cursor.key().starts_with(prefix))
+    let has_keys = cursor.valid() && cursor.key().starts_with(prefix);
+    Ok(has_keys.then(KeyspaceOptions::new))
 }
 
 /// The names of the keyspaces right within `parent`, in order: those of the catalogue and those
 /// that have keys.
 fn keyspaces_within(core: &Arc<DbImpl>, parent: &[u8]) -> Result<Vec<String>> {
     check_prefixes(&core.files.order.keys)?;
-    let mut names = names_behind(core, &catalogue::key(parent))?;
+    let mut names = names_behind(core, &entry::key(parent))?;
     names.extend(names_behind(core, parent)?);
     names.sort_unstable();
     names.dedup();
     if parent.is_empty() {
-        names.retain(|name| name != name::RESERVED);
+        names.retain(|name| name != entry::RESERVED);
     }
     Ok(names)
 }
@@ -150,7 +160,7 @@ fn keyspaces_within(core: &Arc<DbImpl>, parent: &[u8]) -> Result<Vec<String>> {
 /// The names that follow `before` in keys: finds one, and skips to behind its keys.
 fn names_behind(core: &Arc<DbImpl>, before: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    let mut cursor = Cursor::new(core, &ReadOptions::new())?;
+    let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true))?;
     let mut next = Some([before, b"!"].concat());
     while let Some(target) = next.take() {
         cursor.seek(&target);

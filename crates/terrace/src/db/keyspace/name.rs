@@ -5,8 +5,8 @@
 
 use crate::base::error::{Error, Result};
 
-/// The name of the keyspace that holds the catalogue.
-pub(super) const RESERVED: &str = "$terrace";
+use crate::db::catalogue::entry::RESERVED;
+
 /// The bytes of a name, at most, and of all names of a nested keyspace with their separators.
 const MAX_NAME: usize = 255;
 const MAX_PREFIX: usize = 4096;

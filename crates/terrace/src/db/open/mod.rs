@@ -35,6 +35,7 @@ use crate::version::manifest;
 use crate::version::table_set::TableSet;
 use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 
+use crate::db::catalogue::Catalogue;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::files::Files;
 use crate::db::db_impl::views::Views;
@@ -283,6 +284,7 @@ impl Parts {
             logger,
             closed: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
+            catalogue: Catalogue::default(),
             options,
         };
         Arc::new(DbImpl::new(files, Views::new(view, recovered.last_sequence), versions))

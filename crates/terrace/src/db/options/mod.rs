@@ -491,6 +491,7 @@ pub struct ReadOptions {
     pub(crate) skip_cache: bool,
     pub(crate) lower_bound: Option<Vec<u8>>,
     pub(crate) upper_bound: Option<Vec<u8>>,
+    pub(crate) stored_values: bool,
 }
 
 impl ReadOptions {
@@ -535,6 +536,15 @@ impl ReadOptions {
     #[must_use]
     pub fn upper_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.upper_bound = Some(key.into());
+        self
+    }
+
+    /// Show values as they are stored, as LevelDB shows them: those of a
+    /// [keyspace with expiry](crate::KeyspaceOptions::expiry) with their trailers, and what has
+    /// expired but is not removed yet. For copies of whole databases. Default: false.
+    #[must_use]
+    pub fn stored_values(mut self, stored: bool) -> Self {
+        self.stored_values = stored;
         self
     }
 

@@ -97,7 +97,9 @@ fn delete_each(
 fn deletions(core: &Arc<DbImpl>, ranges: &KeyRanges) -> Result<Option<WriteBatch>> {
     let mut batch = WriteBatch::new();
     for range in ranges.iter() {
-        let mut entries = Entries::range(core, &range.bounds(), &ReadOptions::new())?;
+        // What has expired is to go too.
+        let as_stored = ReadOptions::new().stored_values(true);
+        let mut entries = Entries::range(core, &range.bounds(), &as_stored)?;
         while let Some((key, _)) = entries.next_ref()? {
             let is_full = batch.len() >= core.files.options.range_delete_batch
                 || batch.approximate_size() + key.len() > MAX_BATCH_BYTES;

@@ -4,17 +4,17 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::iterator::db_iter::DbIter;
 use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRanges};
-use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
-use crate::iterator::source::Source;
 
+use crate::db::catalogue::ExpiryCheck;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::ReadOptions;
 use crate::db::read;
+use crate::db::read::expiring::expiry_check;
 use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
 use crate::db::read::sampling::sample_seek;
 use crate::db::view::View;
@@ -49,23 +49,32 @@ pub struct Cursor {
     /// Kept for as long as the cursor reads.
     _view: Arc<View>,
     _snapshot: Option<Arc<SnapshotImpl>>,
-    bounds: Option<Box<Bounds>>,
+    limits: Option<Box<Limits>>,
+    /// Bytes of the present value's trailer, which are not shown.
+    trailer: usize,
     /// The last one: fields are dropped in this order, and the core is its last one.
     iter: DbIter<PurgedCore>,
 }
 
-/// The bounds of [`ReadOptions`].
-struct Bounds {
+/// What a cursor does not show: what is beyond the bounds of [`ReadOptions`], and what has expired.
+struct Limits {
     keys: KeyOrder,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
+    expiry: Option<Result<ExpiryCheck>>,
+    /// Why the cursor has stopped, if it could not tell what expires.
+    failure: Option<Error>,
 }
 
-impl Bounds {
-    fn new(keys: &KeyOrder, options: &ReadOptions) -> Option<Box<Self>> {
+impl Limits {
+    fn new(
+        keys: &KeyOrder,
+        options: &ReadOptions,
+        expiry: Option<Result<ExpiryCheck>>,
+    ) -> Option<Box<Self>> {
         let (lower, upper) = (options.lower_bound.clone(), options.upper_bound.clone());
-        let any = lower.is_some() || upper.is_some();
-        any.then(|| Box::new(Bounds { keys: keys.clone(), lower, upper }))
+        let any = lower.is_some() || upper.is_some() || expiry.is_some();
+        any.then(|| Box::new(Limits { keys: keys.clone(), lower, upper, expiry, failure: None }))
     }
 
     fn is_below(&self, key: &[u8]) -> bool {
@@ -75,6 +84,22 @@ impl Bounds {
     fn is_above(&self, key: &[u8]) -> bool {
         self.upper.as_ref().is_some_and(|upper| self.keys.compare(key, upper).is_ge())
     }
+
+    /// The bytes of the trailer of what is stored for a key; `None` if it has expired.
+    fn trailer(&self, key: &[u8], stored: &[u8]) -> Result<Option<usize>> {
+        match &self.expiry {
+            Some(Ok(check)) => Ok(check.shown(key, stored).map(|value| stored.len() - value.len())),
+            Some(Err(error)) if key.first() == Some(&b'!') => Err(error.clone()),
+            _ => Ok(Some(0)),
+        }
+    }
+}
+
+/// The way in which a cursor goes on over what it does not show.
+#[derive(Clone, Copy)]
+enum Direction {
+    Forward,
+    Backward,
 }
 
 /// Has files removed that only the cursor kept, once everything else of it is gone.
@@ -109,7 +134,13 @@ impl Cursor {
     pub(in crate::db) fn new(core: &Arc<DbImpl>, options: &ReadOptions) -> Result<Self> {
         let beginning = core.views.beginning();
         let (view, sequence) = read::present(core, options)?;
-        Self::over(core, view, sequence, beginning, options)
+        let expiry = expiry_check(core, options);
+        Self::over(core, view, sequence, beginning, expiry, options)
+    }
+
+    /// What the cursor needs to see values that may expire.
+    pub(in crate::db) fn expiry_check(&self) -> Option<ExpiryCheck> {
+        self.limits.as_ref()?.expiry.clone()?.ok()
     }
 
     /// A cursor over what was read at a moment: any number of them, made at any time, read the
@@ -119,9 +150,10 @@ impl Cursor {
         view: Arc<View>,
         sequence: SequenceNumber,
         beginning: Beginning,
+        expiry: Option<Result<ExpiryCheck>>,
         options: &ReadOptions,
     ) -> Result<Self> {
-        let sources = sources(core, &view, !options.skip_cache)?;
+        let sources = view.sources(&core.files.tables, &core.files.order, !options.skip_cache)?;
         let merged = Merged::new(sources, &core.files.order);
         let iter = DbIter::new(
             merged,
@@ -130,34 +162,50 @@ impl Cursor {
             beginning,
             PurgedCore(core.clone()),
         );
-        let bounds = Bounds::new(&core.files.order.keys, options);
+        let limits = Limits::new(&core.files.order.keys, options, expiry);
         let _snapshot = options.snapshot.clone();
-        Ok(Cursor { _view: view, _snapshot, bounds, iter })
+        Ok(Cursor { _view: view, _snapshot, limits, trailer: 0, iter })
     }
 
-    /// Leaves an entry that is beyond the bounds.
+    /// Leaves an entry that is not to be shown, for the next one that is.
     #[inline]
-    fn heed_bounds(&mut self) {
-        if self.bounds.is_some() {
-            self.leave_outside();
+    fn heed_limits(&mut self, direction: Direction) {
+        if self.limits.is_some() {
+            self.leave_hidden(direction);
         }
     }
 
-    /// Out of line: a step of a cursor without bounds stays short.
+    /// Out of line: a step of a cursor without limits stays short.
     #[inline(never)]
-    fn leave_outside(&mut self) {
-        let (Some(bounds), Some((key, _))) = (&self.bounds, self.iter.entry()) else { return };
-        if bounds.is_below(key) || bounds.is_above(key) {
-            self.iter.leave();
+    fn leave_hidden(&mut self, direction: Direction) {
+        self.trailer = 0;
+        let Some(limits) = &mut self.limits else { return };
+        limits.failure = None;
+        while let Some((key, stored)) = self.iter.entry() {
+            if limits.is_below(key) || limits.is_above(key) {
+                return self.iter.leave();
+            }
+            match (limits.trailer(key, stored), direction) {
+                (Ok(Some(trailer)), _) => {
+                    self.trailer = trailer;
+                    return;
+                }
+                (Ok(None), Direction::Forward) => self.iter.next(),
+                (Ok(None), Direction::Backward) => self.iter.prev(),
+                (Err(error), _) => {
+                    limits.failure = Some(error);
+                    return self.iter.leave();
+                }
+            }
         }
     }
 
     /// Moves to the last entry before the upper bound.
     fn seek_before_upper_bound(&mut self, upper: &[u8]) {
         self.iter.seek_for_prev(upper);
-        let (bounds, entry) = (&self.bounds, self.iter.entry());
+        let (limits, entry) = (&self.limits, self.iter.entry());
         // The bound itself is left out.
-        if bounds.as_ref().zip(entry).is_some_and(|(bounds, (key, _))| bounds.is_above(key)) {
+        if limits.as_ref().zip(entry).is_some_and(|(limits, (key, _))| limits.is_above(key)) {
             self.iter.prev();
         }
     }
@@ -188,7 +236,12 @@ impl Cursor {
     /// The value at the cursor.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        self.iter.value()
+        self.without_trailer(self.iter.value())
+    }
+
+    #[inline]
+    fn without_trailer<'v>(&self, stored: &'v [u8]) -> &'v [u8] {
+        stored.get(..stored.len().wrapping_sub(self.trailer)).unwrap_or_default()
     }
 
     /// The key and the value at the cursor, if it is valid.
@@ -209,7 +262,7 @@ impl Cursor {
     /// ```
     #[inline]
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
-        self.iter.entry()
+        self.iter.entry().map(|(key, stored)| (key, self.without_trailer(stored)))
     }
 
     /// Moves to the first entry.
@@ -226,11 +279,11 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_to_first(&mut self) {
-        match self.bounds.as_ref().and_then(|bounds| bounds.lower.clone()) {
+        match self.limits.as_ref().and_then(|limits| limits.lower.clone()) {
             Some(lower) => self.iter.seek(&lower),
             None => self.iter.seek_to_first(),
         }
-        self.heed_bounds();
+        self.heed_limits(Direction::Forward);
     }
 
     /// Moves to the last entry.
@@ -247,11 +300,11 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_to_last(&mut self) {
-        match self.bounds.as_ref().and_then(|bounds| bounds.upper.clone()) {
+        match self.limits.as_ref().and_then(|limits| limits.upper.clone()) {
             Some(upper) => self.seek_before_upper_bound(&upper),
             None => self.iter.seek_to_last(),
         }
-        self.heed_bounds();
+        self.heed_limits(Direction::Backward);
     }
 
     /// Moves to the first entry whose key is at or after `key`.
@@ -272,14 +325,14 @@ impl Cursor {
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         sample_seek(&self.iter.keeper().0);
         let key = key.as_ref();
-        match &self.bounds {
-            Some(bounds) if bounds.is_below(key) => {
-                let lower = bounds.lower.clone().unwrap_or_default();
+        match &self.limits {
+            Some(limits) if limits.is_below(key) => {
+                let lower = limits.lower.clone().unwrap_or_default();
                 self.iter.seek(&lower);
             }
             _ => self.iter.seek(key),
         }
-        self.heed_bounds();
+        self.heed_limits(Direction::Forward);
     }
 
     /// Moves to the last entry whose key is at or before `key`.
@@ -298,14 +351,14 @@ impl Cursor {
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         sample_seek(&self.iter.keeper().0);
         let key = key.as_ref();
-        match &self.bounds {
-            Some(bounds) if bounds.is_above(key) => {
-                let upper = bounds.upper.clone().unwrap_or_default();
+        match &self.limits {
+            Some(limits) if limits.is_above(key) => {
+                let upper = limits.upper.clone().unwrap_or_default();
                 self.seek_before_upper_bound(&upper);
             }
             _ => self.iter.seek_for_prev(key),
         }
-        self.heed_bounds();
+        self.heed_limits(Direction::Backward);
     }
 
     /// Moves to the next entry.
@@ -325,13 +378,13 @@ impl Cursor {
     #[inline]
     pub fn next(&mut self) {
         self.iter.next();
-        self.heed_bounds();
+        self.heed_limits(Direction::Forward);
     }
 
     /// See [`crate::db::abi::next_with`].
     #[inline]
     pub(in crate::db) fn next_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
-        debug_assert!(self.bounds.is_none(), "cursors of the drop-in have no bounds");
+        debug_assert!(self.limits.is_none(), "cursors of the drop-in have no limits");
         self.iter.next_with(show)
     }
 
@@ -354,13 +407,13 @@ impl Cursor {
     #[inline]
     pub fn prev(&mut self) {
         self.iter.prev();
-        self.heed_bounds();
+        self.heed_limits(Direction::Backward);
     }
 
     /// See [`crate::db::abi::prev_with`].
     #[inline]
     pub(in crate::db) fn prev_with(&mut self, show: impl FnMut(&[u8], &[u8])) -> bool {
-        debug_assert!(self.bounds.is_none(), "cursors of the drop-in have no bounds");
+        debug_assert!(self.limits.is_none(), "cursors of the drop-in have no limits");
         self.iter.prev_with(show)
     }
 
@@ -381,7 +434,10 @@ impl Cursor {
     /// # Errors
     /// `Io` or `Corruption` if what the cursor came to cannot be read.
     pub fn status(&self) -> Result<()> {
-        self.iter.status()
+        match self.limits.as_ref().and_then(|limits| limits.failure.clone()) {
+            Some(failure) => Err(failure),
+            None => self.iter.status(),
+        }
     }
 }
 
@@ -391,31 +447,6 @@ impl std::fmt::Debug for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cursor").field("valid", &self.valid()).finish_non_exhaustive()
     }
-}
-
-/// Everything in a view, newest first. A level of one sorted run is one source.
-fn sources(core: &DbImpl, view: &View, fill_cache: bool) -> Result<Vec<Source>> {
-    let memtables =
-        std::iter::once(&view.memtable).chain(&view.immutables).filter(|table| !table.is_empty());
-    let (level_0, deeper) = (&view.version.levels[0], &view.version.levels[1..]);
-    let deeper = deeper.iter().filter(|files| !files.is_empty());
-    // No more room than it takes: sources are large, and allocators keep small pieces at hand.
-    let mut sources =
-        Vec::with_capacity(memtables.clone().count() + level_0.len() + deeper.clone().count());
-    sources.extend(memtables.map(|table| Source::Memtable(table.iter())));
-    for file in level_0.iter() {
-        sources.push(Source::Table(core.files.tables.table(file)?.into_arc().iter(fill_cache)));
-    }
-    for files in deeper {
-        let run = LevelIter::new(
-            files.clone(),
-            core.files.tables.clone(),
-            core.files.order.clone(),
-            fill_cache,
-        );
-        sources.push(Source::Level(run));
-    }
-    Ok(sources)
 }
 
 /// The entries of a range, from either end, each as an owned key and value; with
@@ -442,6 +473,7 @@ pub struct Entries {
     view: Arc<View>,
     sequence: SequenceNumber,
     beginning: Beginning,
+    expiry: Option<Result<ExpiryCheck>>,
     options: ReadOptions,
     /// The last one: fields are dropped in this order.
     core: PurgedCore,
@@ -467,8 +499,9 @@ impl Entries {
     fn over(core: &Arc<DbImpl>, range: RangeIter<Cursor>, options: &ReadOptions) -> Result<Self> {
         let beginning = core.views.beginning();
         let (view, sequence) = read::present(core, options)?;
+        let expiry = expiry_check(core, options);
         let (options, core) = (options.clone(), PurgedCore(core.clone()));
-        Ok(Entries { range, view, sequence, beginning, options, core })
+        Ok(Entries { range, view, sequence, beginning, expiry, options, core })
     }
 }
 
@@ -495,8 +528,11 @@ impl Entries {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). There are no entries after an error.
     pub fn next_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        let Entries { range, view, sequence, beginning, options, core } = self;
-        range.next(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
+        let Entries { range, view, sequence, beginning, expiry, options, core } = self;
+        range.next(|| {
+            let (view, expiry) = (view.clone(), expiry.clone());
+            Cursor::over(&core.0, view, *sequence, *beginning, expiry, options)
+        })
     }
 
     /// Returns the next entry from the back where it lies, until the next call.
@@ -516,8 +552,11 @@ impl Entries {
     /// # Errors
     /// Those of [`next_ref`](Self::next_ref).
     pub fn next_back_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        let Entries { range, view, sequence, beginning, options, core } = self;
-        range.next_back(|| Cursor::over(&core.0, view.clone(), *sequence, *beginning, options))
+        let Entries { range, view, sequence, beginning, expiry, options, core } = self;
+        range.next_back(|| {
+            let (view, expiry) = (view.clone(), expiry.clone());
+            Cursor::over(&core.0, view, *sequence, *beginning, expiry, options)
+        })
     }
 }
 
@@ -584,7 +623,7 @@ mod tests {
             assert_eq!(first(Cursor::new(&core, &read).unwrap()), b"0200");
         }
         assert!(core.views.deleted_ranges.around(b"0050", sequence, |_, _| ()).is_some());
-        let late = Cursor::over(&core, view, sequence, beginning, &read).unwrap();
+        let late = Cursor::over(&core, view, sequence, beginning, None, &read).unwrap();
         assert_eq!(first(late), b"0100");
         close(&core).unwrap();
     }

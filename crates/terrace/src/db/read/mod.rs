@@ -4,6 +4,7 @@
 //! not in the view is in a memtable that began after the read did.
 
 pub(super) mod cursor;
+pub(super) mod expiring;
 pub(super) mod pinned;
 pub(super) mod range;
 mod sampling;
@@ -19,6 +20,7 @@ use crate::version::version::Lookup;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
 use crate::db::options::ReadOptions;
+use crate::db::read::expiring::shown;
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::sampling::{is_sampled, sample_read};
 use crate::db::view::View;
@@ -151,8 +153,8 @@ pub(in crate::db) fn get<R>(
     core.files.check_open()?;
     let present = core.views.current.load();
     let (view, sequence) = as_of(core, &present, options)?;
-    let found = find(core, view, key, sequence, options)?;
-    Ok(found.map(|found| use_value(found.as_slice())))
+    let Some(found) = find(core, view, key, sequence, options)? else { return Ok(None) };
+    Ok(shown(core, key, found.as_slice(), options)?.map(use_value))
 }
 
 /// [`get`] without reading a file; `None` if what is in memory does not tell.
@@ -189,7 +191,11 @@ pub(in crate::db) fn get_present<R>(
     let seen = core.views.visible_sequence();
     let (view, sequence) = present(core, &options)?;
     let found = find(core, &view, key, sequence, &options)?;
-    Ok((use_value(found.as_ref().map(Found::as_slice)), seen))
+    let value = match &found {
+        Some(found) => shown(core, key, found.as_slice(), &options)?,
+        None => None,
+    };
+    Ok((use_value(value), seen))
 }
 
 /// Looks every key up, all as of one moment.
@@ -199,7 +205,10 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
     options: &ReadOptions,
 ) -> Result<Vec<Option<Vec<u8>>>> {
     let (view, sequence) = present(core, options)?;
-    let value = |found: Option<Found<'_>>| found.map(|found| found.as_slice().to_vec());
+    let value = |key: &[u8], found: Option<Found<'_>>| match found {
+        Some(found) => Ok(shown(core, key, found.as_slice(), options)?.map(<[u8]>::to_vec)),
+        None => Result::Ok(None),
+    };
     let mut values = Vec::with_capacity(keys.len());
     // Keys that no memtable knows, and their places in `values`.
     let mut left = Vec::with_capacity(AT_ONCE.min(keys.len()));
@@ -209,7 +218,7 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
             if found.is_none() {
                 left.push((SeekKey::new(key, sequence), values.len()));
             }
-            values.push(value(found.flatten()));
+            values.push(value(key, found.flatten())?);
         }
         let (seek_keys, mut places) =
             (left.iter().map(|(key, _)| key.as_slice()), left.iter().map(|(_, at)| *at));
@@ -219,9 +228,9 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
             seek_keys,
             !options.skip_cache,
             |lookup| {
-                let found = value(found(core, lookup)?);
+                let found = found(core, lookup)?;
                 if let Some(at) = places.next() {
-                    values[at] = found;
+                    values[at] = value(keys[at].as_ref(), found)?;
                 }
                 Ok(())
             },
@@ -239,20 +248,23 @@ pub(in crate::db) fn get_pinned(
     core.files.check_open()?;
     let present = core.views.current.load();
     let (view, sequence) = as_of(core, &present, options)?;
-    Ok(match find(core, view, key, sequence, options)? {
-        None => None,
-        Some(Found::Block(slice)) => Some(PinnedValue::block(slice)),
-        Some(Found::Memtable { value, .. }) if value.len() < PIN_FROM => {
-            Some(PinnedValue::owned(value.to_vec()))
+    let Some(found) = find(core, view, key, sequence, options)? else { return Ok(None) };
+    let Some(length) = shown(core, key, found.as_slice(), options)?.map(<[u8]>::len) else {
+        return Ok(None);
+    };
+    Ok(Some(match found {
+        Found::Block(slice) => PinnedValue::block(slice, length),
+        Found::Memtable { value, .. } if value.len() < PIN_FROM => {
+            PinnedValue::owned(value[..length].to_vec())
         }
-        Some(Found::Memtable { value, memtable }) => {
+        Found::Memtable { value, memtable } => {
             let table = if memtable == 0 { &view.memtable } else { &view.immutables[memtable - 1] };
             let mut iter = table.iter();
             iter.seek(SeekKey::new(key, sequence).as_slice());
             debug_assert!(std::ptr::eq(iter.value(), value));
-            Some(PinnedValue::memtable(iter))
+            PinnedValue::memtable(iter, length)
         }
-    })
+    }))
 }
 
 /// Looks `key` up in the memtables: `None` if they have no entry of it.

@@ -19,7 +19,11 @@ use crate::table::BlockSlice;
 /// assert_eq!(photo.len(), 100_000); // read where it lies
 /// # Ok::<_, terrace::Error>(())
 /// ```
-pub struct PinnedValue(Pin);
+pub struct PinnedValue {
+    pin: Pin,
+    /// What is shown of it: what follows is a trailer.
+    length: usize,
+}
 
 enum Pin {
     Block(BlockSlice),
@@ -28,16 +32,18 @@ enum Pin {
 }
 
 impl PinnedValue {
-    pub(in crate::db) fn block(slice: BlockSlice) -> Self {
-        PinnedValue(Pin::Block(slice.detach()))
+    /// The first `length` bytes of a value.
+    pub(in crate::db) fn block(slice: BlockSlice, length: usize) -> Self {
+        PinnedValue { pin: Pin::Block(slice.detach()), length }
     }
 
-    pub(in crate::db) fn memtable(iter: MemTableIter) -> Self {
-        PinnedValue(Pin::Memtable(iter))
+    /// The first `length` bytes of the value at `iter`.
+    pub(in crate::db) fn memtable(iter: MemTableIter, length: usize) -> Self {
+        PinnedValue { pin: Pin::Memtable(iter), length }
     }
 
     pub(in crate::db) fn owned(value: Vec<u8>) -> Self {
-        PinnedValue(Pin::Owned(value))
+        PinnedValue { length: value.len(), pin: Pin::Owned(value) }
     }
 }
 
@@ -45,11 +51,12 @@ impl Deref for PinnedValue {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.0 {
+        let stored = match &self.pin {
             Pin::Block(slice) => slice.as_slice(),
             Pin::Memtable(iter) => iter.value(),
             Pin::Owned(value) => value,
-        }
+        };
+        stored.get(..self.length).unwrap_or(stored)
     }
 }
 

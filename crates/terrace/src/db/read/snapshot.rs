@@ -9,6 +9,7 @@ use crate::db::db_impl::DbImpl;
 use crate::db::options::ReadOptions;
 use crate::db::read;
 use crate::db::read::cursor::{Cursor, Entries};
+use crate::db::read::expiring;
 use crate::db::view::snapshot_list::SnapshotImpl;
 
 /// The database as it was when the snapshot was taken. Clones share it; the last one releases it.
@@ -38,7 +39,9 @@ impl Snapshot {
         let DbImpl { files, views, background, .. } = &**core;
         let present = || views.visible_sequence();
         let now = files.env.now_micros();
-        let held = SnapshotImpl::take(&views.snapshots, present, now, background.clone());
+        let read_time = || expiring::read_time(core);
+        let owner = background.clone();
+        let held = SnapshotImpl::take(&views.snapshots, present, now, read_time, owner);
         Snapshot { held: Arc::new(held), core: core.clone() }
     }
 

@@ -6,6 +6,7 @@ use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
+use crate::db::catalogue::ExpiryCheck;
 use crate::db::concurrency::read_set::Scan;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::range::implements_scan_cursor;
@@ -52,6 +53,7 @@ enum Shown {
 pub struct TransactionCursor<'t> {
     database: Cursor,
     writes: &'t OwnWrites,
+    expiry: Option<ExpiryCheck>,
     keys: KeyOrder,
     own: Option<OwnEntry<'t>>,
     direction: Direction,
@@ -68,7 +70,8 @@ impl<'t> TransactionCursor<'t> {
         scan: Option<Scan<'t>>,
     ) -> Self {
         let (direction, shown) = (Direction::Forward, Shown::Nothing);
-        TransactionCursor { database, writes, keys, own: None, direction, shown, scan }
+        let expiry = database.expiry_check();
+        TransactionCursor { database, writes, expiry, keys, own: None, direction, shown, scan }
     }
 
     /// Whether the cursor stands at an entry.
@@ -91,8 +94,19 @@ impl<'t> TransactionCursor<'t> {
         match self.shown {
             Shown::Nothing => None,
             Shown::Database => self.database.entry(),
-            Shown::Own => self.own.and_then(|(key, write)| Some((key.as_slice(), write.value()?))),
+            Shown::Own => self.own_entry(),
         }
+    }
+
+    /// The own entry that the cursor stands at, if it has a value that has not expired.
+    fn own_entry(&self) -> Option<(&[u8], &[u8])> {
+        let (key, write) = self.own?;
+        let (key, value) = (key.as_slice(), write.value()?);
+        let value = match &self.expiry {
+            Some(check) => check.shown(key, value)?,
+            None => value,
+        };
+        Some((key, value))
     }
 
     /// Moves to the first entry.
@@ -214,13 +228,13 @@ impl<'t> TransactionCursor<'t> {
                 return;
             }
             let ordering = self.ordering();
-            let Some((_, write)) = self.own.filter(|_| ordering != Some(Ordering::Less)) else {
+            if self.own.is_none() || ordering == Some(Ordering::Less) {
                 if self.database.valid() {
                     self.shown = Shown::Database;
                 }
                 return;
-            };
-            if write.value().is_some() {
+            }
+            if self.own_entry().is_some() {
                 self.shown = Shown::Own;
                 return;
             }

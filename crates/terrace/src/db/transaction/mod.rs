@@ -41,6 +41,7 @@ use crate::db::concurrency::read_set::ReadSet;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::{ReadOptions, WriteOptions};
 use crate::db::read;
+use crate::db::read::expiring::shown;
 use crate::db::read::snapshot::Snapshot;
 
 pub use self::cursor::TransactionCursor;
@@ -186,7 +187,8 @@ impl Transaction {
     /// Reads what the transaction sees of `key`, and takes note of it.
     fn read<R>(&self, key: &[u8], use_value: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         if let Some(write) = self.writes.get(key) {
-            return Ok(write.value().map(use_value));
+            let Some(value) = write.value() else { return Ok(None) };
+            return Ok(shown(&self.core, key, value, &self.read)?.map(use_value));
         }
         if !self.has_locked(key) {
             self.is_fixed.store(true, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use crate::base::fork::Origin;
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::Mutex;
 
+use crate::db::catalogue::ReadTime;
 use crate::db::view::View;
 
 /// The sequence numbers of live snapshots. In a child of a fork, where nothing is compacted, none is
@@ -125,6 +126,8 @@ pub(crate) struct SnapshotImpl {
     list: Arc<SnapshotList>,
     sequence: SequenceNumber,
     earlier_view: EarlierView,
+    /// When it was taken, if any values expire.
+    read_time: Option<ReadTime>,
     /// The last one: fields are dropped in this order.
     owner: Arc<dyn SnapshotOwner>,
 }
@@ -135,14 +138,20 @@ impl SnapshotImpl {
         list: &Arc<SnapshotList>,
         present: impl FnOnce() -> SequenceNumber,
         now_micros: u64,
+        read_time: impl FnOnce() -> Option<ReadTime>,
         owner: Arc<dyn SnapshotOwner>,
     ) -> Self {
         let (sequence, earlier_view) = list.take(present, now_micros);
-        SnapshotImpl { list: list.clone(), sequence, earlier_view, owner }
+        SnapshotImpl { list: list.clone(), sequence, earlier_view, read_time: read_time(), owner }
     }
 
     pub(in crate::db) fn sequence(&self) -> SequenceNumber {
         self.sequence
+    }
+
+    /// The time that it sees values of which some expire.
+    pub(in crate::db) fn read_time(&self) -> Option<&ReadTime> {
+        self.read_time.as_ref()
     }
 
     /// The view to read, where that is not the present one. To be asked for after the present one

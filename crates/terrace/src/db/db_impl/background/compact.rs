@@ -68,8 +68,9 @@ impl Background {
         let start = self.files.env.now_micros();
         let mut edit = VersionEdit::default();
         let mut outputs = Vec::new();
-        let filter =
-            self.files.options.compaction_filter.clone().map(AppliedFilter::new).map(Arc::new);
+        // What has expired for every reader by now has expired for every later one.
+        let expiry = self.expired_in_compactions();
+        let filter = AppliedFilter::new(self.compaction_filters(), expiry).map(Arc::new);
         // The newest snapshot whose entries the filter is not asked about.
         let mut newest_kept = 0;
         if plan.is_trivial_move {

@@ -12,6 +12,7 @@
 mod backlog;
 mod compact;
 pub(in crate::db) mod counters;
+mod expiry_check;
 pub(in crate::db) mod failure;
 mod flush;
 mod jobs;
@@ -20,6 +21,7 @@ mod obsolete_files;
 pub(in crate::db) mod read_stats;
 pub(in crate::db) mod state;
 mod stay_open;
+mod stored_settings;
 pub(in crate::db) mod write_memtable;
 
 use std::collections::HashMap;
@@ -231,6 +233,7 @@ impl Background {
             max_file_size: self.files.options.max_file_size as u64,
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
             read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth()),
+            expired_before: self.files.catalogue.expired_before(self.files.env.as_ref()),
         }
     }
 

@@ -1,0 +1,97 @@
+//! The settings of keyspaces, from the catalogue.
+//!
+//! They are read once, when a read or a compaction first asks, so that a database without keyspaces
+//! opens as it did. A catalogue that cannot be read is the error of reads in keyspaces.
+
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::compaction::filter::FilterSet;
+use crate::iterator::db_iter::DbIter;
+use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
+use crate::iterator::merged::Merged;
+use crate::table::PrefixSettings;
+
+use crate::db::catalogue::entry;
+use crate::db::db_impl::background::Background;
+
+/// Passes over deleted entries one by one.
+#[derive(Default)]
+struct NoRanges(DeletedRanges);
+
+impl DeletedRangeRecorder for NoRanges {
+    fn deleted_ranges(&self) -> &DeletedRanges {
+        &self.0
+    }
+
+    fn watch(&self, _from: &[u8], _to: Option<&[u8]>) {}
+}
+
+impl Background {
+    /// The settings of keyspaces, read from the catalogue if they are not known yet.
+    #[inline]
+    pub(in crate::db) fn prefix_settings(self: &Arc<Self>) -> Result<Arc<PrefixSettings>> {
+        match self.files.catalogue.known() {
+            Some(known) => Ok(Arc::clone(&known)),
+            None => {
+                let loaded = self.change_settings(|_| ())?;
+                self.schedule_expiry_check();
+                Ok(loaded)
+            }
+        }
+    }
+
+    /// Changes the settings of keyspaces, before there is a key that they are for.
+    pub(in crate::db) fn change_settings(
+        &self,
+        change: impl FnOnce(&mut PrefixSettings),
+    ) -> Result<Arc<PrefixSettings>> {
+        self.files.catalogue.change(|| self.load_settings(), change)
+    }
+
+    fn load_settings(&self) -> Result<PrefixSettings> {
+        let (mut settings, files) = (PrefixSettings::default(), &self.files);
+        if !files.order.keys.is_bytewise() {
+            return Ok(settings);
+        }
+        files.check_open()?;
+        let beginning = self.views.beginning();
+        let view = self.views.current.load_full();
+        let sequence = self.views.visible_sequence().max(view.in_tables);
+        let merged = Merged::new(view.sources(&files.tables, &files.order, true)?, &files.order);
+        let keys = files.order.keys.clone();
+        let mut iter = DbIter::new(merged, keys, sequence, beginning, NoRanges::default());
+        let before = entry::key(&[]);
+        iter.seek(&before);
+        while let Some((key, value)) = iter.entry() {
+            let Some(prefix) = key.strip_prefix(before.as_slice()) else { break };
+            // What cannot be opened here has no settings here either.
+            if let Ok(options) = entry::decode(value) {
+                settings.set(prefix, options.prefix_setting());
+            }
+            iter.next();
+        }
+        iter.status()?;
+        iter.seek(entry::CLOCK);
+        let mark = iter.entry().filter(|(key, _)| *key == entry::CLOCK);
+        if let Some(mark) = mark.and_then(|(_, value)| entry::decode_clock(value)) {
+            files.catalogue.take_mark(files.env.as_ref(), mark);
+        }
+        iter.status()?;
+        Ok(settings)
+    }
+
+    /// The settings of keys that may expire, and the time up to which a compaction that begins now
+    /// removes them.
+    pub(super) fn expired_in_compactions(self: &Arc<Self>) -> Option<(Arc<PrefixSettings>, u64)> {
+        let settings = self.prefix_settings().ok()?;
+        let expired_before = || self.files.catalogue.expired_before(self.files.env.as_ref());
+        settings.any_expires().then(|| (settings, expired_before()))
+    }
+
+    /// The filters that a compaction that begins now asks.
+    pub(super) fn compaction_filters(&self) -> FilterSet {
+        let by_prefix = self.files.catalogue.filters.lock().clone();
+        FilterSet { database: self.files.options.compaction_filter.clone(), by_prefix }
+    }
+}

@@ -1,0 +1,32 @@
+//! The clock's mark in the catalogue, so that the clock of a later open is not far behind.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::base::error::Result;
+
+use crate::db::catalogue::entry;
+use crate::db::db_impl::DbImpl;
+use crate::db::options::WriteOptions;
+
+/// The mark is as old as this at most, in milliseconds of the clock, when a value that expires is
+/// written.
+const INTERVAL: u64 = 60_000;
+
+/// Writes the mark if it is due.
+pub(super) fn mark_clock(core: &Arc<DbImpl>) -> Result<()> {
+    let (files, mark) = (&core.files, &core.files.catalogue.mark);
+    let (now, last) = (files.catalogue.now(files.env.as_ref()), mark.load(Ordering::Relaxed));
+    let is_due = now >= last.saturating_add(INTERVAL);
+    // Of several threads one writes it.
+    let exchange = || mark.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
+    if !is_due || exchange().is_err() {
+        return Ok(());
+    }
+    let value = entry::encode_clock(now);
+    let written = core.writes.write_one(entry::CLOCK, Some(&value), WriteOptions::new());
+    if written.is_err() {
+        mark.store(last, Ordering::Relaxed);
+    }
+    written
+}

@@ -1,0 +1,65 @@
+//! What reads see of values that may expire.
+
+use crate::base::error::Result;
+
+use crate::db::catalogue::{ExpiryCheck, ReadTime, shown_at};
+use crate::db::db_impl::DbImpl;
+use crate::db::options::ReadOptions;
+
+/// The value of `key` as a read sees it that has found `stored`: `None` if it has expired. To be
+/// called when the read has its view.
+#[inline]
+pub(in crate::db) fn shown<'v>(
+    core: &DbImpl,
+    key: &[u8],
+    stored: &'v [u8],
+    options: &ReadOptions,
+) -> Result<Option<&'v [u8]>> {
+    // Only keys of keyspaces begin so.
+    if key.first() != Some(&b'!') || options.stored_values {
+        return Ok(Some(stored));
+    }
+    shown_in_keyspace(core, key, stored, options)
+}
+
+#[inline(never)]
+fn shown_in_keyspace<'v>(
+    core: &DbImpl,
+    key: &[u8],
+    stored: &'v [u8],
+    options: &ReadOptions,
+) -> Result<Option<&'v [u8]>> {
+    if !core.background.prefix_settings()?.expires(key) {
+        return Ok(Some(stored));
+    }
+    let read_time = options.snapshot.as_ref().and_then(|snapshot| snapshot.read_time());
+    let now = || core.files.catalogue.now(core.files.env.as_ref());
+    Ok(shown_at(key, stored, read_time.map_or_else(now, ReadTime::millis)))
+}
+
+/// What a read that lasts needs to see values as they are at its beginning. To be called when it has
+/// its view. `None` if no value expires; an error is that of the first key of a keyspace that the
+/// read comes to.
+pub(in crate::db) fn expiry_check(
+    core: &DbImpl,
+    options: &ReadOptions,
+) -> Option<Result<ExpiryCheck>> {
+    if options.stored_values {
+        return None;
+    }
+    let settings = match core.background.prefix_settings() {
+        Ok(settings) if !settings.any_expires() => return None,
+        Ok(settings) => settings,
+        Err(error) => return Some(Err(error)),
+    };
+    let of_snapshot = options.snapshot.as_ref().and_then(|snapshot| snapshot.read_time());
+    let begin = || core.files.catalogue.begin_read(core.files.env.as_ref());
+    Some(Ok(ExpiryCheck::new(settings, of_snapshot.cloned().unwrap_or_else(begin))))
+}
+
+/// The time of a snapshot that was taken just now. A catalogue that cannot be read is the error of
+/// reads.
+pub(in crate::db) fn read_time(core: &DbImpl) -> Option<ReadTime> {
+    let settings = core.background.prefix_settings().ok()?;
+    settings.any_expires().then(|| core.files.catalogue.begin_read(core.files.env.as_ref()))
+}
