@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use terrace::{
-    BlockCache, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy, Logger,
-    MemoryBudget, Options, ReadAccess, Result, repair,
+    BlockCache, CompactionFilter, Comparator, Compression, Db, Env, Error, ErrorKind, FilterPolicy,
+    Logger, MemoryBudget, Options, ReadAccess, Result, repair,
 };
 
 use crate::memory_budget;
@@ -41,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) mapped_log: Option<bool>,
     /// Absent: `$TERRACE_MEMORY_BUDGET`, or none.
     pub(crate) memory_budget: Option<MemoryBudget>,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
 }
 
 impl Default for Settings {
@@ -66,6 +67,7 @@ impl Default for Settings {
             read_access: None,
             mapped_log: None,
             memory_budget: None,
+            compaction_filter: None,
         }
     }
 }
@@ -93,6 +95,7 @@ impl Settings {
             .memory_budget(self.memory_budget.clone().or_else(memory_budget::of_environment))
             .filter_policy(self.filter.clone())
             .logger(self.logger.clone())
+            .compaction_filter(self.compaction_filter.clone())
             .block_cache(self.cache.clone());
         if let Some(comparator) = &self.comparator {
             options = options.comparator(comparator.clone());

@@ -251,6 +251,121 @@ LEVELDB_EXPORT const char* terrace_report_problem(const terrace_report_t*, size_
 LEVELDB_EXPORT char* terrace_report_json(const terrace_report_t*);
 LEVELDB_EXPORT void terrace_report_destroy(terrace_report_t*);
 
+/* ---- Keyspaces ---- */
+
+/* A keyspace is a named set of keys in a database: to leveldb/c.h its keys begin with `!name!`, as
+ * those of a sublevel of abstract-level do. A handle may be used by any number of threads at once.
+ * It is released by terrace_keyspace_release, before or after the database is closed. */
+typedef struct terrace_keyspace_t terrace_keyspace_t;
+typedef struct terrace_keyspace_options_t terrace_keyspace_options_t;
+
+/* What a keyspace is created with, and what is stored in the database; what is not set is as in the
+ * leveldb_options_t of the database. */
+LEVELDB_EXPORT terrace_keyspace_options_t* terrace_keyspace_options_create(void);
+LEVELDB_EXPORT void terrace_keyspace_options_destroy(terrace_keyspace_options_t*);
+
+/* Whether entries may have a time to live, and that of entries that are put without one, in
+ * milliseconds: 0 for none. What has expired is there for no read of a keyspace or a transaction,
+ * and compactions remove it. To leveldb/c.h values that expire end with a trailer of 16 bytes, and
+ * are there until they are removed. */
+LEVELDB_EXPORT void terrace_keyspace_options_set_expiry(terrace_keyspace_options_t*, uint8_t expiry,
+                                                        uint64_t default_ttl_millis);
+
+/* leveldb_no_compression or leveldb_snappy_compression. */
+LEVELDB_EXPORT void terrace_keyspace_options_set_compression(terrace_keyspace_options_t*, int);
+
+/* Bytes of a block before compression: 1 KiB to 4 MiB. */
+LEVELDB_EXPORT void terrace_keyspace_options_set_block_size(terrace_keyspace_options_t*, size_t);
+
+/* See terrace_options_set_table_filter_bits. A table has the most bits that any of its keys asks
+ * for. */
+LEVELDB_EXPORT void terrace_keyspace_options_set_filter_bits(terrace_keyspace_options_t*, int);
+
+/* Makes the keyspace `name`, durably, within another one or, with a null `parent`, in the database.
+ * A name has 1 to 255 bytes of ASCII from # to ~. An error if there is one, be it by its keys alone.
+ * Null options are the default. */
+LEVELDB_EXPORT terrace_keyspace_t* terrace_keyspace_create(
+    leveldb_t* db, const terrace_keyspace_t* parent, const char* name,
+    const terrace_keyspace_options_t* options, char** errptr);
+
+/* The keyspace `name`, which must be there; an error also if `options` are not null and it was
+ * created with others. */
+LEVELDB_EXPORT terrace_keyspace_t* terrace_keyspace_open(leveldb_t* db,
+                                                         const terrace_keyspace_t* parent,
+                                                         const char* name,
+                                                         const terrace_keyspace_options_t* options,
+                                                         char** errptr);
+LEVELDB_EXPORT void terrace_keyspace_release(terrace_keyspace_t*);
+
+/* Removes the keyspace `name` with its entries and the keyspaces within it, as one step and durably.
+ * Handles of it fail from then on. Returns whether there was one. */
+LEVELDB_EXPORT uint8_t terrace_keyspace_drop(leveldb_t* db, const terrace_keyspace_t* parent,
+                                             const char* name, char** errptr);
+
+/* The names of all keyspaces right within `parent` or in the database, each followed by a newline:
+ * the caller's memory. */
+LEVELDB_EXPORT char* terrace_keyspace_list(leveldb_t* db, const terrace_keyspace_t* parent,
+                                           char** errptr);
+
+/* The time to live of an entry, in milliseconds: that of the keyspace, or none. */
+#define terrace_ttl_default ((uint64_t)0)
+#define terrace_ttl_never (~(uint64_t)0)
+
+/* leveldb_put and its kind with keys of a keyspace. A time to live is an error in a keyspace without
+ * expiry. */
+LEVELDB_EXPORT void terrace_keyspace_put(const terrace_keyspace_t*, const leveldb_writeoptions_t*,
+                                         const char* key, size_t keylen, const char* val,
+                                         size_t vallen, uint64_t ttl_millis, char** errptr);
+LEVELDB_EXPORT void terrace_keyspace_delete(const terrace_keyspace_t*,
+                                            const leveldb_writeoptions_t*, const char* key,
+                                            size_t keylen, char** errptr);
+LEVELDB_EXPORT char* terrace_keyspace_get(const terrace_keyspace_t*, const leveldb_readoptions_t*,
+                                          const char* key, size_t keylen, size_t* vallen,
+                                          char** errptr);
+
+/* See terrace_delete_range; a null key is the beginning or the end of the keyspace. */
+LEVELDB_EXPORT void terrace_keyspace_delete_range(
+    const terrace_keyspace_t*, const leveldb_writeoptions_t*, const char* start_key,
+    size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr);
+
+/* An iterator over the keys of a keyspace, with the functions of leveldb/c.h: leveldb_iter_seek and
+ * so on, and leveldb_iter_destroy before the database is closed. */
+LEVELDB_EXPORT leveldb_iterator_t* terrace_keyspace_create_iterator(const terrace_keyspace_t*,
+                                                                    const leveldb_readoptions_t*);
+
+/* An entry as leveldb/c.h has it, for batches and transactions that span keyspaces: the caller's
+ * memory. Its time to live begins now. */
+LEVELDB_EXPORT void terrace_keyspace_entry(const terrace_keyspace_t*, const char* key,
+                                           size_t keylen, const char* val, size_t vallen,
+                                           uint64_t ttl_millis, char** full_key,
+                                           size_t* full_keylen, char** stored, size_t* stored_len,
+                                           char** errptr);
+
+/* ---- Compaction filters ---- */
+
+/* Decides what compactions do with an entry, the newest of its key among theirs, if no snapshot sees
+ * it. To replace its value a filter stores memory from malloc and its length, which the library
+ * frees. It is called from background threads, several at once, and may be asked about an entry any
+ * number of times, or not for long. */
+enum { terrace_filter_keep = 0, terrace_filter_remove = 1, terrace_filter_replace = 2 };
+typedef int (*terrace_filter_t)(void* state, const char* key, size_t keylen, const char* value,
+                                size_t vallen, char** new_value, size_t* new_length);
+
+/* Has compactions of databases that are opened with these options ask a filter; none if it is null.
+ * `destructor`, which may be null, is called when it is needed no more: after leveldb_close and
+ * leveldb_options_destroy. */
+LEVELDB_EXPORT void terrace_options_set_compaction_filter(leveldb_options_t*, void* state,
+                                                          terrace_filter_t filter,
+                                                          void (*destructor)(void*));
+
+/* The same about the entries of one keyspace, in place of the database's filter, from now until the
+ * database is closed. It is asked about keys within the keyspace, and about values without what
+ * follows them where they expire. */
+LEVELDB_EXPORT void terrace_keyspace_set_compaction_filter(const terrace_keyspace_t*, void* state,
+                                                           terrace_filter_t filter,
+                                                           void (*destructor)(void*),
+                                                           char** errptr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,9 +11,7 @@ use super::error::{last_error, reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
-use crate::memory::{
-    address, argument, bytes, c_string, detached, hand_out, malloc_copy, release, store,
-};
+use crate::memory::{address, argument, bytes, c_string, hand_out, malloc_copy, release, store};
 use crate::options::path;
 
 /// `terrace_pinned_t`.
@@ -73,8 +71,8 @@ export! {
 
     /// Goes to the last entry at or before a key.
     fn terrace_iter_seek_for_prev(iter: *mut Iterator, key: *const c_char, keylen: usize) {
-        if let Some(cursor) = iter.as_mut().and_then(Iterator::cursor) {
-            let key = detached(bytes(key, keylen), cursor.entry());
+        let iter = iter.as_mut();
+        if let Some((cursor, key)) = iter.and_then(|iter| iter.seek_with(bytes(key, keylen))) {
             cursor.seek_for_prev(&key);
         }
     }

@@ -1,5 +1,6 @@
 //! `leveldb_iterator_t`.
 
+use std::borrow::Cow;
 use std::ffi::c_char;
 
 use terrace::{Cursor, Error, Result};
@@ -10,20 +11,40 @@ use crate::memory::{address, bytes, detached, release, store};
 
 /// `leveldb_iterator_t`: a cursor, or why there is none.
 #[derive(Debug)]
-pub struct Iterator(Result<Cursor>);
+pub struct Iterator {
+    cursor: Result<Cursor>,
+    /// What keys of the database begin with and those of the iterator do not: empty, but in a
+    /// keyspace.
+    prefix: Vec<u8>,
+}
 
 impl Iterator {
     pub(super) fn new(cursor: Result<Cursor>) -> Self {
-        Iterator(cursor)
+        Iterator { cursor, prefix: Vec::new() }
+    }
+
+    /// Over the keys that begin with `prefix`, without it; the cursor has these bounds.
+    pub(super) fn within(cursor: Cursor, prefix: Vec<u8>) -> Self {
+        Iterator { cursor: Ok(cursor), prefix }
+    }
+
+    /// The cursor to seek with, and a key as it knows it.
+    pub(super) fn seek_with<'k>(&mut self, key: &'k [u8]) -> Option<(&mut Cursor, Cow<'k, [u8]>)> {
+        let cursor = self.cursor.as_mut().ok()?;
+        let key = match self.prefix.is_empty() {
+            true => detached(key, cursor.entry()),
+            false => Cow::Owned([&self.prefix, key].concat()),
+        };
+        Some((cursor, key))
     }
 
     /// The cursor to move, if there is one.
     pub(super) fn cursor(&mut self) -> Option<&mut Cursor> {
-        self.0.as_mut().ok()
+        self.cursor.as_mut().ok()
     }
 
     fn error(&self) -> Option<Error> {
-        match &self.0 {
+        match &self.cursor {
             Ok(cursor) => cursor.status().err(),
             Err(error) => Some(error.clone()),
         }
@@ -43,7 +64,7 @@ unsafe fn cursor<'a>(iter: *mut Iterator) -> Option<&'a mut Cursor> {
 /// `iter` is null or leads to an iterator that is not moved meanwhile.
 unsafe fn position<'a>(iter: *const Iterator) -> Option<&'a Cursor> {
     // SAFETY: guaranteed by the caller.
-    unsafe { iter.as_ref() }.and_then(|iter| iter.0.as_ref().ok())
+    unsafe { iter.as_ref() }.and_then(|iter| iter.cursor.as_ref().ok())
 }
 
 /// Answers `part` as pointer and length. Good until the iterator moves.
@@ -84,8 +105,8 @@ export! {
 
     /// Goes to the first entry at or after a key.
     fn leveldb_iter_seek(iter: *mut Iterator, k: *const c_char, klen: usize) {
-        if let Some(cursor) = cursor(iter) {
-            let key = detached(bytes(k, klen), cursor.entry());
+        let iter = iter.as_mut();
+        if let Some((cursor, key)) = iter.and_then(|iter| iter.seek_with(bytes(k, klen))) {
             cursor.seek(&key);
         }
     }
@@ -106,7 +127,8 @@ export! {
 
     /// The key here, until the iterator moves.
     fn leveldb_iter_key(iter: *const Iterator, klen: *mut usize) -> *const c_char {
-        pointer_to(position(iter).map(Cursor::key), klen)
+        let prefix = iter.as_ref().map_or(0, |iter| iter.prefix.len());
+        pointer_to(position(iter).and_then(|cursor| cursor.key().get(prefix..)), klen)
     }
 
     /// The value here, until the iterator moves.

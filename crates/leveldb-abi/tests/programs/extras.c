@@ -425,6 +425,154 @@ static void MappedLog(leveldb_options_t* options, const char* name) {
   terrace_options_set_mapped_log(options, 1);
 }
 
+static int FilterDestroyed = 0;
+
+static void DestroyFilter(void* state) {
+  (void)state;
+  FilterDestroyed++;
+}
+
+static int Filter(void* state, const char* key, size_t keylen, const char* value, size_t vallen,
+                  char** new_value, size_t* new_length) {
+  (void)state;
+  if (keylen == 4 && memcmp(key, "gone", 4) == 0) {
+    return terrace_filter_remove;
+  }
+  if (keylen == 3 && memcmp(key, "new", 3) == 0 && vallen == 1 && value[0] == 'v') {
+    *new_value = (char*)malloc(3);
+    memcpy(*new_value, "NEW", 3);
+    *new_length = 3;
+    return terrace_filter_replace;
+  }
+  return terrace_filter_keep;
+}
+
+/* Whether a value from a keyspace is this text; null for none. */
+static int Holds(const terrace_keyspace_t* keyspace, const char* key, const char* text) {
+  char* err = NULL;
+  size_t length = 99;
+  char* value = terrace_keyspace_get(keyspace, NULL, key, strlen(key), &length, &err);
+  OK;
+  int holds = text == NULL ? value == NULL && length == 0
+                           : value != NULL && length == strlen(text) && !memcmp(value, text, length);
+  leveldb_free(value);
+  return holds;
+}
+
+static void Keyspaces(leveldb_t* db) {
+  char* err = NULL;
+  terrace_keyspace_options_t* options = terrace_keyspace_options_create();
+  terrace_keyspace_options_set_expiry(options, 1, terrace_ttl_default);
+  terrace_keyspace_options_set_compression(options, leveldb_no_compression);
+  terrace_keyspace_options_set_block_size(options, 8192);
+  terrace_keyspace_options_set_filter_bits(options, 12);
+  terrace_keyspace_t* keyspace = terrace_keyspace_create(db, NULL, "s", options, &err);
+  OK;
+  terrace_keyspace_t* inner = terrace_keyspace_create(db, keyspace, "in", NULL, &err);
+  OK;
+  CHECK(terrace_keyspace_create(db, NULL, "s", NULL, &err) == NULL && err != NULL);
+  CHECK(terrace_keyspace_create(db, NULL, "a!b", NULL, &err) == NULL && err != NULL);
+  CHECK(terrace_keyspace_create(db, NULL, NULL, NULL, &err) == NULL && err != NULL);
+  CHECK(terrace_keyspace_create(NULL, NULL, "x", NULL, &err) == NULL && err != NULL);
+  CHECK(terrace_keyspace_open(db, NULL, "none", NULL, &err) == NULL && err != NULL);
+  CHECK(terrace_keyspace_open(db, keyspace, "in", options, &err) == NULL && err != NULL);
+  leveldb_free(err);
+  err = NULL;
+  terrace_keyspace_t* again = terrace_keyspace_open(db, NULL, "s", options, &err);
+  OK;
+  char* names = terrace_keyspace_list(db, NULL, &err);
+  OK;
+  CHECK(strcmp(names, "s\n") == 0);
+  leveldb_free(names);
+  names = terrace_keyspace_list(db, keyspace, &err);
+  CHECK(strcmp(names, "in\n") == 0);
+  leveldb_free(names);
+
+  terrace_keyspace_put(keyspace, NULL, "a", 1, "value", 5, terrace_ttl_default, &err);
+  OK;
+  terrace_keyspace_put(again, NULL, "b", 1, "value", 5, 3600 * 1000, &err);
+  terrace_keyspace_put(again, NULL, "c", 1, "value", 5, terrace_ttl_never, &err);
+  terrace_keyspace_put(again, NULL, "d", 1, "", 0, 3600 * 1000, &err);
+  OK;
+  terrace_keyspace_put(inner, NULL, "e", 1, "value", 5, 1000, &err);
+  CHECK(err != NULL && strstr(err, "without expiry") != NULL);
+  leveldb_free(err);
+  err = NULL;
+  CHECK(Holds(keyspace, "a", "value") && Holds(keyspace, "b", "value") && Holds(keyspace, "d", ""));
+  CHECK(Holds(keyspace, "e", NULL));
+  size_t length = 0;
+  char* raw = leveldb_get(db, NULL, "!s!b", 4, &length, &err);
+  OK;
+  CHECK(length == 21 && memcmp(raw, "value", 5) == 0);
+  leveldb_free(raw);
+
+  char *key, *stored;
+  size_t key_length, stored_length;
+  terrace_keyspace_entry(keyspace, "f", 1, "of a batch", 10, 3600 * 1000, &key, &key_length, &stored,
+                         &stored_length, &err);
+  OK;
+  CHECK(key_length == 4 && memcmp(key, "!s!f", 4) == 0 && stored_length == 26);
+  leveldb_put(db, NULL, key, key_length, stored, stored_length, &err);
+  OK;
+  leveldb_free(key);
+  leveldb_free(stored);
+  CHECK(Holds(keyspace, "f", "of a batch"));
+
+  leveldb_iterator_t* iter = terrace_keyspace_create_iterator(keyspace, NULL);
+  char seen[16] = "";
+  for (leveldb_iter_seek(iter, "b", 1); leveldb_iter_valid(iter); leveldb_iter_next(iter)) {
+    const char* at = leveldb_iter_key(iter, &length);
+    CHECK(length == 1);
+    strncat(seen, at, 1);
+  }
+  CHECK(strcmp(seen, "bcdf") == 0);
+  terrace_iter_seek_for_prev(iter, "bb", 2);
+  CHECK(leveldb_iter_valid(iter) && *leveldb_iter_key(iter, &length) == 'b');
+  CHECK(leveldb_iter_value(iter, &length) != NULL && length == 5);
+  leveldb_iter_seek_to_first(iter);
+  CHECK(leveldb_iter_valid(iter) && *leveldb_iter_key(iter, &length) == 'a');
+  leveldb_iter_get_error(iter, &err);
+  OK;
+  leveldb_iter_destroy(iter);
+
+  terrace_keyspace_set_compaction_filter(keyspace, NULL, Filter, DestroyFilter, &err);
+  OK;
+  terrace_keyspace_put(keyspace, NULL, "gone", 4, "v", 1, 3600 * 1000, &err);
+  terrace_keyspace_put(keyspace, NULL, "new", 3, "v", 1, 3600 * 1000, &err);
+  OK;
+  terrace_flush(db, &err);
+  OK;
+  leveldb_compact_range(db, NULL, 0, NULL, 0);
+  terrace_keyspace_put(keyspace, NULL, "gone twice", 10, "v", 1, 1, &err);
+  terrace_flush(db, &err);
+  leveldb_compact_range(db, NULL, 0, NULL, 0);
+  CHECK(Holds(keyspace, "gone", NULL) && Holds(keyspace, "new", "NEW"));
+
+  terrace_keyspace_delete(keyspace, NULL, "a", 1, &err);
+  terrace_keyspace_delete_range(keyspace, NULL, "c", 1, "e", 1, &err);
+  OK;
+  CHECK(Holds(keyspace, "a", NULL) && Holds(keyspace, "c", NULL) && Holds(keyspace, "f", "of a batch"));
+  CHECK(terrace_keyspace_drop(db, NULL, "s", &err) == 1);
+  OK;
+  CHECK(terrace_keyspace_drop(db, NULL, "s", &err) == 0 && err == NULL);
+  CHECK(terrace_keyspace_get(keyspace, NULL, "f", 1, &length, &err) == NULL && err != NULL);
+  leveldb_free(err);
+  err = NULL;
+  iter = terrace_keyspace_create_iterator(keyspace, NULL);
+  CHECK(!leveldb_iter_valid(iter));
+  leveldb_iter_get_error(iter, &err);
+  CHECK(err != NULL);
+  leveldb_free(err);
+  err = NULL;
+  leveldb_iter_destroy(iter);
+  terrace_keyspace_release(inner);
+  terrace_keyspace_release(again);
+  terrace_keyspace_release(keyspace);
+  terrace_keyspace_release(NULL);
+  terrace_keyspace_options_destroy(options);
+  terrace_keyspace_options_set_expiry(NULL, 1, 0);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   char name[1000], log[1100];
@@ -473,8 +621,10 @@ int main(int argc, char** argv) {
   Checkpoint(db, argv[1]);
   Updates(db);
   Transactions(db);
+  Keyspaces(db);
   terrace_close(db, &err);
   OK;
+  CHECK(FilterDestroyed == 1);
 
   terrace_options_set_read_only(options, 1);
   db = leveldb_open(options, name, &err);

@@ -17,7 +17,6 @@
 
 pub mod abi;
 mod bulk;
-mod catalogue;
 mod check;
 mod checkpoint;
 mod close;
@@ -51,7 +50,6 @@ mod view;
 pub use self::bulk::{
     BulkLoad, BulkLoadOptions, IngestOptions, LoadReport, TableSummary, TableWriter,
 };
-pub use self::catalogue::keyspace_options::KeyspaceOptions;
 pub use self::check::problem::Problem;
 pub use self::check::{Progress, VerifyReport, verify, verify_with};
 pub use self::checkpoint::CheckpointReport;
@@ -73,3 +71,4 @@ pub use self::transaction::{
     TransactionOptions,
 };
 pub use self::update::{Append, Counter, MergeOperator, SetUnion};
+pub use self::view::catalogue::keyspace_options::KeyspaceOptions;

@@ -1,12 +1,15 @@
 //! Keyspaces: what belongs to them, what other programs see of them, and how they begin and end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use terrace::{Db, ErrorKind, Keyspace, KeyspaceOptions, MemEnv, Options, ReadOptions, WriteBatch};
+use terrace::{
+    Compression, Db, ErrorKind, Keyspace, KeyspaceOptions, MemEnv, Options, ReadOptions,
+    WriteBatch, inspect,
+};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
 use terrace_testkit::leveldb::{Peer, PeerOptions};
@@ -522,6 +525,75 @@ fn keyspaces_go_to_leveldb_and_back() {
         assert_eq!(keyspace.iter().expect("entries").count(), 200);
     }
     assert!(Path::new(&path).exists());
+}
+
+/// Settings are stored, hold for what is written from then on, and contradictions are refused.
+#[test]
+fn settings_of_keyspaces_are_stored_and_followed() {
+    let env = Arc::new(MemEnv::new());
+    let open = || {
+        let options = options().env(env.clone()).table_filter_bits(10);
+        Db::open(PATH, options).expect("opens")
+    };
+    let db = open();
+    let raw = KeyspaceOptions::new().compression(Compression::None).block_size(64 << 10);
+    let filtered = KeyspaceOptions::new().filter_bits(20);
+    db.create_keyspace("raw", raw.clone()).expect("a keyspace");
+    db.create_keyspace("filtered", filtered.clone()).expect("a keyspace");
+    create(&db, "plain");
+    db.close().expect("closes");
+    let db = open();
+    let error = db.keyspace_with("raw", &filtered).expect_err("it has others");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("raw was created with"), "{error}");
+    let keyspace = db.keyspace_with("raw", &raw).expect("it has these");
+    assert_eq!(keyspace.options(), &raw);
+    assert_eq!(db.keyspace("filtered").expect("it is there").options(), &filtered);
+    assert_eq!(db.keyspace("plain").expect("it is there").options(), &KeyspaceOptions::new());
+    let inner = keyspace.create_keyspace("in", KeyspaceOptions::new()).expect("a keyspace");
+    let value = b"compressible ".repeat(40);
+    for number in 0..400 {
+        for name in ["filtered", "plain", "raw"] {
+            db.put(format!("!{name}!{number:04}"), &value).expect("a put");
+        }
+        inner.put(format!("{number:04}"), &value).expect("a put");
+    }
+    db.flush().expect("a flush");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
+    let size = |keyspace: &Keyspace| keyspace.approximate_size().expect("a size");
+    let (plain, inner_size) = (size(&db.keyspace("plain").expect("one")), size(&inner));
+    let all_raw = size(&keyspace);
+    assert!(all_raw > 5 * plain, "{all_raw} bytes are not compressed, {plain} are");
+    assert!(inner_size < 2 * plain, "{inner_size} bytes within, as the database says");
+    // Blocks as large as that are few, and hold nothing of others; the filter is for all keys.
+    let file = db.files().into_iter().find(|file| file.entries > Some(1600)).expect("one table");
+    let path = Path::new(PATH).join(format!("{:06}.ldb", file.number));
+    let (mut of_block, mut blocks) = (Vec::new(), Vec::new());
+    let summary = inspect::table(&path, &options().env(env.clone()), &mut |item| {
+        match item {
+            inspect::TableItem::Block(block) => {
+                blocks.extend((block.raw_size > 60 << 10).then_some(block.compression));
+                of_block.clear();
+            }
+            inspect::TableItem::Entry(entry) => {
+                let name = entry.key.iter().rposition(|&byte| byte == b'!').map(|at| at + 1);
+                of_block.push(entry.key[..name.unwrap_or(0)].to_vec());
+                let is_raw = of_block.iter().any(|name| name == b"!raw!");
+                assert!(!is_raw || of_block.iter().all(|name| name == b"!raw!"), "{of_block:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        ControlFlow::Continue(())
+    });
+    let summary = summary.expect("a table");
+    assert!(blocks.len() >= 3 && blocks.iter().all(|&how| how == "none"), "{blocks:?}");
+    let filter = summary.meta_blocks.iter().find(|(name, _)| name == "terrace.filter");
+    let bits = filter.expect("a filter").1.size * 8 / summary.entries;
+    assert!((19..=22).contains(&bits), "{bits} bits for a key");
+    for (key, found) in db.iter().expect("entries").map(|entry| entry.expect("an entry")) {
+        assert!(key.starts_with(b"!$") || found == value, "{}", String::from_utf8_lossy(&key));
+    }
+    assert_eq!(db.verify().expect("a report").problems, []);
 }
 
 /// As many keyspaces as there are users take no memory of their own.

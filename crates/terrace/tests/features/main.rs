@@ -3,6 +3,7 @@
 mod bulk_load;
 mod checkpoint;
 mod compaction_filter;
+mod expiry;
 mod idle_flush;
 mod inspect;
 mod keyspaces;

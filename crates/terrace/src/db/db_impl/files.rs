@@ -21,9 +21,9 @@ use crate::version::filename;
 use crate::version::table_set::TableSet;
 use crate::version::version_set::FileNumbers;
 
-use crate::db::catalogue::Catalogue;
 use crate::db::options::Options;
 use crate::db::options::events::Event;
+use crate::db::view::catalogue::Catalogue;
 
 /// See the [module](self).
 pub(in crate::db) struct Files {

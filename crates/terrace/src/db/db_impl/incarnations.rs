@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::locks::Mutex;
 
-use crate::db::catalogue::keyspace_options::KeyspaceOptions;
+use crate::db::view::catalogue::keyspace_options::KeyspaceOptions;
 
 /// A keyspace from its creation, or from when it was found, to its end.
 pub(in crate::db) struct Incarnation {

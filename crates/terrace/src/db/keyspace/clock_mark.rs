@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 
-use crate::db::catalogue::entry;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::WriteOptions;
+use crate::db::view::catalogue::entry;
 
 /// The mark is as old as this at most, in milliseconds of the clock, when a value that expires is
 /// written.

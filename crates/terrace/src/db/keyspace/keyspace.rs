@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::base::error::{Error, Result};
 use crate::base::expiry;
 use crate::compaction::filter::CompactionFilter;
-use crate::db::catalogue::keyspace_options::KeyspaceOptions;
 use crate::db::db::Db;
 use crate::db::db_impl::incarnations::Incarnation;
 use crate::db::key_range::{KeyRange, prefix_end};
@@ -15,6 +14,7 @@ use crate::db::range_delete::delete_ranges;
 use crate::db::range_delete::terms::Terms;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::pinned::PinnedValue;
+use crate::db::view::catalogue::keyspace_options::KeyspaceOptions;
 use crate::write::batch::{BatchView, Operation, WriteBatch};
 
 use super::clock_mark::mark_clock;

@@ -31,8 +31,6 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 
-use crate::db::catalogue::keyspace_options::KeyspaceOptions;
-use crate::db::catalogue::{Catalogue, entry};
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::incarnations::{Incarnation, Incarnations};
 use crate::db::key_range::{KeyRange, check_prefixes, prefix_end};
@@ -41,6 +39,8 @@ use crate::db::range_delete::delete_ranges;
 use crate::db::range_delete::terms::Terms;
 use crate::db::read;
 use crate::db::read::cursor::Cursor;
+use crate::db::view::catalogue::keyspace_options::KeyspaceOptions;
+use crate::db::view::catalogue::{Catalogue, entry};
 
 pub use self::cursor::KeyspaceCursor;
 pub use self::entries::KeyspaceEntries;

@@ -5,7 +5,7 @@
 
 use crate::base::error::{Error, Result};
 
-use crate::db::catalogue::entry::RESERVED;
+use crate::db::view::catalogue::entry::RESERVED;
 
 /// The bytes of a name, at most, and of all names of a nested keyspace with their separators.
 const MAX_NAME: usize = 255;

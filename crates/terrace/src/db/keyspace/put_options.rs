@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::base::expiry::NEVER;
-use crate::db::catalogue::keyspace_options::millis;
 use crate::db::options::WriteOptions;
+use crate::db::view::catalogue::keyspace_options::millis;
 
 /// How long an entry is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -35,7 +35,6 @@ use crate::version::manifest;
 use crate::version::table_set::TableSet;
 use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 
-use crate::db::catalogue::Catalogue;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::files::Files;
 use crate::db::db_impl::views::Views;
@@ -46,6 +45,7 @@ use crate::db::open::set_aside::{set_aside_logs, set_aside_tables};
 use crate::db::open::start::{announce, clean_up, start_writing};
 use crate::db::options::Options;
 use crate::db::view::View;
+use crate::db::view::catalogue::Catalogue;
 
 /// Opens a database.
 pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {

@@ -10,7 +10,6 @@ use crate::iterator::db_iter::DbIter;
 use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 
-use crate::db::catalogue::ExpiryCheck;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::ReadOptions;
 use crate::db::read;
@@ -18,6 +17,7 @@ use crate::db::read::expiring::expiry_check;
 use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
 use crate::db::read::sampling::sample_seek;
 use crate::db::view::View;
+use crate::db::view::catalogue::ExpiryCheck;
 use crate::db::view::snapshot_list::SnapshotImpl;
 
 /// A position among the entries of a database, as they were when the cursor was made (or its

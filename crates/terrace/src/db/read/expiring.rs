@@ -2,9 +2,9 @@
 
 use crate::base::error::Result;
 
-use crate::db::catalogue::{ExpiryCheck, ReadTime, shown_at};
 use crate::db::db_impl::DbImpl;
 use crate::db::options::ReadOptions;
+use crate::db::view::catalogue::{ExpiryCheck, ReadTime, shown_at};
 
 /// The value of `key` as a read sees it that has found `stored`: `None` if it has expired. To be
 /// called when the read has its view.

@@ -6,10 +6,10 @@ use std::ops::Bound;
 
 use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
-use crate::db::catalogue::ExpiryCheck;
 use crate::db::concurrency::read_set::Scan;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::range::implements_scan_cursor;
+use crate::db::view::catalogue::ExpiryCheck;
 
 use super::own_writes::{OwnEntry, OwnWrites};
 

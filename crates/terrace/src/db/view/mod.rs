@@ -1,5 +1,6 @@
 //! The view: the sources of a read.
 
+pub(in crate::db) mod catalogue;
 pub(in crate::db) mod snapshot_list;
 
 use std::sync::Arc;

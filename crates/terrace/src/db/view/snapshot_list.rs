@@ -11,8 +11,8 @@ use crate::base::fork::Origin;
 use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::Mutex;
 
-use crate::db::catalogue::ReadTime;
 use crate::db::view::View;
+use crate::db::view::catalogue::ReadTime;
 
 /// The sequence numbers of live snapshots. In a child of a fork, where nothing is compacted, none is
 /// entered or removed: a thread that is not there may hold a lock.

@@ -12,8 +12,8 @@ use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 use crate::table::PrefixSettings;
 
-use crate::db::catalogue::entry;
 use crate::db::db_impl::background::Background;
+use crate::db::view::catalogue::entry;
 
 /// Passes over deleted entries one by one.
 #[derive(Default)]

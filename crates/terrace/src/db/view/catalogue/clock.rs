@@ -8,6 +8,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::base::locks::{AtomicU64, Mutex};
+use crate::base::mutation::mutated;
 use crate::env::Env;
 
 /// See the [module](self). Any thread may look.
@@ -40,6 +41,7 @@ impl ExpiryClock {
         let (wall, monotonic) = (micros(env), env.now_micros());
         let time = match *last {
             None => wall,
+            Some(_) if mutated("clock-that-jumps") => wall,
             Some(last) => {
                 let passed = monotonic.saturating_sub(last.monotonic);
                 let least = last.time.saturating_add(passed / 2);
