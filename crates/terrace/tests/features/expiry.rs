@@ -7,19 +7,17 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use terrace::{
     CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, Keyspace, KeyspaceOptions,
-    MemEnv, Options, PosixEnv, PutOptions, ReadOptions, WriteBatch, WriteOptions,
+    MemEnv, Options, PutOptions, ReadOptions, WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::clocked::{Clocked, START};
-use terrace_testkit::leveldb::{Peer, PeerOptions};
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
-use terrace_testkit::simfs::{PowerLoss, SimFs};
 
-const PATH: &str = "/db";
-const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const PATH: &str = "/db";
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20)
 }
 
@@ -29,25 +27,25 @@ fn clocked() -> (Arc<Clocked>, Db) {
     (env, db)
 }
 
-fn expiring() -> KeyspaceOptions {
+pub(crate) fn expiring() -> KeyspaceOptions {
     KeyspaceOptions::new().expiry(true)
 }
 
-fn ttl(minutes: u32) -> PutOptions {
+pub(crate) fn ttl(minutes: u32) -> PutOptions {
     PutOptions::new().ttl(MINUTE * minutes)
 }
 
-fn force() -> CompactOptions {
+pub(crate) fn force() -> CompactOptions {
     CompactOptions::new().force(true)
 }
 
-fn keys(keyspace: &Keyspace) -> Vec<String> {
+pub(crate) fn keys(keyspace: &Keyspace) -> Vec<String> {
     let entries = keyspace.iter().expect("entries");
     entries.map(|entry| String::from_utf8(entry.expect("an entry").0).expect("text")).collect()
 }
 
 /// Entries as they are stored, those that have expired included.
-fn stored(db: &Db) -> usize {
+pub(crate) fn stored(db: &Db) -> usize {
     let as_stored = ReadOptions::new().stored_values(true);
     let entries = db.iter_with(&as_stored).expect("entries");
     entries.filter(|entry| !entry.as_ref().expect("an entry").0.starts_with(b"!$terrace!")).count()
@@ -504,102 +502,4 @@ fn compare(
         }
     }
     Ok(())
-}
-
-/// Whatever is lost with the power, nothing that has expired comes back, and what is there still
-/// expires.
-#[test]
-fn a_crash_leaves_no_entry_without_its_time() {
-    let mut states = 0;
-    let fs = SimFs::new();
-    fs.record();
-    let env = Clocked::over(fs.env());
-    let db = Db::open(PATH, options().env(env.clone())).expect("opens");
-    let sessions = db.create_keyspace("s", expiring()).expect("a keyspace");
-    for number in 0..60 {
-        let options = if number % 4 == 0 { PutOptions::new() } else { ttl(5) };
-        sessions.put_with(format!("{number:02}"), [b'v'; 100], options.sync(true)).expect("a put");
-    }
-    let written = fs.steps();
-    db.flush().expect("a flush");
-    env.advance(MINUTE * 5);
-    db.wait_idle().expect("idle");
-    db.compact_range_with::<&[u8]>(.., force()).expect("a compaction");
-    assert_eq!(stored(&db), 15);
-    drop(sessions);
-    db.close().expect("closes");
-    let recording = fs.take_recording();
-    let mut replay = recording.replay();
-    let mut rng = Rng::new(1);
-    loop {
-        let at = replay.at();
-        let random = (0..scaled(4).max(1)).map(|_| PowerLoss::random(rng.next_u64()));
-        for loss in [PowerLoss::STRICT, PowerLoss::PROCESS_ONLY].into_iter().chain(random) {
-            states += 1;
-            let case = format!("moment {at}, {loss:?}");
-            let env = Clocked::over(replay.power_loss(loss).env());
-            let db = Db::open(PATH, options().env(env.clone()))
-                .unwrap_or_else(|error| panic!("{case}: {error}"));
-            let Ok(sessions) = db.keyspace("s") else {
-                assert!(at < written, "{case}: no keyspace");
-                continue;
-            };
-            let entries = sessions.iter().expect("entries");
-            assert!(
-                entries.map(|entry| entry.expect("an entry")).all(|entry| entry.1 == [b'v'; 100]),
-                "{case}"
-            );
-            env.advance(MINUTE * 10);
-            let left = keys(&sessions);
-            let lasting = left.iter().filter(|key| key.parse::<u32>().expect("one") % 4 == 0);
-            assert_eq!(lasting.count(), left.len(), "{case}");
-            assert!(at < written || left.len() == 15, "{case}: {left:?}");
-        }
-        if !replay.advance() {
-            break;
-        }
-    }
-    println!("a_crash_leaves_no_entry_without_its_time: {states} crash states");
-}
-
-/// LevelDB sees values with their trailers, keeps them, and writes ones without.
-#[test]
-fn entries_with_times_go_to_leveldb_and_back() {
-    let Some(peer) = Peer::find() else { return };
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let path = dir.path().join("db");
-    let peer_options = PeerOptions::default();
-    let env = Clocked::over(PosixEnv::shared());
-    for round in 0..scaled(100).max(3) {
-        let db = Db::open(&path, options().env(env.clone())).expect("opens");
-        let sessions = match round {
-            0 => db.create_keyspace("s", expiring()).expect("a keyspace"),
-            _ => db.keyspace_with("s", &expiring()).expect("it is there"),
-        };
-        for number in 0..50 {
-            let options = if number % 5 == 0 { PutOptions::new() } else { ttl(10) };
-            sessions.put_with(format!("t{number:02}"), "of Terrace", options).expect("a put");
-        }
-        let as_stored = ReadOptions::new().stored_values(true);
-        let entries = db.iter_with(&as_stored).expect("entries");
-        let expected: Vec<_> = entries.map(|entry| entry.expect("an entry")).collect();
-        drop(sessions);
-        db.close().expect("closes");
-        assert!(peer.entries(&path, &peer_options).expect("LevelDB reads") == expected);
-        peer.put(&path, &peer_options, b"!s!l", b"of LevelDB").expect("a put");
-        peer.put(&path, &peer_options, b"!s!t01", b"of LevelDB").expect("a put");
-        peer.simple("compact", &path, &peer_options).expect("LevelDB compacts");
-        let db = Db::open(&path, options().env(env.clone())).expect("opens");
-        let sessions = db.keyspace("s").expect("it is there");
-        assert_eq!(keys(&sessions).len(), 51);
-        assert_eq!(sessions.get("t02").expect("a read").as_deref(), Some(&b"of Terrace"[..]));
-        env.advance(MINUTE * 10);
-        let left = keys(&sessions);
-        assert_eq!(left.len(), 12, "{left:?}");
-        assert_eq!(sessions.get("t01").expect("a read").as_deref(), Some(&b"of LevelDB"[..]));
-        db.compact_range_with::<&[u8]>(.., force()).expect("a compaction");
-        assert_eq!(stored(&db), 12);
-        drop(sessions);
-        db.close().expect("closes");
-    }
 }

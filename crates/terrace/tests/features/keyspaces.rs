@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -616,4 +617,78 @@ fn ten_thousand_keyspaces_are_one_tree() {
     assert_eq!(db.range::<&str>(range).expect("entries").count(), 3);
     db.flush().expect("a flush");
     assert!(db.files().len() < 40, "{} tables", db.files().len());
+}
+
+/// Entries of all keyspaces together, and bytes of a value, in the comparison below.
+const COMPARED: u64 = 1_000_000;
+const VALUE: usize = 100;
+
+/// Writes the entries round robin into so many keyspaces, and prints microseconds, tables and KiB
+/// of memory that the process has more than before.
+fn write_round_robin(count: u64) {
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+        line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let all = scaled(COMPARED);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let open = || Db::open(dir.path().join("db"), Options::new().create_if_missing(true));
+    let db = open().expect("opens");
+    let mut names = WriteBatch::new();
+    for number in 0..count {
+        // As a creation does, but for its sync.
+        names.put(format!("!$terrace!keyspace!user{number:06}!"), "keyspace 1\n");
+    }
+    db.write(&names).expect("a batch");
+    db.close().expect("closes");
+    let db = open().expect("opens");
+    let before = resident();
+    let keyspaces: Vec<_> = (0..count)
+        .map(|number| db.keyspace(format!("user{number:06}")).expect("it is there"))
+        .collect();
+    let start = std::time::Instant::now();
+    let mut rng = Rng::new(7);
+    for number in 0..all {
+        let keyspace = &keyspaces[usize::try_from(number % count).expect("few")];
+        keyspace.put(format!("{:06}", number / count), rng.bytes(VALUE)).expect("a put");
+    }
+    let micros = start.elapsed().as_micros();
+    let memory = resident().saturating_sub(before);
+    db.flush().expect("a flush");
+    db.wait_idle().expect("idle");
+    println!("figures {micros} {} {memory}", db.files().len());
+}
+
+/// Ten thousand keyspaces cost memory and tables as one does. In processes of their own, so that
+/// memory can be told apart.
+#[test]
+fn many_keyspaces_cost_what_one_does() {
+    const COUNT: &str = "TERRACE_KEYSPACES";
+    if let Ok(count) = std::env::var(COUNT) {
+        return write_round_robin(count.parse().expect("a number"));
+    }
+    let measured = |count: u64| {
+        let name = "keyspaces::many_keyspaces_cost_what_one_does";
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args([name, "--exact", "--nocapture"])
+            .env(COUNT, count.to_string())
+            .output()
+            .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find_map(|line| line.split_once("figures ")).expect("figures").1;
+        let figures: Vec<u64> =
+            line.split(' ').map(|number| number.parse().expect("a number")).collect();
+        <[u64; 3]>::try_from(figures).expect("three figures")
+    };
+    let many = scaled(10_000).max(100);
+    let ([micros, tables, memory], [one_micros, one_tables, one_memory]) =
+        (measured(many), measured(1));
+    println!(
+        "many_keyspaces_cost_what_one_does: {} entries in {many} keyspaces: {micros} µs, {tables} \
+         tables, {memory} KiB; in one: {one_micros} µs, {one_tables} tables, {one_memory} KiB",
+        scaled(COMPARED)
+    );
+    assert!(tables * 10 <= one_tables * 12 + 20, "{tables} tables, not {one_tables}");
+    assert!(memory <= one_memory + (20 << 10), "{memory} KiB, not {one_memory}");
 }

@@ -4,6 +4,7 @@ mod bulk_load;
 mod checkpoint;
 mod compaction_filter;
 mod expiry;
+mod expiry_faults;
 mod idle_flush;
 mod inspect;
 mod keyspaces;

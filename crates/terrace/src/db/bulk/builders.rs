@@ -67,6 +67,8 @@ struct State {
 
 impl Builders {
     pub(super) fn new(core: &Arc<DbImpl>, threads: usize) -> Self {
+        // Where they cannot be read the tables are as the database says.
+        let _ = core.background.prefix_settings();
         let shared = Shared {
             core: core.clone(),
             // The level is not known yet: these tables are meant for a deep one.

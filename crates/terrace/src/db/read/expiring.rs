@@ -29,7 +29,11 @@ fn shown_in_keyspace<'v>(
     stored: &'v [u8],
     options: &ReadOptions,
 ) -> Result<Option<&'v [u8]>> {
-    if !core.background.prefix_settings()?.expires(key) {
+    let expires = match core.files.catalogue.known() {
+        Some(settings) => settings.expires(key),
+        None => core.background.prefix_settings()?.expires(key),
+    };
+    if !expires {
         return Ok(Some(stored));
     }
     let read_time = options.snapshot.as_ref().and_then(|snapshot| snapshot.read_time());
@@ -44,7 +48,7 @@ pub(in crate::db) fn expiry_check(
     core: &DbImpl,
     options: &ReadOptions,
 ) -> Option<Result<ExpiryCheck>> {
-    if options.stored_values {
+    if options.stored_values || core.files.catalogue.expires_nothing() {
         return None;
     }
     let settings = match core.background.prefix_settings() {
@@ -60,6 +64,9 @@ pub(in crate::db) fn expiry_check(
 /// The time of a snapshot that was taken just now. A catalogue that cannot be read is the error of
 /// reads.
 pub(in crate::db) fn read_time(core: &DbImpl) -> Option<ReadTime> {
+    if core.files.catalogue.expires_nothing() {
+        return None;
+    }
     let settings = core.background.prefix_settings().ok()?;
     settings.any_expires().then(|| core.files.catalogue.begin_read(core.files.env.as_ref()))
 }

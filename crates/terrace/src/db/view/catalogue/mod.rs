@@ -74,6 +74,12 @@ impl Catalogue {
         self.is_known.load(Ordering::Acquire).then(|| self.settings.load())
     }
 
+    /// Whether it is known that no value expires.
+    #[inline]
+    pub(in crate::db) fn expires_nothing(&self) -> bool {
+        self.known().is_some_and(|settings| !settings.any_expires())
+    }
+
     /// Changes the settings, which `load` returns if they are not known yet.
     pub(in crate::db) fn change<E>(
         &self,
