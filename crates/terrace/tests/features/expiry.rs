@@ -78,6 +78,13 @@ fn expired_entries_are_invisible_at_once_in_every_read() {
     assert_eq!(sessions.get("a").expect("a read"), None);
     assert!(sessions.get_pinned("c").expect("a read").is_none());
     assert!(!sessions.contains_key("e").expect("a read"));
+    let mut value = Vec::new();
+    let mut at_hand = |key: &str| {
+        let found = db.get_in_memory(key, &mut value, &ReadOptions::new()).expect("a read");
+        (found, value.clone())
+    };
+    assert_eq!(at_hand("!s!b"), (Some(true), b"value b".to_vec()));
+    assert_eq!(at_hand("!s!a").0, Some(false));
     assert_eq!(
         sessions.multi_get(&["a", "b", "f", "x"]).expect("reads"),
         [None, Some(b"value b".to_vec()), Some(b"for ever".to_vec()), None]

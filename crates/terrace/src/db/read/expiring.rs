@@ -22,6 +22,11 @@ pub(in crate::db) fn shown<'v>(
     shown_in_keyspace(core, key, stored, options)
 }
 
+/// Whether a read of `key` would first have to read the catalogue.
+pub(in crate::db) fn needs_catalogue(core: &DbImpl, key: &[u8], options: &ReadOptions) -> bool {
+    key.first() == Some(&b'!') && !options.stored_values && core.files.catalogue.known().is_none()
+}
+
 #[inline(never)]
 fn shown_in_keyspace<'v>(
     core: &DbImpl,

@@ -20,7 +20,7 @@ use crate::version::version::Lookup;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
 use crate::db::options::ReadOptions;
-use crate::db::read::expiring::shown;
+use crate::db::read::expiring::{needs_catalogue, shown};
 use crate::db::read::pinned::PinnedValue;
 use crate::db::read::sampling::{is_sampled, sample_read};
 use crate::db::view::View;
@@ -176,7 +176,11 @@ pub(in crate::db) fn get_in_memory<R>(
             found(core, lookup)?
         }
     };
-    Ok(Some(value.map(|found| use_value(found.as_slice()))))
+    let Some(found) = value else { return Ok(Some(None)) };
+    if needs_catalogue(core, key, options) {
+        return Ok(None);
+    }
+    Ok(Some(shown(core, key, found.as_slice(), options)?.map(use_value)))
 }
 
 /// Looks `key` up as it is now, hands its value to `use_value`, and returns what that returns,
