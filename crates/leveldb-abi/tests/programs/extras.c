@@ -583,6 +583,8 @@ int main(int argc, char** argv) {
 
   leveldb_logger_t* logger = terrace_logger_create(&lines, Destroy, Log);
   leveldb_options_t* options = leveldb_options_create();
+  terrace_options_set_compaction_filter(NULL, NULL, Filter, NULL);
+  terrace_options_set_compaction_filter(options, NULL, Filter, DestroyFilter);
   leveldb_options_set_create_if_missing(options, 1);
   leveldb_options_set_info_log(options, logger);
   terrace_options_set_table_filter_bits(options, 12);
@@ -661,6 +663,7 @@ int main(int argc, char** argv) {
   CHECK(leveldb_open(options, name, &err) == NULL && err != NULL);
   leveldb_free(err);
   leveldb_options_destroy(options);
+  CHECK(FilterDestroyed == 2);
   terrace_logger_destroy(logger);
   CHECK(destroyed == 1);
   puts("done");

@@ -28,32 +28,32 @@ pub(crate) struct CreateKeyspaceArgs {
     /// Entries that are put without a time expire after so many seconds
     #[arg(long, value_name = "SECONDS", requires = "expiry")]
     ttl: Option<u64>,
-    /// How its blocks are compressed: none or snappy
+    /// How its blocks are compressed, whatever the database says: none or snappy
     #[arg(long, value_name = "HOW")]
-    compression: Option<String>,
-    /// Bytes of a block before compression
+    own_compression: Option<String>,
+    /// Bytes of its blocks before compression, whatever the database says
     #[arg(long, value_name = "BYTES")]
-    block_size: Option<usize>,
-    /// Bits for each key in the filters of its tables
+    own_block_size: Option<usize>,
+    /// Bits for each of its keys in the filters of tables, whatever the database says
     #[arg(long, value_name = "BITS")]
-    filter_bits: Option<usize>,
+    own_filter_bits: Option<usize>,
 }
 
 impl CreateKeyspaceArgs {
     fn options(&self) -> Result<KeyspaceOptions> {
         let ttl = self.ttl.map(Duration::from_secs);
         let mut options = KeyspaceOptions::new().expiry(self.expiry).default_ttl(ttl);
-        if let Some(how) = &self.compression {
+        if let Some(how) = &self.own_compression {
             options = options.compression(match how.as_str() {
                 "none" => Compression::None,
                 "snappy" => Compression::Snappy,
-                _ => return Err(Failure::other(format!("--compression {how}: none or snappy"))),
+                _ => return Err(Failure::other(format!("--own-compression {how}: none or snappy"))),
             });
         }
-        if let Some(bytes) = self.block_size {
+        if let Some(bytes) = self.own_block_size {
             options = options.block_size(bytes);
         }
-        if let Some(bits) = self.filter_bits {
+        if let Some(bits) = self.own_filter_bits {
             options = options.filter_bits(bits);
         }
         Ok(options)

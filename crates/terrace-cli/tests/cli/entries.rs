@@ -89,9 +89,9 @@ fn entries_expire_in_keyspaces_made_for_that() {
         .fails(2, "created without expiry");
     tool.run(&["put", "db", "a", "1", "--ttl", "5"]).fails(2, "--ttl needs --keyspace");
     tool.run(&["keyspace", "create", "db", "x", "--ttl", "5"]).fails(2, "--expiry");
-    tool.run(&["keyspace", "create", "db", "x", "--compression", "lzma"])
+    tool.run(&["keyspace", "create", "db", "x", "--own-compression", "lzma"])
         .fails(2, "none or snappy");
-    tool.run(&["keyspace", "create", "db", "x", "--filter-bits", "99"]).fails(2, "filter_bits");
+    tool.run(&["keyspace", "create", "db", "x", "--own-filter-bits", "99"]).fails(2, "filter_bits");
 }
 
 #[test]
