@@ -47,7 +47,9 @@ impl CreateKeyspaceArgs {
             options = options.compression(match how.as_str() {
                 "none" => Compression::None,
                 "snappy" => Compression::Snappy,
-                _ => return Err(Failure::other(format!("--own-compression {how}: none or snappy"))),
+                _ => {
+                    return Err(Failure::other(format!("--own-compression {how}: none or snappy")));
+                }
             });
         }
         if let Some(bytes) = self.own_block_size {
