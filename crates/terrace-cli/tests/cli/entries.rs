@@ -65,7 +65,7 @@ fn entries_expire_in_keyspaces_made_for_that() {
     assert!(stat.starts_with("2 entries, "), "{stat}");
     // What a whole dump is loaded into expires as this does.
     let dump = tool.ok(&["dump", "db"]);
-    tool.ok_with(&["load", "--create", "copy"], dump.as_bytes());
+    tool.ok_with(&["load", "copy"], dump.as_bytes());
     assert_eq!(tool.ok(&["scan", "copy", "--keyspace", "sessions"]), "stays\tv\nthere\tv\n");
     assert_eq!(tool.ok(&["dump", "db", "--keyspace", "sessions"]), "stays\tv\nthere\tv\n");
     // Those of a keyspace with a time of its own.
