@@ -10,21 +10,23 @@ use crate::memtable::MemTable;
 use crate::table::BlockCache;
 
 use crate::db::db_impl::write_path::WritePath;
-use crate::db::memory_budget::{Member, MemtableBytes, Writer};
+use crate::db::memory_budget::{Member, MemoryBudget, MemtableBytes, Writer};
 
 impl WritePath {
-    /// Reserves memory for a write of `count` entries in `bytes`, if the database has a budget.
-    /// The caller holds no lock, and keeps the charge until the write is done.
-    #[inline]
-    pub(super) fn admit(&self, bytes: usize, count: usize) -> Result<Option<Charge>> {
-        match &self.files.options.memory_budget {
-            None => Ok(None),
-            Some(budget) => {
-                let capacity = self.files.options.write_buffer_size;
-                let growth = MemTable::most_growth(capacity, budget.account(), bytes, count);
-                budget.admit(self, growth).map(Some)
-            }
-        }
+    /// Reserves memory for a write of `count` entries in `bytes`. The caller holds no lock, and
+    /// keeps the charge until the write is done.
+    ///
+    /// Out of line: a write without a budget stays short.
+    #[inline(never)]
+    pub(super) fn admit(
+        &self,
+        budget: &MemoryBudget,
+        bytes: usize,
+        count: usize,
+    ) -> Result<Charge> {
+        let capacity = self.files.options.write_buffer_size;
+        let growth = MemTable::most_growth(capacity, budget.account(), bytes, count);
+        budget.admit(self, growth)
     }
 
     pub(in crate::db) fn join_budget(self: &Arc<Self>) {

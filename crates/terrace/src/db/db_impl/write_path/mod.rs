@@ -262,8 +262,8 @@ impl WritePath {
     }
 
     /// Takes the commit lock, makes room for `count` entries in `bytes`, and publishes what `write`
-    /// appended and inserted for the
-    /// owner of `locks`, all of it in `footprint`. Returns the last sequence number.
+    /// appended and inserted for the owner of `locks`, all of it in `footprint`. Returns the last
+    /// sequence number.
     #[inline]
     fn commit(
         &self,
@@ -273,7 +273,10 @@ impl WritePath {
         write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
     ) -> Result<SequenceNumber> {
         self.files.check_writable()?;
-        let _room = self.admit(bytes, count)?;
+        let _room = match &self.files.options.memory_budget {
+            None => None,
+            Some(budget) => Some(self.admit(budget, bytes, count)?),
+        };
         let mut guard = self.commit.lock();
         let is_watched = self.control.is_used();
         if is_watched {
