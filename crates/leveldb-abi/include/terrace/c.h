@@ -67,7 +67,8 @@ LEVELDB_EXPORT void terrace_options_set_mapped_log(leveldb_options_t*, uint8_t);
  * own share one within it. 256 KiB for each database is the least that makes sense. The budget may
  * be destroyed while databases have it. Options that have none (null) take that of the environment
  * variable TERRACE_MEMORY_BUDGET, if it is set: bytes, or a number with K, M or G behind it, one
- * budget for the process. A budget from before a fork fails the open. */
+ * budget for the process; 0 is the smallest one, not none. A budget from before a fork fails the
+ * open. */
 LEVELDB_EXPORT terrace_memory_budget_t* terrace_memory_budget_create(size_t bytes);
 LEVELDB_EXPORT void terrace_memory_budget_destroy(terrace_memory_budget_t*);
 LEVELDB_EXPORT size_t terrace_memory_budget_used(const terrace_memory_budget_t*);

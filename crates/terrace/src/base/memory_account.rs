@@ -31,6 +31,8 @@ const USES: usize = 3;
 pub(crate) struct MemoryAccount {
     limit: usize,
     used: [AtomicUsize; USES],
+    /// Caches that hold blocks which this account counts.
+    caches: AtomicUsize,
     waiting: AtomicUsize,
     lock: Mutex<()>,
     released: Condvar,
@@ -43,6 +45,7 @@ impl MemoryAccount {
         MemoryAccount {
             limit,
             used: Default::default(),
+            caches: AtomicUsize::new(1),
             waiting: AtomicUsize::new(0),
             lock: Mutex::new(()),
             released: Condvar::new(),
@@ -73,11 +76,20 @@ impl MemoryAccount {
     }
 
     /// How many bytes a cache may hold that holds `cached` bytes and is to take `weight` more,
-    /// which are counted already. Caches have what others leave of six eighths, and one eighth at
-    /// least.
+    /// which are counted already. A cache has what others leave of six eighths, and its part of one
+    /// eighth at least.
     pub(crate) fn cache_bound(&self, cached: usize, weight: usize) -> usize {
         let others = self.used().saturating_sub(cached).saturating_sub(weight);
-        self.eighths(6).saturating_sub(others).max(self.eighths(1))
+        self.eighths(6).saturating_sub(others).max(self.eighths(1) / self.caches())
+    }
+
+    /// Among how many caches the eighth that blocks have in any case is divided.
+    fn caches(&self) -> usize {
+        self.caches.load(Ordering::Relaxed).max(1)
+    }
+
+    pub(crate) fn set_caches(&self, count: usize) {
+        self.caches.store(count, Ordering::Relaxed);
     }
 
     /// Whether a cache that cannot be shrunk may not grow.
@@ -93,12 +105,44 @@ impl MemoryAccount {
     /// Counts `bytes` until the charge is dropped.
     pub(crate) fn charge(self: &Arc<Self>, purpose: MemoryUse, bytes: usize) -> Charge {
         self.used[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
-        Charge { account: Arc::clone(self), purpose, bytes }
+        Charge { account: Arc::clone(self), purpose, bytes, is_promise: false }
     }
 
-    fn release(&self, purpose: MemoryUse, bytes: usize) {
+    /// Counts `bytes` of memtables that a write may take, whether there is room or not. The end of
+    /// a promise wakes nobody: what the write took is counted by then, and gives nothing back.
+    pub(crate) fn promise(self: &Arc<Self>, bytes: usize) -> Charge {
+        Charge { is_promise: true, ..self.charge(MemoryUse::Memtables, bytes) }
+    }
+
+    /// The same, if no more than `memtables` bytes of memtables and `all` bytes altogether count
+    /// then.
+    pub(crate) fn try_promise(
+        self: &Arc<Self>,
+        bytes: usize,
+        memtables: usize,
+        all: usize,
+    ) -> Option<Charge> {
+        let purpose = MemoryUse::Memtables;
+        let used = &self.used[purpose as usize];
+        let mut before = used.load(Ordering::Relaxed);
+        loop {
+            let after = before.checked_add(bytes).filter(|&after| after <= memtables)?;
+            if self.used().saturating_add(bytes) > all {
+                return None;
+            }
+            match used.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    let account = Arc::clone(self);
+                    return Some(Charge { account, purpose, bytes, is_promise: true });
+                }
+                Err(now) => before = now,
+            }
+        }
+    }
+
+    fn release(&self, purpose: MemoryUse, bytes: usize, is_promise: bool) {
         self.used[purpose as usize].fetch_sub(bytes, Ordering::SeqCst);
-        if self.waiting.load(Ordering::SeqCst) > 0 && !self.is_inherited() {
+        if !is_promise && self.waiting.load(Ordering::SeqCst) > 0 && !self.is_inherited() {
             drop(self.lock.lock());
             self.released.notify_all();
         }
@@ -129,16 +173,19 @@ pub(crate) struct Charge {
     account: Arc<MemoryAccount>,
     purpose: MemoryUse,
     bytes: usize,
+    is_promise: bool,
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.account.release(self.purpose, self.bytes);
+        self.account.release(self.purpose, self.bytes, self.is_promise);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -162,6 +209,34 @@ mod tests {
         assert_eq!(account.cache_bound(80, 10), 400);
         let _more = account.charge(MemoryUse::Memtables, 700);
         assert_eq!(account.cache_bound(80, 10), 100);
+        account.set_caches(4);
+        assert_eq!(account.cache_bound(80, 10), 25);
+    }
+
+    #[test]
+    fn a_promise_is_made_within_both_bounds_and_its_end_wakes_nobody() {
+        let account = Arc::new(MemoryAccount::new(800));
+        let _table = account.charge(MemoryUse::Tables, 100);
+        let used = || (account.used_for(MemoryUse::Memtables), account.used());
+        assert!(account.try_promise(201, 200, 800).is_none(), "too many for memtables");
+        assert!(account.try_promise(150, 200, 249).is_none(), "too many in all");
+        assert!(account.try_promise(usize::MAX, usize::MAX, usize::MAX).is_none(), "overflow");
+        assert_eq!(used(), (0, 100));
+        let promise = account.try_promise(150, 200, 250).expect("fits");
+        assert!(account.try_promise(51, 200, 800).is_none());
+        assert_eq!(used(), (150, 250));
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| account.wait(Duration::from_millis(100)));
+            while account.waiting.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            drop(promise);
+            waiter.join().expect("returns");
+        });
+        // A wake-up without a cause is rare, and allowed.
+        println!("waited {:?}", start.elapsed());
+        assert_eq!(used(), (0, 100));
     }
 
     #[test]

@@ -79,6 +79,11 @@ impl<V: Weighted> SlotCache<V> {
         self.shared.capacity
     }
 
+    /// Tells this cache and its clones from all others that there are.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
     fn capacity_within(&self, account: Option<&MemoryAccount>, weight: usize) -> usize {
         let capacity = self.shared.capacity;
         account.map_or(capacity, |account| {

@@ -6,19 +6,25 @@
 //! compactions above all.
 //!
 //! # Invariants
-//! 1. A writer reserves what its write may add to a memtable before it takes any lock, and waits,
-//!    if it has to, without one. Reads, flushes and compactions never wait.
-//! 2. A writer waits only while a flush that can give memory back is requested or under way, and
-//!    its own database can flush. A database within its floor does not wait.
-//! 3. Members are visited under the lock of the list. A member leaves the list when it begins to
+//! 1. A writer reserves what its write may add to a memtable before it takes a lock of the engine,
+//!    and waits, if it has to, without one; locks on keys it may hold. Reads, flushes and
+//!    compactions never wait.
+//! 2. A writer waits for flushes of its own database only, and for those of what was written when
+//!    it began to wait. It goes on if there is nothing to flush, and fails if a flush does, or the
+//!    switch before it. A database within its floor, or with a suspect log, which the write itself
+//!    leaves, does not wait.
+//! 3. A writer that finds no room counts nothing, and wakes nobody.
+//! 4. Members are visited under the lock of the list. A member leaves the list when it begins to
 //!    close, so no visitor has hold of a database that is closed.
 
 use std::fmt;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::error::{Error, Result};
+use crate::base::internal_key::SequenceNumber;
 use crate::base::locks::plain::Mutex;
 use crate::base::memory_account::{Charge, MemoryAccount, MemoryUse};
 use crate::table::BlockCache;
@@ -26,7 +32,7 @@ use crate::table::BlockCache;
 /// The least floor of a database.
 const LEAST_FLOOR: usize = 64 << 10;
 /// Smaller memtables are not worth a flush.
-const LEAST_FLUSH: usize = 16 << 10;
+pub(in crate::db) const LEAST_FLUSH: usize = 16 << 10;
 /// So many bytes are written between two requests for flushes that nobody waits for.
 const REQUEST_EVERY: usize = 64 << 10;
 /// A waiter looks again after this time: what a member can do may have changed.
@@ -36,6 +42,8 @@ const SHORTEST_SLEEP_NANOS: u64 = 300_000;
 const LONGEST_SLEEP_NANOS: u64 = 20_000_000;
 /// How fast flushes are taken to be before one was measured: low for any disk in use.
 const FIRST_SPEED: u64 = 50_000_000;
+/// A flush of so many bytes weighs as much as all the earlier ones: small ones say little of speed.
+const FLUSH_WEIGHT: f64 = (4 << 20) as f64;
 
 /// What a member has in memtables, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +61,8 @@ pub(in crate::db) struct MemtableBytes {
 /// A database that shares a budget. Called without any lock of the engine held.
 pub(in crate::db) trait Member: Send + Sync {
     fn memtable_bytes(&self) -> MemtableBytes;
-    /// Whether flushes are tried: not after a failure, and not while the database closes.
+    /// Whether its memtables can be flushed for others: not after a failure, not with a suspect
+    /// log, and not while the database closes.
     fn can_flush(&self) -> bool;
     /// Requests a flush of the active memtable, and does not wait.
     fn request_flush(self: Arc<Self>);
@@ -62,6 +71,12 @@ pub(in crate::db) trait Member: Send + Sync {
 
 /// A database that wants to write.
 pub(in crate::db) trait Writer: Member {
+    /// Whether the next write, which leaves a suspect log, flushes everything before anything else.
+    fn is_log_suspect(&self) -> bool;
+    /// The last sequence number in use.
+    fn written(&self) -> SequenceNumber;
+    /// Whether everything up to this sequence number is in tables.
+    fn is_flushed(&self, written: SequenceNumber) -> bool;
     /// Fails if this database can make no room by a flush. A failure that may have gone by is put
     /// to another attempt, `first` alone.
     fn check_flushes(&self, first: bool) -> Result<()>;
@@ -79,9 +94,18 @@ pub(in crate::db) trait Writer: Member {
 /// database (about 100 KiB), what iterators and batches of the program hold, mapped files, bulk
 /// loads, and buffers of flushes and compactions, for which an eighth is left free.
 ///
-/// Three things can exceed it: a database always has 64 KiB for its memtable, so that it cannot be
-/// shut out by others; a single batch is taken, once nothing else can be flushed for it; and a
-/// memtable whose flush fails stays in memory.
+/// A writer waits for flushes of its own database only, and never for those of others. So the bound
+/// can be exceeded, by
+/// - the 64 KiB of memtable and the four open tables that each database has in any case;
+/// - a batch that does not fit when everything else that its database wrote is in tables;
+/// - what cannot be given back: memtables whose flush fails or hangs, memtables and blocks that
+///   iterators, snapshots and pinned values hold, and those of a closed database while a clone of
+///   it lives;
+/// - logs that a read-only open replays, and a block cache of the program's own.
+///
+/// Whatever is held counts, and slows writers down meanwhile.
+///
+/// A budget of 0 is the smallest one, not none.
 ///
 /// Any thread may call anything. A child of a fork cannot use the budget of its parent.
 ///
@@ -184,41 +208,71 @@ impl MemoryBudget {
     pub(in crate::db) fn join(&self, member: Weak<dyn Member>) {
         let mut members = self.0.members.lock();
         members.push(member);
-        self.0.count.store(members.len(), Ordering::Relaxed);
+        self.count(&members);
     }
 
     /// Ends a membership. No other thread has hold of the member by the budget afterwards.
     pub(in crate::db) fn leave(&self, member: &Weak<dyn Member>) {
         let mut members = self.0.members.lock();
         members.retain(|other| !Weak::ptr_eq(other, member));
+        self.count(&members);
+    }
+
+    /// Counts the members and their caches. The caller holds the lock of the list.
+    fn count(&self, members: &[Weak<dyn Member>]) {
         self.0.count.store(members.len(), Ordering::Relaxed);
+        let present = members.iter().filter_map(Weak::upgrade);
+        let mut caches: Vec<_> = present.map(|member| member.cache().address()).collect();
+        caches.sort_unstable();
+        caches.dedup();
+        self.0.account.set_caches(caches.len());
     }
 
     /// Takes note of a flush.
     pub(in crate::db) fn record_flush(&self, bytes: usize, micros: u64) {
-        let measured = bytes as u64 * 1_000_000 / micros.max(1);
-        let speed = self.0.speed.load(Ordering::Relaxed);
-        self.0.speed.store((speed / 4 * 3 + measured / 4).max(1 << 16), Ordering::Relaxed);
+        let measured = bytes as f64 * 1e6 / micros.max(1) as f64;
+        let speed = self.0.speed.load(Ordering::Relaxed) as f64;
+        let weight = bytes as f64 / (bytes as f64 + FLUSH_WEIGHT);
+        let speed = speed + weight * (measured - speed);
+        self.0.speed.store((speed as u64).max(1 << 16), Ordering::Relaxed);
     }
 
-    /// Reserves `growth` bytes of memtables for a write of `writer`, until the charge is dropped.
-    /// Waits if there is no room.
+    /// Reserves `most` bytes of memtables for a write of `writer` that takes `bytes` of them, until
+    /// the charge is dropped. Waits if there is no room.
     ///
     /// # Errors
     /// Whatever keeps the database from flushing.
-    pub(in crate::db) fn admit(&self, writer: &impl Writer, growth: usize) -> Result<Charge> {
-        let account = &self.0.account;
-        let charge = account.charge(MemoryUse::Memtables, growth);
-        let memtables = account.used_for(MemoryUse::Memtables);
-        if memtables <= self.comfortable() && self.excess() == 0 {
+    pub(in crate::db) fn admit(
+        &self,
+        writer: &impl Writer,
+        bytes: usize,
+        most: usize,
+    ) -> Result<Charge> {
+        if let Some(charge) = self.reserve(most, self.comfortable()) {
             return Ok(charge);
         }
-        if !self.has_room() {
-            drop(charge);
-            return self.wait_for_room(writer, growth);
+        if self.has_room(most) {
+            self.slow_down(writer, bytes, most);
+            if let Some(charge) = self.reserve(most, self.common()) {
+                return Ok(charge);
+            }
         }
-        self.slow_down(writer, growth, memtables);
-        Ok(charge)
+        self.wait_for_room(writer, most)
+    }
+
+    /// Reserves `bytes` if no more than `memtables` bytes of memtables are there then, and the
+    /// reserve for what is not counted stays free.
+    fn reserve(&self, bytes: usize, memtables: usize) -> Option<Charge> {
+        self.0.account.try_promise(bytes, memtables, self.0.account.eighths(7))
+    }
+
+    /// Reserves `bytes` whether there is room or not.
+    fn reserve_at_once(&self, bytes: usize) -> Charge {
+        let charge = self.0.account.promise(bytes);
+        if self.excess(0) > 0 {
+            self.shrink_caches();
+        }
+        charge
     }
 
     /// Bytes of memtables up to which writers are left alone.
@@ -237,16 +291,21 @@ impl MemoryBudget {
         (self.0.account.eighths(2) / count).max(LEAST_FLOOR)
     }
 
-    /// Bytes beyond what writers leave free.
-    fn excess(&self) -> usize {
-        self.0.account.used().saturating_sub(self.0.account.eighths(7))
+    /// Bytes beyond what writers leave free, with `more` of them.
+    fn excess(&self, more: usize) -> usize {
+        let account = &self.0.account;
+        account.used().saturating_add(more).saturating_sub(account.eighths(7))
     }
 
-    fn has_room(&self) -> bool {
-        if self.excess() > 0 {
+    fn has_room(&self, bytes: usize) -> bool {
+        if self.excess(bytes) > 0 {
             self.shrink_caches();
         }
-        self.0.account.used_for(MemoryUse::Memtables) <= self.common() && self.excess() == 0
+        self.memtables_with(bytes) <= self.common() && self.excess(bytes) == 0
+    }
+
+    fn memtables_with(&self, more: usize) -> usize {
+        self.0.account.used_for(MemoryUse::Memtables).saturating_add(more)
     }
 
     /// Has caches give back what memtables need, down to their part.
@@ -254,7 +313,7 @@ impl MemoryBudget {
         let account = &self.0.account;
         let bound = |cache: &BlockCache| account.cache_bound(cache.used(), 0);
         self.0.cache.shrink(bound(&self.0.cache));
-        if self.excess() > 0 {
+        if self.excess(0) > 0 {
             self.visit(|member| member.cache().shrink(bound(member.cache())));
         }
     }
@@ -266,16 +325,17 @@ impl MemoryBudget {
 
     /// Delays a writer in proportion to what memtables have beyond the comfortable, so that flushes
     /// keep up: half way as fast as they are.
-    fn slow_down(&self, writer: &impl Writer, growth: usize, memtables: usize) {
+    fn slow_down(&self, writer: &impl Writer, bytes: usize, most: usize) {
         let shared = &self.0;
-        if shared.unrequested.fetch_add(growth, Ordering::Relaxed) >= REQUEST_EVERY {
+        if shared.unrequested.fetch_add(bytes, Ordering::Relaxed) >= REQUEST_EVERY {
             shared.unrequested.store(0, Ordering::Relaxed);
-            self.request_flushes();
+            self.request_flushes(None::<&dyn Member>);
         }
         let (from, to) = (self.comfortable(), self.common());
-        let pressure = memtables.saturating_sub(from) as f64 / (to - from).max(1) as f64;
+        let beyond = self.memtables_with(most).saturating_sub(from);
+        let pressure = beyond as f64 / (to - from).max(1) as f64;
         let speed = shared.speed.load(Ordering::Relaxed) as f64;
-        let price = (2e9 * pressure.min(1.0) * growth as f64 / speed) as u64;
+        let price = (2e9 * pressure.min(1.0) * bytes as f64 / speed) as u64;
         let owed = shared.owed_nanos.fetch_add(price, Ordering::Relaxed) + price;
         if owed >= SHORTEST_SLEEP_NANOS {
             let owed = shared.owed_nanos.swap(0, Ordering::Relaxed).min(LONGEST_SLEEP_NANOS);
@@ -283,42 +343,52 @@ impl MemoryBudget {
         }
     }
 
+    /// Waits for room, or for all that the database itself has in memtables now to be flushed.
     #[cold]
-    fn wait_for_room(&self, writer: &impl Writer, growth: usize) -> Result<Charge> {
-        let account = &self.0.account;
+    fn wait_for_room(&self, writer: &impl Writer, most: usize) -> Result<Charge> {
+        let written = writer.written();
         let mut is_first = true;
         loop {
-            let charge = account.charge(MemoryUse::Memtables, growth);
-            let own = writer.memtable_bytes().reserved;
-            if self.has_room() || own.saturating_add(growth) <= self.floor() {
+            if self.has_room(most)
+                && let Some(charge) = self.reserve(most, self.common())
+            {
                 return Ok(charge);
+            }
+            let own = writer.memtable_bytes();
+            if own.reserved.saturating_add(most) <= self.floor() || writer.is_log_suspect() {
+                return Ok(self.reserve_at_once(most));
             }
             writer.check_flushes(is_first)?;
             is_first = false;
-            if !self.request_flushes() {
-                return Ok(charge);
+            let has_flush = own.immutable > 0 || own.active >= LEAST_FLUSH;
+            if !has_flush || writer.is_flushed(written) {
+                return Ok(self.reserve_at_once(most));
             }
-            drop(charge);
-            writer.stall(|| account.wait(LONGEST_WAIT));
+            self.request_flushes(Some(writer));
+            writer.stall(|| self.0.account.wait(LONGEST_WAIT));
         }
     }
 
-    /// Requests flushes, of the largest memtables first, until they give back what is beyond the
-    /// comfortable. Returns whether any is requested or under way.
-    fn request_flushes(&self) -> bool {
-        let memtables = self.0.account.used_for(MemoryUse::Memtables);
-        let wanted = memtables.saturating_sub(self.comfortable()).max(self.excess()).max(1);
+    /// Requests flushes, of the writer's own memtable in any case and then of the largest ones,
+    /// until they give back what is beyond the comfortable.
+    fn request_flushes(&self, writer: Option<&(impl Member + ?Sized)>) {
+        let memtables = self.memtables_with(0);
+        let wanted = memtables.saturating_sub(self.comfortable()).max(self.excess(0)).max(1);
         let mut awaited = 0;
         let mut largest = Vec::new();
         let members = self.0.members.lock();
         for member in members.iter().filter_map(Weak::upgrade).filter(|member| member.can_flush()) {
             let bytes = member.memtable_bytes();
             awaited += bytes.immutable;
-            if bytes.is_requested {
+            if bytes.active < LEAST_FLUSH {
+                continue;
+            }
+            let is_own = writer.is_some_and(|writer| ptr::addr_eq(writer, Arc::as_ptr(&member)));
+            if bytes.is_requested || is_own {
                 awaited += bytes.active;
                 // Another attempt, if a writer was in the way.
                 member.request_flush();
-            } else if bytes.active >= LEAST_FLUSH {
+            } else {
                 largest.push((bytes.active, member));
             }
         }
@@ -330,7 +400,6 @@ impl MemoryBudget {
             awaited += bytes;
         }
         drop(largest);
-        awaited > 0
     }
 }
 

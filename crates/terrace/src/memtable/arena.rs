@@ -123,8 +123,13 @@ pub(super) fn most_growth(
     bytes: usize,
     count: usize,
 ) -> usize {
-    let entries = bytes.saturating_add(count.saturating_mul(ENTRY_OVERHEAD));
-    entries.saturating_add(2 * counted_chunk(capacity, account))
+    growth(bytes, count).saturating_add(2 * counted_chunk(capacity, account))
+}
+
+/// The bytes that `count` entries take, with keys and values of `bytes`, without the rest of the
+/// chunks that they begin.
+pub(super) fn growth(bytes: usize, count: usize) -> usize {
+    bytes.saturating_add(count.saturating_mul(ENTRY_OVERHEAD))
 }
 
 impl Drop for Chunk {

@@ -70,6 +70,11 @@ impl MemTable {
         arena::most_growth(capacity_hint, account, bytes, count)
     }
 
+    /// The bytes of a table that `count` entries take, with keys and values of `bytes`.
+    pub(crate) fn growth(bytes: usize, count: usize) -> usize {
+        arena::growth(bytes, count)
+    }
+
     fn with_pool(order: InternalOrder, pool: Arc<ChunkPool>) -> (MemTableWriter, Arc<MemTable>) {
         let writer = TreeWriter::new(order, pool);
         let table = Arc::new(MemTable {

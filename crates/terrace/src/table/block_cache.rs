@@ -72,6 +72,11 @@ impl BlockCache {
         self.slots.shrink(bytes);
     }
 
+    /// Tells this cache and its clones from all others that there are.
+    pub(crate) fn address(&self) -> usize {
+        self.slots.address()
+    }
+
     pub(super) fn slots(&self) -> &SlotCache<Block> {
         &self.slots
     }

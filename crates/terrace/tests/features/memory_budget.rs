@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -243,6 +244,102 @@ fn a_flush_that_hangs_holds_up_its_database_alone_and_not_its_close() {
         gate.open();
         closer.join().expect("returns").expect("closes");
     });
+}
+
+#[test]
+fn a_log_that_cannot_be_written_fails_writers_and_holds_up_none() {
+    let _watchdog = watch();
+    let faults = [(OpKind::Append, false), (OpKind::Sync, false), (OpKind::Create, true)];
+    for (kind, forever) in faults {
+        let budget = MemoryBudget::new(4 << 20);
+        let fs = SimFs::new();
+        let broken = Db::open("/broken", options(&budget).env(fs.env())).expect("opens");
+        let other = open(&budget);
+        fill(&broken, 100, 11, || ());
+        let (kinds, suffix) = (vec![kind], ".log".to_owned());
+        fs.set_faults([FaultPlan { kinds, suffix, ..FaultPlan::at(0, Fault::Io, forever) }]);
+        // More than the floor and than all memtables together: a flush has to make room first.
+        let mut batch = WriteBatch::new();
+        batch.put("large", vec![7; 2 << 20]);
+        if forever {
+            for attempt in 1..4 {
+                let error = broken.write(&batch).expect_err("there is no log");
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                assert!(fs.injected() <= 2 * attempt, "{} attempts", fs.injected());
+            }
+        } else {
+            let synced = broken.put_with("synced", "1", WriteOptions::sync());
+            assert_eq!(synced.expect_err("fails").kind(), ErrorKind::Io);
+        }
+        fill(&other, 2_000, 12, || assert!(budget.used() <= budget.limit(), "{budget:?}"));
+        fs.set_faults(None);
+        broken.write(&batch).expect("the disk is well again");
+        assert_eq!(broken.get("large").expect("gets").map(|value| value.len()), Some(2 << 20));
+        assert!(broken.iter().expect("iterates").count() > 100);
+    }
+}
+
+#[test]
+fn a_database_beyond_its_floor_awaits_its_own_flushes_alone() {
+    let _watchdog = watch();
+    let budget = MemoryBudget::new(4 << 20);
+    let gate = Gate::closed();
+    let held = options(&budget).filter_policy(Some(gate.clone()));
+    let slow = Db::open("/db", held).expect("opens");
+    let (other, _idle) = (open(&budget), open(&budget));
+    // Nearly all that databases beyond their floors may have together.
+    fill(&slow, 900, 13, || ());
+    gate.await_flush();
+    fill(&other, 3_000, 14, || assert!(budget.used() <= budget.limit(), "{budget:?}"));
+    gate.open();
+}
+
+#[test]
+fn a_large_batch_is_written_while_others_write() {
+    let _watchdog = watch();
+    let budget = MemoryBudget::new(4 << 20);
+    let large = open(&budget);
+    let busy: Vec<_> = (0..3).map(|_| open(&budget)).collect();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for db in busy.iter().chain([&large]) {
+            let is_done = &is_done;
+            scope.spawn(move || {
+                while !is_done.load(Ordering::Relaxed) {
+                    fill(db, 50, 15, || ());
+                }
+            });
+        }
+        for n in 0..5 {
+            let mut batch = WriteBatch::new();
+            batch.put(format!("large {n}"), vec![7; 2 << 20]);
+            large.write(&batch).expect("writes");
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn many_caches_keep_to_the_budget_together() {
+    let budget = MemoryBudget::new(4 << 20);
+    let dbs: Vec<_> = (0..16)
+        .map(|_| {
+            let cache = Some(BlockCache::new(1 << 20));
+            let options = options(&budget).block_cache(cache).read_access(ReadAccess::Pread);
+            Db::open("/db", options).expect("opens")
+        })
+        .collect();
+    for db in &dbs {
+        fill(db, 700, 16, || ());
+        db.flush().expect("flushes");
+    }
+    for _ in 0..2 {
+        for db in &dbs {
+            db.iter().expect("iterates").for_each(|entry| drop(entry.expect("reads")));
+            assert!(budget.used() <= budget.limit(), "{budget:?}");
+        }
+    }
+    assert!(budget.block_bytes() > 512 << 10, "{budget:?}");
 }
 
 #[test]

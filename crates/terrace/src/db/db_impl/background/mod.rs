@@ -201,6 +201,12 @@ impl Background {
         }
     }
 
+    /// Tells and notes a failure. The caller holds no lock.
+    pub(in crate::db) fn report_failure(&self, failure: &Failure) {
+        self.tell_failure(failure);
+        self.note_failure(&mut self.state.lock(), failure);
+    }
+
     fn tell_recovered(&self, recovered: bool) {
         if recovered {
             self.files.log("background work succeeds again");

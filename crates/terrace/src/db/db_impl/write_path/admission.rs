@@ -5,12 +5,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::error::Result;
+use crate::base::internal_key::SequenceNumber;
 use crate::base::memory_account::Charge;
 use crate::memtable::MemTable;
 use crate::table::BlockCache;
 
+use crate::db::db_impl::background::failure::Failure;
 use crate::db::db_impl::write_path::WritePath;
-use crate::db::memory_budget::{Member, MemoryBudget, MemtableBytes, Writer};
+use crate::db::memory_budget::{LEAST_FLUSH, Member, MemoryBudget, MemtableBytes, Writer};
 
 impl WritePath {
     /// Reserves memory for a write of `count` entries in `bytes`. The caller holds no lock, and
@@ -25,8 +27,8 @@ impl WritePath {
         count: usize,
     ) -> Result<Charge> {
         let capacity = self.files.options.write_buffer_size;
-        let growth = MemTable::most_growth(capacity, budget.account(), bytes, count);
-        budget.admit(self, growth)
+        let most = MemTable::most_growth(capacity, budget.account(), bytes, count);
+        budget.admit(self, MemTable::growth(bytes, count), most)
     }
 
     pub(in crate::db) fn join_budget(self: &Arc<Self>) {
@@ -48,15 +50,23 @@ impl WritePath {
         member
     }
 
-    /// Has the next writer, or a background thread before it, switch to another memtable.
+    /// Switches to another memtable as requested, unless a writer is about to. A failure is one of
+    /// background work: those that wait for the flush fail by it, and the next one tries again.
     fn switch_early(&self) -> Result<()> {
+        if let Err(error) = self.try_switch_early() {
+            self.background.report_failure(&Failure { error, retryable: true });
+        }
+        Ok(())
+    }
+
+    fn try_switch_early(&self) -> Result<()> {
         // The holder of the lock, or the next one, sees the request.
         let Some(mut guard) = self.commit.try_lock() else { return Ok(()) };
         let Some(commit) = guard.as_mut() else { return Ok(()) };
-        let is_due = self.switch_at.load(Ordering::Relaxed) == EARLY;
+        let is_due = self.switch_at.load(Ordering::Relaxed) == EARLY
+            && commit.memtable.table().memory_usage() >= LEAST_FLUSH;
         if is_due
-            && !commit.memtable.table().is_empty()
-            && !self.logs.suspect.load(Ordering::Relaxed)
+            && !self.is_log_suspect()
             && self.background.state.lock().immutables.len() < self.background.queue_limit()
         {
             self.switch_memtable(commit)?;
@@ -65,8 +75,9 @@ impl WritePath {
     }
 }
 
-/// As the size from which a memtable is switched: as soon as anything is in it.
-const EARLY: u64 = 1;
+/// The size from which a memtable is switched whose flush was requested. A request that comes when
+/// the memtable has been switched already makes no tiny table.
+const EARLY: u64 = LEAST_FLUSH as u64;
 
 impl Member for WritePath {
     fn memtable_bytes(&self) -> MemtableBytes {
@@ -83,8 +94,9 @@ impl Member for WritePath {
     }
 
     fn can_flush(&self) -> bool {
+        // The next write leaves a suspect log, nobody else does.
         let state = self.background.state.lock();
-        !state.closing && state.error.is_none()
+        !state.closing && state.error.is_none() && !self.is_log_suspect()
     }
 
     fn request_flush(self: Arc<Self>) {
@@ -100,6 +112,18 @@ impl Member for WritePath {
 }
 
 impl Writer for WritePath {
+    fn is_log_suspect(&self) -> bool {
+        self.logs.suspect.load(Ordering::Relaxed)
+    }
+
+    fn written(&self) -> SequenceNumber {
+        self.views.visible_sequence()
+    }
+
+    fn is_flushed(&self, written: SequenceNumber) -> bool {
+        self.views.current.load().in_tables >= written
+    }
+
     fn check_flushes(&self, first: bool) -> Result<()> {
         self.files.check_writable()?;
         let mut state = self.background.state.lock();

@@ -32,8 +32,7 @@ impl WritePath {
         let (writer, memtable) = commit.memtable.successor();
         let old_log = std::mem::replace(&mut commit.log, log);
         let old = std::mem::replace(&mut commit.memtable, writer);
-        let switch_at = self.files.options.write_buffer_size as u64;
-        self.switch_at.store(switch_at, Ordering::Relaxed);
+        self.reset_switch();
         let immutable = Immutable {
             memtable: old.table().clone(),
             logs: vec![std::mem::replace(&mut commit.log_number, number)],
@@ -70,7 +69,13 @@ impl WritePath {
         debug_assert!(commit.memtable.table().is_empty());
         let (writer, memtable) = commit.memtable.successor();
         commit.memtable = writer;
+        self.reset_switch();
         memtable
+    }
+
+    /// Forgets the request for an early flush: the memtable is another one.
+    fn reset_switch(&self) {
+        self.switch_at.store(self.files.options.write_buffer_size as u64, Ordering::Relaxed);
     }
 
     /// Moves everything that the suspect log should hold into tables, and on to a new log.
