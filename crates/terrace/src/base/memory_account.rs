@@ -111,7 +111,9 @@ impl MemoryAccount {
     /// Counts `bytes` of memtables that a write may take, whether there is room or not. The end of
     /// a promise wakes nobody: what the write took is counted by then, and gives nothing back.
     pub(crate) fn promise(self: &Arc<Self>, bytes: usize) -> Charge {
-        Charge { is_promise: true, ..self.charge(MemoryUse::Memtables, bytes) }
+        let mut charge = self.charge(MemoryUse::Memtables, bytes);
+        charge.is_promise = true;
+        charge
     }
 
     /// The same, if no more than `memtables` bytes of memtables and `all` bytes altogether count
