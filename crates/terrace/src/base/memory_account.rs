@@ -129,9 +129,7 @@ impl MemoryAccount {
         let mut before = used.load(Ordering::Relaxed);
         loop {
             let after = before.checked_add(bytes).filter(|&after| after <= memtables)?;
-            if self.used().saturating_add(bytes) > all {
-                return None;
-            }
+            self.used().checked_add(bytes).filter(|&used| used <= all)?;
             match used.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     let account = Arc::clone(self);
@@ -186,8 +184,6 @@ impl Drop for Charge {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     #[test]
@@ -216,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_is_made_within_both_bounds_and_its_end_wakes_nobody() {
+    fn a_promise_is_made_within_both_bounds_or_counts_nothing() {
         let account = Arc::new(MemoryAccount::new(800));
         let _table = account.charge(MemoryUse::Tables, 100);
         let used = || (account.used_for(MemoryUse::Memtables), account.used());
@@ -227,17 +223,7 @@ mod tests {
         let promise = account.try_promise(150, 200, 250).expect("fits");
         assert!(account.try_promise(51, 200, 800).is_none());
         assert_eq!(used(), (150, 250));
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| account.wait(Duration::from_millis(100)));
-            while account.waiting.load(Ordering::SeqCst) == 0 {
-                std::thread::yield_now();
-            }
-            drop(promise);
-            waiter.join().expect("returns");
-        });
-        // A wake-up without a cause is rare, and allowed.
-        println!("waited {:?}", start.elapsed());
+        drop(promise);
         assert_eq!(used(), (0, 100));
     }
 

@@ -94,8 +94,8 @@ pub(in crate::db) trait Writer: Member {
 /// database (about 100 KiB), what iterators and batches of the program hold, mapped files, bulk
 /// loads, and buffers of flushes and compactions, for which an eighth is left free.
 ///
-/// A writer waits for flushes of its own database only, and never for those of others. So the bound
-/// can be exceeded, by
+/// A writer waits for flushes of its own database only, and never for those of others, but for the
+/// background threads that databases share. So the bound can be exceeded, by
 /// - the 64 KiB of memtable and the four open tables that each database has in any case;
 /// - a batch that does not fit when everything else that its database wrote is in tables;
 /// - what cannot be given back: memtables whose flush fails or hangs, memtables and blocks that

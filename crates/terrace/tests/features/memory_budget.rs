@@ -18,7 +18,7 @@ use terrace_testkit::scale::scaled;
 use terrace_testkit::simfs::{Fault, FaultPlan, OpKind, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
-/// Options of databases in memory that share `budget`, each with background threads of its own.
+/// Options of databases in memory that share `budget`.
 fn options(budget: &MemoryBudget) -> Options {
     Options::new()
         .create_if_missing(true)
@@ -28,6 +28,12 @@ fn options(budget: &MemoryBudget) -> Options {
 
 fn open(budget: &MemoryBudget) -> Db {
     Db::open("/db", options(budget)).expect("opens")
+}
+
+/// The same for one whose flushes wait for `gate`, with threads enough for those of all tests of
+/// the process that wait.
+fn held_by(gate: &Arc<Gate>, budget: &MemoryBudget) -> Options {
+    options(budget).filter_policy(Some(gate.clone())).background_threads(16)
 }
 
 /// Ends the process if a test hangs.
@@ -227,7 +233,7 @@ fn a_flush_that_hangs_holds_up_its_database_alone_and_not_its_close() {
     let _watchdog = watch();
     let budget = MemoryBudget::new(4 << 20);
     let gate = Gate::closed();
-    let held = options(&budget).filter_policy(Some(gate.clone()));
+    let held = held_by(&gate, &budget);
     let slow = Db::open("/db", held).expect("opens");
     let other = open(&budget);
     thread::scope(|scope| {
@@ -284,7 +290,7 @@ fn a_database_beyond_its_floor_awaits_its_own_flushes_alone() {
     let _watchdog = watch();
     let budget = MemoryBudget::new(4 << 20);
     let gate = Gate::closed();
-    let held = options(&budget).filter_policy(Some(gate.clone()));
+    let held = held_by(&gate, &budget);
     let slow = Db::open("/db", held).expect("opens");
     let (other, _idle) = (open(&budget), open(&budget));
     // Nearly all that databases beyond their floors may have together.
@@ -298,8 +304,14 @@ fn a_database_beyond_its_floor_awaits_its_own_flushes_alone() {
 fn a_large_batch_is_written_while_others_write() {
     let _watchdog = watch();
     let budget = MemoryBudget::new(4 << 20);
+    let gate = Gate::closed();
+    let held = held_by(&gate, &budget);
+    let slow = Db::open("/db", held).expect("opens");
     let large = open(&budget);
     let busy: Vec<_> = (0..3).map(|_| open(&budget)).collect();
+    // The flush of another database is under way all the time.
+    fill(&slow, 600, 17, || ());
+    gate.await_flush();
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         for db in busy.iter().chain([&large]) {
@@ -317,6 +329,7 @@ fn a_large_batch_is_written_while_others_write() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
+    gate.open();
 }
 
 #[test]

@@ -108,6 +108,7 @@ impl Db {
     ///
     /// A cached block of a mapped file is still read from its mapping, whose pages the system may
     /// have taken back in the meantime, as it may take any memory of a process that is short of it.
+    /// So are indexes and filters of mapped tables. `fill_cache` of `options` makes no difference.
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
