@@ -246,7 +246,14 @@ fn histories_with_times_go_to_leveldb_and_back() {
             let entries = db.iter_with(&as_stored).map_err(text)?;
             let expected: Vec<_> = entries.collect::<Result<_>>().map_err(text)?;
             db.close().map_err(text)?;
-            if peer.entries(&path, &peer_options).map_err(|error| error.to_string())? != expected {
+            let seen = peer.entries(&path, &peer_options).map_err(|error| error.to_string())?;
+            // A compaction may have removed what has expired before the database was closed.
+            let is_alive = |(key, _): &&(Vec<u8>, Vec<u8>)| {
+                let end = model.get(key).map(|(_, end)| end.is_none_or(|end| end > now));
+                end.unwrap_or_else(|| key.starts_with(b"!$terrace!"))
+            };
+            let all_known = seen.iter().all(|entry| expected.contains(entry));
+            if !all_known || !expected.iter().filter(is_alive).all(|entry| seen.contains(entry)) {
                 return Err("LevelDB reads something else".to_owned());
             }
             // What it writes has no time; what it copies with its trailer keeps it.

@@ -623,9 +623,9 @@ fn ten_thousand_keyspaces_are_one_tree() {
 const COMPARED: u64 = 1_000_000;
 const VALUE: usize = 100;
 
-/// Writes the entries round robin into so many keyspaces, and prints microseconds, tables and KiB
-/// of memory that the process has more than before.
-fn write_round_robin(count: u64) {
+/// Writes the entries round robin into so many keyspaces, or in the same order into one, and prints
+/// microseconds, tables and KiB of memory that the process has more than before.
+fn write_round_robin(count: u64, is_one: bool) {
     let resident = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
@@ -635,23 +635,25 @@ fn write_round_robin(count: u64) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let open = || Db::open(dir.path().join("db"), Options::new().create_if_missing(true));
     let db = open().expect("opens");
+    let name = |number: u64| if is_one { "users".into() } else { format!("user{number:06}") };
     let mut names = WriteBatch::new();
     for number in 0..count {
         // As a creation does, but for its sync.
-        names.put(format!("!$terrace!keyspace!user{number:06}!"), "keyspace 1\n");
+        names.put(format!("!$terrace!keyspace!{}!", name(number)), "keyspace 1\n");
     }
     db.write(&names).expect("a batch");
     db.close().expect("closes");
     let db = open().expect("opens");
     let before = resident();
-    let keyspaces: Vec<_> = (0..count)
-        .map(|number| db.keyspace(format!("user{number:06}")).expect("it is there"))
-        .collect();
+    let keyspace = |number| db.keyspace(name(number)).expect("it is there");
+    let keyspaces: Vec<_> = (0..count).map(keyspace).collect();
     let start = std::time::Instant::now();
     let mut rng = Rng::new(7);
     for number in 0..all {
-        let keyspace = &keyspaces[usize::try_from(number % count).expect("few")];
-        keyspace.put(format!("{:06}", number / count), rng.bytes(VALUE)).expect("a put");
+        let (user, round) = (number % count, number / count);
+        let key = if is_one { format!("{user:06}{round:06}") } else { format!("{round:06}") };
+        let keyspace = &keyspaces[usize::try_from(user).expect("few")];
+        keyspace.put(key, rng.bytes(VALUE)).expect("a put");
     }
     let micros = start.elapsed().as_micros();
     let memory = resident().saturating_sub(before);
@@ -664,15 +666,16 @@ fn write_round_robin(count: u64) {
 /// memory can be told apart.
 #[test]
 fn many_keyspaces_cost_what_one_does() {
-    const COUNT: &str = "TERRACE_KEYSPACES";
-    if let Ok(count) = std::env::var(COUNT) {
-        return write_round_robin(count.parse().expect("a number"));
+    const MODE: &str = "TERRACE_KEYSPACES";
+    let many = scaled(10_000).max(100);
+    if let Ok(mode) = std::env::var(MODE) {
+        return write_round_robin(many, mode == "one");
     }
-    let measured = |count: u64| {
+    let measured = |mode: &str| {
         let name = "keyspaces::many_keyspaces_cost_what_one_does";
         let output = Command::new(std::env::current_exe().expect("this program"))
             .args([name, "--exact", "--nocapture"])
-            .env(COUNT, count.to_string())
+            .env(MODE, mode)
             .output()
             .expect("it runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -681,9 +684,8 @@ fn many_keyspaces_cost_what_one_does() {
             line.split(' ').map(|number| number.parse().expect("a number")).collect();
         <[u64; 3]>::try_from(figures).expect("three figures")
     };
-    let many = scaled(10_000).max(100);
-    let ([micros, tables, memory], [one_micros, one_tables, one_memory]) =
-        (measured(many), measured(1));
+    let [micros, tables, memory] = measured("many");
+    let [one_micros, one_tables, one_memory] = measured("one");
     println!(
         "many_keyspaces_cost_what_one_does: {} entries in {many} keyspaces: {micros} µs, {tables} \
          tables, {memory} KiB; in one: {one_micros} µs, {one_tables} tables, {one_memory} KiB",
