@@ -22,7 +22,11 @@ pub struct Clocked {
     jumped: AtomicI64,
     /// Jobs by the microsecond at which they are due.
     later: Mutex<Vec<(u64, Job)>>,
+    /// Runs in the thread that reads the wall clock next, after the reading.
+    amid_a_look: Mutex<Option<Amid>>,
 }
+
+type Amid = Box<dyn FnOnce(&Clocked) + Send>;
 
 impl Clocked {
     /// Files, locks and threads are those of `inner`.
@@ -33,7 +37,13 @@ impl Clocked {
             advanced: AtomicU64::new(0),
             jumped: AtomicI64::new(0),
             later: Mutex::default(),
+            amid_a_look: Mutex::default(),
         })
+    }
+
+    /// What happens just after the next reading of the wall clock, before its reader goes on.
+    pub fn amid_the_next_look(&self, event: impl FnOnce(&Clocked) + Send + 'static) {
+        *self.amid_a_look.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(event));
     }
 
     /// Lets time pass: background threads get what is due by then.
@@ -67,6 +77,8 @@ impl Env for Clocked {
     fn wall_clock(&self) -> Duration {
         let passed = (self.now_micros() - self.began) as i64;
         let micros = (START * 1000) as i64 + passed + self.jumped.load(Ordering::SeqCst);
+        let event = self.amid_a_look.lock().unwrap_or_else(PoisonError::into_inner).take();
+        event.into_iter().for_each(|event| event(self));
         Duration::from_micros(micros.max(0) as u64)
     }
 

@@ -1,8 +1,8 @@
 //! Expiry: what reads see of entries with a time to live, when they go, and by which clock.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, UNIX_EPOCH};
 
 use terrace::{
@@ -322,6 +322,44 @@ fn the_clock_neither_jumps_nor_goes_back() {
     assert_eq!(keys(&sessions), ["c"], "it goes at half the speed until it is right again");
     env.advance(MINUTE * 20);
     assert_eq!(keys(&sessions), [] as [&str; 0]);
+}
+
+/// A thread may be suspended between its readings of the two clocks for as long as one likes.
+#[test]
+fn time_that_passes_amid_a_look_at_the_clocks_is_not_lost() {
+    let (env, db) = clocked();
+    let sessions = db.create_keyspace("s", expiring()).expect("a keyspace");
+    sessions.put_with("a", "1", ttl(5)).expect("a put");
+    env.amid_the_next_look(|env| env.advance(MINUTE * 6));
+    assert!(keys(&sessions).len() <= 1);
+    assert_eq!(keys(&sessions), [] as [&str; 0]);
+    sessions.put_with("b", "1", ttl(3)).expect("a put");
+    env.advance(MINUTE * 2);
+    assert_eq!(keys(&sessions), ["b"], "it does not catch up with what it did not lose");
+}
+
+/// A read beside another one's look at the clocks does not take the time of the look before.
+#[test]
+fn a_look_beside_another_one_is_not_in_the_past() {
+    let (env, db) = clocked();
+    let sessions = db.create_keyspace("s", expiring()).expect("a keyspace");
+    sessions.put_with("a", "1", ttl(5)).expect("a put");
+    assert_eq!(keys(&sessions), ["a"]);
+    env.advance(MINUTE * 6);
+    let (within, is_within) = mpsc::channel();
+    let (read, is_read) = mpsc::channel::<()>();
+    env.amid_the_next_look(move |_| {
+        within.send(()).expect("a reader");
+        // The other one may wait for this look: then nothing comes.
+        let _ = is_read.recv_timeout(Duration::from_millis(100));
+    });
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| sessions.get("a"));
+        is_within.recv().expect("a look");
+        assert_eq!(sessions.get("a").expect("a read"), None);
+        let _ = read.send(());
+        assert_eq!(first.join().expect("a thread").expect("a read"), None);
+    });
 }
 
 /// The filter of a keyspace sees values without their times, and does not change these.

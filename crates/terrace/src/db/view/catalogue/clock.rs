@@ -5,18 +5,22 @@
 //! that is set wrong for a while does little harm, and a machine that slept catches up. An open
 //! begins with the wall clock, or with the catalogue's mark if that is later.
 
-use std::sync::atomic::Ordering;
-
-use crate::base::locks::{AtomicU64, Mutex};
+use crate::base::locks::Mutex;
 use crate::base::mutation::mutated;
 use crate::env::Env;
 
-/// See the [module](self). Any thread may look.
+/// Two readings of the monotonic clock, with the wall clock between them, are one moment if they
+/// are at most this many microseconds apart.
+const ONE_MOMENT: u64 = 1000;
+
+/// A thread that is suspended between them more often than this takes what it read last.
+const READINGS: usize = 8;
+
+/// See the [module](self). Any thread may look; one waits for another, because the time of the
+/// last look may be long past.
 #[derive(Default)]
 pub(in crate::db) struct ExpiryClock {
     last: Mutex<Option<Look>>,
-    /// The time of the last look, in milliseconds.
-    latest: AtomicU64,
 }
 
 /// Microseconds.
@@ -29,16 +33,11 @@ struct Look {
 impl ExpiryClock {
     /// The present time, in milliseconds since 1970. It never goes back.
     pub(in crate::db) fn now(&self, env: &dyn Env) -> u64 {
-        // Another thread is looking at this moment.
-        let Some(mut last) = self.last.try_lock() else {
-            let latest = self.latest.load(Ordering::Acquire);
-            return if latest > 0 { latest } else { self.look(&mut self.last.lock(), env) };
-        };
-        self.look(&mut last, env)
+        self.look(&mut self.last.lock(), env)
     }
 
     fn look(&self, last: &mut Option<Look>, env: &dyn Env) -> u64 {
-        let (wall, monotonic) = (micros(env), env.now_micros());
+        let (wall, monotonic) = readings(env);
         let time = match *last {
             None => wall,
             Some(_) if mutated("clock-that-jumps") => wall,
@@ -49,7 +48,6 @@ impl ExpiryClock {
             }
         };
         *last = Some(Look { time, monotonic });
-        self.latest.store(time / 1000, Ordering::Release);
         time / 1000
     }
 
@@ -60,9 +58,22 @@ impl ExpiryClock {
         if now < mark {
             let time = mark.saturating_mul(1000);
             *last = Some(Look { time, monotonic: env.now_micros() });
-            self.latest.store(time / 1000, Ordering::Release);
         }
     }
+}
+
+/// The wall clock and the monotonic clock at one moment, in microseconds. Time that passed between
+/// the readings would count for one clock alone, and the other be taken for wrong.
+fn readings(env: &dyn Env) -> (u64, u64) {
+    let mut before = env.now_micros();
+    for _ in 1..READINGS {
+        let (wall, after) = (micros(env), env.now_micros());
+        if after.saturating_sub(before) <= ONE_MOMENT {
+            return (wall, after);
+        }
+        before = after;
+    }
+    (micros(env), env.now_micros())
 }
 
 fn micros(env: &dyn Env) -> u64 {
