@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::base::error::{Error, Result};
 use crate::base::expiry;
 use crate::base::internal_key::check_entry_size;
+use crate::base::mutation::mutated;
 use crate::base::prefix_map::PrefixMap;
 use crate::table::PrefixSettings;
 
@@ -46,7 +47,8 @@ pub enum FilterDecision {
 /// old form. Set by [`Options::compaction_filter`](crate::Options::compaction_filter).
 ///
 /// It is asked about the newest value of a key among the tables of a compaction, if no live
-/// snapshot sees it; never about what a snapshot sees, about deletions, or about what is in memory.
+/// snapshot sees it; never about what a snapshot sees, about deletions, about what is in memory, or
+/// about what the engine itself stores beside keyspaces.
 /// So it may be asked about a value any number of times, or not for long:
 /// [`Db::compact_range_with`](crate::Db::compact_range_with) with `force` asks about all of a range.
 /// What it decides must depend on the entry and on things that only become truer with time.
@@ -91,12 +93,14 @@ pub trait CompactionFilter: Send + Sync {
 }
 
 /// The filters of a database.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct FilterSet {
     /// The one of the keys that no other one is for.
     pub(crate) database: Option<Arc<dyn CompactionFilter>>,
     /// Those of keyspaces, which are asked about keys within them.
     pub(crate) by_prefix: PrefixMap<Arc<dyn CompactionFilter>>,
+    /// What keys begin with that no filter is asked about: those of the engine.
+    pub(crate) spared: &'static [u8],
 }
 
 impl FilterSet {
@@ -106,6 +110,9 @@ impl FilterSet {
 
     /// The filter of a user key, and the key as the filter knows it.
     fn of<'k>(&self, user_key: &'k [u8]) -> Option<(&Arc<dyn CompactionFilter>, &'k [u8])> {
+        if user_key.starts_with(self.spared) && !mutated("filters-spare-the-catalogue") {
+            return None;
+        }
         match self.by_prefix.longest(user_key) {
             Some((prefix, filter)) => Some((filter, &user_key[prefix.len()..])),
             None => self.database.as_ref().map(|filter| (filter, user_key)),

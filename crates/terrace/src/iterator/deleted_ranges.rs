@@ -14,7 +14,10 @@
 //! 1. Puts with a sequence number greater than `watched_since` have removed their keys from the
 //!    range before a read sees them.
 //! 2. In a known range a read that sees everything up to `empty_at` finds nothing.
-//! 3. Nothing waits here: a reader that does not get the lock goes on without ranges. (After a fork
+//! 3. A reader of a view from before a compaction filter removed values skips no range that was
+//!    found after that: removals of a filter have no sequence number of their own. So reads up to
+//!    `filtered`, the last write before the removals were visible, are not noted.
+//! 4. Nothing waits here: a reader that does not get the lock goes on without ranges. (After a fork
 //!    the lock's owner may be in the other process.)
 //!
 //! Bytewise order only.
@@ -40,6 +43,8 @@ pub(crate) struct DeletedRanges {
     count: AtomicUsize,
     /// How many ranges were ever watched.
     moment: AtomicU64,
+    /// See the invariants. The maximum while a view with removals of a filter is being installed.
+    filtered: AtomicU64,
 }
 
 struct DeletedRange {
@@ -143,7 +148,9 @@ impl DeletedRanges {
         sequence: SequenceNumber,
         moment: u64,
     ) -> bool {
-        if from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY
+        let is_filtered = sequence <= self.filtered.load(Ordering::Acquire);
+        if is_filtered && !mutated("filter-and-deleted-ranges")
+            || from.len().max(to.map_or(0, <[u8]>::len)) > LONGEST_KEY
             || to.is_some_and(|to| to <= from)
         {
             return false;
@@ -166,6 +173,17 @@ impl DeletedRanges {
         ranges.push(gap);
         self.count.store(ranges.len(), Ordering::Relaxed);
         false
+    }
+
+    /// To be called before a view is installed in which a compaction filter has removed values.
+    pub(crate) fn begin_filtered(&self) {
+        self.filtered.store(SequenceNumber::MAX, Ordering::Release);
+    }
+
+    /// To be called when it is installed: `visible` is the last write that is visible then. The
+    /// caller excludes other such installations from [`begin_filtered`](Self::begin_filtered) on.
+    pub(crate) fn end_filtered(&self, visible: SequenceNumber) {
+        self.filtered.store(visible, Ordering::Release);
     }
 
     /// Watches a range from now on. The caller excludes all writers; `last` is the last write.

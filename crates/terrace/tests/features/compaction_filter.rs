@@ -1,11 +1,15 @@
 //! Compaction filters: what they remove and replace, and what they never see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
-use terrace::{CompactOptions, CompactionFilter, Db, FilterDecision, MemEnv, Options, ReadOptions};
+use terrace::{
+    CompactOptions, CompactionFilter, Db, FilterDecision, KeyspaceOptions, MemEnv, Options,
+    PutOptions, ReadOptions,
+};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
 use terrace_testkit::leveldb::{Peer, PeerOptions};
@@ -185,6 +189,85 @@ fn a_snapshot_that_is_taken_beside_the_filter_does_not_change() {
     drop(early);
     db.wait_idle().expect("idle");
     db.close().expect("closes");
+}
+
+/// Readers of a view from before a filter removed values skip none of them, though later readers
+/// have found the whole range deleted.
+#[test]
+fn earlier_readers_do_not_skip_what_only_the_filter_has_deleted() {
+    let ((asked, is_asked), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
+    let filter = Waiting(asked, std::sync::Mutex::new(goes_on));
+    let db = Db::open(PATH, options(filter).env(Arc::new(MemEnv::new()))).expect("opens");
+    let put = |numbers: std::ops::Range<u32>, value: &str| {
+        for number in numbers {
+            db.put(format!("{number:03}"), value).expect("a put");
+        }
+    };
+    // A snapshot that sees the old values has compactions keep deletions.
+    put(0..400, "old");
+    let old = db.snapshot();
+    for number in 0..200 {
+        db.delete(format!("{number:03}")).expect("a deletion");
+    }
+    put(200..399, "value");
+    put(399..400, "wait");
+    let mut cursor = db.cursor().expect("a cursor");
+    let snapshot = std::thread::scope(|scope| {
+        let compaction = scope.spawn(|| force(&db));
+        is_asked.recv().expect("the filter is asked");
+        let snapshot = db.snapshot();
+        go_on.send(()).expect("the filter waits");
+        compaction.join().expect("no panic");
+        snapshot
+    });
+    // The first one has the range watched, the second one could know of it.
+    for _ in 0..3 {
+        assert_eq!(db.iter().expect("entries").count(), 0);
+    }
+    assert_eq!(snapshot.iter().expect("entries").count(), 200);
+    assert_eq!(snapshot.iter().expect("entries").rev().count(), 200);
+    cursor.seek_to_first();
+    assert_eq!(cursor.key(), b"200");
+    // What is written later is seen by all who may.
+    put(300..301, "new");
+    for _ in 0..3 {
+        assert_eq!(db.iter().expect("entries").count(), 1);
+        assert_eq!(old.iter().expect("entries").count(), 400);
+        assert_eq!(snapshot.iter().expect("entries").count(), 200);
+    }
+    drop((cursor, snapshot, old));
+    db.wait_idle().expect("idle");
+    db.close().expect("closes");
+}
+
+/// Removes everything, and notes of which keys it was asked.
+#[derive(Clone, Default)]
+struct RemovesAll(Arc<std::sync::Mutex<BTreeSet<Vec<u8>>>>);
+
+impl CompactionFilter for RemovesAll {
+    fn filter(&self, key: &[u8], _value: &[u8]) -> FilterDecision {
+        self.0.lock().expect("no panic").insert(key.to_vec());
+        FilterDecision::Remove
+    }
+}
+
+/// A filter for all of a database does not take the settings of keyspaces away.
+#[test]
+fn a_filter_is_not_asked_about_the_catalogue() {
+    let (filter, env) = (RemovesAll::default(), Arc::new(MemEnv::new()));
+    let expiring = KeyspaceOptions::new().expiry(true);
+    let db = Db::open(PATH, options(filter.clone()).env(env.clone())).expect("opens");
+    let sessions = db.create_keyspace("s", expiring.clone()).expect("a keyspace");
+    sessions.put_with("k", "v", PutOptions::new().ttl(Duration::from_secs(60))).expect("a put");
+    db.put("k", "v").expect("a put");
+    force(&db);
+    let asked = filter.0.lock().expect("no panic").clone();
+    assert_eq!(asked, [b"!s!k".to_vec(), b"k".to_vec()].into());
+    drop(sessions);
+    db.close().expect("closes");
+    let db = Db::open(PATH, options(ByFirst).env(env)).expect("opens again");
+    let sessions = db.keyspace_with("s", &expiring).expect("with its settings");
+    assert_eq!(sessions.iter().expect("entries").count(), 0);
 }
 
 /// Its compactions fail.

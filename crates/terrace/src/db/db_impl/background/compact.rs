@@ -117,6 +117,7 @@ impl Background {
             let has_filtered = filter.is_some_and(|filter| filter.has_changed())
                 && !mutated("filter-beside-snapshots");
             let _gate = has_filtered.then(|| {
+                self.views.deleted_ranges.begin_filtered();
                 let gate = self.views.snapshots.close();
                 self.views.snapshots.keep_view(&self.views.current.load_full(), newest_kept + 1);
                 gate
@@ -137,6 +138,9 @@ impl Background {
                 version,
                 in_tables: view.in_tables,
             });
+            if has_filtered {
+                self.views.deleted_ranges.end_filtered(self.views.visible_sequence());
+            }
             self.update_throttle(&state);
             self.changed.notify_all();
         }

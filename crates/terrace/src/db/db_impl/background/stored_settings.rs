@@ -92,6 +92,7 @@ impl Background {
     /// The filters that a compaction that begins now asks.
     pub(super) fn compaction_filters(&self) -> FilterSet {
         let by_prefix = self.files.catalogue.filters.lock().clone();
-        FilterSet { database: self.files.options.compaction_filter.clone(), by_prefix }
+        let database = self.files.options.compaction_filter.clone();
+        FilterSet { database, by_prefix, spared: entry::PREFIX }
     }
 }

@@ -14,6 +14,9 @@ use super::keyspace_options::{KeyspaceOptions, millis};
 /// The name of the keyspace that holds the catalogue.
 pub(in crate::db) const RESERVED: &str = "$terrace";
 
+/// What keys of the catalogue begin with.
+pub(in crate::db) const PREFIX: &[u8] = b"!$terrace!";
+
 /// The first line of every entry.
 const FORMAT: &str = "keyspace 1";
 
