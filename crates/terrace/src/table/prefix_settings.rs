@@ -46,6 +46,13 @@ impl PrefixSettings {
         }
     }
 
+    /// Whether [`set`](Self::set) would change nothing.
+    pub(crate) fn agrees(&self, prefix: &[u8], setting: PrefixSetting) -> bool {
+        self.by_prefix.get(prefix).is_some_and(|known| {
+            *known == PrefixSetting { expires: known.expires || setting.expires, ..setting }
+        })
+    }
+
     /// The prefix that owns a user key, and its settings.
     pub(crate) fn owner<'k>(&self, user_key: &'k [u8]) -> Option<(&'k [u8], PrefixSetting)> {
         self.by_prefix.longest(user_key).map(|(prefix, setting)| (prefix, *setting))

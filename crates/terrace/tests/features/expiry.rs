@@ -263,6 +263,33 @@ fn a_keyspace_without_expiry_refuses_times() {
     assert_eq!(db.keyspaces().expect("names"), ["plain", "raw"]);
 }
 
+/// Whatever has read the catalogue of a database before: what is restored into it expires.
+#[test]
+fn settings_that_a_restore_brings_hold_from_the_opening_of_the_keyspace_on() {
+    let (env, db) = clocked();
+    let sessions = db.create_keyspace("s", expiring()).expect("a keyspace");
+    sessions.put_with("a", "1", ttl(10)).expect("a put");
+    sessions.put_with("b", "2", ttl(20)).expect("a put");
+    let restored = Db::open("/restored", options().env(env.clone())).expect("opens");
+    restored.create_keyspace("other", KeyspaceOptions::new()).expect("a keyspace");
+    assert_eq!(restored.get("!other!k").expect("a read"), None);
+    restored.put("!other!k", "v").expect("a put");
+    assert_eq!(restored.iter().expect("entries").count(), 2);
+    let as_stored = ReadOptions::new().stored_values(true);
+    let mut load = restored.bulk_load().expect("a load");
+    for entry in db.iter_with(&as_stored).expect("entries") {
+        let (key, value) = entry.expect("an entry");
+        load.put(key, value).expect("a put");
+    }
+    load.finish().expect("loads");
+    let restored = restored.keyspace("s").expect("it is there");
+    assert_eq!(restored.get("a").expect("a read").as_deref(), Some(&b"1"[..]));
+    env.advance(MINUTE * 15);
+    assert_eq!(restored.get("a").expect("a read"), None);
+    assert_eq!(keys(&restored), ["b"]);
+    assert_eq!(restored.get("b").expect("a read").as_deref(), Some(&b"2"[..]));
+}
+
 /// The longest prefix in the catalogue owns a key; what only looks like a trailer is a value.
 #[test]
 fn values_without_a_trailer_never_expire() {

@@ -188,6 +188,31 @@ fn a_keyspace_is_there_until_it_is_dropped_also_without_keys() {
     assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
 }
 
+/// A keyspace that is there only by another one within it is one as any other.
+#[test]
+fn what_is_listed_can_be_opened_and_dropped() {
+    let env = Arc::new(MemEnv::new());
+    let open = || Db::open(PATH, options().env(env.clone())).expect("opens");
+    let db = open();
+    db.put("!a!k", "of another program").expect("a put");
+    let within = KeyspaceOptions::new().block_size(1 << 10);
+    db.keyspace("a").and_then(|a| a.create_keyspace("b", within.clone())).expect("a keyspace");
+    db.delete("!a!k").expect("a deletion");
+    db.close().expect("closes");
+    let db = open();
+    assert_eq!(db.keyspaces().expect("names"), ["a"]);
+    let parent = db.keyspace("a").expect("it is listed");
+    assert_eq!(parent.keyspaces().expect("names"), ["b"]);
+    let error = db.create_keyspace("a", KeyspaceOptions::new()).expect_err("it is there");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    parent.keyspace_with("b", &within).expect("with its settings");
+    drop(parent);
+    assert!(db.drop_keyspace("a").expect("a drop"));
+    assert_eq!(db.keyspaces().expect("names"), [""; 0]);
+    let again = create(&db, "a");
+    assert_eq!(again.keyspaces().expect("names"), [""; 0]);
+}
+
 #[test]
 fn a_dropped_keyspace_takes_no_writes_though_its_name_comes_back() {
     for batch in [0, 4096] {
@@ -484,6 +509,60 @@ fn writers_beside_drops_write_into_no_later_keyspace() {
             }
             done.store(true, Ordering::Release);
         });
+        Ok(())
+    });
+}
+
+/// Threads that open a keyspace beside its end: it is not there afterwards.
+#[test]
+fn a_keyspace_that_is_opened_beside_its_drop_does_not_outlive_it() {
+    campaign("opened_beside_drops", scaled(10), |seed| {
+        let options = options().env(Arc::new(MemEnv::new()));
+        let batch = if seed.is_multiple_of(2) { 0 } else { 4096 };
+        let db = Db::open(PATH, options.range_delete_batch(batch)).expect("opens");
+        let (done, db) = (AtomicBool::new(false), &db);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    let _ = db.keyspace("k");
+                }
+            });
+            for _ in 0..500 {
+                create(db, "k").put("a", "b").expect("a put");
+                assert!(db.drop_keyspace("k").expect("a drop"));
+                let found = db.keyspace("k").map_err(|error| error.kind());
+                if !matches!(found, Err(ErrorKind::NotFound)) {
+                    done.store(true, Ordering::Release);
+                    panic!("after its drop: {found:?}");
+                }
+            }
+            done.store(true, Ordering::Release);
+        });
+        Ok(())
+    });
+}
+
+/// Nothing begins within a keyspace that was dropped meanwhile.
+#[test]
+fn a_keyspace_begins_in_no_parent_that_is_dropped_beside_it() {
+    campaign("created_beside_drops", scaled(10), |_| {
+        let db = open_new();
+        for _ in 0..200 {
+            let parent = create(&db, "a");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    (0..).find_map(|number| {
+                        let none = KeyspaceOptions::new();
+                        parent.create_keyspace(format!("b{number}"), none).err()
+                    })
+                });
+                while parent.keyspaces().is_ok_and(|names| names.is_empty()) {
+                    std::thread::yield_now();
+                }
+                assert!(db.drop_keyspace("a").expect("a drop"));
+            });
+            assert_eq!(db.keyspaces().expect("names"), [""; 0]);
+        }
         Ok(())
     });
 }

@@ -21,7 +21,10 @@ use super::clock_mark::mark_clock;
 use super::cursor::KeyspaceCursor;
 use super::entries::KeyspaceEntries;
 use super::put_options::PutOptions;
-use super::{bounds_within, create_keyspace, drop_keyspace, keyspaces_within, name, open_keyspace};
+use super::{
+    Parent, bounds_within, create_keyspace, drop_keyspace, keyspaces_within, name, open_keyspace,
+    prefix_within,
+};
 
 /// A named set of keys in a [`Db`]. Made by [`Db::create_keyspace`] or [`Db::keyspace`].
 ///
@@ -103,7 +106,7 @@ impl Db {
         name: impl AsRef<str>,
         options: KeyspaceOptions,
     ) -> Result<Keyspace> {
-        Keyspace::create(self, &[], name.as_ref(), &options)
+        Keyspace::create(self, None, name.as_ref(), &options)
     }
 
     /// Returns the keyspace `name`: one that was created, or that has keys, whichever program has
@@ -127,7 +130,7 @@ impl Db {
     /// keyspace has a setting that this version does not know. Else those of
     /// [`get_with`](Self::get_with).
     pub fn keyspace(&self, name: impl AsRef<str>) -> Result<Keyspace> {
-        Keyspace::open(self, &[], name.as_ref())
+        Keyspace::open(self, None, name.as_ref())
     }
 
     /// Returns the keyspace `name` if it was created with `options`: for programs that rely on them.
@@ -182,21 +185,21 @@ impl Db {
     /// Those of [`delete_range_with`](Self::delete_range_with), and
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if the name cannot be one.
     pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<bool> {
-        drop_keyspace(self.core(), &[], name.as_ref())
+        drop_keyspace(self.core(), None, name.as_ref())
     }
 }
 
 impl Keyspace {
-    fn create(db: &Db, parent: &[u8], name: &str, options: &KeyspaceOptions) -> Result<Self> {
+    fn create(db: &Db, parent: Parent<'_>, name: &str, options: &KeyspaceOptions) -> Result<Self> {
         let incarnation = create_keyspace(db.core(), parent, name, options)?;
         Ok(Keyspace { db: db.clone(), incarnation })
     }
 
-    fn open(db: &Db, parent: &[u8], name: &str) -> Result<Self> {
+    fn open(db: &Db, parent: Parent<'_>, name: &str) -> Result<Self> {
         match open_keyspace(db.core(), parent, name)? {
             Some(incarnation) => Ok(Keyspace { db: db.clone(), incarnation }),
             None => {
-                let prefix = name::prefix(parent, name)?;
+                let prefix = prefix_within(parent, name)?;
                 Err(Error::not_found(format!("there is no {}", &name::shown(&prefix)[4..])))
             }
         }
@@ -259,7 +262,7 @@ impl Keyspace {
         options: KeyspaceOptions,
     ) -> Result<Keyspace> {
         self.incarnation.check()?;
-        Self::create(&self.db, self.prefix_bytes(), name.as_ref(), &options)
+        Self::create(&self.db, Some(&self.incarnation), name.as_ref(), &options)
     }
 
     /// Returns the keyspace `name` within this one.
@@ -268,7 +271,7 @@ impl Keyspace {
     /// Those of [`Db::keyspace`].
     pub fn keyspace(&self, name: impl AsRef<str>) -> Result<Keyspace> {
         self.incarnation.check()?;
-        Self::open(&self.db, self.prefix_bytes(), name.as_ref())
+        Self::open(&self.db, Some(&self.incarnation), name.as_ref())
     }
 
     /// Returns the keyspace `name` within this one if it was created with `options`.
@@ -328,7 +331,7 @@ impl Keyspace {
     /// Those of [`Db::drop_keyspace`].
     pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<bool> {
         self.incarnation.check()?;
-        drop_keyspace(self.db.core(), self.prefix_bytes(), name.as_ref())
+        drop_keyspace(self.db.core(), Some(&self.incarnation), name.as_ref())
     }
 
     /// Sets `key` to `value`.

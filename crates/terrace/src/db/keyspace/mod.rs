@@ -41,6 +41,7 @@ use crate::db::read;
 use crate::db::read::cursor::Cursor;
 use crate::db::view::catalogue::keyspace_options::KeyspaceOptions;
 use crate::db::view::catalogue::{Catalogue, entry};
+use crate::table::PrefixSetting;
 
 pub use self::cursor::KeyspaceCursor;
 pub use self::entries::KeyspaceEntries;
@@ -61,17 +62,25 @@ impl Terms for Ending<'_> {
     }
 }
 
-/// Makes the keyspace `name` within `parent`, the prefix of another one or nothing.
+/// What a keyspace lies within: another one, or the database.
+type Parent<'a> = Option<&'a Incarnation>;
+
+fn prefix_within(parent: Parent<'_>, name: &str) -> Result<Vec<u8>> {
+    name::prefix(parent.map_or(&[], |parent| &parent.prefix), name)
+}
+
+/// Makes the keyspace `name` within `parent`.
 fn create_keyspace(
     core: &Arc<DbImpl>,
-    parent: &[u8],
+    parent: Parent<'_>,
     name: &str,
     options: &KeyspaceOptions,
 ) -> Result<Arc<Incarnation>> {
     check_prefixes(&core.files.order.keys)?;
-    let prefix = name::prefix(parent, name)?;
+    let prefix = prefix_within(parent, name)?;
     options.check()?;
     let _one = core.keyspaces.one_at_a_time.lock();
+    parent.map_or(Ok(()), Incarnation::check)?;
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
     if is_open || find_keyspace(core, &prefix)?.is_some() {
         return Err(Error::invalid_argument(format!("{} exists already", name::shown(&prefix))));
@@ -88,11 +97,11 @@ fn create_keyspace(
 /// The keyspace `name` within `parent`, if it is in the catalogue or has keys.
 fn open_keyspace(
     core: &Arc<DbImpl>,
-    parent: &[u8],
+    parent: Parent<'_>,
     name: &str,
 ) -> Result<Option<Arc<Incarnation>>> {
     check_prefixes(&core.files.order.keys)?;
-    let prefix = name::prefix(parent, name)?;
+    let prefix = prefix_within(parent, name)?;
     loop {
         let drops = {
             let registry = core.keyspaces.registry.lock();
@@ -102,7 +111,10 @@ fn open_keyspace(
             registry.drops
         };
         let Some(options) = find_keyspace(core, &prefix)? else { return Ok(None) };
-        core.background.prefix_settings()?;
+        match options.prefix_setting() {
+            none if none == PrefixSetting::default() => _ = core.background.prefix_settings()?,
+            setting => core.background.ensure_setting(&prefix, setting)?,
+        }
         let mut registry = core.keyspaces.registry.lock();
         if registry.drops == drops {
             return Ok(Some(registry.get_or_add(prefix, options)));
@@ -112,10 +124,11 @@ fn open_keyspace(
 
 /// Deletes the keyspace `name` within `parent` and all that lies within it. Returns whether
 /// there was one.
-fn drop_keyspace(core: &Arc<DbImpl>, parent: &[u8], name: &str) -> Result<bool> {
+fn drop_keyspace(core: &Arc<DbImpl>, parent: Parent<'_>, name: &str) -> Result<bool> {
     check_prefixes(&core.files.order.keys)?;
-    let prefix = name::prefix(parent, name)?;
+    let prefix = prefix_within(parent, name)?;
     let _one = core.keyspaces.one_at_a_time.lock();
+    parent.map_or(Ok(()), Incarnation::check)?;
     let is_open = core.keyspaces.registry.lock().alive.contains_key(&prefix);
     // One with settings that are not known here can be dropped all the same.
     let has_entry = || read::get(core, &entry::key(&prefix), &ReadOptions::new(), |_| ());
@@ -130,17 +143,23 @@ fn drop_keyspace(core: &Arc<DbImpl>, parent: &[u8], name: &str) -> Result<bool> 
     delete_ranges(core, ranges, WriteOptions::sync(), &ending).map(|()| true)
 }
 
-/// The settings of a keyspace that is in the catalogue, as one that can be used, or has keys.
+/// The settings of a keyspace that is in the catalogue, as one that can be used, or has keys or
+/// keyspaces within it.
 fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<Option<KeyspaceOptions>> {
     let key = entry::key(prefix);
     if let Some(value) = read::get(core, &key, &ReadOptions::new(), <[u8]>::to_vec)? {
         return entry::decode(&value).map(Some).map_err(|error| error.context(name::shown(prefix)));
     }
+    // Keys of its own, or entries of keyspaces within it.
     let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true))?;
-    cursor.seek(prefix);
-    cursor.status()?;
-    let has_keys = cursor.valid() && cursor.key().starts_with(prefix);
-    Ok(has_keys.then(KeyspaceOptions::new))
+    for begins in [prefix, &key] {
+        cursor.seek(begins);
+        cursor.status()?;
+        if cursor.valid() && cursor.key().starts_with(begins) {
+            return Ok(Some(KeyspaceOptions::new()));
+        }
+    }
+    Ok(None)
 }
 
 /// The names of the keyspaces right within `parent`, in order: those of the catalogue and those

@@ -9,7 +9,7 @@ pub(in crate::db) trait Terms {
         Ok(())
     }
 
-    /// The ranges are deleted, and no other write has come since.
+    /// The ranges are deleted, as reads see them, and no other write has come since.
     fn done(&self) {}
 }
 

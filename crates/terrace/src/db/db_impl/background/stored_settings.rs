@@ -10,7 +10,7 @@ use crate::compaction::filter::FilterSet;
 use crate::iterator::db_iter::DbIter;
 use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
-use crate::table::PrefixSettings;
+use crate::table::{PrefixSetting, PrefixSettings};
 
 use crate::db::db_impl::background::Background;
 use crate::db::view::catalogue::entry;
@@ -47,6 +47,20 @@ impl Background {
         change: impl FnOnce(&mut PrefixSettings),
     ) -> Result<Arc<PrefixSettings>> {
         self.files.catalogue.change(|| self.load_settings(), change)
+    }
+
+    /// Sees to it that the settings of a keyspace that was found are those of its entry, which a
+    /// load may have brought after the catalogue was read.
+    pub(in crate::db) fn ensure_setting(
+        self: &Arc<Self>,
+        prefix: &[u8],
+        setting: PrefixSetting,
+    ) -> Result<()> {
+        if !self.prefix_settings()?.agrees(prefix, setting) {
+            self.change_settings(|all| all.set(prefix, setting))?;
+            self.schedule_expiry_check();
+        }
+        Ok(())
     }
 
     fn load_settings(&self) -> Result<PrefixSettings> {

@@ -18,6 +18,7 @@ mod idle_flush;
 mod memtable_switch;
 mod waiting;
 
+use std::cell::Cell;
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -124,11 +125,11 @@ impl WritePath {
                 Operation::Put { key, .. } | Operation::Delete { key } => key,
             })
         });
-        let sequence =
-            self.commit((bytes, batch.count as usize), locks, &keys, |writes, commit| {
-                check()?;
-                writes.apply(commit, batch)
-            })?;
+        let write = |writes: &Self, commit: &mut Commit| {
+            check()?;
+            writes.apply(commit, batch)
+        };
+        let sequence = self.commit((bytes, batch.count as usize), locks, &keys, write, || ())?;
         // Later records of the log are durable no sooner, so others need not wait for the disk.
         *locks = None;
         if options.sync {
@@ -138,8 +139,8 @@ impl WritePath {
     }
 
     /// Writes the batch that `make` returns, between which and the write no other writes; it
-    /// has about `count` entries in `bytes` and changes nothing but `footprint`. False, and nothing has happened, if
-    /// `make` returns none. Calls `done` once it is written, before any other write.
+    /// has about `count` entries in `bytes` and changes nothing but `footprint`. False, and nothing
+    /// has happened, if `make` returns none. Calls `done` once reads see it, before any other write.
     pub(in crate::db) fn write_made(
         &self,
         (bytes, count): (usize, usize),
@@ -148,20 +149,26 @@ impl WritePath {
         make: impl FnOnce() -> Result<Option<WriteBatch>>,
         done: impl FnOnce(),
     ) -> Result<bool> {
-        let mut is_made = false;
+        let is_made = Cell::new(false);
         let mut locks = None;
-        let sequence =
-            self.commit((HEADER_SIZE + bytes, count), &mut locks, footprint, |writes, commit| {
-                let Some(batch) = make()? else { return Ok(()) };
-                batch.check()?;
-                is_made = true;
-                writes.apply(commit, BatchView::of(&batch)).map(|()| done())
-            })?;
+        let write = |writes: &Self, commit: &mut Commit| {
+            let Some(batch) = make()? else { return Ok(()) };
+            batch.check()?;
+            is_made.set(true);
+            writes.apply(commit, BatchView::of(&batch))
+        };
+        let published = || {
+            if is_made.get() {
+                done()
+            }
+        };
+        let room = (HEADER_SIZE + bytes, count);
+        let sequence = self.commit(room, &mut locks, footprint, write, published)?;
         drop(locks);
-        if is_made && options.sync {
+        if is_made.get() && options.sync {
             self.sync_log(sequence)?;
         }
-        Ok(is_made)
+        Ok(is_made.get())
     }
 
     /// Appends a batch to the log and inserts it into the memtable.
@@ -201,10 +208,10 @@ impl WritePath {
     ) -> Result<()> {
         let mut frame = SingleFrame::new(key, value)?;
         let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
-        let sequence =
-            self.commit((bytes, 1), &mut None, &Keys(|| iter::once(key)), |writes, commit| {
-                writes.append_one(commit, &mut frame, key, value)
-            })?;
+        let write =
+            |writes: &Self, commit: &mut Commit| writes.append_one(commit, &mut frame, key, value);
+        let keys = Keys(|| iter::once(key));
+        let sequence = self.commit((bytes, 1), &mut None, &keys, write, || ())?;
         if options.sync { self.sync_log(sequence) } else { Ok(()) }
     }
 
@@ -221,14 +228,14 @@ impl WritePath {
         let mut frame = SingleFrame::new(key, value)?;
         let mut holds = true;
         let bytes = frame.len() + key.len() + value.map_or(0, <[u8]>::len);
-        let written =
-            self.commit((bytes, 1), locks, &Keys(|| iter::once(key)), |writes, commit| {
-                holds = check();
-                if !holds {
-                    return Err(Error::conflict("the key was written meanwhile"));
-                }
-                writes.append_one(commit, &mut frame, key, value)
-            });
+        let write = |writes: &Self, commit: &mut Commit| {
+            holds = check();
+            if !holds {
+                return Err(Error::conflict("the key was written meanwhile"));
+            }
+            writes.append_one(commit, &mut frame, key, value)
+        };
+        let written = self.commit((bytes, 1), locks, &Keys(|| iter::once(key)), write, || ());
         if !holds {
             return Ok(false);
         }
@@ -262,8 +269,8 @@ impl WritePath {
     }
 
     /// Takes the commit lock, makes room for `count` entries in `bytes`, and publishes what `write`
-    /// appended and inserted for the owner of `locks`, all of it in `footprint`. Returns the last
-    /// sequence number.
+    /// appended and inserted for the owner of `locks`, all of it in `footprint`. Calls `published`
+    /// then, before any other write. Returns the last sequence number.
     #[inline]
     fn commit(
         &self,
@@ -271,6 +278,7 @@ impl WritePath {
         locks: &mut Option<LockOwner>,
         footprint: &impl Footprint,
         write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
+        published: impl FnOnce(),
     ) -> Result<SequenceNumber> {
         self.files.check_writable()?;
         let _room = match &self.files.options.memory_budget {
@@ -293,6 +301,7 @@ impl WritePath {
             footprint.record(&self.control.conflicts, last);
         }
         self.views.visible.store(last, Ordering::Release);
+        published();
         self.background.counters.record_write(bytes as u64);
         if let Some(preparation) = commit.memtable.preparation() {
             self.files.env.schedule(Priority::Flush, Box::new(preparation));
