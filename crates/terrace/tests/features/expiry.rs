@@ -6,8 +6,9 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, UNIX_EPOCH};
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, Keyspace, KeyspaceOptions,
-    MemEnv, Options, PutOptions, ReadOptions, WriteBatch, WriteOptions,
+    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, Isolation, Keyspace,
+    KeyspaceOptions, MemEnv, Options, PutOptions, ReadOptions, TransactionOptions, WriteBatch,
+    WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::clocked::{Clocked, START};
@@ -225,6 +226,23 @@ fn batches_and_transactions_write_entries_that_expire() {
     env.advance(MINUTE * 20);
     assert_eq!(keys(&sessions), ["for ever"]);
     assert!(db.contains_key("beside").expect("a read"));
+}
+
+/// That the clock is marked now and then is no write that a transaction could conflict with.
+#[test]
+fn a_transaction_that_reads_everything_may_write_entries_that_expire() {
+    let (env, db) = clocked();
+    let sessions = db.create_keyspace("s", expiring()).expect("a keyspace");
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        env.advance(MINUTE * 5);
+        let mut transaction = db.transaction_with(TransactionOptions::new().isolation(isolation));
+        for entry in transaction.iter() {
+            entry.expect("an entry");
+        }
+        let (key, value) = sessions.entry("a", "1", ttl(10)).expect("an entry");
+        transaction.put(key, value);
+        transaction.commit().expect("nobody else has written");
+    }
 }
 
 #[test]

@@ -9,5 +9,6 @@ mod idle_flush;
 mod inspect;
 mod keyspaces;
 mod memory_budget;
+mod mixed;
 mod range_delete;
 mod subcompactions;

@@ -1,10 +1,13 @@
 //! The clock's mark in the catalogue, so that the clock of a later open is not far behind.
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
+use crate::write::batch::WriteBatch;
 
+use crate::db::concurrency::footprint::Keys;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::WriteOptions;
 use crate::db::view::catalogue::entry;
@@ -23,10 +26,15 @@ pub(super) fn mark_clock(core: &Arc<DbImpl>) -> Result<()> {
     if !is_due || exchange().is_err() {
         return Ok(());
     }
-    let value = entry::encode_clock(now);
-    let written = core.writes.write_one(entry::CLOCK, Some(&value), WriteOptions::new());
+    let mut batch = WriteBatch::new();
+    batch.put(entry::CLOCK, entry::encode_clock(now));
+    // It is nothing that others have written: a transaction that scans everything, and has it
+    // written by an entry of its own, does not conflict.
+    let (size, nothing) = ((batch.approximate_size(), 1), Keys(iter::empty));
+    let make = || Ok(Some(batch));
+    let written = core.writes.write_made(size, WriteOptions::new(), &nothing, make, || ());
     if written.is_err() {
         mark.store(last, Ordering::Relaxed);
     }
-    written
+    written.map(drop)
 }
