@@ -56,10 +56,10 @@ pub use db::{
     Append, BulkLoad, BulkLoadOptions, CheckpointReport, CompactOptions, Counter, Cursor, Db,
     Entries, Event, EventListener, IngestOptions, Isolation, Keyspace, KeyspaceCursor,
     KeyspaceEntries, KeyspaceOptions, LevelStats, LoadReport, MemoryBudget, MergeOperator,
-    NUM_LEVELS, Options, PinnedValue, Problem, Progress, PutOptions, ReadOptions, RecoveryMode,
-    RepairReport, SetUnion, Snapshot, Stats, TableFile, TableSummary, TableWriter, TransactOptions,
-    Transaction, TransactionCursor, TransactionEntries, TransactionOptions, VerifyReport, Workload,
-    WriteOptions, destroy, repair, verify, verify_with,
+    NUM_LEVELS, Options, PinnedValue, PreparedTransaction, Problem, Progress, PutOptions,
+    ReadOptions, RecoveryMode, RepairReport, SetUnion, Snapshot, Stats, TableFile, TableSummary,
+    TableWriter, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
+    TransactionOptions, VerifyReport, Workload, WriteOptions, destroy, repair, verify, verify_with,
 };
 pub use env::{
     CreateOptions, Env, FileLock, FileSyncer, Job, LockMode, Logger, MemEnv, PosixEnv, Priority,

@@ -67,8 +67,8 @@ pub use self::read::snapshot::Snapshot;
 pub use self::repair::{RepairReport, repair};
 pub use self::stats::{LevelStats, Stats, TableFile};
 pub use self::transaction::{
-    Isolation, TransactOptions, Transaction, TransactionCursor, TransactionEntries,
-    TransactionOptions,
+    Isolation, PreparedTransaction, TransactOptions, Transaction, TransactionCursor,
+    TransactionEntries, TransactionOptions,
 };
 pub use self::update::{Append, Counter, MergeOperator, SetUnion};
 pub use self::view::catalogue::keyspace_options::KeyspaceOptions;

@@ -2,4 +2,5 @@
 
 mod linear;
 mod locking;
+mod prepared;
 mod serializable;

@@ -210,6 +210,11 @@ impl LockOwner {
         !self.keys.is_empty() && self.keys.contains(&OrderedKey::new(key, &self.manager.order))
     }
 
+    /// The keys that it has locked.
+    pub(in crate::db) fn keys(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        self.keys.iter().map(|key| key.as_slice().to_vec())
+    }
+
     /// Whether it may be asked to begin anew rather than its caller.
     pub(in crate::db) fn gives_way(&self) -> bool {
         self.age == YOUNGEST

@@ -16,6 +16,7 @@ use crate::db::db_impl::DbImpl;
 use crate::db::handle::Handle;
 use crate::db::open;
 use crate::db::options::Options;
+use crate::db::transaction::prepared;
 
 /// An open database.
 ///
@@ -65,7 +66,9 @@ impl Db {
     /// known to have been durable is damaged; `Io`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let core = open::open(path.as_ref(), options)?;
-        Ok(Db { handle: Arc::new(Handle::new(core)) })
+        let db = Db { handle: Arc::new(Handle::new(core)) };
+        prepared::recover(db.core())?;
+        Ok(db)
     }
 
     #[inline]

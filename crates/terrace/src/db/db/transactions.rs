@@ -3,7 +3,9 @@
 use crate::base::error::{Error, ErrorKind};
 
 use crate::db::db::Db;
-use crate::db::transaction::{TransactOptions, Transaction, TransactionOptions};
+use crate::db::transaction::{
+    PreparedTransaction, TransactOptions, Transaction, TransactionOptions, prepared,
+};
 
 /// Transactions. See [`Transaction`].
 impl Db {
@@ -133,5 +135,30 @@ impl Db {
                 outcome => return Ok(outcome?),
             }
         }
+    }
+
+    /// The transactions that are [prepared](Transaction::prepare) and not decided, in the order of
+    /// their names.
+    pub fn prepared_transactions(&self) -> Vec<PreparedTransaction> {
+        prepared::list(self.core())
+    }
+
+    /// Commits the transaction that was [prepared](Transaction::prepare) as `name`, durably.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; [`Conflict`](ErrorKind::Conflict) if it is
+    /// [overtaken](PreparedTransaction::is_overtaken). Else those of
+    /// [`write_with`](Self::write_with): then it is still prepared, unless it was the sync that
+    /// failed.
+    pub fn commit_prepared(&self, name: impl AsRef<[u8]>) -> Result<(), Error> {
+        prepared::decide(self.core(), name.as_ref(), true)
+    }
+
+    /// Undoes the transaction that was [prepared](Transaction::prepare) as `name`, durably.
+    ///
+    /// # Errors
+    /// Those of [`commit_prepared`](Self::commit_prepared), but for `Conflict`.
+    pub fn rollback_prepared(&self, name: impl AsRef<[u8]>) -> Result<(), Error> {
+        prepared::decide(self.core(), name.as_ref(), false)
     }
 }

@@ -17,6 +17,7 @@ pub(in crate::db) mod files;
 pub(in crate::db) mod incarnations;
 pub(in crate::db) mod logs;
 pub(in crate::db) mod lost;
+pub(in crate::db) mod prepared_list;
 pub(in crate::db) mod recent_range_deletes;
 mod recycled_logs;
 pub(in crate::db) mod views;
@@ -31,6 +32,7 @@ use crate::db::db_impl::background::Background;
 use crate::db::db_impl::files::Files;
 use crate::db::db_impl::incarnations::Incarnations;
 use crate::db::db_impl::logs::Logs;
+use crate::db::db_impl::prepared_list::PreparedList;
 use crate::db::db_impl::views::Views;
 use crate::db::db_impl::write_path::WritePath;
 
@@ -42,6 +44,7 @@ pub(crate) struct DbImpl {
     pub(in crate::db) background: Arc<Background>,
     pub(in crate::db) writes: Arc<WritePath>,
     pub(in crate::db) keyspaces: Incarnations,
+    pub(in crate::db) prepared: PreparedList,
     /// Held for as long as the database is being closed.
     pub(in crate::db) shutting_down: Mutex<()>,
 }
@@ -53,7 +56,15 @@ impl DbImpl {
         let logs = Arc::new(Logs::new(&files));
         let background = Arc::new(Background::new(&files, &views, &logs, versions));
         let writes = Arc::new(WritePath::new(&background));
-        let keyspaces = Incarnations::default();
-        DbImpl { files, views, logs, background, writes, keyspaces, shutting_down: Mutex::new(()) }
+        DbImpl {
+            files,
+            views,
+            logs,
+            background,
+            writes,
+            keyspaces: Incarnations::default(),
+            prepared: PreparedList::default(),
+            shutting_down: Mutex::new(()),
+        }
     }
 }

@@ -111,6 +111,7 @@ pub struct Options {
     pub(crate) range_delete_batch: usize,
     pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) memory_budget: Option<MemoryBudget>,
+    pub(crate) prepared_transactions: bool,
 }
 
 impl Default for Options {
@@ -149,6 +150,7 @@ impl Default for Options {
             range_delete_batch: 4096,
             compaction_filter: None,
             memory_budget: None,
+            prepared_transactions: false,
         }
     }
 }
@@ -189,6 +191,7 @@ impl fmt::Debug for Options {
             .field("range_delete_batch", &self.range_delete_batch)
             .field("compaction_filter", &self.compaction_filter.is_some())
             .field("memory_budget", &self.memory_budget)
+            .field("prepared_transactions", &self.prepared_transactions)
             .finish_non_exhaustive()
     }
 }
@@ -416,6 +419,11 @@ impl Options {
         /// it, in place of `block_cache_size`. A budget of another process fails the open. Default:
         /// none.
         memory_budget: Option<MemoryBudget> = |v| v;
+        /// Whether transactions may be [prepared](crate::Transaction::prepare). The open then looks
+        /// for those that were prepared before and not decided, and locks their keys again; it fails
+        /// if that cannot be read. Without it they stay in the database, and nobody obeys their
+        /// locks. Not for read-only opens. Default: false.
+        prepared_transactions: bool = |v| v;
     }
 
     /// Checks Terrace's own options and clips LevelDB's.

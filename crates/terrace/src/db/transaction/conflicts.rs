@@ -89,6 +89,14 @@ fn check_unchanged(
     Err(Error::conflict(format!("the key {} was written since the transaction began", shown(key))))
 }
 
+/// The sequence number of the newest entry of `key`, if it has one.
+pub(super) fn newest(core: &DbImpl, view: &View, key: &[u8]) -> Result<Option<SequenceNumber>> {
+    match view.newest_in_memory(key) {
+        Some(sequence) => Ok(Some(sequence)),
+        None => newest_in_tables(core, view, key),
+    }
+}
+
 fn newest_in_tables(core: &DbImpl, view: &View, key: &[u8]) -> Result<Option<SequenceNumber>> {
     let seek_key = encode(key, MAX_SEQUENCE, KIND_FOR_SEEK);
     let lookup = view.version.get(&core.files.tables, &core.files.order, &seek_key, true)?;

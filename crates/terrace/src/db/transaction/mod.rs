@@ -24,6 +24,8 @@ mod cursor;
 mod entries;
 mod options;
 mod own_writes;
+pub(in crate::db) mod prepared;
+mod prepared_record;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -47,9 +49,11 @@ use crate::db::read::snapshot::Snapshot;
 pub use self::cursor::TransactionCursor;
 pub use self::entries::TransactionEntries;
 pub use self::options::{Isolation, TransactOptions, TransactionOptions};
+pub use self::prepared::PreparedTransaction;
 
 use self::conflicts::{check_keys, write_unless_changed};
 use self::own_writes::{OwnWrites, Write};
+use self::prepared::Terms;
 
 /// Reads and writes that belong together. Made by [`Db::transaction`](crate::Db::transaction).
 ///
@@ -470,13 +474,7 @@ impl Transaction {
         if self.is_empty() {
             return self.core.files.check_open();
         }
-        let mut batch = WriteBatch::new();
-        for (key, write) in self.writes.iter() {
-            match write {
-                Write::Put(value) => batch.put(key.as_slice(), value),
-                Write::Delete => batch.delete(key.as_slice()),
-            }
-        }
+        let batch = self.batch();
         let since = self.snapshot.sequence();
         let mut locks = self.locks.take();
         let reads = self.reads.as_ref().map(|reads| &reads.set);
@@ -490,6 +488,70 @@ impl Transaction {
             &mut locks,
             options,
         )
+    }
+
+    /// Makes sure that the transaction can be committed, whatever happens: on return it is durable,
+    /// and all other writers wait for its keys, until
+    /// [`Db::commit_prepared`](crate::Db::commit_prepared) or
+    /// [`Db::rollback_prepared`](crate::Db::rollback_prepared) decides under its `name`, of at most
+    /// 1,024 bytes. If the process ends before, the next open with
+    /// [`Options::prepared_transactions`](crate::Options::prepared_transactions) locks the keys
+    /// again.
+    ///
+    /// Nobody sees its writes before it is committed. LevelDB and programs that open the database
+    /// without that option see an entry in the reserved keyspace, and obey no locks: what they
+    /// write is found at the next open, and such a transaction can only be rolled back.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name is in use, or the database was opened without that option;
+    /// `NotSupported` for a [`Serializable`](crate::Isolation::Serializable) transaction, because
+    /// ranges have no locks, and under a custom comparator. Else those of
+    /// [`commit_with`](Self::commit_with). After an error of the device it may be prepared all the
+    /// same: see [`Db::prepared_transactions`](crate::Db::prepared_transactions).
+    ///
+    /// # Example
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+    /// let db = Db::open("/db", options.prepared_transactions(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("account", "90");
+    /// transaction.prepare("transfer 7")?;
+    /// assert_eq!(db.get("account")?, None);
+    /// // ... the other databases of the transfer are prepared as well ...
+    /// db.commit_prepared("transfer 7")?;
+    /// assert_eq!(db.get("account")?.as_deref(), Some(&b"90"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    pub fn prepare(mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if self.reads.is_some() {
+            return Err(Error::not_supported("a serializable transaction cannot be prepared"));
+        }
+        prepared::check(&self.core, name.as_ref())?;
+        let (core, batch) = (self.core.clone(), self.batch());
+        let mut locks = self.locks.take();
+        let checked = self.checked_keys(locks.as_ref()).into_iter().map(<[u8]>::to_vec).collect();
+        let manager = &core.writes.control.locks;
+        let owner = || manager.owner(manager.next_age(), TransactionOptions::new().lock_timeout);
+        let locks = locks.take().unwrap_or_else(owner);
+        let relied_on = self.relied_on.drain().chain(locks.keys()).collect();
+        let since = self.snapshot.sequence();
+        prepared::prepare(&core, name.as_ref(), Terms { batch, relied_on, checked, since, locks })
+    }
+
+    /// The writes as a batch.
+    fn batch(&self) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        for (key, write) in self.writes.iter() {
+            match write {
+                Write::Put(value) => batch.put(key.as_slice(), value),
+                Write::Delete => batch.delete(key.as_slice()),
+            }
+        }
+        batch
     }
 
     /// The keys that must not have been written since the snapshot, besides what was noted as read:

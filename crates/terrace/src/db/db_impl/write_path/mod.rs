@@ -117,6 +117,22 @@ impl WritePath {
         locks: &mut Option<LockOwner>,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<SequenceNumber> {
+        let sequence = self.write_holding(batch, locks, check)?;
+        // Later records of the log are durable no sooner, so others need not wait for the disk.
+        *locks = None;
+        if options.sync {
+            self.sync_log(sequence)?;
+        }
+        Ok(sequence)
+    }
+
+    /// The same, and the locks stay the owner's. Nothing is synced.
+    pub(in crate::db) fn write_holding(
+        &self,
+        batch: BatchView<'_>,
+        locks: &mut Option<LockOwner>,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<SequenceNumber> {
         let operations = batch.operation_bytes();
         let bytes = HEADER_SIZE + operations.len();
         check_size(bytes)?;
@@ -129,13 +145,7 @@ impl WritePath {
             check()?;
             writes.apply(commit, batch)
         };
-        let sequence = self.commit((bytes, batch.count as usize), locks, &keys, write, || ())?;
-        // Later records of the log are durable no sooner, so others need not wait for the disk.
-        *locks = None;
-        if options.sync {
-            self.sync_log(sequence)?;
-        }
-        Ok(sequence)
+        self.commit((bytes, batch.count as usize), locks, &keys, write, || ())
     }
 
     /// Writes the batch that `make` returns, between which and the write no other writes; it
