@@ -34,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) max_file_size: usize,
     pub(crate) compression: i32,
     pub(crate) read_only: bool,
+    pub(crate) prepared_transactions: bool,
     pub(crate) table_filter_bits: usize,
     /// Absent: `$TERRACE_READ_ACCESS`, or automatic.
     pub(crate) read_access: Option<ReadAccess>,
@@ -63,6 +64,7 @@ impl Default for Settings {
             max_file_size: 2 << 20,
             compression: 1,
             read_only: false,
+            prepared_transactions: false,
             table_filter_bits: 10,
             read_access: None,
             mapped_log: None,
@@ -89,6 +91,7 @@ impl Settings {
             .max_file_size(self.max_file_size)
             .compression(compression)
             .read_only(self.read_only)
+            .prepared_transactions(self.prepared_transactions)
             .table_filter_bits(self.table_filter_bits)
             .read_access(self.read_access.unwrap_or_else(read_access_of_environment))
             .mapped_log(self.mapped_log.unwrap_or_else(mapped_log_of_environment))

@@ -14,6 +14,7 @@ use crate::commands::keyspace::{
     CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, StatKeyspaceArgs,
 };
 use crate::commands::man::ManArgs;
+use crate::commands::prepared::{CommitPreparedArgs, ListPreparedArgs, RollbackPreparedArgs};
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::shell::ShellCommand;
@@ -203,6 +204,21 @@ Examples:
     #[command(subcommand)]
     Keyspace(KeyspaceCommand),
 
+    /// List, commit and roll back prepared transactions: those that wait for a decision
+    #[command(after_help = "\
+A transaction that a program or `prepare NAME` in `terrace shell` has prepared keeps its keys locked
+until it is committed or rolled back; put and other commands wait for them, and fail after 10
+seconds. `list` prints name, number of writes, and `prepared`, or `overtaken` if a program that knows
+no locks has written one of its keys: such a transaction can only be rolled back. A decision is
+durable when the command returns. Exit status 1 if there is no transaction of that name.
+
+Examples:
+  terrace prepared list DB
+  terrace prepared commit DB 'transfer 7'
+  terrace prepared rollback DB 'transfer 8'")]
+    #[command(subcommand)]
+    Prepared(PreparedCommand),
+
     /// Show levels, sizes and counters
     #[command(after_help = "\
 Counters begin when a database is opened, so here they count what this command did; `stat` in
@@ -338,6 +354,16 @@ enum KeyspaceCommand {
     Drop(Writing<DropKeyspaceArgs>),
 }
 
+#[derive(Subcommand, Debug)]
+enum PreparedCommand {
+    /// List the prepared transactions
+    List(Reading<ListPreparedArgs>),
+    /// Commit a prepared transaction
+    Commit(Writing<CommitPreparedArgs>),
+    /// Forget a prepared transaction
+    Rollback(Writing<RollbackPreparedArgs>),
+}
+
 /// A command that reads a database.
 #[derive(Args, Debug)]
 struct Reading<A: Args> {
@@ -409,6 +435,16 @@ impl Cli {
             Command::Keyspace(KeyspaceCommand::List(command)) => command.run(out),
             Command::Keyspace(KeyspaceCommand::Stat(command)) => command.run(out),
             Command::Keyspace(KeyspaceCommand::Drop(command)) => {
+                command.run(out, WriteArgs::open_for_few_writes)
+            }
+            Command::Prepared(PreparedCommand::List(command)) => {
+                let open = || command.open.open_for_prepared(&command.db);
+                in_session(&command.db, &open, &command.args, out)
+            }
+            Command::Prepared(PreparedCommand::Commit(command)) => {
+                command.run(out, WriteArgs::open_for_few_writes)
+            }
+            Command::Prepared(PreparedCommand::Rollback(command)) => {
                 command.run(out, WriteArgs::open_for_few_writes)
             }
             Command::Stat(command) => command.run(out),

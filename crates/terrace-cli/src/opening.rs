@@ -160,6 +160,12 @@ impl OpenArgs {
         Ok(Db::open(path, self.read_options())?)
     }
 
+    /// The same, where prepared transactions are to be listed.
+    pub(crate) fn open_for_prepared(&self, path: &Path) -> Result<Db> {
+        require_database(path)?;
+        Ok(Db::open(path, self.read_options().prepared_transactions(true))?)
+    }
+
     /// `options` with what the command line says about opening.
     fn over(&self, options: Options) -> Options {
         let KeyOrderName::Bytewise = self.comparator;
@@ -232,7 +238,9 @@ impl Missing {
     }
 }
 
+/// Writes wait for the locks of prepared transactions.
 fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
+    let options = options.prepared_transactions(true);
     let found = match missing {
         Missing::Create if !path.exists() => Ok(()),
         Missing::Create => require_directory(path),

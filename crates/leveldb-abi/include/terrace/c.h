@@ -207,6 +207,38 @@ LEVELDB_EXPORT void terrace_transaction_rollback_to_savepoint(terrace_transactio
 LEVELDB_EXPORT int terrace_transaction_commit(terrace_transaction_t*,
                                               const leveldb_writeoptions_t* options, char** errptr);
 
+/* ---- Commit in two phases ---- */
+
+/* Whether transactions of databases that are opened with these options may be prepared. The open
+ * finds those that were prepared before and not decided, and locks their keys again. */
+LEVELDB_EXPORT void terrace_options_set_prepared_transactions(leveldb_options_t*, uint8_t);
+
+/* Makes the writes of a transaction durable without doing them, and keeps its keys locked until it
+ * is committed or rolled back under `name`, of at most 1,024 bytes, after the end of the process
+ * too. Not for serializable transactions. Returns what terrace_transaction_commit returns; the
+ * transaction has ended in any case, but after an I/O error it may be among the prepared ones all
+ * the same. */
+LEVELDB_EXPORT int terrace_transaction_prepare(terrace_transaction_t*, const char* name,
+                                               size_t namelen, char** errptr);
+
+/* Hands the prepared transactions that are not decided to `visit`, in the order of their names,
+ * until that returns 0: with the number of keys that they write, and whether they are overtaken,
+ * which is to say that a program without locks, such as one with LevelDB, has written one of their
+ * keys. */
+LEVELDB_EXPORT void terrace_prepared_list(leveldb_t* db, void* state,
+                                          uint8_t (*visit)(void* state, const char* name,
+                                                           size_t namelen, size_t writes,
+                                                           uint8_t overtaken),
+                                          char** errptr);
+
+/* Commits the transaction that was prepared as `name`, or rolls it back, durably, and returns 1; 0
+ * if there is none, without an error. After an error the call can be repeated. One that is overtaken
+ * can only be rolled back. */
+LEVELDB_EXPORT uint8_t terrace_prepared_commit(leveldb_t* db, const char* name, size_t namelen,
+                                               char** errptr);
+LEVELDB_EXPORT uint8_t terrace_prepared_rollback(leveldb_t* db, const char* name, size_t namelen,
+                                                 char** errptr);
+
 /* ---- Maintenance ---- */
 
 /* Writes what is in memory to tables. */

@@ -17,7 +17,7 @@ use crate::memory::{address, argument, bytes, hand_out, malloc_copy, release, st
 const SERIALIZABLE: c_int = 1;
 const LOCKING: c_int = 2;
 
-/// What `terrace_transaction_commit` returns.
+/// What `terrace_transaction_commit` and `terrace_transaction_prepare` return.
 const COMMITTED: c_int = 0;
 const RUN_AGAIN: c_int = 1;
 const FAILED: c_int = 2;
@@ -51,6 +51,32 @@ unsafe fn hand_out_value(value: Option<Vec<u8>>, length: *mut usize) -> *mut c_c
     // SAFETY: guaranteed by the caller.
     unsafe { store(length, value.len()) };
     malloc_copy(&value)
+}
+
+/// Ends a transaction by a commit, or says why it cannot.
+///
+/// # Safety
+/// `transaction` is null or leads to a transaction that nobody else uses until the call returns;
+/// `errptr` is null or leads to null or a C string from `malloc`.
+unsafe fn end(
+    transaction: *mut CTransaction,
+    errptr: *mut *mut c_char,
+    commit: impl FnOnce(Transaction) -> Result<()>,
+) -> c_int {
+    let committed = guarded(|| {
+        // SAFETY: guaranteed by the caller.
+        let found = unsafe { transaction.as_mut() };
+        let found = found.ok_or_else(|| Error::invalid_argument("transaction is null"))?;
+        found.get()?;
+        found.0.take().map_or(Ok(()), commit)
+    });
+    let Err(error) = committed else { return COMMITTED };
+    // SAFETY: guaranteed by the caller.
+    unsafe { report(errptr, &error) };
+    match error.kind() {
+        ErrorKind::Conflict | ErrorKind::Deadlock => RUN_AGAIN,
+        _ => FAILED,
+    }
 }
 
 export! {
@@ -167,16 +193,14 @@ export! {
     fn terrace_transaction_commit(
         txn: *mut CTransaction, options: *const CWriteOptions, errptr: *mut *mut c_char,
     ) -> c_int {
-        let committed = guarded(|| {
-            let txn = txn.as_mut().ok_or_else(|| Error::invalid_argument("transaction is null"))?;
-            txn.get()?;
-            txn.0.take().map_or(Ok(()), |txn| txn.commit_with(write_options(options)))
-        });
-        let Err(error) = committed else { return COMMITTED };
-        report(errptr, &error);
-        match error.kind() {
-            ErrorKind::Conflict | ErrorKind::Deadlock => RUN_AGAIN,
-            _ => FAILED,
-        }
+        let options = write_options(options);
+        end(txn, errptr, |txn| txn.commit_with(options))
+    }
+
+    /// Makes the transaction durable and keeps its keys locked, or says why not.
+    fn terrace_transaction_prepare(
+        txn: *mut CTransaction, name: *const c_char, namelen: usize, errptr: *mut *mut c_char,
+    ) -> c_int {
+        end(txn, errptr, |txn| txn.prepare(argument(name, namelen, "name")?))
     }
 }

@@ -327,6 +327,75 @@ static void Transactions(leveldb_t* db) {
   }
 }
 
+static uint8_t FirstPrepared(void* state, const char* name, size_t namelen, size_t writes,
+                             uint8_t overtaken) {
+  CHECK(Same(name, namelen, "pay") && writes == 2 && !overtaken);
+  ++*(int*)state;
+  return 0;
+}
+
+/* A database of its own: every second one is decided after it was opened again. */
+static void TwoPhases(const char* dir) {
+  char name[1000];
+  snprintf(name, sizeof(name), "%s/two phases", dir);
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  leveldb_t* db = leveldb_open(options, name, &err);
+  OK;
+  terrace_transaction_t* mine = terrace_transaction_begin(db, 0, 0, &err);
+  CHECK(terrace_transaction_prepare(mine, "pay", 3, &err) == 2);
+  REFUSED("prepared_transactions");
+  terrace_transaction_destroy(mine);
+  terrace_options_set_prepared_transactions(options, 1);
+  for (int round = 0; round < 4; round++) {
+    terrace_close(db, &err);
+    OK;
+    db = leveldb_open(options, name, &err);
+    OK;
+    mine = terrace_transaction_begin(db, 0, 0, &err);
+    terrace_transaction_t* late = terrace_transaction_begin(db, 0, 0, &err);
+    terrace_transaction_put(mine, "a", 1, round < 2 ? "1" : "2", 1, &err);
+    terrace_transaction_delete(mine, "b", 1, &err);
+    OK;
+    CHECK(terrace_transaction_prepare(mine, "pay", 3, &err) == 0);
+    OK;
+    CHECK(terrace_transaction_prepare(mine, "pay", 3, &err) == 2);
+    REFUSED("ended");
+    terrace_transaction_destroy(mine);
+    int count = 0;
+    terrace_prepared_list(db, &count, FirstPrepared, &err);
+    OK;
+    CHECK(count == 1);
+    if (round % 2) {
+      terrace_transaction_destroy(late);
+      late = NULL;
+      terrace_close(db, &err);
+      OK;
+      db = leveldb_open(options, name, &err);
+      OK;
+    }
+    CHECK(!terrace_prepared_commit(db, "none", 4, &err));
+    OK;
+    CHECK(round < 2 ? terrace_prepared_commit(db, "pay", 3, &err)
+                    : terrace_prepared_rollback(db, "pay", 3, &err));
+    OK;
+    CHECK(!terrace_prepared_rollback(db, "pay", 3, &err));
+    OK;
+    CHECK(Has(db, "a", "1"));
+    if (late != NULL) {
+      terrace_transaction_put(late, "a", 1, "late", 4, &err);
+      CHECK(terrace_transaction_prepare(late, "late", 4, &err) == (round < 2));
+      if (round < 2) REFUSED("was written");
+      CHECK(terrace_prepared_rollback(db, "late", 4, &err) == (round >= 2));
+      OK;
+      terrace_transaction_destroy(late);
+    }
+  }
+  terrace_close(db, &err);
+  OK;
+  leveldb_options_destroy(options);
+}
+
 static void Nulls(void) {
   uint64_t number;
   size_t length = 1;
@@ -354,6 +423,11 @@ static void Nulls(void) {
   terrace_transaction_set_savepoint(NULL, NULL);
   terrace_transaction_rollback_to_savepoint(NULL, NULL);
   CHECK(terrace_transaction_commit(NULL, NULL, NULL) == 2);
+  CHECK(terrace_transaction_prepare(NULL, NULL, 0, NULL) == 2);
+  terrace_prepared_list(NULL, NULL, NULL, NULL);
+  CHECK(!terrace_prepared_commit(NULL, NULL, 0, NULL));
+  CHECK(!terrace_prepared_rollback(NULL, NULL, 0, NULL));
+  terrace_options_set_prepared_transactions(NULL, 1);
   terrace_transaction_destroy(NULL);
   terrace_multi_get(NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
   CHECK(terrace_get_pinned(NULL, NULL, NULL, 0, NULL) == NULL);
@@ -580,6 +654,7 @@ int main(int argc, char** argv) {
   snprintf(log, sizeof(log), "%s/LOG", name);
   CHECK(terrace_version()[0] != 0 && terrace_last_error()[0] == 0);
   Nulls();
+  TwoPhases(argv[1]);
 
   leveldb_logger_t* logger = terrace_logger_create(&lines, Destroy, Log);
   leveldb_options_t* options = leveldb_options_create();

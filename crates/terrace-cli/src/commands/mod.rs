@@ -6,6 +6,7 @@ pub(crate) mod entries;
 pub(crate) mod inspect;
 pub(crate) mod keyspace;
 pub(crate) mod man;
+pub(crate) mod prepared;
 pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod scope;
@@ -233,6 +234,11 @@ impl<'a> Session<'a> {
     /// Ends the transaction and does its writes, durably.
     pub(crate) fn commit(&self) -> Result<()> {
         Ok(self.take_transaction()?.commit_with(WriteOptions::sync())?)
+    }
+
+    /// Ends the transaction, which waits under `name` for its decision.
+    pub(crate) fn prepare(&self, name: &[u8]) -> Result<()> {
+        Ok(self.take_transaction()?.prepare(name)?)
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {

@@ -22,6 +22,9 @@ use crate::commands::inspect::InspectArgs;
 use crate::commands::keyspace::{
     CreateKeyspaceArgs, DropKeyspaceArgs, ListKeyspacesArgs, StatKeyspaceArgs,
 };
+use crate::commands::prepared::{
+    CommitPreparedArgs, ListPreparedArgs, PrepareArgs, RollbackPreparedArgs,
+};
 use crate::commands::report::{FilesArgs, StatArgs};
 use crate::commands::scan::ScanArgs;
 use crate::commands::scope::ScopeArgs;
@@ -54,6 +57,8 @@ cas KEY VALUE --if OLD   set a value if it is OLD update KEY --add N       add t
 begin [serializable] [locking], commit, rollback
                          what comes between, all of it or nothing, unless others come in between
 get-for-update KEY       print a value that must stay as it is until the commit
+prepare NAME, prepared list|commit|rollback [NAME]
+                         a commit in two phases: durable and locked until it is decided
 stat                     levels and counters      files                    the files and their key ranges
 compact [--force]        compact tables           inspect FILE ...         look into files
 verify                   check everything         advise                   which settings suit
@@ -130,6 +135,11 @@ enum Verb {
     Commit,
     /// Forget what has been written since begin
     Rollback,
+    /// Make what has been written since begin durable and keep its keys locked until it is decided
+    Prepare(PrepareArgs),
+    /// List, commit and roll back prepared transactions
+    #[command(subcommand)]
+    Prepared(PreparedVerb),
     /// Create, list, count and drop keyspaces
     #[command(subcommand)]
     Keyspace(KeyspaceVerb),
@@ -177,6 +187,16 @@ enum KeyspaceVerb {
     Stat(StatKeyspaceArgs),
     /// Remove a keyspace with all that is in it
     Drop(DropKeyspaceArgs),
+}
+
+#[derive(Subcommand, Debug)]
+enum PreparedVerb {
+    /// List the prepared transactions
+    List(ListPreparedArgs),
+    /// Commit a prepared transaction
+    Commit(CommitPreparedArgs),
+    /// Forget a prepared transaction
+    Rollback(RollbackPreparedArgs),
 }
 
 impl Verb {
@@ -234,7 +254,7 @@ impl ShellCommand {
                 require_database(&self.db)?;
                 return Ok(terrace::Db::open(
                     &self.db,
-                    self.write.options(&self.db).read_only(true),
+                    self.write.options(&self.db).read_only(true).prepared_transactions(true),
                 )?);
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
@@ -411,6 +431,10 @@ impl Shell<'_> {
             Verb::GetForUpdate(command) => command.run_for_update(session, out)?,
             Verb::Commit => session.commit()?,
             Verb::Rollback => session.rollback()?,
+            Verb::Prepare(command) => command.run(session, out)?,
+            Verb::Prepared(PreparedVerb::List(command)) => command.run(session, out)?,
+            Verb::Prepared(PreparedVerb::Commit(command)) => command.run(session, out)?,
+            Verb::Prepared(PreparedVerb::Rollback(command)) => command.run(session, out)?,
             Verb::Keyspace(KeyspaceVerb::Create(command)) => command.run(session, out)?,
             Verb::Keyspace(KeyspaceVerb::List(command)) => command.run(session, out)?,
             Verb::Keyspace(KeyspaceVerb::Stat(command)) => command.run(session, out)?,

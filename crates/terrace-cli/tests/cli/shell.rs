@@ -135,3 +135,24 @@ fn a_script_runs_to_its_end_when_its_output_is_closed() {
         tool.ok_with(&["batch", "db"], b"delete a\ndelete b\n");
     }
 }
+
+#[test]
+fn transactions_are_prepared_and_decided_later() {
+    let tool = Tool::new();
+    let script = b"put a 1\nbegin\nput a 2\nput b 2\nprepare pay\nprepared list\nget a\n\
+        begin\nput c 3\nprepare 'two words'\n";
+    let printed = tool.ok_with(&["shell", "--create", "db"], script);
+    assert_eq!(printed, "pay\t2\tprepared\n1\n");
+    assert_eq!(tool.ok(&["prepared", "list", "db"]), "pay\t2\tprepared\ntwo words\t1\tprepared\n");
+    let json = "{\"name\":\"pay\",\"overtaken\":false,\"writes\":2}\n";
+    assert!(tool.ok(&["prepared", "list", "--json", "db"]).starts_with(json));
+    assert!(tool.ok_with(&["shell", "--read-only", "db"], b"prepared list\n").starts_with("pay"));
+    tool.run_with(&["shell", "db"], b"begin locking\nget-for-update a\n")
+        .fails(2, "holds the lock");
+    tool.ok(&["prepared", "commit", "db", "pay"]);
+    tool.run(&["prepared", "commit", "db", "pay"]).fails(1, "no transaction is prepared as");
+    tool.ok(&["prepared", "rollback", "--hex", "db", "74776f20776f726473"]);
+    assert_eq!(tool.ok(&["prepared", "list", "db"]), "");
+    assert_eq!(tool.ok(&["scan", "db"]), "a\t2\nb\t2\n");
+    tool.run_with(&["shell", "db"], b"prepare pay\n").fails(2, "no transaction");
+}

@@ -4,4 +4,5 @@ mod crash;
 mod failing_calls;
 mod faults;
 mod killed;
+mod prepared;
 mod recovery_modes;

@@ -2,4 +2,5 @@
 
 mod faults;
 mod hand_over;
+mod prepared;
 mod repair;

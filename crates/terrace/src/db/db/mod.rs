@@ -16,7 +16,7 @@ use crate::db::db_impl::DbImpl;
 use crate::db::handle::Handle;
 use crate::db::open;
 use crate::db::options::Options;
-use crate::db::transaction::prepared;
+use crate::db::transaction::prepared_recovery;
 
 /// An open database.
 ///
@@ -67,7 +67,7 @@ impl Db {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let core = open::open(path.as_ref(), options)?;
         let db = Db { handle: Arc::new(Handle::new(core)) };
-        prepared::recover(db.core())?;
+        prepared_recovery::recover(db.core())?;
         Ok(db)
     }
 

@@ -138,26 +138,53 @@ impl Db {
     }
 
     /// The transactions that are [prepared](Transaction::prepare) and not decided, in the order of
-    /// their names.
+    /// their names. One whose decision met an error of a sync is listed until the same decision
+    /// succeeds. Empty if the database was opened without
+    /// [`Options::prepared_transactions`](crate::Options::prepared_transactions). Any thread.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+    /// let options = options.prepared_transactions(true);
+    /// let db = Db::open("/db", options.clone())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("account", "90");
+    /// transaction.prepare("transfer 7")?;
+    /// drop(db); // or the process is killed
+    /// let db = Db::open("/db", options)?;
+    /// for prepared in db.prepared_transactions() {
+    ///     // The coordinator knows whether the others were prepared as well.
+    ///     match prepared.is_overtaken {
+    ///         false => db.commit_prepared(prepared.name)?,
+    ///         true => db.rollback_prepared(prepared.name)?,
+    ///     }
+    /// }
+    /// assert_eq!(db.get("account")?.as_deref(), Some(&b"90"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn prepared_transactions(&self) -> Vec<PreparedTransaction> {
         prepared::list(self.core())
     }
 
-    /// Commits the transaction that was [prepared](Transaction::prepare) as `name`, durably.
+    /// Commits the transaction that was [prepared](Transaction::prepare) as `name`. On return the
+    /// commit is durable. Any thread; if another thread decides the same transaction, waits for the
+    /// outcome.
     ///
     /// # Errors
-    /// `NotFound` if there is none; [`Conflict`](ErrorKind::Conflict) if it is
-    /// [overtaken](PreparedTransaction::is_overtaken). Else those of
-    /// [`write_with`](Self::write_with): then it is still prepared, unless it was the sync that
-    /// failed.
+    /// `NotFound` if there is none, or it was decided before. [`Conflict`](ErrorKind::Conflict) if
+    /// it is [overtaken](PreparedTransaction::is_overtaken). Else those of
+    /// [`write_with`](Self::write_with); the transaction stays listed then, and the call can be
+    /// repeated. If it was the sync that failed, the commit is visible, and a rollback fails with
+    /// `InvalidArgument`.
     pub fn commit_prepared(&self, name: impl AsRef<[u8]>) -> Result<(), Error> {
         prepared::decide(self.core(), name.as_ref(), true)
     }
 
-    /// Undoes the transaction that was [prepared](Transaction::prepare) as `name`, durably.
+    /// Forgets the transaction that was [prepared](Transaction::prepare) as `name`. On return that
+    /// is durable. Any thread.
     ///
     /// # Errors
-    /// Those of [`commit_prepared`](Self::commit_prepared), but for `Conflict`.
+    /// Those of [`commit_prepared`](Self::commit_prepared), except `Conflict`.
     pub fn rollback_prepared(&self, name: impl AsRef<[u8]>) -> Result<(), Error> {
         prepared::decide(self.core(), name.as_ref(), false)
     }

@@ -420,9 +420,10 @@ impl Options {
         /// none.
         memory_budget: Option<MemoryBudget> = |v| v;
         /// Whether transactions may be [prepared](crate::Transaction::prepare). The open then looks
-        /// for those that were prepared before and not decided, and locks their keys again; it fails
-        /// if that cannot be read. Without it they stay in the database, and nobody obeys their
-        /// locks. Not for read-only opens. Default: false.
+        /// for those that were prepared before and not decided, and locks their keys again, and
+        /// makes durable what it has found in logs. It fails if that cannot be done, and with
+        /// `NotSupported` under a custom comparator. A read-only open only lists them. Without the option they stay in the database, and their locks are
+        /// not obeyed. Default: false.
         prepared_transactions: bool = |v| v;
     }
 

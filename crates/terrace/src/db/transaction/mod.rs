@@ -26,6 +26,7 @@ mod options;
 mod own_writes;
 pub(in crate::db) mod prepared;
 mod prepared_record;
+pub(in crate::db) mod prepared_recovery;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -490,24 +491,32 @@ impl Transaction {
         )
     }
 
-    /// Makes sure that the transaction can be committed, whatever happens: on return it is durable,
-    /// and all other writers wait for its keys, until
+    /// Prepares the transaction for a commit in two phases. On return it is durable, and its keys
+    /// are locked: every other writer waits for them until
     /// [`Db::commit_prepared`](crate::Db::commit_prepared) or
     /// [`Db::rollback_prepared`](crate::Db::rollback_prepared) decides under its `name`, of at most
-    /// 1,024 bytes. If the process ends before, the next open with
+    /// 1,024 bytes. Nothing that others write can make the commit fail from then on. After the end
+    /// of the process, or a loss of power, the next open with
     /// [`Options::prepared_transactions`](crate::Options::prepared_transactions) locks the keys
     /// again.
     ///
-    /// Nobody sees its writes before it is committed. LevelDB and programs that open the database
-    /// without that option see an entry in the reserved keyspace, and obey no locks: what they
-    /// write is found at the next open, and such a transaction can only be rolled back.
+    /// Its writes are not visible before it is committed. LevelDB and programs that open the
+    /// database without that option see an entry in the reserved keyspace, and obey no locks. What
+    /// they write is found at the next open, and such a transaction can only be rolled back.
+    ///
+    /// Locks that are not held yet are waited for as long as the transaction waits for locks; an
+    /// optimistic one for 1 second each. A prepared transaction is kept in memory, as one that is
+    /// not prepared is.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name is in use, or the database was opened without that option;
-    /// `NotSupported` for a [`Serializable`](crate::Isolation::Serializable) transaction, because
-    /// ranges have no locks, and under a custom comparator. Else those of
-    /// [`commit_with`](Self::commit_with). After an error of the device it may be prepared all the
-    /// same: see [`Db::prepared_transactions`](crate::Db::prepared_transactions).
+    /// `InvalidArgument` if the name is in use or too long, if the database was opened without the
+    /// option, and if writes and keys are too large for one value of an entry; `NotSupported` for a
+    /// [`Serializable`](crate::Isolation::Serializable) transaction, because ranges have no locks,
+    /// and under a custom comparator. Else those of [`commit_with`](Self::commit_with).
+    ///
+    /// The transaction is rolled back then, with one exception: after `Io` it may be prepared all
+    /// the same, in [`Db::prepared_transactions`](crate::Db::prepared_transactions) at once or
+    /// after the next open. Roll it back by its name, or decide it as any other.
     ///
     /// # Example
     /// ```
@@ -531,14 +540,16 @@ impl Transaction {
             return Err(Error::not_supported("a serializable transaction cannot be prepared"));
         }
         prepared::check(&self.core, name.as_ref())?;
-        let (core, batch) = (self.core.clone(), self.batch());
-        let mut locks = self.locks.take();
+        let (core, batch, since) = (self.core.clone(), self.batch(), self.snapshot.sequence());
+        let locks = self.locks.take();
         let checked = self.checked_keys(locks.as_ref()).into_iter().map(<[u8]>::to_vec).collect();
         let manager = &core.writes.control.locks;
         let owner = || manager.owner(manager.next_age(), TransactionOptions::new().lock_timeout);
-        let locks = locks.take().unwrap_or_else(owner);
-        let relied_on = self.relied_on.drain().chain(locks.keys()).collect();
-        let since = self.snapshot.sequence();
+        let locks = locks.unwrap_or_else(owner);
+        let mut relied_on = std::mem::take(&mut self.relied_on);
+        relied_on.extend(locks.keys());
+        relied_on.retain(|key| self.writes.get(key).is_none());
+        let relied_on = relied_on.into_iter().collect();
         prepared::prepare(&core, name.as_ref(), Terms { batch, relied_on, checked, since, locks })
     }
 

@@ -6,24 +6,26 @@
 //!    checked for conflicts until it is decided; after a crash from before the first write.
 //! 2. The commit is one batch, which applies the writes and removes the record.
 //! 3. A transaction of which another program has written a key meanwhile is not committed.
+//! 4. It is listed until its decision is known to be durable: what follows a failed sync is
+//!    repeated under its name, and cannot be the opposite.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
+use crate::base::mutation::mutated;
 use crate::write::batch::{BatchView, WriteBatch};
 
 use crate::db::concurrency::lock_manager::LockOwner;
 use crate::db::concurrency::ordered_key::shown;
 use crate::db::db_impl::DbImpl;
-use crate::db::db_impl::prepared_list::Prepared;
+use crate::db::db_impl::prepared_list::{Prepared, Progress};
 use crate::db::key_range::check_prefixes;
 use crate::db::options::{ReadOptions, WriteOptions};
-use crate::db::read::cursor::Cursor;
-use crate::db::transaction::conflicts::{check_keys, newest};
+use crate::db::read;
+use crate::db::transaction::conflicts::check_keys;
 
-use crate::db::transaction::prepared_record::{self, PreparedRecord};
+use crate::db::transaction::prepared_record::{self, Before, PreparedRecord};
 
 /// Bytes of a name, at most.
 const MAX_NAME: usize = 1024;
@@ -67,7 +69,7 @@ pub(super) fn check(core: &DbImpl, name: &[u8]) -> Result<()> {
             name.len()
         )));
     }
-    if core.prepared.0.lock().contains_key(name) {
+    if core.prepared.contains(name) {
         let name = shown(name);
         return Err(Error::invalid_argument(format!(
             "a transaction is prepared as {name} already"
@@ -78,10 +80,13 @@ pub(super) fn check(core: &DbImpl, name: &[u8]) -> Result<()> {
 
 /// Locks all keys of a transaction, checks it for conflicts and makes it durable. See
 /// [`Transaction::prepare`](super::Transaction::prepare).
-pub(super) fn prepare(core: &DbImpl, name: &[u8], terms: Terms) -> Result<()> {
+pub(super) fn prepare(core: &Arc<DbImpl>, name: &[u8], terms: Terms) -> Result<()> {
     terms.batch.check()?;
-    let record = PreparedRecord { batch: terms.batch, relied_on: terms.relied_on };
-    let mut locks = terms.locks;
+    let Terms { batch, relied_on, checked, since, mut locks } = terms;
+    let mut record = PreparedRecord { batch, relied_on, before: Vec::new() };
+    if record.touches_records() {
+        return Err(Error::invalid_argument("a key is one of those of prepared transactions"));
+    }
     let record_key = prepared_record::key(name);
     for key in record.keys().chain([record_key.as_slice()]) {
         locks.lock(key)?;
@@ -91,16 +96,50 @@ pub(super) fn prepare(core: &DbImpl, name: &[u8], terms: Terms) -> Result<()> {
     check(core, name)?;
     // No other writer can write the keys from here on.
     let view = core.views.current.load_full();
-    let checked = terms.checked.iter().map(Vec::as_slice);
-    check_keys(core, &view, checked, terms.since, view.in_tables > terms.since)?;
+    let checked = checked.iter().map(Vec::as_slice);
+    check_keys(core, &view, checked, since, view.in_tables > since)?;
+    record.before = record.keys().map(|key| before(core, key)).collect::<Result<_>>()?;
+
     let mut batch = WriteBatch::new();
-    batch.put(&record_key, record.encode(name));
+    let too_large = || Error::invalid_argument("the transaction is too large to be prepared");
+    batch.put(&record_key, record.encode(name).ok_or_else(too_large)?);
     batch.check()?;
+    let commit = commit_batch(record, &record_key);
+    commit.check()?;
     let mut locks = Some(locks);
     let sequence = core.writes.write_holding(BatchView::of(&batch), &mut locks, || Ok(()))?;
-    let prepared = Prepared { batch: record.batch, locks };
-    core.prepared.0.lock().insert(name.to_vec(), prepared);
+    drop(batch);
+    if let Some(locks) = locks {
+        core.prepared.insert(name, Prepared::new(commit, false, locks));
+    }
+    if mutated("prepared-sync") {
+        return Ok(());
+    }
     core.writes.sync_log(sequence)
+}
+
+/// The batch that commits a transaction.
+pub(super) fn commit_batch(record: PreparedRecord, record_key: &[u8]) -> WriteBatch {
+    let mut commit = record.batch;
+    commit.delete(record_key);
+    commit
+}
+
+/// Whether `key`, which is locked, has a value, and whether that may go without a write.
+fn before(core: &Arc<DbImpl>, key: &[u8]) -> Result<Before> {
+    if !has_value(core, key)? {
+        return Ok(Before::Absent);
+    }
+    let is_filtered = core.files.options.compaction_filter.is_some()
+        || core.files.catalogue.filters.lock().longest(key).is_some();
+    let may_vanish = is_filtered || core.background.prefix_settings()?.expires(key);
+    Ok(if may_vanish { Before::MayVanish } else { Before::Present })
+}
+
+/// Whether `key` has a value, expired or not.
+pub(super) fn has_value(core: &Arc<DbImpl>, key: &[u8]) -> Result<bool> {
+    let as_stored = ReadOptions::new().stored_values(true);
+    Ok(read::get(core, key, &as_stored, |_| ())?.is_some())
 }
 
 /// The transactions that are prepared and not decided, by name.
@@ -109,87 +148,54 @@ pub(in crate::db) fn list(core: &DbImpl) -> Vec<PreparedTransaction> {
     if core.files.is_inherited() {
         return Vec::new();
     }
-    let describe = |(name, prepared): (&Vec<u8>, &Prepared)| PreparedTransaction {
-        name: name.clone(),
-        writes: prepared.batch.len(),
-        is_overtaken: prepared.locks.is_none(),
+    let describe = |(name, prepared): (Vec<u8>, Arc<Prepared>)| PreparedTransaction {
+        name,
+        writes: prepared.commit.len() - 1,
+        is_overtaken: prepared.is_overtaken,
     };
-    core.prepared.0.lock().iter().map(describe).collect()
+    core.prepared.all().into_iter().map(describe).collect()
 }
 
 /// Commits or undoes the transaction that was prepared as `name`, durably.
 pub(in crate::db) fn decide(core: &DbImpl, name: &[u8], commits: bool) -> Result<()> {
     core.files.check_writable()?;
-    let mut list = core.prepared.0.lock();
-    let Some(mut prepared) = list.remove(name) else {
-        let name = shown(name);
-        return Err(Error::not_found(format!("no transaction is prepared as {name}")));
+    let none = || Error::not_found(format!("no transaction is prepared as {}", shown(name)));
+    let prepared = core.prepared.get(name).ok_or_else(none)?;
+    // Another thread that decides the same one waits for the outcome.
+    let mut progress = prepared.progress.lock();
+    let mut removal = WriteBatch::new();
+    removal.delete(prepared_record::key(name));
+    let mut no_locks = None;
+    let (batch, locks) = match &mut *progress {
+        Progress::Decided => return Err(none()),
+        Progress::Undecided(_) if commits && prepared.is_overtaken => return Err(overtaken(name)),
+        Progress::Undecided(locks) if commits => (&prepared.commit, locks),
+        Progress::Undecided(locks) => (&removal, locks),
+        Progress::Written { committed } if *committed != commits => {
+            return Err(decided_otherwise(name, *committed));
+        }
+        // The log is suspect: what it holds becomes durable before the next write does.
+        Progress::Written { .. } => (&removal, &mut no_locks),
     };
-    if commits && prepared.locks.is_none() {
-        list.insert(name.to_vec(), prepared);
-        return Err(Error::conflict(format!(
-            "another program has written a key of the transaction that was prepared as {}",
-            shown(name)
-        )));
-    }
-    drop(list);
-    let mut batch = if commits { prepared.batch.clone() } else { WriteBatch::new() };
-    batch.delete(prepared_record::key(name));
     let options = WriteOptions::new();
-    let written =
-        core.writes.write_if(BatchView::of(&batch), options, &mut prepared.locks, || Ok(()));
-    match written {
-        Ok(sequence) => core.writes.sync_log(sequence),
-        Err(error) => {
-            core.prepared.0.lock().insert(name.to_vec(), prepared);
-            Err(error)
-        }
-    }
+    let sequence = core.writes.write_if(BatchView::of(batch), options, locks, || Ok(()))?;
+    *progress = Progress::Written { committed: commits };
+    core.writes.sync_log(sequence)?;
+    *progress = Progress::Decided;
+    core.prepared.remove(name);
+    Ok(())
 }
 
-/// Finds the prepared transactions of a database that is being opened, and locks their keys.
-pub(in crate::db) fn recover(core: &Arc<DbImpl>) -> Result<()> {
-    let options = &core.files.options;
-    if !options.prepared_transactions || options.read_only {
-        return Ok(());
-    }
-    check_prefixes(&core.files.order.keys)?;
-    let mut cursor = Cursor::new(core, &ReadOptions::new())?;
-    cursor.seek(prepared_record::key(b""));
-    while cursor.valid()
-        && let Some(name) = prepared_record::name(cursor.key())
-    {
-        match PreparedRecord::decode(name, cursor.value()) {
-            Some(record) => {
-                let prepared =
-                    Prepared { locks: lock_again(core, name, &record)?, batch: record.batch };
-                core.files.log(format!("found the prepared transaction {}", shown(name)));
-                core.prepared.0.lock().insert(name.to_vec(), prepared);
-            }
-            None => core.files.log(format!("{} is no prepared transaction", shown(cursor.key()))),
-        }
-        cursor.next();
-    }
-    cursor.status()
+fn overtaken(name: &[u8]) -> Error {
+    let name = shown(name);
+    Error::conflict(format!(
+        "another program has written a key of the transaction that was prepared as {name}"
+    ))
 }
 
-/// Locks the keys of a prepared transaction that was found. `None` if one of them was written since
-/// it was prepared, or is another one's.
-fn lock_again(core: &DbImpl, name: &[u8], record: &PreparedRecord) -> Result<Option<LockOwner>> {
-    let view = core.views.current.load_full();
-    let record_key = prepared_record::key(name);
-    let since = newest(core, &view, &record_key)?.unwrap_or(0);
-    match check_keys(core, &view, record.keys(), since, true) {
-        Err(error) if error.kind() == ErrorKind::Conflict => return Ok(None),
-        checked => checked?,
-    }
-    let locks = &core.writes.control.locks;
-    if locks.locked_key(None, record.keys()).is_some() {
-        return Ok(None);
-    }
-    let mut owner = locks.owner(locks.next_age(), Duration::MAX);
-    for key in record.keys().chain([record_key.as_slice()]) {
-        owner.lock(key)?;
-    }
-    Ok(Some(owner))
+fn decided_otherwise(name: &[u8], committed: bool) -> Error {
+    let (name, decision) = (shown(name), if committed { "committed" } else { "rolled back" });
+    Error::invalid_argument(format!(
+        "the transaction that was prepared as {name} was {decision}, and the sync failed"
+    ))
 }

@@ -1,0 +1,103 @@
+//! Prepared transactions: `prepared list`, `commit`, `rollback`, and the shell's `prepare`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::json;
+use terrace::{Error, ErrorKind};
+
+use super::{Run, Session};
+use crate::failure::{Failure, Result};
+use crate::form::{FormArgs, NotationArgs};
+use crate::output::Output;
+use crate::range::decode_argument;
+use crate::text::to_json;
+
+#[derive(Args, Debug)]
+pub(crate) struct ListPreparedArgs {
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Run for ListPreparedArgs {
+    fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
+        let form = self.form.over(session.form());
+        session.db()?.prepared_transactions().into_iter().try_for_each(|prepared| {
+            if form.json {
+                return out.json(&json!({
+                    "name": to_json(form.notation, &prepared.name),
+                    "writes": prepared.writes,
+                    "overtaken": prepared.is_overtaken,
+                }));
+            }
+            let state = if prepared.is_overtaken { "overtaken" } else { "prepared" };
+            out.line(format!(
+                "{}\t{}\t{state}",
+                form.notation.encode(&prepared.name),
+                prepared.writes
+            ))
+        })
+    }
+}
+
+/// The name of a prepared transaction.
+#[derive(Args, Debug)]
+struct NameArgs {
+    /// The name under which the transaction is prepared
+    name: OsString,
+    #[command(flatten)]
+    notation: NotationArgs,
+}
+
+impl NameArgs {
+    fn decode(&self, session: &Session<'_>) -> Result<Vec<u8>> {
+        decode_argument("NAME", &self.name, self.notation.over(session.form()))
+    }
+}
+
+/// A name that is not there has the exit status of a key that is not there.
+fn missing(error: Error) -> Failure {
+    match error.kind() {
+        ErrorKind::NotFound => Failure::Missing(error.message().to_owned()),
+        _ => Failure::Database(error),
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CommitPreparedArgs {
+    #[command(flatten)]
+    name: NameArgs,
+}
+
+impl Run for CommitPreparedArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let name = self.name.decode(session)?;
+        session.db_without_transaction()?.commit_prepared(name).map_err(missing)
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RollbackPreparedArgs {
+    #[command(flatten)]
+    name: NameArgs,
+}
+
+impl Run for RollbackPreparedArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let name = self.name.decode(session)?;
+        session.db_without_transaction()?.rollback_prepared(name).map_err(missing)
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PrepareArgs {
+    #[command(flatten)]
+    name: NameArgs,
+}
+
+impl Run for PrepareArgs {
+    fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
+        let name = self.name.decode(session)?;
+        session.prepare(&name)
+    }
+}
