@@ -129,6 +129,12 @@ pub trait RandomAccessFile: Send + Sync {
         let _ = (offset, length);
     }
 
+    /// Whether [`will_need`](Self::will_need) has the device read in the background, so that a file
+    /// is worth opening for it.
+    fn reads_in_background(&self) -> bool {
+        false
+    }
+
     /// Says that `length` bytes from `offset` will not be read soon, so that memory which the
     /// process has for them only for speed can go. A hint.
     fn not_needed(&self, offset: u64, length: u64) {

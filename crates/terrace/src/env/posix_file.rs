@@ -130,6 +130,10 @@ impl RandomAccessFile for PosixRandomFile {
     fn will_need(&self, offset: u64, length: usize) {
         system_call::will_need(&self.file, offset, length);
     }
+
+    fn reads_in_background(&self) -> bool {
+        system_call::READS_IN_BACKGROUND
+    }
 }
 
 /// An open file whose durability several threads look after.

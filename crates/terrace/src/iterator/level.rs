@@ -149,11 +149,22 @@ impl LevelIter {
                 if self.once {
                     table = table.read_once();
                 } else if let Some(previous) = previous.filter(|_| is_neighbour) {
-                    table.continue_from(&previous);
+                    table.continue_from(previous);
+                }
+                if let Some(backward) = table.reads_ahead() {
+                    self.prefetch_neighbour(backward);
                 }
                 self.table = Some(table);
             }
             Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Asks for what the scan reads after the table that it comes to now.
+    fn prefetch_neighbour(&self, backward: bool) {
+        let next = if backward { self.index.wrapping_sub(1) } else { self.index + 1 };
+        if let Some(file) = self.files.get(next) {
+            self.tables.prefetch_next(file, backward);
         }
     }
 

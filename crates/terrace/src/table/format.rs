@@ -81,7 +81,7 @@ impl Footer {
             return Err(bad(&format!("{size} bytes are too few for a table")));
         };
         let mut bytes = [0; FOOTER_SIZE];
-        read_exact(file, at, &mut bytes, name)?;
+        read_exact(at, &mut bytes, name, |offset, buffer| file.read_at(offset, buffer))?;
         let (mut handles, mut magic) = bytes.split_at(FOOTER_SIZE - 8);
         if get_u64(&mut magic) != Some(MAGIC) {
             return Err(bad("not a table: the last eight bytes are not a table's"));
@@ -134,6 +134,16 @@ pub(super) fn read_block(
     handle: BlockHandle,
     name: &str,
 ) -> Result<BlockData> {
+    read_block_by(file, handle, name, |offset, buffer| file.read_at(offset, buffer))
+}
+
+/// [`read_block`], by `read_at` where the file is not mapped.
+pub(super) fn read_block_by(
+    file: &Arc<dyn RandomAccessFile>,
+    handle: BlockHandle,
+    name: &str,
+    read_at: impl FnOnce(u64, &mut [u8]) -> Result<usize>,
+) -> Result<BlockData> {
     let bad = |what: &str| {
         Error::corruption(format!("{name}: block at offset {}: {what}", handle.offset))
     };
@@ -153,7 +163,7 @@ pub(super) fn read_block(
             .map_err(bad);
     }
     let mut buffer = Buffer::with_length(size + TRAILER_SIZE).map_err(bad)?;
-    read_exact(file.as_ref(), handle.offset, buffer.as_mut_slice(), name)?;
+    read_exact(handle.offset, buffer.as_mut_slice(), name, read_at)?;
     let (contents, kind) = verify(buffer.as_slice()).map_err(bad)?;
     if kind == compression::RAW {
         buffer.truncate(size);
@@ -219,12 +229,12 @@ pub(super) fn trailer(contents: &[u8], kind: u8) -> [u8; TRAILER_SIZE] {
 }
 
 fn read_exact(
-    file: &dyn RandomAccessFile,
     offset: u64,
     buffer: &mut [u8],
     name: &str,
+    read_at: impl FnOnce(u64, &mut [u8]) -> Result<usize>,
 ) -> Result<()> {
-    let read = file.read_at(offset, buffer)?;
+    let read = read_at(offset, buffer)?;
     if read < buffer.len() {
         let wanted = buffer.len();
         return Err(Error::corruption(format!(

@@ -69,8 +69,14 @@ impl TableIter {
     }
 
     /// Goes on reading ahead as a scan of `previous`, a neighbouring table, did.
-    pub(crate) fn continue_from(&mut self, previous: &TableIter) {
+    pub(crate) fn continue_from(&mut self, previous: TableIter) {
         self.readahead = previous.readahead.in_next_file();
+    }
+
+    /// Whether this is a scan for which the device reads ahead, and so one that will go on in the
+    /// next table; backwards?
+    pub(crate) fn reads_ahead(&self) -> Option<bool> {
+        self.readahead.direction().filter(|_| self.table.reads_in_background())
     }
 
     /// Ends the scan.
@@ -265,7 +271,8 @@ impl TableIter {
         }
         let block = handle.map(|handle| {
             self.table.read_ahead(&mut self.readahead, handle);
-            self.table.block(at, handle, self.fill_cache, false)
+            let ahead = Some(&mut self.readahead);
+            self.table.block(at, handle, self.fill_cache, false, ahead)
         });
         let (block, hold) = match block {
             Some(Ok(block)) => {

@@ -3,41 +3,105 @@
 //! Such a file is read block by block with `pread`, and the kernel is told not to read ahead, which
 //! is best for point reads. A scan asks for what comes next by itself: after a few neighbouring
 //! blocks, a window that doubles up to [`LARGEST`], and the next window when half of the last one
-//! is used, so that the device is never waited for if it is quick enough. (RocksDB's automatic
+//! is used, so that the device is never waited for if it is quick enough. What a scan that goes on
+//! in the next file will read there first is asked for when it enters this one. (RocksDB's automatic
 //! readahead begins after two blocks and doubles from 8 to 256 KiB.)
+//!
+//! Of what was asked for, many blocks are read with one call.
 
+use crate::base::error::Result;
 use crate::env::RandomAccessFile;
 
 use super::format::BlockHandle;
 
 /// Neighbouring blocks after which a scan reads ahead. A seek and ten steps rarely need a third
 /// block.
-const BLOCKS_BEFORE: u32 = 2;
+const BLOCKS_BEFORE: u8 = 2;
 const SMALLEST: u64 = 16 << 10;
 const LARGEST: u64 = 512 << 10;
+/// The end of a table has the blocks that opening it reads, one after the other: properties,
+/// filters, index, footer. They take a twentieth of a table of small entries.
+const END: u64 = 128 << 10;
+const END_SHARE: u64 = 8;
 
-/// Where a scan is, and what it has asked for.
-#[derive(Clone, Copy, Default)]
+/// Asks for what opening the table in `file` reads.
+pub(super) fn ask_for_end(file: &dyn RandomAccessFile) {
+    if file.mapped().is_none() {
+        ask(file, end_of(file), file.size());
+    }
+}
+
+/// Asks for what a scan reads first that opens the table in `file` and goes on in it.
+pub(crate) fn ask_for_next_file(file: &dyn RandomAccessFile, backward: bool) {
+    if file.mapped().is_some() {
+        return;
+    }
+    let end = end_of(file);
+    if backward {
+        ask(file, end.saturating_sub(LARGEST), file.size());
+    } else {
+        ask(file, end, file.size());
+        ask(file, 0, LARGEST.min(end));
+    }
+}
+
+fn end_of(file: &dyn RandomAccessFile) -> u64 {
+    file.size() - (file.size() / END_SHARE).min(END)
+}
+
+fn ask(file: &dyn RandomAccessFile, from: u64, to: u64) {
+    if let Some(length) = to.checked_sub(from).filter(|&length| length > 0) {
+        file.will_need(from, usize::try_from(length).unwrap_or(usize::MAX));
+    }
+}
+
+/// Bytes that are read with one call, if they were asked for before.
+const CHUNK: u64 = 64 << 10;
+
+/// Where a scan is, what it has asked for, and what it has read of that.
+#[derive(Default)]
 pub(super) struct Readahead {
     /// The block read last.
     last: BlockHandle,
     /// Neighbouring blocks read one after the other, and in which direction.
-    blocks: u32,
+    blocks: u8,
     backward: bool,
-    window: u64,
+    window: u32,
     /// How far bytes were asked for: the end of the window, or its beginning if backward.
     asked: u64,
+    /// Made when it is needed.
+    chunk: Option<Box<Chunk>>,
+}
+
+/// Bytes of the file from an offset on.
+#[derive(Default)]
+struct Chunk {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Chunk {
+    fn get(&self, offset: u64, length: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..start.checked_add(length)?)
+    }
 }
 
 impl Readahead {
     /// For a scan that is going to read the whole file.
     pub(super) fn of_whole_file() -> Self {
-        Readahead { blocks: BLOCKS_BEFORE, window: LARGEST, ..Readahead::default() }
+        Readahead { blocks: BLOCKS_BEFORE, window: LARGEST as u32, ..Readahead::default() }
     }
 
     /// For the file behind this one, or before it, in which a scan goes on.
-    pub(super) fn in_next_file(self) -> Self {
+    pub(super) fn in_next_file(mut self) -> Self {
+        self.forget_chunk();
         Readahead { last: BlockHandle::default(), asked: 0, ..self }
+    }
+
+    /// Whether the scan reads ahead, and so will go on in the next file; backwards?
+    pub(super) fn direction(&self) -> Option<bool> {
+        (self.blocks >= BLOCKS_BEFORE).then_some(self.backward)
     }
 
     /// Takes note that the scan comes to the block at `handle` of `file`, and asks for what comes
@@ -54,18 +118,74 @@ impl Readahead {
             self.asked = if self.backward { handle.offset } else { handle.end() };
         } else if forward || backward {
             if self.backward != backward {
-                *self = Readahead { backward, ..Readahead::default() };
+                self.begin(backward);
             }
             if self.blocks < BLOCKS_BEFORE {
                 self.asked = if backward { handle.offset } else { handle.end() };
             }
             self.blocks = self.blocks.saturating_add(1);
         } else {
-            *self = Readahead::default();
+            self.begin(false);
         }
         self.last = handle;
         if self.blocks >= BLOCKS_BEFORE {
             self.ask(file, handle);
+        }
+    }
+
+    fn begin(&mut self, backward: bool) {
+        let chunk = std::mem::take(&mut self.chunk);
+        *self = Readahead { backward, chunk, ..Readahead::default() };
+    }
+
+    /// Reads the block that was [entered](Self::enter), or a part of it, as
+    /// [`RandomAccessFile::read_at`] does.
+    pub(super) fn read_at(
+        &mut self,
+        file: &dyn RandomAccessFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize> {
+        if self.blocks < BLOCKS_BEFORE {
+            return file.read_at(offset, buffer);
+        }
+        let is_there = |chunk: &Chunk| chunk.get(offset, buffer.len()).is_some();
+        if !self.chunk.as_deref().is_some_and(is_there) {
+            self.read_chunk(file, offset, buffer.len() as u64);
+        }
+        match self.chunk.as_deref().and_then(|chunk| chunk.get(offset, buffer.len())) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                Ok(buffer.len())
+            }
+            None => file.read_at(offset, buffer),
+        }
+    }
+
+    /// Reads `length` bytes from `offset`, and what the scan will read after them, if it was asked
+    /// for. Has nothing then if less than twice that was asked for, or it cannot be read: a bad
+    /// sector is an error of its own block alone.
+    fn read_chunk(&mut self, file: &dyn RandomAccessFile, offset: u64, length: u64) {
+        let end = offset.saturating_add(length);
+        let (from, to) = match self.backward {
+            true => (end.saturating_sub(CHUNK).max(self.asked), end),
+            false => (offset, offset.saturating_add(CHUNK).min(self.asked)),
+        };
+        self.forget_chunk();
+        let size = to.saturating_sub(from);
+        if size < length.saturating_mul(2) || size > CHUNK {
+            return;
+        }
+        let chunk = self.chunk.get_or_insert_default();
+        chunk.offset = from;
+        chunk.bytes.resize(size as usize, 0);
+        let read = file.read_at(from, &mut chunk.bytes).unwrap_or(0);
+        chunk.bytes.truncate(read);
+    }
+
+    fn forget_chunk(&mut self) {
+        if let Some(chunk) = &mut self.chunk {
+            chunk.bytes.clear();
         }
     }
 
@@ -74,16 +194,17 @@ impl Readahead {
             true => handle.offset.saturating_sub(self.asked),
             false => self.asked.saturating_sub(handle.end()),
         };
-        if left > self.window / 2 {
+        if left > u64::from(self.window / 2) {
             return;
         }
-        self.window = (2 * self.window).clamp(SMALLEST, LARGEST);
+        let window = (2 * u64::from(self.window)).clamp(SMALLEST, LARGEST);
+        self.window = window as u32;
         let (from, to) = match self.backward {
-            true => (self.asked.saturating_sub(self.window), self.asked),
-            false => (self.asked, self.asked.saturating_add(self.window).min(file.size())),
+            true => (self.asked.saturating_sub(window), self.asked),
+            false => (self.asked, self.asked.saturating_add(window).min(file.size())),
         };
-        if let Some(length) = to.checked_sub(from).filter(|&length| length > 0) {
-            file.will_need(from, usize::try_from(length).unwrap_or(usize::MAX));
+        if from < to {
+            ask(file, from, to);
             self.asked = if self.backward { from } else { to };
         }
     }
@@ -94,17 +215,28 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::base::error::Result;
+    use crate::base::error::Error;
 
     const BLOCK: u64 = 2_000;
     const BLOCKS: u64 = 1_000;
 
+    /// Bytes tell where they are. Reads of the byte at `bad` fail.
     #[derive(Default)]
-    struct Device(Mutex<Vec<(u64, u64)>>);
+    struct Device {
+        asked: Mutex<Vec<(u64, u64)>>,
+        read: Mutex<Vec<(u64, usize)>>,
+        bad: Option<u64>,
+    }
 
     impl RandomAccessFile for Device {
-        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
-            Ok(0)
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            let end = offset + buffer.len() as u64;
+            if self.bad.is_some_and(|bad| (offset..end).contains(&bad)) {
+                return Err(Error::corruption("a bad sector"));
+            }
+            self.read.lock().unwrap().push((offset, buffer.len()));
+            buffer.iter_mut().zip(offset..).for_each(|(byte, at)| *byte = byte_at(at));
+            Ok(buffer.len())
         }
 
         fn size(&self) -> u64 {
@@ -112,8 +244,12 @@ mod tests {
         }
 
         fn will_need(&self, offset: u64, length: usize) {
-            self.0.lock().unwrap().push((offset, offset + length as u64));
+            self.asked.lock().unwrap().push((offset, offset + length as u64));
         }
+    }
+
+    fn byte_at(at: u64) -> u8 {
+        (at / 7) as u8
     }
 
     fn block(number: u64) -> BlockHandle {
@@ -123,7 +259,7 @@ mod tests {
     fn asked(readahead: &mut Readahead, blocks: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
         let device = Device::default();
         blocks.for_each(|number| readahead.enter(&device, block(number)));
-        device.0.into_inner().unwrap()
+        device.asked.into_inner().unwrap()
     }
 
     #[test]
@@ -138,6 +274,76 @@ mod tests {
         assert_eq!(windows[0].1, (BLOCKS - 3) * BLOCK);
         assert!(windows.windows(2).all(|pair| pair[0].0 == pair[1].1));
         assert_eq!(windows.last().map(|window| window.0), Some(0));
+    }
+
+    /// Reads blocks as a scan does; returns those that cannot be read.
+    fn read(readahead: &mut Readahead, device: &Device, blocks: &[u64]) -> Vec<u64> {
+        let mut failed = Vec::new();
+        for &number in blocks {
+            let block = block(number);
+            readahead.enter(device, block);
+            let mut bytes = vec![0; BLOCK as usize];
+            match readahead.read_at(device, block.offset, &mut bytes) {
+                Ok(length) => {
+                    assert_eq!(length, bytes.len());
+                    assert!(
+                        bytes.iter().zip(block.offset..).all(|(byte, at)| *byte == byte_at(at))
+                    );
+                }
+                Err(_) => failed.push(number),
+            }
+        }
+        failed
+    }
+
+    #[test]
+    fn a_scan_reads_many_blocks_with_one_call_and_no_byte_twice() {
+        let forward: Vec<_> = (0..BLOCKS).collect();
+        let backward: Vec<_> = (0..BLOCKS).rev().collect();
+        for blocks in [&forward, &backward] {
+            let device = Device::default();
+            let mut readahead = Readahead::default();
+            assert_eq!(read(&mut readahead, &device, blocks), []);
+            let turned: Vec<_> = blocks.iter().rev().take(5).copied().collect();
+            assert_eq!(read(&mut readahead, &device, &turned), []);
+            let mut reads = device.read.into_inner().unwrap();
+            assert!(reads.len() < BLOCKS as usize / 15, "{} reads", reads.len());
+            reads.truncate(reads.len() - 4);
+            let bytes: usize = reads.iter().map(|(_, length)| length).sum();
+            assert!(bytes as u64 <= BLOCK * BLOCKS + CHUNK, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_bad_sector_is_an_error_of_its_own_block_alone() {
+        let device = Device { bad: Some(500 * BLOCK + 3), ..Device::default() };
+        let forward: Vec<_> = (0..BLOCKS).collect();
+        let backward: Vec<_> = (0..BLOCKS).rev().collect();
+        for blocks in [&forward, &backward] {
+            assert_eq!(read(&mut Readahead::default(), &device, blocks), [500]);
+        }
+    }
+
+    #[test]
+    fn a_scan_that_jumps_reads_what_it_comes_to() {
+        let device = Device::default();
+        let mut readahead = Readahead::default();
+        let jumps: Vec<_> = (0..40).flat_map(|at| at * 17..at * 17 + 9).collect();
+        assert_eq!(read(&mut readahead, &device, &jumps), []);
+        let mut next = readahead.in_next_file();
+        assert_eq!(read(&mut next, &device, &[0, 1, 2, 3]), []);
+    }
+
+    #[test]
+    fn the_beginning_of_the_next_file_and_its_end_are_asked_for() {
+        let size = BLOCK * BLOCKS;
+        let asked = |backward| {
+            let device = Device::default();
+            ask_for_next_file(&device, backward);
+            device.asked.into_inner().unwrap()
+        };
+        assert_eq!(asked(false), [(size - END, size), (0, LARGEST)]);
+        assert_eq!(asked(true), [(size - END - LARGEST, size)]);
     }
 
     #[test]

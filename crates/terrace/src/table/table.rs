@@ -35,6 +35,7 @@ use super::external_cache::ExternalBlocks;
 use super::filter_block::{self, FilterBlockReader};
 use super::format::{
     BlockData, BlockHandle, FOOTER_SIZE, Footer, StoredBlock, TRAILER_SIZE, read_block,
+    read_block_by,
 };
 use super::full_filter::{FULL_FILTER_NAME, FullFilter, hash_key};
 use super::index::{Index, Place};
@@ -42,7 +43,7 @@ use super::key_allowance::KeyAllowance;
 use super::order::TableOrder;
 use super::properties::{PROPERTIES_NAME, TableProperties};
 use super::read_policy::{Populated, ReadPolicy};
-use super::readahead::Readahead;
+use super::readahead::{self, Readahead};
 use super::table_builder::COMPARATOR_NAME;
 
 /// Bytes of a block in a file that are asked for ahead, at most.
@@ -103,6 +104,7 @@ impl Table {
         let policy = settings.policy;
         let opened_unmapped = policy.is_unmapped();
         let populated = Populated::new(file.as_ref(), &policy);
+        readahead::ask_for_end(file.as_ref());
         let end = file.size().saturating_sub(FOOTER_SIZE as u64);
         let footer = populated
             .ensure(file.as_ref(), &policy, end, FOOTER_SIZE as u64)
@@ -110,8 +112,9 @@ impl Table {
         let footer = policy.learn(footer)?;
         let limit = file.size() - FOOTER_SIZE as u64;
         let bad_index = |damage: Damage| damaged(&name, footer.index, damage).context("index");
-        let block = Block::parse(load_block(&file, &populated, &policy, footer.index, &name)?)
-            .map_err(bad_index)?;
+        let block =
+            Block::parse(load_block(&file, &populated, &policy, footer.index, &name, None)?)
+                .map_err(bad_index)?;
         let index = Index::decode(Arc::new(block), &settings.order, limit).map_err(bad_index)?;
         let slots = settings.cache.slots().slots(index.len());
         let external = settings.cache.external_cache().map(ExternalBlocks::new);
@@ -217,7 +220,7 @@ impl Table {
         let Some((Place { at, abbreviated }, handle)) = self.admit(key, place) else {
             return Ok(None);
         };
-        let block = self.block(at, handle, fill_cache, self.has_filter())?;
+        let block = self.block(at, handle, fill_cache, self.has_filter(), None)?;
         self.find_in(block, handle, key, abbreviated)
     }
 
@@ -355,6 +358,16 @@ impl Table {
         readahead.enter(self.file.as_ref(), handle);
     }
 
+    /// See [`RandomAccessFile::reads_in_background`].
+    pub(super) fn reads_in_background(&self) -> bool {
+        self.file.reads_in_background()
+    }
+
+    /// Asks for what a scan reads first that goes on in this table.
+    pub(crate) fn prefetch_next(&self, backward: bool) {
+        readahead::ask_for_next_file(self.file.as_ref(), backward);
+    }
+
     /// Says that the bytes of the file in `range` will not be read soon.
     pub(super) fn not_needed(&self, range: Range<u64>) {
         self.file.not_needed(range.start, range.end.saturating_sub(range.start));
@@ -424,19 +437,21 @@ impl Table {
         damaged(&self.name, handle, damage)
     }
 
-    /// The data block `at`, which is at `handle`, from the cache or from the file.
+    /// The data block `at`, which is at `handle`, from the cache, or from the file or what a scan has
+    /// read of it already.
     pub(super) fn block(
         &self,
         at: usize,
         handle: BlockHandle,
         fill_cache: bool,
         filtered: bool,
+        ahead: Option<&mut Readahead>,
     ) -> Result<BlockRef> {
         if let Some(block) = self.block_in_memory(at, handle, filtered) {
             return Ok(block);
         }
         self.counters.count(if filtered { Outcome::FilteredMiss } else { Outcome::Miss });
-        let block = Arc::new(self.load(handle)?);
+        let block = Arc::new(self.load_in(handle, ahead)?);
         Ok(match &self.external {
             _ if !fill_cache => BlockRef::Owned(block),
             Some(_) if self.account.as_ref().is_some_and(|account| account.is_full()) => {
@@ -490,11 +505,16 @@ impl Table {
     }
 
     fn read_block(&self, handle: BlockHandle) -> Result<BlockData> {
-        load_block(&self.file, &self.populated, &self.policy, handle, &self.name)
+        load_block(&self.file, &self.populated, &self.policy, handle, &self.name, None)
     }
 
     pub(super) fn load(&self, handle: BlockHandle) -> Result<Block> {
-        let data = self.read_block(handle)?;
+        self.load_in(handle, None)
+    }
+
+    fn load_in(&self, handle: BlockHandle, ahead: Option<&mut Readahead>) -> Result<Block> {
+        let Table { file, populated, policy, name, .. } = self;
+        let data = load_block(file, populated, policy, handle, name, ahead)?;
         let block = Block::parse(data).map_err(|damage| damaged(&self.name, handle, damage))?;
         let block = block.with_abbreviated_keys(&self.order, self.index.abbreviated_keys());
         Ok(match &self.account {
@@ -511,11 +531,16 @@ fn load_block(
     policy: &ReadPolicy,
     handle: BlockHandle,
     name: &str,
+    ahead: Option<&mut Readahead>,
 ) -> Result<BlockData> {
     let size = handle.size.saturating_add(TRAILER_SIZE as u64);
-    let data = populated
-        .ensure(file.as_ref(), policy, handle.offset, size)
-        .and_then(|()| read_block(file, handle, name));
+    let data =
+        populated.ensure(file.as_ref(), policy, handle.offset, size).and_then(|()| match ahead {
+            Some(ahead) => read_block_by(file, handle, name, |offset, buffer| {
+                ahead.read_at(file.as_ref(), offset, buffer)
+            }),
+            None => read_block(file, handle, name),
+        });
     policy.learn(data)
 }
 

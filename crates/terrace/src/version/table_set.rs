@@ -16,7 +16,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::fork::Origin;
 use crate::base::locks::{Mutex, MutexGuard};
 use crate::env::{Env, RandomAccessFile, ReadAccess};
-use crate::table::{ReadTotals, Table, TableReadSettings};
+use crate::table::{ReadTotals, Table, TableReadSettings, ask_for_next_file};
 
 use super::file_meta::{Contents, FileMeta};
 use super::filename;
@@ -115,6 +115,19 @@ impl TableSet {
             return Ok(TableRef(table));
         }
         self.open_table(file)
+    }
+
+    /// Asks the device for what a scan reads first that goes on in the table of `file`, whether that
+    /// is open or not. A hint.
+    pub(crate) fn prefetch_next(&self, file: &Arc<FileMeta>, backward: bool) {
+        match Self::open_table_of(file) {
+            Some(table) => table.prefetch_next(backward),
+            None => {
+                if let Ok((handle, _)) = self.open_file(file.number) {
+                    ask_for_next_file(handle.as_ref(), backward);
+                }
+            }
+        }
     }
 
     /// The table of `file`, if it is open.

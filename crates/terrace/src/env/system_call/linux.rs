@@ -19,6 +19,9 @@ pub(in crate::env) fn sync(file: &File) -> io::Result<()> {
     file.sync_data()
 }
 
+/// Whether [`will_need`] does anything.
+pub(in crate::env) const READS_IN_BACKGROUND: bool = true;
+
 /// Says that a range of a file will be read soon. A hint.
 pub(in crate::env) fn will_need(file: &File, offset: u64, length: usize) {
     let length = std::num::NonZeroU64::new(length as u64);

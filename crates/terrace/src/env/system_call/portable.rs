@@ -21,6 +21,9 @@ pub(in crate::env) fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Whether [`will_need`] does anything.
+pub(in crate::env) const READS_IN_BACKGROUND: bool = false;
+
 /// Says that a range of a file will be read soon. Not every system takes such hints.
 pub(in crate::env) fn will_need(_: &File, _: u64, _: usize) {}
 
