@@ -1,5 +1,6 @@
 //! Threads that share a database: linearizable calls, locks, serializable transactions.
 
+mod everything;
 mod linear;
 mod locking;
 mod prepared;

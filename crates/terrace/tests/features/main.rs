@@ -7,6 +7,7 @@ mod expiry;
 mod expiry_faults;
 mod idle_flush;
 mod inspect;
+mod keyspace_faults;
 mod keyspaces;
 mod memory_budget;
 mod mixed;

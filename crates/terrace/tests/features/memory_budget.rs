@@ -185,6 +185,52 @@ fn a_budget_smaller_than_the_floors_slows_writers_and_stops_none() {
     }
 }
 
+/// Two hundred databases under budgets that no sensible program has, with large values, snapshots
+/// that keep memtables, transactions and range deletes.
+#[test]
+fn many_databases_under_an_odd_budget_lose_nothing_and_end() {
+    let _watchdog = watch();
+    for bytes in [0, 64 << 10, usize::MAX] {
+        let budget = MemoryBudget::new(bytes);
+        let dbs: Vec<_> = (0..scaled(200).max(20)).map(|_| open(&budget)).collect();
+        thread::scope(|scope| {
+            for id in 0..4_u8 {
+                let dbs = &dbs;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(u64::from(id));
+                    let mut snapshots = Vec::new();
+                    for number in 0..500 {
+                        let db = rng.pick(dbs);
+                        let length = *rng.pick(&[10, 100, 1_000, 40_000, 200_000]);
+                        let key = format!("{id} {number:04}");
+                        match rng.below(8) {
+                            0 => snapshots.push(db.snapshot()),
+                            1 => _ = snapshots.pop(),
+                            2 => db.delete_range("x".."y").expect("a range delete"),
+                            3 => db
+                                .transact(|transaction| {
+                                    transaction.put(&key, vec![id; length]);
+                                    Ok::<_, terrace::Error>(())
+                                })
+                                .expect("a transaction"),
+                            _ => db.put(&key, vec![id; length]).expect("a put"),
+                        }
+                        if db
+                            .get(&key)
+                            .expect("a get")
+                            .is_some_and(|value| value != vec![id; length])
+                        {
+                            panic!("{key} has another value");
+                        }
+                    }
+                });
+            }
+        });
+        dbs.into_iter().for_each(|db| db.close().expect("closes"));
+        assert_eq!(budget.memtable_bytes(), 0, "{budget:?}");
+    }
+}
+
 #[test]
 fn a_batch_larger_than_the_budget_is_written() {
     let budget = MemoryBudget::new(2 << 20);

@@ -120,7 +120,9 @@ impl KeyspaceOptions {
                 return refuse("default_ttl needs expiry".to_owned());
             }
             if ttl.is_zero() || ttl.subsec_nanos() % 1_000_000 != 0 || millis(ttl) == u64::MAX {
-                return refuse(format!("default_ttl is {ttl:?}, must be whole milliseconds"));
+                return refuse(format!(
+                    "default_ttl is {ttl:?}, must be whole milliseconds, one at least"
+                ));
             }
         }
         match (self.block_size, self.filter_bits) {
