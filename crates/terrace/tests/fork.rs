@@ -25,7 +25,7 @@ fn image(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     let dir = tempfile::tempdir().unwrap();
     let (ours, theirs) = (dir.path().join("ours"), dir.path().join("theirs"));
-    let options = || Options::new().create_if_missing(true);
+    let options = || Options::new().create_if_missing(true).prepared_transactions(true);
     let db = Db::open(&ours, options()).unwrap();
     // Two runs, which many reads and no writes would have compacted.
     for value in ["0", "1"] {
@@ -34,6 +34,9 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     }
     db.wait_idle().unwrap();
     db.put("log", "2").unwrap();
+    let mut transaction = db.transaction();
+    transaction.put("held", "5");
+    transaction.prepare("pay").unwrap();
     let files = db.files();
     let levels = files.iter().map(|file| file.level).collect::<std::collections::BTreeSet<_>>();
     assert!(levels.len() > 1 || files.len() > 1, "{files:?}");
@@ -62,6 +65,10 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
             let rests = db.stats().running_compactions == 0 && db.files() == files;
             let refused = |error: terrace::Error| error.kind() == ErrorKind::NotSupported;
             let writes = db.put("child", "3").is_err_and(refused) && db.flush().is_err_and(refused);
+            let decides =
+                [db.commit_prepared("pay"), db.rollback_prepared("pay"), db.put("held", "3")];
+            let writes = writes && decides.into_iter().all(|decided| decided.is_err_and(refused));
+            let writes = writes && db.prepared_transactions().is_empty();
             // Its own databases work, background threads included, and change nothing about that.
             let own = Db::open(&theirs, options()).ok()?;
             own.put("k", "v").ok()?;
@@ -86,8 +93,9 @@ fn an_inherited_database_is_read_not_written_and_dropped_without_a_trace() {
     assert!(image(&ours) == before, "the child changed the files");
     let db = db.unwrap();
     db.put("parent", "4").unwrap();
+    db.commit_prepared("pay").unwrap();
     db.close().unwrap();
-    for (path, keys) in [(&ours, &["log", "parent", "table"][..]), (&theirs, &["k"])] {
+    for (path, keys) in [(&ours, &["held", "log", "parent", "table"][..]), (&theirs, &["k"])] {
         let db = Db::open(path, Options::new()).unwrap();
         let found: Vec<_> =
             db.iter().unwrap().map(|entry| String::from_utf8(entry.unwrap().0).unwrap()).collect();

@@ -18,6 +18,7 @@ use crate::version::edit::VersionEdit;
 use crate::version::version::Version;
 use crate::write::batch::{Operation, WriteBatch};
 
+use super::transaction::prepared_record;
 use super::{Db, Options, RecoveryMode, repair, verify};
 
 /// A target: its name, the safety that it removes where builds can (see `base/mutation.rs`;
@@ -91,6 +92,7 @@ fn edit(data: &[u8]) {
 
 /// Takes a batch in LevelDB's form.
 fn batch(data: &[u8]) {
+    prepared_record::decode_arbitrary(data);
     let Ok(batch) = WriteBatch::from_bytes(data.to_vec()) else { return };
     let mut copy = WriteBatch::new();
     for operation in batch.iter() {

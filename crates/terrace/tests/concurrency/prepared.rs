@@ -36,6 +36,7 @@ fn is_locked(db: &Db, key: &str) -> bool {
         Ok(_) => false,
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+            assert!(error.message().contains("the prepared transaction"), "{error}");
             true
         }
     }

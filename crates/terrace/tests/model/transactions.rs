@@ -91,8 +91,10 @@ struct Play {
 impl Play {
     fn new(seed: u64) -> Self {
         let descending = seed.is_multiple_of(3);
-        let options =
-            if descending { options().comparator(Arc::new(Descending)) } else { options() };
+        let options = match descending {
+            true => options().comparator(Arc::new(Descending)),
+            false => options().prepared_transactions(true),
+        };
         Play {
             db: Db::open("/db", options).unwrap(),
             descending,
@@ -307,6 +309,9 @@ impl Play {
         }
         let mut keys = open.own.keys().chain(&open.relied_on);
         let later = keys.any(|key| self.written.get(key).is_some_and(|&when| when > open.began));
+        if !self.descending && self.random.one_in(3) {
+            return self.prepare(open, later);
+        }
         let expected = later && !open.own.is_empty();
         assert_eq!(
             conflicts(open.transaction),
@@ -321,6 +326,33 @@ impl Play {
             self.committed += 1;
             open.own.into_iter().for_each(|(key, value)| self.set(key, value));
         }
+    }
+
+    /// Commits in two phases, or rolls back between them. What others write meanwhile would wait.
+    fn prepare(&mut self, open: Open, later: bool) {
+        let prepared = open.transaction.prepare("one");
+        if later {
+            assert_eq!(prepared.unwrap_err().kind(), ErrorKind::Conflict);
+            self.refused += 1;
+            return;
+        }
+        prepared.unwrap();
+        let listed = self.db.prepared_transactions();
+        assert_eq!((listed.len(), listed[0].writes), (1, open.own.len()));
+        match self.random.below(4) {
+            0 => self.db.flush().unwrap(),
+            1 => self.db.compact_range::<&[u8]>(..).unwrap(),
+            _ => {}
+        }
+        for key in open.own.keys() {
+            assert_eq!(self.db.get(key).unwrap().as_ref(), self.last.get(key));
+        }
+        if self.random.one_in(3) {
+            return self.db.rollback_prepared("one").unwrap();
+        }
+        self.db.commit_prepared("one").unwrap();
+        self.committed += 1;
+        open.own.into_iter().for_each(|(key, value)| self.set(key, value));
     }
 
     fn step(&mut self) {

@@ -46,6 +46,8 @@ pub(in crate::db) struct LockManager {
 struct Table {
     locks: BTreeMap<OrderedKey, Lock>,
     waits: HashMap<u64, Wait>,
+    /// Owners that errors name otherwise than by their numbers.
+    names: HashMap<u64, String>,
     closed: Option<Error>,
 }
 
@@ -215,6 +217,11 @@ impl LockOwner {
         self.keys.iter().map(|key| key.as_slice().to_vec())
     }
 
+    /// Has errors of those that wait for its locks name it so.
+    pub(in crate::db) fn set_name(&self, name: String) {
+        self.manager.table.lock().names.insert(self.id, name);
+    }
+
     /// Whether it may be asked to begin anew rather than its caller.
     pub(in crate::db) fn gives_way(&self) -> bool {
         self.age == YOUNGEST
@@ -311,8 +318,10 @@ impl LockOwner {
 
     fn timed_out(&self, table: &Table, key: &OrderedKey) -> Error {
         let holder = table.locks.get(key).map_or(0, |lock| lock.holder);
+        let name = table.names.get(&holder).cloned();
+        let name = name.unwrap_or_else(|| format!("transaction {holder}"));
         let (key, time) = (shown(key.as_slice()), self.timeout);
-        Error::timed_out(format!("transaction {holder} holds the lock of {key} for {time:?} now"))
+        Error::timed_out(format!("{name} holds the lock of {key} for {time:?} now"))
     }
 
     /// Gives all locks up, each to the first in its queue.
@@ -340,7 +349,9 @@ impl Drop for LockOwner {
     fn drop(&mut self) {
         if !self.keys.is_empty() && !self.manager.origin.is_ancestor() {
             let manager = self.manager.clone();
-            self.release(&mut manager.table.lock());
+            let mut table = manager.table.lock();
+            table.names.remove(&self.id);
+            self.release(&mut table);
         }
     }
 }

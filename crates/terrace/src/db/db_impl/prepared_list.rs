@@ -7,6 +7,7 @@ use crate::base::locks::Mutex;
 use crate::write::batch::WriteBatch;
 
 use crate::db::concurrency::lock_manager::LockOwner;
+use crate::db::concurrency::ordered_key::shown;
 
 /// A transaction that is prepared, from before its record is durable until its decision is.
 pub(in crate::db) struct Prepared {
@@ -50,6 +51,9 @@ impl PreparedList {
     }
 
     pub(in crate::db) fn insert(&self, name: &[u8], prepared: Prepared) {
+        if let Progress::Undecided(Some(locks)) = &*prepared.progress.lock() {
+            locks.set_name(format!("the prepared transaction {}", shown(name)));
+        }
         self.0.lock().insert(name.to_vec(), Arc::new(prepared));
     }
 

@@ -25,7 +25,7 @@ mod entries;
 mod options;
 mod own_writes;
 pub(in crate::db) mod prepared;
-mod prepared_record;
+pub(in crate::db) mod prepared_record;
 pub(in crate::db) mod prepared_recovery;
 
 use std::collections::HashSet;

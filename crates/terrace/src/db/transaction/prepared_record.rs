@@ -105,6 +105,19 @@ impl PreparedRecord {
     }
 }
 
+/// Decodes arbitrary bytes as a record whose checksum is right.
+#[cfg(any(test, fuzzing))]
+pub(in crate::db) fn decode_arbitrary(rest: &[u8]) {
+    let checksum = checksum::masked_pair(b"", rest).to_le_bytes();
+    let Some(record) = PreparedRecord::decode(b"", &[FORMAT, &checksum, rest].concat()) else {
+        return;
+    };
+    assert_eq!(record.keys().count(), record.before.len());
+    let encoded = record.encode(b"").expect("it is as small as it was");
+    let again = PreparedRecord::decode(b"", &encoded).expect("decodes");
+    assert!(again.keys().eq(record.keys()) && again.before == record.before);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +153,19 @@ mod tests {
         }
         assert_eq!(name(&key(b"pay")), Some(&b"pay"[..]));
         assert_eq!(name(b"!users!1"), None);
+    }
+
+    #[test]
+    fn a_record_has_the_documented_bytes() {
+        let mut batch = WriteBatch::new();
+        batch.put("a", "1");
+        batch.delete("b");
+        let value = record(batch, &[b"cd"]).encode(b"pay").expect("is small");
+        let (head, rest) = value.split_at(15);
+        let checksum = checksum::masked_pair(b"pay", rest).to_le_bytes();
+        assert_eq!(head, [&b"prepared 1\n"[..], &checksum].concat());
+        let batch = b"\0\0\0\0\0\0\0\0\x02\0\0\0\x01\x01a\x011\0\x01b";
+        assert_eq!(rest, [&b"\x03\0\x01\x02\x01\x02cd"[..], batch].concat());
     }
 
     #[test]
