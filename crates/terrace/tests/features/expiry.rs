@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, UNIX_EPOCH};
 
 use terrace::{
-    CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, Isolation, Keyspace,
+    Append, CompactOptions, CompactionFilter, Db, ErrorKind, FilterDecision, Isolation, Keyspace,
     KeyspaceOptions, MemEnv, Options, PutOptions, ReadOptions, TransactionOptions, WriteBatch,
     WriteOptions,
 };
@@ -243,6 +243,54 @@ fn a_transaction_that_reads_everything_may_write_entries_that_expire() {
         transaction.put(key, value);
         transaction.commit().expect("nobody else has written");
     }
+}
+
+/// What an atomic update sets expires as what a put sets does, and what has expired is no value.
+#[test]
+fn atomic_updates_follow_and_set_times() {
+    let (env, db) = clocked();
+    let options = expiring().default_ttl(Some(MINUTE * 3));
+    let leases = db.create_keyspace("l", options).expect("a keyspace");
+    let get = |key: &str| leases.get(key).expect("a read").map(|v| String::from_utf8(v).unwrap());
+    assert!(leases.insert_if_absent("a", "1", ttl(10)).expect("an update"));
+    assert!(!leases.insert_if_absent("a", "2", ttl(10)).expect("an update"));
+    env.advance(MINUTE * 9);
+    assert!(leases.compare_and_swap("a", Some(b"1"), Some(b"3"), ttl(10)).expect("an update"));
+    env.advance(MINUTE * 9);
+    assert_eq!(get("a").as_deref(), Some("3"), "it was renewed");
+    env.advance(MINUTE);
+    assert!(!leases.compare_and_swap("a", Some(b"3"), None, ttl(1)).expect("an update"));
+    assert!(leases.insert_if_absent("a", "4", ttl(10)).expect("it has expired"));
+    let more = |value: Option<&[u8]>| Some([value.unwrap_or_default(), b"+"].concat());
+    let updated = leases.update("a", more, PutOptions::new().never_expires()).expect("an update");
+    assert_eq!(updated.as_deref(), Some(&b"4+"[..]));
+    let merged = leases.merge("b", "5", &Append::new(), PutOptions::new()).expect("an update");
+    assert_eq!(merged, b"5");
+    env.advance(MINUTE * 3);
+    assert_eq!((get("a").as_deref(), get("b")), (Some("4+"), None), "b by the default");
+    leases.put("c", "6").expect("a put");
+    leases.put("0", "7").expect("a put");
+    let pair = |key: &str, value: &str| Some((key.into(), value.into()));
+    assert_eq!(leases.pop_first(PutOptions::new()).expect("a pop"), pair("0", "7"));
+    env.advance(MINUTE * 3);
+    assert_eq!(leases.pop_last(WriteOptions::sync()).expect("a pop"), pair("a", "4+"));
+    assert_eq!(leases.pop_last(PutOptions::new()).expect("a pop"), None);
+    let deleted = leases.update("a", |_| None::<Vec<u8>>, PutOptions::new()).expect("an update");
+    assert_eq!(deleted, None);
+
+    assert!(db.drop_keyspace("l").expect("a drop"));
+    let again = db.create_keyspace("l", KeyspaceOptions::new()).expect("a keyspace");
+    again.put("k", "v").expect("a put");
+    let closed = |result: Result<(), terrace::Error>| {
+        assert_eq!(result.expect_err("it was dropped").kind(), ErrorKind::Closed);
+    };
+    closed(leases.update("k", more, PutOptions::new()).map(drop));
+    closed(leases.insert_if_absent("n", "v", PutOptions::new()).map(drop));
+    closed(leases.merge("k", "v", &Append::new(), PutOptions::new()).map(drop));
+    closed(leases.pop_first(PutOptions::new()).map(drop));
+    let error = again.insert_if_absent("n", "v", ttl(1)).expect_err("it has no expiry");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(keys(&again), ["k"]);
 }
 
 #[test]

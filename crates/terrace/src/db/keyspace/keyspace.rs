@@ -410,8 +410,18 @@ impl Keyspace {
         Ok((key, stored.unwrap_or_else(|| value.to_vec())))
     }
 
+    /// Fails if the keyspace was dropped.
+    pub(super) fn check_alive(&self) -> Result<()> {
+        self.incarnation.check()
+    }
+
     /// What is stored for a value of a key of the database, if that is something else.
-    fn stored(&self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Option<Vec<u8>>> {
+    pub(super) fn stored(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        options: &PutOptions,
+    ) -> Result<Option<Vec<u8>>> {
         let keyspace = &self.incarnation.options;
         if options.says_when() && !keyspace.expiry {
             let name = name::shown(self.prefix_bytes());
@@ -777,7 +787,7 @@ impl Keyspace {
         Ok(self.db.approximate_sizes(&[(from, &to)])?.iter().sum())
     }
 
-    fn bounds<K: AsRef<[u8]>>(
+    pub(super) fn bounds<K: AsRef<[u8]>>(
         &self,
         range: &impl RangeBounds<K>,
     ) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {

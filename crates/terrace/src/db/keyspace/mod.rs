@@ -25,6 +25,7 @@ mod entries;
 mod keyspace;
 mod name;
 mod put_options;
+mod updates;
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 //! 2. Functions and operators of the caller run outside of every lock.
 
 mod merge_operator;
-mod pop;
+pub(in crate::db) mod pop;
 
 use std::sync::atomic::Ordering;
 
@@ -30,22 +30,25 @@ pub use self::merge_operator::{Append, Counter, MergeOperator, SetUnion};
 const ATTEMPTS: u32 = 8;
 
 /// The outcome for a key.
-enum Change<V> {
+pub(in crate::db) enum Change<V> {
     Keep,
     Set(Option<V>),
 }
 
 /// Does to `key` what `decide` says of its present value. Returns what it was set to, or `None`
-/// if it was kept. `decide` is called again whenever the key was written in between.
-fn change_key<V: AsRef<[u8]>>(
+/// if it was kept. `decide` is called again whenever the key was written in between. Nothing is
+/// written if `terms` fails, which is its error then.
+pub(in crate::db) fn change_key<V: AsRef<[u8]>>(
     core: &DbImpl,
     key: &[u8],
     options: WriteOptions,
+    terms: impl Fn() -> Result<()>,
     mut decide: impl FnMut(Option<&[u8]>) -> Result<Change<V>>,
 ) -> Result<Option<Option<V>>> {
     core.files.check_writable()?;
     let mut locks = None;
     for attempt in 1_u32.. {
+        terms()?;
         if attempt == ATTEMPTS {
             core.writes.lock_for_write(&mut locks, key)?;
         }
@@ -55,7 +58,8 @@ fn change_key<V: AsRef<[u8]>>(
         let bytes = value.as_ref().map(AsRef::as_ref);
         let check = || {
             let ingested = core.views.ingests.load(Ordering::Relaxed) != ingests;
-            mutated("updates") || !ingested && is_unchanged(core, key, read_at)
+            let holds = mutated("updates") || !ingested && is_unchanged(core, key, read_at);
+            holds && terms().is_ok()
         };
         if core.writes.write_one_if(key, bytes, options, &mut locks, check)? {
             return Ok(Some(value));
@@ -73,6 +77,9 @@ fn is_unchanged(core: &DbImpl, key: &[u8], sequence: u64) -> bool {
 
 /// Atomic updates. Each is one commit: nothing that others write is lost, whether they write by an
 /// update, a batch, a transaction or a bulk load, and no loop is needed around them.
+///
+/// What is set in a keyspace with expiry has no time to live: those of
+/// [`Keyspace`](crate::Keyspace#atomic-updates) give it one.
 impl Db {
     /// Sets `key` to what `change` makes of its value, and returns that. `None` stands for no
     /// value, on both sides.
@@ -130,7 +137,7 @@ impl Db {
             (None, None) => Ok(Change::Keep),
             (_, new) => Ok(Change::Set(new)),
         };
-        Ok(change_key(self.core(), key.as_ref(), options, decide)?.flatten())
+        Ok(change_key(self.core(), key.as_ref(), options, || Ok(()), decide)?.flatten())
     }
 
     /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands
@@ -183,7 +190,7 @@ impl Db {
             true => Ok(Change::Set(new)),
             false => Ok(Change::Keep),
         };
-        Ok(change_key(self.core(), key.as_ref(), options, decide)?.is_some())
+        Ok(change_key(self.core(), key.as_ref(), options, || Ok(()), decide)?.is_some())
     }
 
     /// Sets `key` to `value` if it has no value, and returns whether it had none.
@@ -279,6 +286,6 @@ impl Db {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         let decide =
             |value: Option<&[u8]>| Ok(Change::Set(Some(operator.merge(key, value, operand)?)));
-        Ok(change_key(self.core(), key, options, decide)?.flatten().unwrap_or_default())
+        Ok(change_key(self.core(), key, options, || Ok(()), decide)?.flatten().unwrap_or_default())
     }
 }

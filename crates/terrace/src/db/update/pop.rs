@@ -14,8 +14,9 @@ use crate::db::transaction::{Isolation, TransactOptions, TransactionOptions};
 /// A key and its value.
 type Entry = (Vec<u8>, Vec<u8>);
 
+/// The end of a range that an entry is taken from.
 #[derive(Clone, Copy)]
-enum End {
+pub(in crate::db) enum End {
     First,
     Last,
 }
@@ -83,7 +84,7 @@ impl Db {
         range: impl RangeBounds<K>,
         options: WriteOptions,
     ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.pop(&range, End::First, options)
+        self.pop(&range, End::First, options, || Ok(()))
     }
 
     /// Deletes the last entry whose key is in `range` and returns it, as durably as `options` say.
@@ -106,14 +107,16 @@ impl Db {
         range: impl RangeBounds<K>,
         options: WriteOptions,
     ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.pop(&range, End::Last, options)
+        self.pop(&range, End::Last, options, || Ok(()))
     }
 
-    fn pop<K: AsRef<[u8]>>(
+    /// Takes an entry, unless `terms` fails.
+    pub(in crate::db) fn pop<K: AsRef<[u8]>>(
         &self,
         range: &impl RangeBounds<K>,
         end: End,
         options: WriteOptions,
+        terms: impl Fn() -> Result<()>,
     ) -> Result<Option<Entry>> {
         self.core().files.check_writable()?;
         let turn = self.core().writes.control.pops.lock();
@@ -121,6 +124,8 @@ impl Db {
         let transact = TransactOptions::new().transaction_options(serializable);
         let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));
         let popped = self.transact_with(transact, |transaction| -> Result<Option<Entry>> {
+            // Whatever ends them later is a write of the range.
+            terms()?;
             let mut entries = transaction.range::<&[u8]>(bounds);
             let entry = match end {
                 End::First => entries.next(),

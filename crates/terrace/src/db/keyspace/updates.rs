@@ -1,0 +1,208 @@
+//! Atomic updates in a keyspace: those of the database, with keys of the keyspace, times to live,
+//! and the check that it was not dropped.
+
+use crate::base::error::Result;
+use crate::db::update::pop::End;
+use crate::db::update::{Change, MergeOperator, change_key};
+
+use super::keyspace::Keyspace;
+use super::put_options::PutOptions;
+
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
+/// # Atomic updates
+/// Each is one commit, as [`Db::update`](crate::Db::update) and those beside it are. What is set
+/// has the time to live that the options ask for, or the keyspace's default; that of the value
+/// before ends with it.
+impl Keyspace {
+    /// Sets `key` to what `change` makes of its value, and returns that: as
+    /// [`Db::update_with`](crate::Db::update_with) does.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// let next = |value: Option<&[u8]>| Some([value.map_or(0, |value| value[0]) + 1]);
+    /// assert_eq!(users.update("visits", next, PutOptions::new())?, Some([1]));
+    /// assert_eq!(users.update("visits", next, WriteOptions::sync())?, Some([2]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with) and [`put_with`](Self::put_with). A panic of `change`
+    /// goes on to the caller; nothing is written then.
+    pub fn update<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
+        options: impl Into<PutOptions>,
+    ) -> Result<Option<V>> {
+        let decide = |value: Option<&[u8]>| match (value, change(value)) {
+            (None, None) => Ok(Change::Keep),
+            (_, new) => Ok(Change::Set(new)),
+        };
+        Ok(self.change(key.as_ref(), options.into(), decide)?.flatten())
+    }
+
+    /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands
+    /// for no value, that of an entry that has expired included.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let leases = db.create_keyspace("leases", KeyspaceOptions::new().expiry(true))?;
+    /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
+    /// assert!(leases.compare_and_swap("leader", None, Some(b"anna"), minute)?);
+    /// // Renewed by its holder alone.
+    /// assert!(leases.compare_and_swap("leader", Some(b"anna"), Some(b"anna"), minute)?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+        options: impl Into<PutOptions>,
+    ) -> Result<bool> {
+        let decide = |value: Option<&[u8]>| match value == expected {
+            true => Ok(Change::Set(new)),
+            false => Ok(Change::Keep),
+        };
+        Ok(self.change(key.as_ref(), options.into(), decide)?.is_some())
+    }
+
+    /// Sets `key` to `value` if it has no value, or one that has expired, and returns whether it
+    /// did.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let leases = db.create_keyspace("leases", KeyspaceOptions::new().expiry(true))?;
+    /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
+    /// assert!(leases.insert_if_absent("backup", "anna", minute)?);
+    /// assert!(!leases.insert_if_absent("backup", "berta", minute)?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn insert_if_absent(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: impl Into<PutOptions>,
+    ) -> Result<bool> {
+        self.compare_and_swap(key, None, Some(value.as_ref()), options)
+    }
+
+    /// Sets `key` to what `operator` makes of its value and `operand`, and returns that. The
+    /// operator is given the key within the keyspace.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let pages = db.create_keyspace("pages", KeyspaceOptions::new())?;
+    /// let hits = pages.merge("index", Counter::encode(1), &Counter, PutOptions::new())?;
+    /// assert_eq!(Counter::decode(&hits)?, 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The operator's; nothing is written then. Else those of [`update`](Self::update).
+    pub fn merge(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        operator: &(impl MergeOperator + ?Sized),
+        options: impl Into<PutOptions>,
+    ) -> Result<Vec<u8>> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        let decide =
+            |value: Option<&[u8]>| Ok(Change::Set(Some(operator.merge(key, value, operand)?)));
+        Ok(self.change(key, options.into(), decide)?.flatten().unwrap_or_default())
+    }
+
+    /// Deletes the entry with the smallest key and returns it, as
+    /// [`Db::pop_first_in`](crate::Db::pop_first_in) does. Only whether it is synced counts of the
+    /// options.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let jobs = db.create_keyspace("jobs", KeyspaceOptions::new())?;
+    /// jobs.put("1", "mail")?;
+    /// assert_eq!(jobs.pop_first(WriteOptions::sync())?, Some((b"1".to_vec(), b"mail".to_vec())));
+    /// assert_eq!(jobs.pop_first(WriteOptions::sync())?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`get_with`](Self::get_with) and [`put_with`](Self::put_with).
+    pub fn pop_first(&self, options: impl Into<PutOptions>) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop(End::First, options.into())
+    }
+
+    /// Deletes the entry with the largest key and returns it, as [`pop_first`](Self::pop_first)
+    /// does at the other end.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let stack = db.create_keyspace("stack", KeyspaceOptions::new())?;
+    /// stack.put("1", "lower")?;
+    /// stack.put("2", "upper")?;
+    /// let top = stack.pop_last(PutOptions::new())?;
+    /// assert_eq!(top, Some((b"2".to_vec(), b"upper".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`pop_first`](Self::pop_first).
+    pub fn pop_last(&self, options: impl Into<PutOptions>) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop(End::Last, options.into())
+    }
+
+    fn pop(&self, end: End, options: PutOptions) -> Result<Option<Entry>> {
+        let range = self.bounds::<&[u8]>(&..);
+        let popped = self.db().pop(&range, end, options.write, || self.check_alive())?;
+        let prefix = self.key("").len();
+        Ok(popped.map(|(key, value)| (key.get(prefix..).unwrap_or_default().to_vec(), value)))
+    }
+
+    /// [`change_key`] with a key of the keyspace and values as they are shown.
+    fn change<V: AsRef<[u8]>>(
+        &self,
+        key: &[u8],
+        options: PutOptions,
+        mut decide: impl FnMut(Option<&[u8]>) -> Result<Change<V>>,
+    ) -> Result<Option<Option<V>>> {
+        let (key, mut set) = (self.key(key), None);
+        let decide = |value: Option<&[u8]>| {
+            let Change::Set(new) = decide(value)? else { return Ok(Change::Keep) };
+            let stored = match &new {
+                Some(new) => {
+                    let stored = self.stored(&key, new.as_ref(), &options)?;
+                    Some(stored.unwrap_or_else(|| new.as_ref().to_vec()))
+                }
+                None => None,
+            };
+            set = new;
+            Ok(Change::Set(stored))
+        };
+        let alive = || self.check_alive();
+        let changed = change_key(self.db().core(), &key, options.write, alive, decide)?;
+        Ok(changed.map(|_| set))
+    }
+}
