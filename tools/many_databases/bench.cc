@@ -3,8 +3,9 @@
 //   bench idle DIR DATABASES ENTRIES            opens, writes ENTRIES of 100 bytes to each, says what is resident
 //   bench mixed DIR DATABASES SECONDS THREADS   puts, gets and scans of random databases, a line every ten seconds
 //
-// Built against leveldb/c.h (Terrace's or LevelDB's library), or with -DROCKSDB against RocksDB, whose
-// databases share a block cache and a WriteBufferManager of BUDGET bytes together. LevelDB's share a cache.
+// Built against leveldb/c.h (Terrace's or LevelDB's library), or with -DROCKSDB against RocksDB,
+// whose databases share a block cache and a WriteBufferManager of BUDGET bytes together. LevelDB's
+// share a cache.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -5,7 +5,8 @@
 //   bench counters DIR SECONDS THREADS    counters on 1 and on 1,000 keys, in every way that the engine has
 //   bench orders DIR SECONDS THREADS      new orders and payments, half and half, after TPC-C
 //
-// Built against terrace/c.h, or with -DROCKSDB against RocksDB's TransactionDB. Every run checks that nothing was lost.
+// Built against terrace/c.h, or with -DROCKSDB against RocksDB's TransactionDB. Every run checks
+// that nothing was lost.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -168,8 +168,8 @@ impl Database {
         Ok(Job::start(move || Ok(Some(writes.run(&db)).filter(|failures| !failures.is_empty()))))
     }
 
-    /// Looks a key up as of this moment or `snapshot`: with `direct` on this thread, if memory tells
-    /// what its value is; otherwise the lookup is queued. Returns what
+    /// Looks a key up as of this moment or `snapshot`: with `direct` on this thread, if memory
+    /// tells what its value is; otherwise the lookup is queued. Returns what
     /// [`get_sync`](Self::get_sync) returns, or −2 for a lookup that was queued.
     #[napi]
     pub fn lookup(

@@ -302,8 +302,8 @@ impl DB {
         PrefixedDB::of(slf.into(), prefix.as_slice().to_vec())
     }
 
-    /// Makes the keyspace `name`, durably, and returns it: the part of the database whose keys begin
-    /// with `!name!`, as of a sublevel of abstract-level. Raises `Error` if there is one.
+    /// Makes the keyspace `name`, durably, and returns it: the part of the database whose keys
+    /// begin with `!name!`, as of a sublevel of abstract-level. Raises `Error` if there is one.
     fn create_keyspace(slf: PyRef<'_, Self>, name: &str) -> PyResult<PrefixedDB> {
         let prefix = slf.handle.run(slf.py(), |db| {
             db.create_keyspace(name, KeyspaceOptions::new()).map(|keyspace| keyspace.key(b""))

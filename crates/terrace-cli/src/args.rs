@@ -189,8 +189,8 @@ of abstract-level; those of `archived` within it begin with !users!!archived!. C
 take --keyspace NAME. A name is ASCII from # to ~. Dropping a keyspace removes its entries and the
 keyspaces within it, all of it or nothing, and durably.
 
-In a keyspace that is created with --expiry entries may have a time to live, after which they are not
-there any more and compactions remove them: put --ttl SECONDS, or --ttl SECONDS of the keyspace.
+In a keyspace that is created with --expiry entries may have a time to live: put --ttl SECONDS, or
+--ttl SECONDS of the keyspace. After it no command shows them, and compactions remove them.
 
 Examples:
   terrace keyspace create DB users               --create makes the database, too
@@ -278,7 +278,7 @@ Examples:
   terrace repair DB --json | jq .problems")]
     Repair(RepairCommand),
 
-    /// Merge tables until deleted and overwritten entries are gone
+    /// Compact tables until deleted and overwritten entries are gone
     #[command(after_help = "\
 --from and --to are both part of the range here.
 

@@ -20,7 +20,7 @@ pub(crate) struct NotationArgs {
 pub(crate) struct FormArgs {
     #[command(flatten)]
     notation: NotationArgs,
-    /// Print JSON, one object a line; `load` reads JSON too, no other command does
+    /// JSON, one object a line, in output and in the input of `load`
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Form {
 }
 
 impl NotationArgs {
-    /// What the options say, and where they say nothing, `usual`.
+    /// The form that the options say, and where they say nothing, `usual`.
     pub(crate) fn over(self, usual: Form) -> Notation {
         match (self.hex, self.base64) {
             (true, _) => Notation::Hex,
@@ -44,7 +44,7 @@ impl NotationArgs {
 }
 
 impl FormArgs {
-    /// What the options say, and where they say nothing, `usual`.
+    /// The form that the options say, and where they say nothing, `usual`.
     pub(crate) fn over(self, usual: Form) -> Form {
         Form { notation: self.notation.over(usual), json: self.json || usual.json }
     }

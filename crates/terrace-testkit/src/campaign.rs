@@ -83,7 +83,8 @@ pub fn campaign(name: &str, count: u64, mut run: impl FnMut(u64) -> Result<(), S
             .unwrap_or_else(|panic| Err(panic_text(&*panic)));
         if let Err(message) = outcome {
             panic!(
-                "{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this test's name"
+                "{name}: run {number}: {message}\n  repeat with: TERRACE_SEED={seed} and this \
+                 test's name"
             );
         }
         assert_eq!(

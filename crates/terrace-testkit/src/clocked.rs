@@ -17,7 +17,7 @@ pub const START: u64 = 1_750_000_000_000;
 pub struct Clocked {
     inner: Arc<dyn Env>,
     began: u64,
-    /// What both clocks were moved on by, and the wall clock alone, in microseconds.
+    /// By how much both clocks were moved on, and the wall clock alone, in microseconds.
     advanced: AtomicU64,
     jumped: AtomicI64,
     /// Jobs by the microsecond at which they are due.
@@ -41,7 +41,7 @@ impl Clocked {
         })
     }
 
-    /// What happens just after the next reading of the wall clock, before its reader goes on.
+    /// Runs just after the next reading of the wall clock, before its reader goes on.
     pub fn amid_the_next_look(&self, event: impl FnOnce(&Clocked) + Send + 'static) {
         *self.amid_a_look.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(event));
     }
@@ -63,7 +63,7 @@ impl Clocked {
         self.jumped.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
     }
 
-    /// What the wall clock shows, in milliseconds since 1970.
+    /// The time of the wall clock, in milliseconds since 1970.
     pub fn millis(&self) -> u64 {
         self.wall_clock().as_millis() as u64
     }

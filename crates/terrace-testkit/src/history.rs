@@ -205,7 +205,8 @@ impl History {
                 model.apply(&write.changes);
             } else if write.acknowledged.is_some() && number < required {
                 return Err(format!(
-                    "LOST: write {number} was acknowledged (sync: {}), and is not among {there:?}; {required} must be",
+                    "LOST: write {number} was acknowledged (sync: {}), and is not among {there:?}; \
+                     {required} must be",
                     write.sync
                 ));
             } else if write.acknowledged.is_some() && number < last {
@@ -258,7 +259,8 @@ impl History {
             newest = newest.or(Some(at));
             if at < required && write.acknowledged.is_some() {
                 return Err(format!(
-                    "{} is {:?}: not what the acknowledged write {at} (sync: {}) set, nor any write up to {newest:?}",
+                    "{} is {:?}: not what the acknowledged write {at} (sync: {}) set, nor any \
+                     write up to {newest:?}",
                     show(key),
                     found.map(show),
                     write.sync

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-/// What the database holds: small keys and numbers.
+/// The contents of the database: small keys and numbers.
 type Map = BTreeMap<u8, u64>;
 
 /// One step of a transaction, in order.
@@ -29,7 +29,7 @@ pub struct Committed {
     pub began: u64,
     /// A moment after its commit returned. No two moments of a history are equal.
     pub ended: u64,
-    /// What it did and saw.
+    /// The steps that it took, and what each saw.
     pub steps: Vec<Step>,
 }
 

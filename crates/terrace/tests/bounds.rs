@@ -85,7 +85,8 @@ fn memory_and_space_stay_within_bounds() {
     db.close().expect("closes");
     let left = space(dir.path());
     println!(
-        "{entries} entries: {peak} bytes of memory at most, {worst} beside memtables and cache; {left} on disk at the end"
+        "{entries} entries: {peak} bytes of memory at most, {worst} beside memtables and cache; \
+         {left} on disk at the end"
     );
     assert!(left < 1 << 20, "{left} bytes left on disk");
 }

@@ -482,7 +482,8 @@ fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
     assert_eq!(panics(), before);
     let peak = peak_memory().unwrap_or(0);
     println!(
-        "damage_in_any_file: {errors} errors, {harmless} harmless, {cut} cut to a prefix; {} MB of memory at most",
+        "damage_in_any_file: {errors} errors, {harmless} harmless, {cut} cut to a prefix; {} MB of \
+         memory at most",
         peak >> 20
     );
     assert!(peak < MEMORY, "{peak} bytes of memory");

@@ -126,8 +126,8 @@ fn memory_and_descriptors_stay_flat_under_mixed_load() {
     }
     let (memory, descriptors) = measure();
     println!(
-        "memory_and_descriptors_stay_flat: {rounds} rounds, {} batches; {} kB and {} descriptors after {WARM} rounds, {memory} \
-         kB and {descriptors} at the end, {} kB and {} at most",
+        "memory_and_descriptors_stay_flat: {rounds} rounds, {} batches; {} kB and {} descriptors \
+         after {WARM} rounds, {memory} kB and {descriptors} at the end, {} kB and {} at most",
         writes.load(Ordering::Relaxed),
         first.0,
         first.1,

@@ -3,7 +3,8 @@
   var root = document.documentElement;
   window.addEventListener("error", function (event) { root.dataset.error = event.message; });
 
-  // The theme: the system's, until the reader chooses. A page opened from a file may have no storage.
+  // The theme: the system's, until the reader chooses. A page opened from a file may have no
+  // storage.
   var button = document.getElementById("theme");
   var system = window.matchMedia("(prefers-color-scheme: dark)");
   function stored(value) {

@@ -10,7 +10,7 @@ use super::options::COptions;
 use crate::guard::export;
 use crate::memory::{address, bytes};
 
-/// What a filter returns.
+/// The decisions of a filter.
 const REMOVE: c_int = 1;
 const REPLACE: c_int = 2;
 

@@ -13,7 +13,7 @@ use crate::memory::{address, bytes, detached, release, store};
 #[derive(Debug)]
 pub struct Iterator {
     cursor: Result<Cursor>,
-    /// What keys of the database begin with and those of the iterator do not: empty, but in a
+    /// The prefix of the database's keys that the iterator's keys lack: empty, but in a
     /// keyspace.
     prefix: Vec<u8>,
 }

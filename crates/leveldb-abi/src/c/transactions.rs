@@ -17,7 +17,7 @@ use crate::memory::{address, argument, bytes, hand_out, malloc_copy, release, st
 const SERIALIZABLE: c_int = 1;
 const LOCKING: c_int = 2;
 
-/// What `terrace_transaction_commit` and `terrace_transaction_prepare` return.
+/// The results of `terrace_transaction_commit` and `terrace_transaction_prepare`.
 const COMMITTED: c_int = 0;
 const RUN_AGAIN: c_int = 1;
 const FAILED: c_int = 2;
@@ -87,7 +87,8 @@ export! {
         reporting(errptr, || {
             let db = required(db, "db")?.db();
             if flags & !(SERIALIZABLE | LOCKING) != 0 {
-                return Err(Error::invalid_argument(format!("no transaction has the flags {flags}")));
+                let message = format!("no transaction has the flags {flags}");
+                return Err(Error::invalid_argument(message));
             }
             let isolation = match flags & SERIALIZABLE {
                 0 => Isolation::Snapshot,

@@ -20,7 +20,7 @@ type Change = extern "C" fn(
     new_length: *mut usize,
 ) -> *mut c_char;
 
-/// What `change` makes of `value`.
+/// The value that `change` makes of `value`.
 ///
 /// # Safety
 /// `change` returns null, or memory from `malloc` of the length that it stores.

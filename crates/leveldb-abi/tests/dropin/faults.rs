@@ -204,7 +204,10 @@ fn unordered(calls: &[Call], db: &Path) -> BTreeSet<&'static str> {
             }
             Call::Synced(path) if logs.contains(path) => used = true,
             Call::Removed(path) if name(path).starts_with("MANIFEST-") && current => {
-                found.insert("the old MANIFEST is removed before the directory is synced that has the new CURRENT");
+                found.insert(
+                    "the old MANIFEST is removed before the directory is synced that has the new \
+                              CURRENT",
+                );
             }
             Call::Acknowledged if current && !has_current => {
                 found.insert(

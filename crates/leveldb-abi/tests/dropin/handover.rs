@@ -111,7 +111,8 @@ fn nothing_acknowledged_is_lost_between_killed_processes_of_either_library() {
         writes += acknowledged;
     }
     println!(
-        "{kills} kills, {during_open} of them during the open; {handed_over} times handed over; {writes} writes, none lost"
+        "{kills} kills, {during_open} of them during the open; {handed_over} times handed over; \
+         {writes} writes, none lost"
     );
     assert!(handed_over > 0);
 }

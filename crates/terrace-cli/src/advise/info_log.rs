@@ -76,15 +76,16 @@ fn flushed(line: &str) -> Option<u64> {
     if end.trim().is_empty() || end == " OK" { bytes.parse().ok() } else { None }
 }
 
-/// Terrace: `merged 4 + 2 tables of levels 0 and 1 into 3: 400 bytes into 300 in 0.012 s: …`.
+/// Terrace: `compacted 4 + 2 tables of levels 0 and 1 into 3: 400 bytes into 300 in 0.012 s: …`;
+/// earlier versions said `merged`.
 /// LevelDB: `Compacted 4@0 + 2@1 files => 300 bytes`.
 fn compacted(line: &str) -> Option<(u64, f64)> {
     if let Some((_, rest)) = line.split_once("Compacted ") {
         let (bytes, _) = rest.split_once(" files => ")?.1.split_once(" bytes")?;
         return Some((bytes.parse().ok()?, 0.0));
     }
-    let (bytes, rest) =
-        line.split_once(" merged ")?.1.split_once(" bytes into ")?.1.split_once(" in ")?;
+    let (_, tables) = line.split_once(" compacted ").or_else(|| line.split_once(" merged "))?;
+    let (bytes, rest) = tables.split_once(" bytes into ")?.1.split_once(" in ")?;
     let seconds: f64 = rest.split_once(" s")?.0.parse().ok()?;
     Some((bytes.parse().ok()?, if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }))
 }
@@ -110,8 +111,12 @@ mod tests {
     fn lines_of_both_engines_are_understood() {
         let mut activity = Activity::default();
         for line in [
-            "2026/11/21-07:51:28.000123 flushed 000003.log, 000004.log to table 000005 at level 0: 1000 bytes",
-            "2026/11/21-07:51:29.000123 merged 4 + 2 tables of levels 0 and 1 into 3: 9000 bytes into 7000 in 1.250 s: due",
+            "2026/11/21-07:51:28.000123 flushed 000003.log, 000004.log to table 000005 at level 0: \
+             1000 bytes",
+            "2026/11/21-07:51:29.000123 compacted 4 + 2 tables of levels 0 and 1 into 3: \
+             9000 bytes into 7000 in 1.250 s: due",
+            "2026/11/21-07:51:29.000123 merged 1 + 0 tables of levels 3 and 4 into 1: \
+             0 bytes into 0 in 0.001 s: due",
             "2026/11/21-07:51:29.000123 moved table 000007 from level 1 to 2",
             "2021/03/01-10:00:00.000000 140 Level-0 table #5: started",
             "2021/03/01-10:00:00.000000 140 Level-0 table #5: 2000 bytes OK",
@@ -131,7 +136,7 @@ mod tests {
             flushes: 2,
             flushed_bytes: 3000,
             largest_flush_bytes: 2000,
-            compactions: 2,
+            compactions: 3,
             compacted_bytes: 12_000,
             longest_compaction_seconds: 1.25,
             waits: 2,

@@ -135,7 +135,8 @@ impl Measured {
     pub(super) fn text(&self) -> String {
         let Measured { engine, section, setting, benchmark, times_the_defaults: times } = self;
         format!(
-            "{benchmark} runs at {times:.2} times the defaults with {setting} on {engine} (section {section})"
+            "{benchmark} runs at {times:.2} times the defaults with {setting} on {engine} (section \
+             {section})"
         )
     }
 }

@@ -144,9 +144,9 @@ impl Report {
                 paragraph(&format!("Nothing of this was measured by {source}."), "", out)?
             }
             None => {
-                let missing = "What the lab measured is not said: this command was built without a run of its suite \
-                               `configurations`. `lab run configurations --out DIR` makes one, and --lab-run DIR shows \
-                               it here.";
+                let missing = "What the lab measured is not said: this command was built without a \
+                               run of its suite `configurations`. `lab run configurations --out \
+                               DIR` makes one, and --lab-run DIR shows it here.";
                 paragraph(missing, "", out)?;
             }
         }
@@ -222,10 +222,11 @@ impl Report {
     /// Facts that a closed database does not show.
     fn unseen(&self) -> Vec<String> {
         let mut unseen = vec![
-            "hit rates of cache and filters, and how long writers were slowed: they are counted while a database is open \
-             and are not kept (`Db::stats`, `stat` in `terrace shell`)"
+            "hit rates of cache and filters, and how long writers were slowed: they are counted \
+             while a database is open and are not kept (`Db::stats`, `stat` in `terrace shell`)"
                 .to_owned(),
-            "the settings that the application uses: compared with LevelDB's defaults where no option says otherwise"
+            "the settings that the application uses: compared with LevelDB's defaults where no \
+             option says otherwise"
                 .to_owned(),
         ];
         if self.survey.info_log.files.is_empty() {

@@ -92,10 +92,13 @@ fn compactions_due(survey: &Survey) -> Option<Advice> {
         change: "run it, or leave the database open for a while".to_owned(),
         why: match level_0 {
             0 => format!("compactions over {due} are due"),
-            _ => format!("{} at level 0, compactions over {due} are due", counted(level_0, "table lies", "tables lie")),
+            _ => format!(
+                "{} at level 0, compactions over {due} are due",
+                counted(level_0, "table lies", "tables lie")
+            ),
         },
-        gain: "A lookup searches every table of level 0 and one of each deeper level. Terrace compacts in the background while \
-               the database is open for writing."
+        gain: "A lookup searches every table of level 0 and one of each deeper level. Terrace \
+               compacts in the background while the database is open for writing."
             .to_owned(),
         evidence: vec![],
     })
@@ -112,7 +115,8 @@ fn deletions(survey: &Survey) -> Option<Advice> {
         change: "run it after large deletions".to_owned(),
         why: format!("{percent} of 100 entries in the sample are deletions"),
         gain: format!(
-            "The deletions and what they hide go: of {} in tables up to about {}. Scans no longer step over them.",
+            "The deletions and what they hide go: of {} in tables up to about {}. Scans no longer \
+             step over them.",
             size(survey.table_bytes),
             // A deletion hides one entry, most often.
             size(percent.saturating_mul(2).min(100) * (survey.table_bytes / 100)),
@@ -133,9 +137,13 @@ fn open_files(survey: &Survey, in_use: &InUse) -> Option<Advice> {
     Some(Advice {
         setting: "max_open_files",
         change: format!("from {} to {target}", in_use.max_open_files),
-        why: format!("{}, of which {room} can be open at once", counted(survey.tables, "table", "tables")),
-        gain: "Where tables are not mapped, for instance because they exceed memory, a look-up in a table that is not \
-               open opens it anew and reads its index and its filter. Random reads gain, scans hardly."
+        why: format!(
+            "{}, of which {room} can be open at once",
+            counted(survey.tables, "table", "tables")
+        ),
+        gain: "Where tables are not mapped, for instance because they exceed memory, a look-up in \
+               a table that is not open opens it anew and reads its index and its filter. Random \
+               reads gain, scans hardly."
             .to_owned(),
         evidence: vec![
             on_terrace("settings-tenfold", "max_open_files=10", &["readrandom", "seekrandom"]),
@@ -153,16 +161,16 @@ fn filters(survey: &Survey) -> Option<Advice> {
     }
     Some(Advice {
         setting: "table_filter_bits",
-        change: "keep the default of 10 and run `terrace compact --force`; with LevelDB set a bloom filter of 10 bits"
+        change: "keep the default of 10 and run `terrace compact --force`; with LevelDB set a \
+                 bloom filter of 10 bits"
             .to_owned(),
         why: format!(
             "{without} of {} have no filter",
             counted(sample.tables, "table looked into", "tables looked into")
         ),
-        gain:
-            "A filter spares the search of a table for a key that is not in it. Tables that Terrace writes have one; \
-               existing ones get theirs when they are compacted."
-                .to_owned(),
+        gain: "A filter spares the search of a table for a key that is not in it. Tables that \
+             Terrace writes have one; existing ones get theirs when they are compacted."
+            .to_owned(),
         evidence: vec![Evidence {
             engine: "leveldb",
             section: "interactive",
@@ -211,8 +219,8 @@ fn write_buffer(survey: &Survey, workload: Option<PresetName>) -> Option<Advice>
         setting: "write_buffer_size",
         change: format!("to {}", size(target)),
         why,
-        gain: "Fewer and larger tables of level 0, so fewer compactions for the same data; more memory, and more to replay \
-               after a crash: up to two buffers."
+        gain: "Fewer and larger tables of level 0, so fewer compactions for the same data; more \
+               memory, and more to replay after a crash: up to two buffers."
             .to_owned(),
         evidence,
     })
@@ -238,8 +246,8 @@ fn cache(survey: &Survey, in_use: &InUse, workload: Option<PresetName>) -> Optio
         change: format!("from {} to {}, if memory allows", size(in_use.cache_size), size(target)),
         why: format!("the cache holds {percent} of 100 bytes of {} of blocks", size(raw)),
         gain:
-            "A block in the cache is neither read nor decompressed again. Random reads that come back to the same keys \
-               gain; scans and single passes do not."
+            "A block in the cache is neither read nor decompressed again. Random reads that come \
+             back to the same keys gain; scans and single passes do not."
                 .to_owned(),
         evidence: vec![on_terrace("analytics", "preset analytics", &["readrandom", "seekrandom"])],
     })
@@ -272,9 +280,9 @@ fn compression(survey: &Survey) -> Option<Advice> {
             why: format!(
                 "{blocks}, because they would not shrink: snappy would leave {left} of 100 bytes"
             ),
-            gain:
-                "With snappy every block is compressed without a gain when it is written. The file sizes stay."
-                    .to_owned(),
+            gain: "With snappy every block is compressed without a gain when it is written. The \
+                 file sizes stay."
+                .to_owned(),
             evidence,
         }
     })
@@ -309,9 +317,13 @@ fn table_size(survey: &Survey) -> Option<Advice> {
     Some(Advice {
         setting: "max_file_size",
         change: format!("to {}", size(TARGET)),
-        why: format!("{} of {} on average", counted(survey.tables, "table", "tables"), size(average)),
-        gain: "Fewer files to hold open, to list and to check, at the price of longer single compactions. Tables that are \
-               there change as they are compacted."
+        why: format!(
+            "{} of {} on average",
+            counted(survey.tables, "table", "tables"),
+            size(average)
+        ),
+        gain: "Fewer files to hold open, to list and to check, at the price of longer single \
+               compactions. Tables that are there change as they are compacted."
             .to_owned(),
         evidence: vec![],
     })

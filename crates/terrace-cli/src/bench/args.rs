@@ -12,7 +12,7 @@ const USUAL_BENCHMARKS: &str = "fillseq,fillsync,fillrandom,overwrite,waitcompac
 #[derive(Args, Debug, Clone)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct BenchArgs {
-    /// What to run, in this order, separated by commas
+    /// Benchmarks to run, in this order, separated by commas
     #[arg(long, value_delimiter = ',', default_value = USUAL_BENCHMARKS, hide_default_value = true, value_name = "NAMES")]
     pub(super) benchmarks: Vec<String>,
     /// Entries

@@ -184,8 +184,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Calls `visit` with every entry of the range as it is stored, times of expiry included: what a
-    /// load makes the same database of.
+    /// Calls `visit` with every entry of the range as it is stored, times of expiry included: what
+    /// a load makes the same database of.
     pub(crate) fn for_each_stored(
         &self,
         range: &KeyRange,

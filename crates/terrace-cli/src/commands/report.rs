@@ -84,6 +84,14 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
 }
 
 fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<()> {
+    if stats.levels.iter().any(|level| level.files > 0) {
+        levels(stats).print(out)?;
+        out.line("")?;
+    }
+    facts(stats, files).print(out)
+}
+
+fn levels(stats: &Stats) -> Columns<7> {
     let mut levels =
         Columns::new(["level", "files", "size", "compactions", "seconds", "read", "written"]);
     for level in stats.levels.iter().filter(|level| level.files > 0 || level.compactions > 0) {
@@ -97,11 +105,10 @@ fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<
             size(level.bytes_written),
         ]);
     }
-    let tables: usize = stats.levels.iter().map(|level| level.files).sum();
-    if tables > 0 {
-        levels.print(out)?;
-        out.line("")?;
-    }
+    levels
+}
+
+fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
     let mut facts = Columns::unnamed();
     // A counter that counted nothing is left out.
     let mut fact = |name: &str, counts: bool, value: String| {
@@ -109,6 +116,7 @@ fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<
             facts.row([name.to_string(), value]);
         }
     };
+    let tables: usize = stats.levels.iter().map(|level| level.files).sum();
     fact(
         "tables",
         true,
@@ -168,7 +176,7 @@ fn print_stats(stats: &Stats, files: &[ListedFile], out: &mut Output) -> Result<
     if let Some(error) = &stats.background_error {
         fact("background error", true, error.clone());
     }
-    facts.print(out)
+    facts
 }
 
 fn bytes_of(files: &[ListedFile], file_type: FileType) -> u64 {

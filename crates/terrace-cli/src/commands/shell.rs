@@ -126,7 +126,7 @@ enum Verb {
     Update(UpdateArgs),
     /// Begin a transaction: put, delete and batch take effect when it is committed, all together
     Begin {
-        /// What it is kept from seeing, and whether get-for-update locks; neither, if not given
+        /// Its isolation, and whether get-for-update locks; neither, if not given
         modes: Vec<TransactionMode>,
     },
     /// Print a value that others must not write until the transaction is committed
@@ -149,7 +149,7 @@ enum Verb {
     Files(FilesArgs),
     /// Show what is in a table, a log or a MANIFEST
     Inspect(InspectArgs),
-    /// Merge tables until deleted and overwritten entries are gone
+    /// Compact tables until deleted and overwritten entries are gone
     Compact(CompactArgs),
     /// Make a copy of the database as it is now
     Checkpoint(CheckpointArgs),
@@ -225,7 +225,7 @@ enum Switch {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum TransactionMode {
-    /// What it reads, ranges too, must read the same at the commit
+    /// All that it reads, ranges too, must read the same at the commit
     Serializable,
     /// get-for-update locks the key
     Locking,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 use terrace::{Append, Counter, Error, MergeOperator};
 
@@ -15,6 +15,7 @@ use crate::range::decode_argument;
 use crate::text::to_json;
 
 #[derive(Args, Debug)]
+#[command(group(ArgGroup::new("condition").args(["expected", "if_absent"]).required(true)))]
 pub(crate) struct CasArgs {
     /// The key
     key: OsString,
@@ -22,10 +23,10 @@ pub(crate) struct CasArgs {
     #[arg(required_unless_present = "delete", conflicts_with = "delete")]
     value: Option<OsString>,
     /// Only if this is the value
-    #[arg(long = "if", value_name = "VALUE", required_unless_present = "if_absent")]
+    #[arg(long = "if", value_name = "VALUE")]
     expected: Option<OsString>,
     /// Only if the key has no value
-    #[arg(long, conflicts_with_all = ["expected", "delete"])]
+    #[arg(long, conflicts_with = "delete")]
     if_absent: bool,
     /// Remove the key in place of setting a value
     #[arg(long)]
@@ -37,17 +38,12 @@ pub(crate) struct CasArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(group(ArgGroup::new("change").args(["add", "append"]).required(true)))]
 pub(crate) struct UpdateArgs {
     /// The key
     key: OsString,
     /// Add this number; no value counts as 0
-    #[arg(
-        long,
-        value_name = "N",
-        allow_hyphen_values = true,
-        required_unless_present = "append",
-        conflicts_with = "append"
-    )]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     add: Option<i64>,
     /// The value is a counter of eight bytes, as programs store it, and not a number in digits
     #[arg(long, requires = "add")]

@@ -67,14 +67,9 @@ pub(crate) fn create(path: &Path) -> io::Result<(File, Option<Draft>)> {
     Ok((file, Some(draft)))
 }
 
-/// The system's error alone: the user has not asked for a temporary file.
+/// The kind of the error alone: the user has not asked for a temporary file.
 fn without_temporary_name(error: io::Error) -> io::Error {
-    let source = error.get_ref().and_then(|inner| inner.source());
-    let system = source.and_then(|source| source.downcast_ref::<io::Error>());
-    match system.and_then(io::Error::raw_os_error) {
-        Some(number) => io::Error::from_raw_os_error(number),
-        None => error,
-    }
+    error.kind().into()
 }
 
 /// Fails if `place` has the name of a file of the database in whose directory it is.

@@ -2,7 +2,7 @@
 
 use terrace::LockMode;
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     exclusive: bool,

@@ -1,6 +1,6 @@
 //! Sorted keys as numbers, for searches that seldom need the keys.
 //!
-//! What all keys begin with in common is cut off, and the next eight bytes of each are kept as one
+//! The prefix that all keys share is cut off, and the next eight bytes of each are kept as one
 //! number. In the bytewise order, keys with different numbers are ordered as these are; only equal
 //! numbers lead to a comparison.
 

@@ -61,6 +61,13 @@ pub trait Comparator: Send + Sync {
 }
 
 /// Lexicographic order of unsigned bytes: LevelDB's default, by the same name.
+///
+/// ```
+/// # use terrace::*;
+/// let mut key = b"apple pie".to_vec();
+/// BytewiseComparator.find_shortest_separator(&mut key, b"cherry");
+/// assert_eq!(key, b"b"); // what an index stores: between the two, and short
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BytewiseComparator;
 

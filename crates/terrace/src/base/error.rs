@@ -85,6 +85,20 @@ struct Inner {
 }
 
 /// The result of every fallible call in this crate.
+///
+/// ```
+/// # use terrace::*;
+/// fn rename(db: &Db, from: &str, to: &str) -> Result<()> {
+///     if let Some(value) = db.get(from)? {
+///         let mut batch = WriteBatch::new();
+///         batch.delete(from);
+///         batch.put(to, value);
+///         db.write(&batch)?;
+///     }
+///     Ok(())
+/// }
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -152,6 +166,18 @@ impl Error {
     /// The operating system refused `operation` on `path`.
     ///
     /// A missing file becomes [`ErrorKind::NotFound`]; everything else is [`ErrorKind::Io`].
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// use std::io;
+    /// use std::path::Path;
+    ///
+    /// // For an `Env` of one's own.
+    /// let missing = io::Error::from(io::ErrorKind::NotFound);
+    /// let error = Error::io("open", Path::new("/db/CURRENT"), missing);
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// assert!(error.message().starts_with("open /db/CURRENT: "));
+    /// ```
     pub fn io(operation: &str, path: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
@@ -191,11 +217,25 @@ impl Error {
     }
 
     /// The message without the kind.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let error = Error::invalid_argument("no such colour");
+    /// assert_eq!(error.message(), "no such colour");
+    /// assert_eq!(error.to_string(), "invalid argument: no such colour");
+    /// ```
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
     /// The operating system's error number, where one is behind this error.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// let error = Db::open("/nowhere", options).unwrap_err();
+    /// assert_eq!(error.raw_os_error(), None); // the engine's own, no call of the system failed
+    /// ```
     pub fn raw_os_error(&self) -> Option<i32> {
         self.0.source.as_ref().and_then(io::Error::raw_os_error)
     }
@@ -217,6 +257,17 @@ impl Error {
     }
 
     /// Whether the process or system ran out of file descriptors (EMFILE, ENFILE).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// match db.get("apple") {
+    ///     Err(error) if error.is_out_of_descriptors() => println!("raise `ulimit -n`"),
+    ///     result => drop(result?),
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn is_out_of_descriptors(&self) -> bool {
         matches!(self.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
     }

@@ -1,4 +1,4 @@
-//! What several databases have in memory together, and how much that may be.
+//! The memory of several databases together, and its bound.
 //!
 //! Memory is counted where it is held: a [`Charge`] stands beside it and ends with it. Counting
 //! never waits and never fails; those that can wait, or can do without, look at the account first.
@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::fork::Origin;
 use super::locks::plain::{Condvar, Mutex};
 
-/// What memory is used for.
+/// The uses of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryUse {
     /// Chunks of memtables, and what is promised to writes that are under way.

@@ -27,7 +27,7 @@ impl Admission {
         self.places.store(places, Ordering::Relaxed);
     }
 
-    /// What the cache holds.
+    /// The contents of the cache.
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }

@@ -15,7 +15,7 @@ use crate::base::mutation::mutated;
 use crate::base::prefix_map::PrefixMap;
 use crate::table::PrefixSettings;
 
-/// What becomes of an entry.
+/// A filter's decision about an entry.
 ///
 /// ```
 /// # use terrace::*;
@@ -50,8 +50,8 @@ pub enum FilterDecision {
 /// snapshot sees it; never about what a snapshot sees, about deletions, about what is in memory, or
 /// about what the engine itself stores beside keyspaces.
 /// So it may be asked about a value any number of times, or not for long:
-/// [`Db::compact_range_with`](crate::Db::compact_range_with) with `force` asks about all of a range.
-/// What it decides must depend on the entry and on things that only become truer with time.
+/// [`Db::compact_range_with`](crate::Db::compact_range_with) with `force` asks about all of a
+/// range. What it decides must depend on the entry and on things that only become truer with time.
 ///
 /// Its decisions are no writes: they take no sequence number, and a transaction or an update that
 /// read the entry before does not conflict. Snapshots that are taken while the compaction runs do
@@ -120,7 +120,8 @@ impl FilterSet {
     }
 }
 
-/// What one compaction leaves out or changes: what has expired, and what the program's filters say.
+/// The entries that one compaction leaves out or changes: expired ones, and as the program's
+/// filters say.
 pub(crate) struct AppliedFilter {
     filters: FilterSet,
     /// The settings of keys that may expire, and the time up to which they are removed.

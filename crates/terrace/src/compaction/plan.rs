@@ -80,7 +80,7 @@ pub(crate) struct PlanSettings {
     /// There are reads and no writes, or scans and few: the bytes that a compaction may rewrite for
     /// those since the last write.
     pub(crate) read_triggered_bytes: Option<u64>,
-    /// What expires up to this time is removed by compactions, in milliseconds since 1970.
+    /// Compactions remove entries that expire up to this time, in milliseconds since 1970.
     pub(crate) expired_before: u64,
 }
 

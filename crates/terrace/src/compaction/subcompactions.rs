@@ -85,9 +85,7 @@ impl Subcompactions {
         };
         let failed = || self.failed.load(Ordering::Relaxed);
         let merged = catch_unwind(AssertUnwindSafe(|| self.job.run(&range, &failed)))
-            .unwrap_or_else(|_| {
-                Err(Error::corruption("a panic while merging a subcompaction of the tables"))
-            });
+            .unwrap_or_else(|_| Err(Error::corruption("a panic in a subcompaction of the tables")));
         let mut state = self.state.lock();
         match merged {
             Ok(outputs) => state.finished.push((place, outputs)),

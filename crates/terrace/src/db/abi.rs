@@ -20,7 +20,7 @@ use crate::db::read;
 use crate::db::read::cursor::Cursor;
 pub use crate::db::stats::leveldb_text::escape;
 
-/// What `use_value` makes of the value of `key`, which it sees where it lies.
+/// Calls `use_value` with the value of `key` where it lies, and returns its result.
 pub fn get_with<R>(
     db: &Db,
     key: &[u8],

@@ -1,5 +1,5 @@
-//! What reads bytes from disk, fed with arbitrary bytes: no panic, no endless loop, no memory out
-//! of proportion, and no state that contradicts itself.
+//! Everything that reads bytes from disk, fed with arbitrary bytes: no panic, no endless loop, no
+//! memory out of proportion, and no state that contradicts itself.
 //!
 //! Built for `fuzz/` with `--cfg fuzzing`, and for tests: they replay the corpus that is kept
 //! there.
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// What fuzzing has kept, in every build.
+    /// The inputs that fuzzing has kept, in every build.
     #[test]
     fn the_corpus_is_harmless() {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));

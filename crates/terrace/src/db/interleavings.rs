@@ -70,7 +70,7 @@ fn pair(values: &[Option<Vec<u8>>]) -> (u64, u64) {
     (value(0), value(1))
 }
 
-/// What is seen never goes back, and a snapshot stays what it was.
+/// Reads never go back in time, and a snapshot stays as it was.
 fn read_pairs(db: &Db) {
     let get = |key: &str, options: &ReadOptions| {
         db.get_with(key, options).expect("reads").as_deref().map_or(0, number)
@@ -124,7 +124,8 @@ fn readers_see_whole_batches_under_every_schedule() {
         db.close().expect("closes");
     });
     println!(
-        "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and compactions"
+        "readers_see_whole_batches: {count} schedules of readers, snapshots, a writer, flushes and \
+         compactions"
     );
 }
 
@@ -161,7 +162,7 @@ fn move_about(db: &Db, first: u32) {
     }
 }
 
-/// What a scan from either end finds, and nothing else.
+/// The entries that a scan from either end finds, and no others.
 fn only_entry(db: &Db, options: &ReadOptions) -> (Vec<u8>, u64) {
     let mut cursor = db.cursor_with(options).expect("reads");
     cursor.seek_to_first();
@@ -376,7 +377,8 @@ fn no_transaction_and_no_update_is_lost_under_every_schedule() {
         db.close().expect("closes");
     });
     println!(
-        "no_transaction_and_no_update_is_lost: {schedules} schedules of both, flushes and compactions"
+        "no_transaction_and_no_update_is_lost: {schedules} schedules of both, flushes and \
+         compactions"
     );
 }
 

@@ -45,7 +45,7 @@ const FIRST_SPEED: u64 = 50_000_000;
 /// A flush of so many bytes weighs as much as all the earlier ones: small ones say little of speed.
 const FLUSH_WEIGHT: f64 = (4 << 20) as f64;
 
-/// What a member has in memtables, in bytes.
+/// The bytes of a member's memtables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::db) struct MemtableBytes {
     /// Of the one that is written to.
@@ -163,6 +163,19 @@ impl MemoryBudget {
     }
 
     /// Bytes that count now, with what is promised to writes under way.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// let budget = MemoryBudget::new(64 << 20);
+    /// let db = Db::open("/db", options.memory_budget(Some(budget.clone())))?;
+    /// db.put("apple", "red")?;
+    /// let parts = budget.memtable_bytes() + budget.table_bytes() + budget.block_bytes();
+    /// println!("{} of {} bytes, {parts} of them in use", budget.used(), budget.limit());
+    /// # db.close()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn used(&self) -> usize {
         self.0.account.used()
     }
@@ -285,7 +298,7 @@ impl MemoryBudget {
         self.0.account.eighths(2)
     }
 
-    /// What every database has for its memtables, whatever others do.
+    /// The bytes that every database has for its memtables, whatever others do.
     fn floor(&self) -> usize {
         let count = self.0.count.load(Ordering::Relaxed).max(1);
         (self.0.account.eighths(2) / count).max(LEAST_FLOOR)

@@ -1,4 +1,4 @@
-//! What may be done on which file system. Any thread may call.
+//! The abilities of file systems. Any thread may call.
 
 use std::os::fd::AsFd;
 

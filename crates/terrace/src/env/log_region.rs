@@ -38,7 +38,7 @@ use super::system_call;
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
 
-/// What is stored last: a fragment's header and the first byte behind it.
+/// The bytes that are stored last: a fragment's header and the first byte behind it.
 const COMMIT_SIZE: usize = size_of::<u64>();
 
 /// How a region is prepared. The page cache keeps a file in the pieces it was written in and writes

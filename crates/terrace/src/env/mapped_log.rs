@@ -84,7 +84,7 @@ pub(super) struct MappedLog {
     plain: Option<u64>,
 }
 
-/// What the appending thread, syncers and the pool share.
+/// The state that the appending thread, syncers and the pool share.
 struct Shared {
     region: Arc<LogRegion>,
     /// Windows are prepared ahead up to here; beyond, when they are needed.
@@ -206,7 +206,7 @@ impl MappedLog {
         pool::shared().schedule(Priority::Flush, Box::new(job));
     }
 
-    /// What `append` does when the prepared space is used up or given up.
+    /// Appends when the prepared space is used up or given up.
     #[cold]
     fn append_slowly(&mut self, data: &[u8]) -> Result<()> {
         if self.plain.is_none() {

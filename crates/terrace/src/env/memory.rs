@@ -129,7 +129,7 @@ impl Tree {
         is_root(path) || matches!(self.entries.get(path), Some(Node::Directory))
     }
 
-    /// What is wrong with creating an entry of that name, if anything.
+    /// Why an entry of that name cannot be created, if so.
     fn parent_fault(&self, path: &Path) -> Option<i32> {
         let parent = path.parent()?;
         match self.entries.get(parent) {

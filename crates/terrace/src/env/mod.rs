@@ -38,9 +38,25 @@ pub(crate) use self::shared_file::with_syncer;
 use crate::base::error::{Error, Result};
 
 /// A job for the background threads.
+///
+/// ```
+/// # use terrace::*;
+/// let job: Job = Box::new(|| println!("in the background"));
+/// PosixEnv::shared().schedule(Priority::Compaction, job);
+/// ```
 pub type Job = Box<dyn FnOnce() + Send + 'static>;
 
-/// What a background job is for. Memory waits for flushes, so they go first.
+/// The priority of a background job. Memory waits for flushes, so they go first.
+///
+/// ```
+/// # use terrace::*;
+/// use std::sync::mpsc;
+///
+/// let (done, result) = mpsc::channel();
+/// let env: std::sync::Arc<dyn Env> = std::sync::Arc::new(MemEnv::new());
+/// env.schedule(Priority::Compaction, Box::new(move || done.send(6 * 7).unwrap()));
+/// assert_eq!(result.recv(), Ok(42));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// Memtables to tables, and other short work that a writer will wait for.
@@ -78,6 +94,19 @@ pub enum ReadAccess {
 }
 
 /// Whether a lock excludes everybody or only writers.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// let env = MemEnv::new();
+/// let writer = env.lock(Path::new("/LOCK"), LockMode::Exclusive)?;
+/// assert!(env.lock(Path::new("/LOCK"), LockMode::Shared).is_err());
+/// drop(writer);
+/// let readers = [(); 2].map(|()| env.lock(Path::new("/LOCK"), LockMode::Shared));
+/// assert!(readers.iter().all(Result::is_ok));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     /// One holder: the writer of a database.
@@ -87,6 +116,18 @@ pub enum LockMode {
 }
 
 /// How a new file comes to be.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// let (env, path) = (MemEnv::new(), Path::new("/notes"));
+/// env.create(path, CreateOptions::default())?.close()?;
+/// assert!(env.create(path, CreateOptions::default()).is_err()); // it exists
+/// let anew = CreateOptions { exclusive: false, ..CreateOptions::default() };
+/// env.create(path, anew)?.close()?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
     /// Permission bits of the new file, before the process's umask.
@@ -102,8 +143,34 @@ impl Default for CreateOptions {
 }
 
 /// A file that is read at any offset by any number of threads.
+///
+/// ```
+/// # use terrace::*;
+/// /// A file in memory. Files of a system read at `offset` with `pread`.
+/// struct Bytes(Vec<u8>);
+///
+/// impl RandomAccessFile for Bytes {
+///     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+///         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+///         let length = buffer.len().min(self.0.len() - from);
+///         buffer[..length].copy_from_slice(&self.0[from..from + length]);
+///         Ok(length)
+///     }
+///
+///     fn size(&self) -> u64 {
+///         self.0.len() as u64
+///     }
+/// }
+///
+/// let mut buffer = [0; 8];
+/// assert_eq!(Bytes(b"terrace".to_vec()).read_at(4, &mut buffer)?, 3);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait RandomAccessFile: Send + Sync {
     /// Reads up to `buffer.len()` bytes from `offset`; fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// `Io` if the bytes cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
     /// The file's size in bytes when it was opened.
@@ -118,6 +185,9 @@ pub trait RandomAccessFile: Send + Sync {
     /// Brings `length` bytes from `offset` of a mapped file into memory, or what there is of them.
     /// Fails where touching them would kill the process. A file that is not
     /// [`mapped`](Self::mapped) has nothing to do.
+    ///
+    /// # Errors
+    /// `Io` if some of them cannot be read.
     fn populate(&self, offset: u64, length: u64) -> Result<()> {
         let _ = (offset, length);
         Ok(())
@@ -143,20 +213,63 @@ pub trait RandomAccessFile: Send + Sync {
 }
 
 /// Makes what was appended to a file durable, while its owner appends more.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// let env = PosixEnv::shared();
+/// # let path = std::env::temp_dir().join(format!("terrace-syncer-{}", std::process::id()));
+/// let mut file = env.create(&path, CreateOptions::default())?;
+/// file.append(b"one")?;
+/// if let Some(syncer) = file.syncer() {
+///     std::thread::scope(|scope| {
+///         let synced = scope.spawn(move || syncer.sync()); // makes "one" durable
+///         file.append(b"two")?;
+///         synced.join().unwrap()
+///     })?;
+/// }
+/// # env.remove(&path)?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait FileSyncer: Send + Sync {
     /// Returns once every byte whose append had returned before this call is durable.
+    ///
+    /// # Errors
+    /// `Io` if that cannot be known; it is never tried again.
     fn sync(&self) -> Result<()>;
 }
 
 /// A file that is written from front to back by one thread at a time.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// let (env, path) = (MemEnv::new(), Path::new("/notes"));
+/// let mut file = env.create(path, CreateOptions::default())?;
+/// file.append(b"written, ")?;
+/// file.append(b"synced")?;
+/// file.sync()?;
+/// file.close()?;
+/// env.sync_dir(Path::new("/"))?; // its name, too
+/// assert_eq!(env.file_size(path)?, 15);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait WritableFile: Send {
     /// Appends `data`. On an error an unknown prefix of it may have been written.
+    ///
+    /// # Errors
+    /// `Io` if the system takes less than all of it.
     fn append(&mut self, data: &[u8]) -> Result<()>;
 
     /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all
     /// would. Called with much data, so that an implementation need not copy it, and with what must
     /// appear from its first byte to its last, as [`is_prepared`](Self::is_prepared) says. The
     /// slices themselves are unspecified afterwards.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append).
     fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
         let mut data = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| data.extend_from_slice(part));
@@ -172,6 +285,9 @@ pub trait WritableFile: Send {
     /// Appends `data`, whose first `filler` bytes mean nothing without the others: in a file that
     /// [is prepared](Self::is_prepared) a process that is killed leaves zeros in their place, or
     /// nothing but zeros.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append).
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         let _ = filler;
         self.append(data)
@@ -185,6 +301,9 @@ pub trait WritableFile: Send {
     }
 
     /// Makes every appended byte durable.
+    ///
+    /// # Errors
+    /// Those of [`FileSyncer::sync`].
     fn sync(&mut self) -> Result<()>;
 
     /// A handle that syncs concurrently with further appends; `None` if this file cannot, and
@@ -218,10 +337,24 @@ pub trait WritableFile: Send {
     fn retire(self: Box<Self>) {}
 
     /// Closes the file and reports what `close` reports. A prepared tail is trimmed. Does not sync.
+    ///
+    /// # Errors
+    /// `Io` if the system reports that something was not written.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
 /// A held lock. Dropping it releases the lock.
+///
+/// ```
+/// # use terrace::*;
+/// use std::path::Path;
+///
+/// let env = MemEnv::new();
+/// let lock: Box<dyn FileLock> = env.lock(Path::new("/LOCK"), LockMode::Exclusive)?;
+/// drop(lock); // released
+/// env.lock(Path::new("/LOCK"), LockMode::Exclusive)?;
+/// # Ok::<_, terrace::Error>(())
+/// ```
 pub trait FileLock: Send + Sync {}
 
 /// Receives the info log: one line a call, without a newline at its end.
@@ -280,9 +413,15 @@ pub trait Logger: Send + Sync {
 pub trait Env: Send + Sync + 'static {
     /// Opens an existing file for reading at any offset. A symbolic link as the last component is
     /// refused by [`PosixEnv`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `Io` if it cannot be opened.
     fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>>;
 
     /// Creates a file for writing.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be created, or exists and [is not to](CreateOptions::exclusive).
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>>;
 
     /// Creates a write-ahead log that is expected to grow to about `expected_size` bytes.
@@ -290,6 +429,9 @@ pub trait Env: Send + Sync + 'static {
     /// The engine appends whole records, each call beginning at a record's header. An Env may
     /// prepare space ahead; then a reader finds zeros behind the last record until
     /// [`WritableFile::close`] trims them, and a record becomes readable only as a whole.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
     fn create_log(
         &self,
         path: &Path,
@@ -301,23 +443,41 @@ pub trait Env: Send + Sync + 'static {
     }
 
     /// Opens an existing file for appending at its end.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `Io` if it cannot be opened.
     fn open_append(&self, path: &Path) -> Result<Box<dyn WritableFile>>;
 
     /// Whether a file or directory of that name exists (a dangling symbolic link does).
+    ///
+    /// # Errors
+    /// `Io` if that cannot be told.
     fn exists(&self, path: &Path) -> Result<bool>;
 
     /// The names in a directory, without `.` and `..`, in no order. Names that are not UTF-8 are
     /// left out: no file of a database has one.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such directory; `Io` if it cannot be read.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
 
     /// Removes a file.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `Io` if it cannot be removed.
     fn remove(&self, path: &Path) -> Result<()>;
 
     /// Creates a directory and its missing parents; fine if it exists already, an error if a file
     /// has the name.
+    ///
+    /// # Errors
+    /// `Io` if a directory cannot be created.
     fn create_dir(&self, path: &Path, mode: u32) -> Result<()>;
 
     /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such directory; `Io` if it cannot be removed.
     fn remove_dir(&self, path: &Path) -> Result<()>;
 
     /// The one path of a directory that may have several, relative ones and such with symbolic
@@ -327,14 +487,24 @@ pub trait Env: Send + Sync + 'static {
     }
 
     /// A file's size in bytes.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such file; `Io` if that cannot be told.
     fn file_size(&self, path: &Path) -> Result<u64>;
 
     /// Renames a file, replacing `to` if it exists, as one step.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no file `from`; `Io` if it cannot be renamed. Both names are as they
+    /// were.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Gives a file a second name, `to`, which must not exist. The file is there until both are
     /// removed. `NotSupported` where there is no such thing, and by default: the engine copies
     /// then, as after any other error.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no file `from`; `NotSupported` and `Io` as above.
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         let _ = to;
         Err(Error::not_supported(format!(
@@ -345,11 +515,17 @@ pub trait Env: Send + Sync + 'static {
 
     /// Makes creations, links, renames and removals in a directory durable. An Env without the
     /// notion returns `Ok`.
+    ///
+    /// # Errors
+    /// `Io` if that cannot be known; `NotFound` if there is no such directory.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
     /// Takes the lock that LevelDB takes on `path`, without waiting. `Busy` if another database
     /// handle, in this process or another, holds it. An exclusive lock creates the file where it is
     /// missing.
+    ///
+    /// # Errors
+    /// `Busy` as above; `NotFound` if a shared lock finds no file; `Io` if the system refuses.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
 
     /// Runs `job` on a background thread, flushes before anything else. Threads start when first
@@ -371,6 +547,9 @@ pub trait Env: Send + Sync + 'static {
 
     /// Lets at least `count` background threads run at once. The pool is shared by all databases of
     /// the Env. An error if there is none yet, and none can be started: jobs would wait for ever.
+    ///
+    /// # Errors
+    /// `Io` if no thread can be started and there is none.
     fn set_background_threads(&self, count: usize) -> Result<()>;
 
     /// Microseconds on a clock that never goes back.

@@ -68,7 +68,7 @@ pub(super) fn create(path: &Path, options: CreateOptions) -> Result<File> {
     open_regular(&mut how, "create", path)
 }
 
-/// What the system takes in one call.
+/// The most that the system takes in one call.
 const MOST_PARTS: usize = 1024;
 
 /// Writes all of `parts` with as many calls of `write` as it takes; each returns how much it has
@@ -159,7 +159,7 @@ impl SyncedFile {
     }
 }
 
-/// What only logs that are mapped ask for.
+/// Calls that only mapped logs need.
 #[cfg(all(target_os = "linux", not(terrace_portable)))]
 impl SyncedFile {
     pub(super) fn path(&self) -> std::path::PathBuf {

@@ -133,10 +133,10 @@ impl DeletedRanges {
             return None;
         }
         let ranges = self.ranges.try_lock()?;
-        let is_gap = |range: &&DeletedRange| {
+        let is_known = |range: &&DeletedRange| {
             range.empty_at.is_some_and(|at| at <= sequence) && range.holds(key)
         };
-        ranges.iter().find(is_gap).map(|gap| show(&gap.from, gap.to.as_deref()))
+        ranges.iter().find(is_known).map(|known| show(&known.from, known.to.as_deref()))
     }
 
     /// Reports that a scan at `sequence` by a reader that began at `moment` found nothing between
@@ -161,16 +161,16 @@ impl DeletedRanges {
             let is_seen = range.is_within(from, to) || range.covers(from, to);
             range.empty_at.is_none() && began_later && is_seen
         };
-        let Some(mut gap) = ranges.iter().position(is_new).map(|at| ranges.remove(at)) else {
+        let Some(mut known) = ranges.iter().position(is_new).map(|at| ranges.remove(at)) else {
             // A covered range is known already, or watched and waits for the next scan.
             return !ranges.iter().any(|range| range.covers(from, to));
         };
-        gap.empty_at = Some(sequence);
-        if !gap.is_within(from, to) {
-            (gap.from, gap.to) = (from.to_vec(), to.map(<[u8]>::to_vec));
+        known.empty_at = Some(sequence);
+        if !known.is_within(from, to) {
+            (known.from, known.to) = (from.to_vec(), to.map(<[u8]>::to_vec));
         }
-        ranges.retain(|range| !range.is_within(&gap.from, gap.to.as_deref()));
-        ranges.push(gap);
+        ranges.retain(|range| !range.is_within(&known.from, known.to.as_deref()));
+        ranges.push(known);
         self.count.store(ranges.len(), Ordering::Relaxed);
         false
     }

@@ -1,15 +1,15 @@
 //! Record framing of the write-ahead log and the MANIFEST: LevelDB's.
 //!
-//! A file is a sequence of blocks of [`BLOCK_SIZE`](format::BLOCK_SIZE) bytes. A record is one fragment, or several if
-//! it does not fit in its block; a fragment never crosses a block's end and is
+//! A file is a sequence of blocks of [`BLOCK_SIZE`](format::BLOCK_SIZE) bytes. A record is one
+//! fragment, or several if it does not fit in its block; a fragment never crosses a block's end. It
+//! is
 //!
 //! ```text
 //! masked crc32c of type and payload: u32 | payload's length: u16 | type: u8 | payload
 //! ```
 //!
-//! Fewer than [`HEADER_SIZE`](format::HEADER_SIZE) bytes at a block's end are zeros and belong to no
-//! record. All numbers
-//! are little-endian.
+//! Fewer than [`HEADER_SIZE`](format::HEADER_SIZE) bytes at a block's end are zeros and belong to
+//! no record. All numbers are little-endian.
 
 mod format;
 mod reader;

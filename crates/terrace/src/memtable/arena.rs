@@ -34,8 +34,9 @@ const MAX_COUNTED_CHUNK: usize = 64 << 10;
 /// Of a memory budget a chunk is such a part at most.
 const CHUNKS_IN_BUDGET: usize = 2048;
 
-/// The first chunk of an allocator is such a part of a full one, and each next one is twice as large
-/// as the one before: a database with few writes takes little memory, and there may be hundreds.
+/// The first chunk of an allocator is such a part of a full one, and each next one is twice as
+/// large as the one before: a database with few writes takes little memory, and there may be
+/// hundreds.
 const FIRST_PART: usize = 16;
 
 /// Chunks from this size on are the system's own, and populated if they are full ones or hold one
@@ -112,7 +113,7 @@ fn counted_chunk(capacity: usize, account: &MemoryAccount) -> usize {
     (capacity / 16).clamp(MIN_CHUNK, most).next_multiple_of(CHUNK_ALIGNMENT)
 }
 
-/// What an entry takes besides its key and value, its part of the tree included.
+/// The bytes that an entry takes besides its key and value, its part of the tree included.
 const ENTRY_OVERHEAD: usize = 96;
 
 /// The bytes by which an arena of counted chunks grows at most when `count` entries are added,

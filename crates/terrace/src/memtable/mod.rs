@@ -151,7 +151,7 @@ impl MemTableWriter {
         MemTable::with_pool(tree.order.clone(), Arc::clone(tree.arena().pool()))
     }
 
-    /// What should be done soon, on any other thread, so that the table finds the memory it will
+    /// Work to be done soon, on any other thread, so that the table finds the memory it will
     /// need next.
     #[inline]
     pub(crate) fn preparation(&self) -> Option<impl FnOnce() + Send + use<>> {

@@ -3,12 +3,13 @@
 //! A search in a block reads entries one by one, and each lies on other lines of memory than the
 //! one before: a search for one of many blocks waits for memory, not for the processor. So a block
 //! that is searched again and again learns the abbreviated keys (see
-//! [`AbbreviatedKeys`](crate::base::abbreviated_keys::AbbreviatedKeys)) of its entries, as numbers side by side. They say where a search
-//! ends, but for a step or two, and only the entry there has to be read.
+//! [`AbbreviatedKeys`](crate::base::abbreviated_keys::AbbreviatedKeys)) of its entries, as numbers
+//! side by side. They say where a search ends, but for a step or two, and only the entry there has
+//! to be read.
 //!
 //! Abbreviated keys are kept as four bytes, the greatest of those that differ within the block.
-//! What is before the first entry whose number is not less than that of the key sought for is less
-//! than the key; whether that one is the key's is for the entry itself to say.
+//! Every entry before the first one whose number is not less than that of the key sought for is
+//! less than the key; whether that one is the key's is for the entry itself to say.
 
 use crate::base::abbreviated_keys::abbreviated;
 
@@ -36,7 +37,7 @@ pub(super) struct AbbreviatedEntries {
 pub(super) struct Start {
     /// Of the first entry that may not be less than the key sought for.
     pub(super) offset: usize,
-    /// What that entry shares with the one before it the key sought for has, too, if it is no more
+    /// The key sought for has what that entry shares with the one before it, too, if it is no more
     /// than this.
     pub(super) told: usize,
 }

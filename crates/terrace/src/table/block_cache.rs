@@ -57,11 +57,25 @@ impl BlockCache {
     }
 
     /// The bytes that the cache holds now.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let cache = BlockCache::new(64 << 20);
+    /// println!("{} of {} bytes", cache.used(), cache.capacity());
+    /// ```
     pub fn used(&self) -> usize {
         self.slots.used() + self.external.as_ref().map_or(0, |external| external.used())
     }
 
     /// Drops every block, but for those in a cache of the program's.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let cache = BlockCache::new(64 << 20);
+    /// # let options = Options::new().block_cache(Some(cache.clone()));
+    /// cache.prune(); // before a measurement of cold reads
+    /// assert_eq!(cache.used(), 0);
+    /// ```
     pub fn prune(&self) {
         self.slots.prune();
     }

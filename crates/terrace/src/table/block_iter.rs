@@ -65,7 +65,7 @@ impl BlockIter {
         self.valid
     }
 
-    /// What stopped the last movement, if the block is damaged.
+    /// The damage that stopped the last movement, if there is any.
     pub(super) fn damage(&self) -> Option<Damage> {
         self.damage
     }

@@ -12,7 +12,7 @@ const BUFFER_SIZE: usize = 128 << 10;
 /// The end of a table file under construction.
 pub(super) struct BlockWriter {
     file: Box<dyn WritableFile>,
-    /// What the file does not have yet is in the first `filled` bytes. The rest is kept
+    /// The first `filled` bytes are those that the file does not have yet. The rest is kept
     /// initialised, so that the compressor can write into it without its being cleared first.
     buffer: Vec<u8>,
     filled: usize,

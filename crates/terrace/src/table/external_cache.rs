@@ -23,6 +23,15 @@ use super::format::BlockHandle;
 pub type BlockKey = [u8; 16];
 
 /// A block, as a cache keeps it. Clones share its bytes.
+///
+/// ```
+/// # use terrace::*;
+/// /// How a cache returns a block that it never evicts.
+/// fn hold(block: &ExternalBlock) -> HeldBlock {
+///     println!("{} bytes", block.charge());
+///     HeldBlock { block: block.clone(), hold: Box::new(()) }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ExternalBlock(Arc<Block>);
 
@@ -40,6 +49,15 @@ impl fmt::Debug for ExternalBlock {
 }
 
 /// A block in use. Dropping it tells the cache, through what is in `hold`.
+///
+/// ```
+/// # use terrace::*;
+/// /// How a cache returns a block that it never evicts.
+/// fn hold(block: &ExternalBlock) -> HeldBlock {
+///     println!("{} bytes", block.charge());
+///     HeldBlock { block: block.clone(), hold: Box::new(()) }
+/// }
+/// ```
 pub struct HeldBlock {
     /// The block.
     pub block: ExternalBlock,

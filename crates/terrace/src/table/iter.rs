@@ -39,7 +39,7 @@ pub(crate) struct TableIter {
     /// Which data block `block` is over.
     at: usize,
     block: BlockIter,
-    /// What keeps the block in a cache of the program's.
+    /// Keeps the block in a cache of the program's.
     hold: Option<Box<HeldBlock>>,
     /// Where a seek is to end.
     aim: Place,

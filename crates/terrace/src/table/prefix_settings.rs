@@ -4,7 +4,7 @@ use crate::base::prefix_map::PrefixMap;
 
 use super::compression::Compression;
 
-/// What differs from the database's settings.
+/// The settings that differ from the database's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PrefixSetting {
     /// Values may have a trailer with a time of expiry.

@@ -43,8 +43,8 @@ pub(crate) struct TableSettings {
     /// The name of the comparator, for a table that is built outside of a database; see
     /// [`COMPARATOR_NAME`].
     pub(crate) comparator: Option<Vec<u8>>,
-    /// What differs for keys with some prefixes. In tables of internal keys in the bytewise order
-    /// only.
+    /// The settings that differ for keys with some prefixes. In tables of internal keys in the
+    /// bytewise order only.
     pub(crate) prefixes: Option<Arc<PrefixSettings>>,
 }
 

@@ -103,7 +103,7 @@ impl TableDump {
         }
     }
 
-    /// What the index or metaindex at `handle` lists: all of it, or what comes before the damage.
+    /// The entries of the index or metaindex at `handle`: all of them, or those before the damage.
     pub(crate) fn list(&self, handle: BlockHandle) -> (Vec<Listed>, Result<()>) {
         let mut entries = Vec::new();
         let listed = self.block(handle).and_then(|block| {

@@ -19,7 +19,7 @@ use crate::filter::{BloomFilterPolicy, FilterPolicy};
 struct MemoryFile {
     bytes: Vec<u8>,
     mapped: bool,
-    /// What was said not to be needed: offset and length.
+    /// The parts that were said not to be needed: offset and length.
     not_needed: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 
@@ -223,7 +223,7 @@ fn everything_comes_back_under_every_setting() {
     }
 }
 
-/// What a compaction of `table` alone writes, and how many of its blocks could be copied.
+/// The output of a compaction of `table` alone, and how many of its blocks could be copied.
 fn rewritten(table: &Arc<Table>, settings: &TableSettings) -> (Vec<u8>, usize) {
     let sink = Sink::default();
     let mut builder = TableBuilder::new(Box::new(sink.clone()), settings);

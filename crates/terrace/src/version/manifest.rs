@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{InternalOrder, MAX_SEQUENCE, SequenceNumber};
 use crate::base::mutation::mutated;
-use crate::env::{Env, ReadAccess};
+use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::log::{LogItem, LogReader};
 
 use super::edit::VersionEdit;
@@ -35,6 +35,13 @@ impl ManifestState {
     /// Whether the log `number` may hold writes that no table has.
     pub(crate) fn needs_log(&self, number: u64) -> bool {
         number >= self.log_number || (number == self.previous_log_number && number != 0)
+    }
+
+    /// Whether there is no number left for a file or a write.
+    fn exhausts_numbers(&self) -> bool {
+        let tables = self.version.files().map(|(_, file)| file.number);
+        let others = [self.next_file_number, self.log_number, self.previous_log_number];
+        tables.chain(others).max() > Some(filename::MAX_NUMBER) || self.last_sequence > MAX_SEQUENCE
     }
 }
 
@@ -68,20 +75,8 @@ pub(crate) fn read_manifest(
     order: &InternalOrder,
     obsolete_files: &Arc<ObsoleteFiles>,
 ) -> Result<ManifestState> {
-    let path = dir.join(filename::manifest(number));
-    let place = path.display().to_string();
-    let file = env.open_random(&path, ReadAccess::Pread).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            let current = dir.join(filename::CURRENT);
-            Error::corruption(format!(
-                "{}: names {}, which is missing",
-                current.display(),
-                filename::manifest(number)
-            ))
-        }
-        _ => error,
-    })?;
-    let mut reader = LogReader::new(file, place.clone());
+    let place = dir.join(filename::manifest(number)).display().to_string();
+    let mut reader = LogReader::new(open_manifest(env, dir, number)?, place.clone());
     let mut state = ManifestState::default();
     let (mut next_file, mut last_sequence, mut log_number) = (None, None, None);
     // What is wrong with the last record, unless it is torn; and whether all edits before it are
@@ -143,12 +138,22 @@ pub(crate) fn read_manifest(
     state.version = Version::default()
         .apply(&folded.into_edit(), order, obsolete_files)
         .map_err(|e| e.context(&place))?;
-    let tables = state.version.files().map(|(_, file)| file.number);
-    let named = tables.chain([state.next_file_number, state.log_number, state.previous_log_number]);
-    if named.max() > Some(filename::MAX_NUMBER) || state.last_sequence > MAX_SEQUENCE {
+    if state.exhausts_numbers() {
         return Err(Error::corruption(format!("{place}: file or sequence numbers are exhausted")));
     }
     Ok(state)
+}
+
+/// Opens the MANIFEST that `CURRENT` names.
+fn open_manifest(env: &dyn Env, dir: &Path, number: u64) -> Result<Arc<dyn RandomAccessFile>> {
+    let name = filename::manifest(number);
+    env.open_random(&dir.join(&name), ReadAccess::Pread).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let current = dir.join(filename::CURRENT);
+            Error::corruption(format!("{}: names {name}, which is missing", current.display()))
+        }
+        _ => error,
+    })
 }
 
 fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<()> {

@@ -167,6 +167,15 @@ impl WriteBatch {
     }
 
     /// The number of operations.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let mut batch = WriteBatch::new();
+    /// assert!(batch.is_empty());
+    /// batch.put("apple", "red");
+    /// batch.delete("apple");
+    /// assert_eq!(batch.len(), 2); // operations, not keys
+    /// ```
     pub fn len(&self) -> usize {
         self.count() as usize
     }
@@ -231,6 +240,9 @@ impl WriteBatch {
     /// }
     /// # Ok::<_, terrace::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// `Corruption` for an operation that does not decode, which no batch of this interface has.
     pub fn iter(&self) -> impl Iterator<Item = Result<Operation<'_>>> {
         Operations { rest: &self.bytes[HEADER_SIZE..], left: self.count() }
     }
@@ -320,7 +332,7 @@ impl SingleFrame {
         Ok(frame)
     }
 
-    /// What comes before the key, with the sequence number put in, and what comes between key and
+    /// The bytes before the key, with the sequence number put in, and those between key and
     /// value.
     pub(crate) fn around(&mut self, sequence: SequenceNumber) -> (&[u8], &[u8]) {
         self.head[..8].copy_from_slice(&sequence.to_le_bytes());

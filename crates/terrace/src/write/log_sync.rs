@@ -172,15 +172,26 @@ impl LogSync {
         if result.is_ok() && unnamed && !mutated("log-name") {
             result = sync_dir();
         }
+        let newest = logs.last().map_or(0, |(number, _)| *number);
+        self.end_group(result, sequence, target, newest)
+    }
 
+    /// Ends the sync of the caller that wrote `sequence`, which made everything up to `target`
+    /// durable, if it did not fail, and the name of the log `newest`. Wakes its group.
+    fn end_group(
+        &self,
+        result: Result<()>,
+        sequence: SequenceNumber,
+        target: SequenceNumber,
+        newest: u64,
+    ) -> Result<Option<SequenceNumber>> {
         let mut state = self.state.lock();
         state.syncing = false;
         state.group_size.met = state.awaited.len();
-        let answer = match result {
+        let durable = match result {
             Ok(()) => {
                 state.synced = state.synced.max(target);
                 state.awaited.retain(|&awaited| awaited > target);
-                let newest = logs.last().map_or(0, |(number, _)| *number);
                 state.logs.retain(|log| log.number >= newest);
                 for log in state.logs.iter_mut().filter(|log| log.number == newest) {
                     log.named = true;
@@ -196,7 +207,7 @@ impl LogSync {
         };
         drop(state);
         self.done.notify_all();
-        answer
+        durable
     }
 }
 

@@ -613,7 +613,8 @@ fn any_damage_can_be_repaired_and_no_value_is_made_up() {
                         values.iter().position(|other| *other == value),
                     );
                     return Err(format!(
-                        "{key} is the version {have:?}, the undamaged files hold {oldest}; {hit:?}: {report:#?}"
+                        "{key} is the version {have:?}, the undamaged files hold {oldest}; \
+                         {hit:?}: {report:#?}"
                     ));
                 }
             }

@@ -548,8 +548,8 @@ fn check_writers(
                 let before = others.iter().rposition(|earlier| earlier.acknowledged <= write.began);
                 if before.is_some_and(|before| before >= survived[other]) {
                     return Err(format!(
-                        "A HOLE: write {number} of writer {writer} is there, write {before:?} of writer {other}, \
-                         acknowledged before, is not"
+                        "A HOLE: write {number} of writer {writer} is there, write {before:?} of \
+                         writer {other}, acknowledged before, is not"
                     ));
                 }
             }

@@ -778,7 +778,7 @@ fn a_table_that_cannot_be_linked_is_copied_and_one_that_cannot_be_removed_stays(
             assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
             // A name that was left does no harm: the table is removed and created as any other.
             db.put("key", "newer").expect("a write");
-            db.compact_range::<&[u8]>(..).expect("a merge");
+            db.compact_range::<&[u8]>(..).expect("a compaction");
             assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"newer"[..]));
             assert_eq!(fs.contents(Path::new(OUTSIDE)).is_some(), stays, "{kind:?} {fault:?}");
             assert!(db.verify().expect("a check").is_clean());

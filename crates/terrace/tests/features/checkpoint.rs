@@ -64,7 +64,7 @@ fn check(path: &str, options: Options, expected: &Map) {
         }
     }
     assert!(contents(&db) == expected);
-    db.compact_range::<&[u8]>(..).expect("a merge");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     assert!(contents(&db) == expected);
     db.close().expect("a close");
 }
@@ -95,7 +95,7 @@ fn a_checkpoint_holds_what_was_written_before_it_and_nothing_else() {
                 }
             }
             match rng.below(6) {
-                0 => db.compact_range::<&[u8]>(..).expect("a merge"),
+                0 => db.compact_range::<&[u8]>(..).expect("a compaction"),
                 1 => db.flush().expect("a flush"),
                 2 => {
                     let mut load = db.bulk_load().expect("a load");
@@ -144,7 +144,7 @@ fn concurrent_writes_and_compactions_are_not_in_it_and_do_it_no_harm() {
         // Into the memtable that is being copied; and then every table that it is made of goes.
         (0..500).for_each(|number| db.put(key(number), "later").expect("a write"));
         (500..600).for_each(|number| db.delete(key(number)).expect("a deletion"));
-        db.compact_range::<&[u8]>(..).expect("a merge");
+        db.compact_range::<&[u8]>(..).expect("a compaction");
         db.wait_idle().expect("no work");
         // Nor can anybody else make one in this place.
         assert_eq!(db.checkpoint(COPY).expect_err("busy").kind(), ErrorKind::Busy);
@@ -236,7 +236,7 @@ fn leveldb_opens_a_checkpoint() {
     // LevelDB writes to the copy and compacts it, while the database is open and goes on.
     peer.put(&copy, &PeerOptions::default(), &key(1), b"LevelDB's").expect("LevelDB writes");
     db.put(key(1), "ours").expect("a write");
-    db.compact_range::<&[u8]>(..).expect("a merge");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     peer.simple("compact", &copy, &PeerOptions::default()).expect("LevelDB compacts");
     assert_eq!(
         peer.get(&copy, &PeerOptions::default(), &key(1)).expect("reads").as_deref(),
@@ -306,7 +306,7 @@ fn the_directory_must_be_empty_and_unowned() {
 fn filled(fs: &SimFs) -> (Db, Map) {
     let db = Db::open(DB, options(fs.env())).expect("a database");
     (0..300).for_each(|number| db.put(key(number), "merged").expect("a write"));
-    db.compact_range::<&[u8]>(..).expect("a merge");
+    db.compact_range::<&[u8]>(..).expect("a compaction");
     (0..300).step_by(3).for_each(|number| db.put(key(number), "in a table").expect("a write"));
     db.flush().expect("a flush");
     (0..300).step_by(5).for_each(|number| db.put(key(number), "in memory").expect("a write"));

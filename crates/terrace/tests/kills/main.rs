@@ -108,8 +108,8 @@ fn what_was_acknowledged_survives_kills() {
         std::fs::remove_dir_all(&path).map_err(|error| error.to_string())
     });
     println!(
-        "what_was_acknowledged_survives_kills: {kills} kills, {in_recovery} of them during an open; {acknowledged} \
-         acknowledged writes, 0 lost"
+        "what_was_acknowledged_survives_kills: {kills} kills, {in_recovery} of them during an \
+         open; {acknowledged} acknowledged writes, 0 lost"
     );
 }
 

@@ -370,7 +370,7 @@ fn there_is_one_writer() {
 #[test]
 fn a_cursor_reads_on_in_files_that_compactions_have_replaced() {
     const ENTRIES: usize = 5_000;
-    let _watchdog = Watchdog::new(Duration::from_secs(120), "a cursor and merges");
+    let _watchdog = Watchdog::new(Duration::from_secs(120), "a cursor and compactions");
     let dir = tempfile::tempdir().expect("a directory");
     let settings = OptionSet { snappy: false, ..OptionSet::default() };
     let db = Db::open(dir.path().join("db"), settings.options(PosixEnv::shared())).expect("open");
@@ -378,7 +378,7 @@ fn a_cursor_reads_on_in_files_that_compactions_have_replaced() {
         for n in 0..ENTRIES {
             db.put(key(n), vec![value; 1000]).expect("a put");
         }
-        db.compact_range::<&[u8]>(..).expect("merging everything");
+        db.compact_range::<&[u8]>(..).expect("a compaction of everything");
     };
     fill(b'1');
     let tables = || -> Vec<PathBuf> {

@@ -16,7 +16,8 @@ pub struct Column {
     pub id: String,
     /// The engine's name, by which a suite may set something for it alone.
     pub engine: String,
-    /// The engine whose settings in a suite hold for it: its own name, or that of [`Manifest::like`].
+    /// The engine whose settings in a suite hold for it: its own name, or that of
+    /// [`Manifest::like`].
     pub settings_of: String,
     /// The variant; empty for the engine as such.
     pub variant: String,

@@ -54,8 +54,8 @@ impl Engines {
     }
 
     /// The columns with the given ids, in the order of all. `name*` stands for an engine with all
-    /// its variants and builds, `all` for every column but those that have to be asked for. With `lenient` an id that does not exist is passed
-    /// over.
+    /// its variants and builds, `all` for every column but those that have to be asked for. With
+    /// `lenient` an id that does not exist is passed over.
     ///
     /// # Errors
     /// Names the id that does not exist, and those that do.

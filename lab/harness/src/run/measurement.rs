@@ -239,8 +239,8 @@ impl Measurements {
         Spread::of(results.map(|result| result.ops_per_sec), figure)
     }
 
-    /// Whether an engine has a figure of a cell that can be compared, and did all of the cell's work
-    /// in every round: what was cut short takes part in no mean.
+    /// Whether an engine has a figure of a cell that can be compared, and did all of the cell's
+    /// work in every round: what was cut short takes part in no mean.
     #[must_use]
     pub fn is_whole(&self, section: &str, cell: usize, engine: &str) -> bool {
         let rounds = self.of(section, cell, engine);

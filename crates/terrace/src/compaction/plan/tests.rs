@@ -1,4 +1,4 @@
-//! Which merge is chosen, from versions made up for it.
+//! Which compaction is chosen, from versions made up for it.
 
 use std::sync::atomic::Ordering;
 
@@ -42,7 +42,7 @@ fn reservation(files: &[u64], output_level: usize, from: &str, to: &str) -> Rese
     Reservation { id: 1, files: files.to_vec(), output_level, from: from.into(), to: to.into() }
 }
 
-/// What a plan is about: levels, the numbers of its inputs, and whether it only moves a file.
+/// A plan in short: levels, the numbers of its inputs, and whether it only moves a file.
 type Chosen = (Reason, usize, usize, Vec<u64>, Vec<u64>, bool);
 
 fn chosen(plan: Option<Plan>) -> Option<Chosen> {

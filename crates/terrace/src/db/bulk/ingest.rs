@@ -63,6 +63,19 @@ impl IngestOptions {
     ///
     /// A file that cannot be removed stays. That is no error; the database's log says it. It may be
     /// another name of a table in use then: remove it, but never write to it. Default: false.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.clone())?;
+    /// # let mut table = TableWriter::create("/fruit.ldb", &options)?;
+    /// # table.put("apple", "red")?;
+    /// # table.finish()?;
+    /// let moved = IngestOptions::new().move_files(true);
+    /// db.ingest_with(&["/fruit.ldb"], moved)?; // and /fruit.ldb is gone
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn move_files(mut self, move_files: bool) -> Self {
         self.move_files = move_files;

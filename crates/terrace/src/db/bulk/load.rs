@@ -55,6 +55,16 @@ impl BulkLoadOptions {
 
     /// About how many bytes of entries are held in memory; more are sorted in pieces and merged at
     /// the end. At least 64 KiB. Default: 64 MiB.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut load = db.bulk_load_with(BulkLoadOptions::new().memory(1 << 30))?; // fewer pieces
+    /// load.put("apple", "red")?;
+    /// load.finish()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes.max(64 << 10);
@@ -63,6 +73,16 @@ impl BulkLoadOptions {
 
     /// Threads that build tables, the caller's included. 0: as many as
     /// `Options::background_threads`, but not more than the machine has cores. Default: 0.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut load = db.bulk_load_with(BulkLoadOptions::new().threads(1))?; // the caller's alone
+    /// load.put("apple", "red")?;
+    /// load.finish()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

@@ -12,6 +12,19 @@ use crate::table::{TableBuilder, TableSettings};
 use crate::version::NUM_LEVELS;
 
 /// The contents of a finished table.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true);
+/// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+/// # let db = Db::open("/db", options.clone())?;
+/// let mut table = TableWriter::create("/fruit.ldb", &options)?;
+/// table.put("apple", "red")?;
+/// table.put("banana", "yellow")?;
+/// let summary = table.finish()?;
+/// assert_eq!((&summary.smallest[..], &summary.largest[..]), (&b"apple"[..], &b"banana"[..]));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableSummary {
@@ -55,6 +68,19 @@ impl TableWriter {
     /// A table in the new file `path`, written as `options` say: comparator, block size, restart
     /// interval, compression, filters, file mode and Env.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.clone())?;
+    /// let options = options.compression(Compression::None); // of this table
+    /// let mut table = TableWriter::create("/photos.ldb", &options)?;
+    /// table.put("7", vec![7; 100_000])?;
+    /// table.finish()?;
+    /// assert!(TableWriter::create("/photos.ldb", &options).is_err()); // never overwrites
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if an option is out of range; `Io` if the file exists or cannot be
     /// created.
@@ -71,6 +97,17 @@ impl TableWriter {
 
     /// Adds an entry, whose key comes after the last one.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.clone())?;
+    /// let mut table = TableWriter::create("/fruit.ldb", &options)?;
+    /// table.put("banana", "yellow")?;
+    /// assert!(table.put("apple", "red").is_err()); // not after the last key
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if its key is not after the last one, or if key and value have 8 MiB less
     /// than 4 GiB together, or more; `Io` if the file cannot be written.
@@ -84,6 +121,17 @@ impl TableWriter {
     }
 
     /// Completes the file, durably up to its name, which is the directory's.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.clone())?;
+    /// let mut table = TableWriter::create("/fruit.ldb", &options)?;
+    /// table.put("apple", "red")?;
+    /// assert_eq!(table.finish()?.entries, 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if there are no entries; `Io` if the file cannot be written or synced.

@@ -157,7 +157,7 @@ impl LogCheck {
         visit(Finding::Batch(batch))
     }
 
-    /// What is wrong with all logs together.
+    /// Problems of all logs together.
     pub(in crate::db) fn finish(&self) -> Option<String> {
         let (durable, last) = (self.durable, self.last_sequence);
         (durable > last).then(|| {

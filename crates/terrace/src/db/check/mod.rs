@@ -62,9 +62,9 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Records in write-ahead logs.
     pub log_records: u64,
-    /// What is wrong.
+    /// Problems that were found.
     pub problems: Vec<Problem>,
-    /// What is worth knowing and harmless: files that nothing needs and the next open removes, and
+    /// Harmless findings: files that nothing needs and the next open removes, and
     /// the incomplete last record of a log or the MANIFEST, which a crash leaves. If such a record
     /// was durable, as later records show, it is among the problems.
     pub notes: Vec<Problem>,
@@ -72,6 +72,15 @@ pub struct VerifyReport {
 
 impl VerifyReport {
     /// Whether nothing is wrong.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # Db::open("/db", options.clone().create_if_missing(true))?.close()?;
+    /// let report = verify("/db", &options)?;
+    /// assert!(report.is_clean());
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }
@@ -310,7 +319,10 @@ impl<'a> Verification<'a> {
             if *kind == FileKind::Table && !needed && self.is_from_the_future(*number, newest)? {
                 self.problem(
                     name,
-                    format!("the MANIFEST does not name it, and it is newer than the last write, {newest}"),
+                    format!(
+                        "the MANIFEST does not name it, and it is newer than the last write, \
+                         {newest}"
+                    ),
                 );
             } else if !needed {
                 self.note(name, "nothing needs this file");
@@ -488,7 +500,7 @@ fn torn_manifest(dir: &Path, name: &str, torn: &str) -> String {
     )
 }
 
-/// What is wrong with the size of a table's file.
+/// A problem with the size of a table's file.
 pub(in crate::db) fn wrong_size(file: Option<&Arc<FileMeta>>, size: u64) -> Option<String> {
     let file = file.filter(|file| file.size != size)?;
     Some(format!("is {size} bytes long, the MANIFEST says {}", file.size))

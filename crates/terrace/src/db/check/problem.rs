@@ -20,7 +20,7 @@ use crate::base::internal_key::{ParsedKey, user_key};
 pub struct Problem {
     /// The file's name in the database's directory.
     pub file: String,
-    /// What is wrong with it, and at which offset if that is known.
+    /// The problem, and its offset if that is known.
     pub message: String,
 }
 
@@ -29,7 +29,7 @@ impl Problem {
         Problem { file: file.into(), message: message.into() }
     }
 
-    /// What `error` says of `file`, without naming it again.
+    /// The message of `error` about `file`, without naming it again.
     pub(in crate::db) fn of(dir: &Path, file: &str, error: &Error) -> Self {
         if error.kind() == ErrorKind::NotFound {
             return Problem::new(file, "missing");

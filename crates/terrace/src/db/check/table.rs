@@ -15,14 +15,14 @@ use crate::db::io_error::is_damage;
 /// Messages about one table at most; more are only counted.
 const MAX_MESSAGES: usize = 100;
 
-/// What the MANIFEST says that a table must keep to.
+/// The bounds of a table in the MANIFEST.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Expected<'a> {
     pub(in crate::db) file: &'a Arc<FileMeta>,
     pub(in crate::db) last_sequence: SequenceNumber,
 }
 
-/// What a table holds, and what is wrong with it.
+/// The contents of a table, and its problems.
 #[derive(Default)]
 pub(in crate::db) struct TableSummary {
     pub(in crate::db) blocks: u64,
@@ -46,7 +46,7 @@ struct Check<'a> {
     counted: Counted,
 }
 
-/// What the properties should say.
+/// The properties as they should be.
 #[derive(Default)]
 struct Counted {
     deletions: u64,

@@ -9,8 +9,8 @@
 //! 1. While a transaction is in the set, every commit puts what it writes into it, under the commit
 //!    lock.
 //! 2. A write that is left out is not later than the oldest transaction, or than `forgotten`.
-//! 3. In a child of a fork, where nobody commits, transactions neither enter nor leave: a thread may
-//!    hold the lock that is not there.
+//! 3. In a child of a fork, where nobody commits, transactions neither enter nor leave: a thread
+//!    may hold the lock that is not there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

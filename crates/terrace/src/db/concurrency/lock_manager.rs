@@ -8,8 +8,8 @@
 //! # Invariants
 //! 1. The count of users is changed under the table's lock, and is not zero while a lock is held.
 //! 2. A queue holds owners that wait for its key, each once, in the order in which they came.
-//! 3. In a child of a fork nobody takes the table's lock, which a thread may hold that is not there:
-//!    owners that are dropped there leave the table as it is.
+//! 3. In a child of a fork nobody takes the table's lock, which a thread may hold that is not
+//!    there: owners that are dropped there leave the table as it is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

@@ -80,6 +80,19 @@ impl Db {
 
     /// Does what [`ingest`](Self::ingest) does, as `options` say.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.clone())?;
+    /// # let mut table = TableWriter::create("/fruit.ldb", &options)?;
+    /// # table.put("apple", "red")?;
+    /// # table.finish()?;
+    /// let moved = IngestOptions::new().move_files(true);
+    /// assert_eq!(db.ingest_with(&["/fruit.ldb"], moved)?.entries, 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`ingest`](Self::ingest).
     pub fn ingest_with<P: AsRef<Path>>(

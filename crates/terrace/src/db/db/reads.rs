@@ -86,6 +86,18 @@ impl Db {
 
     /// Does what [`get_into`](Self::get_into) does, reading as `options` say.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let before = db.snapshot();
+    /// db.delete("apple")?;
+    /// let (mut value, then) = (Vec::new(), ReadOptions::new().snapshot(&before));
+    /// assert!(db.get_into_with("apple", &mut value, &then)? && value == b"red");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn get_into_with(
@@ -115,7 +127,8 @@ impl Db {
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let options = terrace::Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(terrace::MemEnv::new()));
     /// # let db = terrace::Db::open("/get_in_memory.db", options)?;
     /// db.put("apple", "red")?;
     /// let mut value = Vec::new();
@@ -160,6 +173,16 @@ impl Db {
 
     /// Does what [`get_pinned`](Self::get_pinned) does, reading as `options` say.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("photo:7", vec![7; 100_000])?;
+    /// let once = ReadOptions::new().fill_cache(false); // leaves the cache to other reads
+    /// assert_eq!(db.get_pinned_with("photo:7", &once)?.map(|photo| photo.len()), Some(100_000));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn get_pinned_with(
@@ -191,6 +214,17 @@ impl Db {
 
     /// Does what [`multi_get`](Self::multi_get) does, reading as `options` say.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let before = db.snapshot();
+    /// db.put("apple", "red")?;
+    /// let then = ReadOptions::new().snapshot(&before);
+    /// assert_eq!(db.multi_get_with(&["apple"], &then)?, [None]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
     pub fn multi_get_with<K: AsRef<[u8]>>(
@@ -219,6 +253,16 @@ impl Db {
     }
 
     /// Returns whether `key` has a value, read as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let before = db.snapshot();
+    /// db.put("apple", "red")?;
+    /// assert!(!db.contains_key_with("apple", &ReadOptions::new().snapshot(&before))?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with).
@@ -415,6 +459,16 @@ impl Db {
     }
 
     /// Returns the entries whose keys begin with `prefix`, read as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("user:1", "Ada")?;
+    /// let once = ReadOptions::new().fill_cache(false); // leaves the cache to other reads
+    /// assert_eq!(db.prefix_with("user:", &once)?.count(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`NotSupported`](crate::ErrorKind::NotSupported) under a custom comparator, where such keys

@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 
-use super::items::Damage;
+use super::piece::Damage;
 
 /// Counts damage.
 pub(super) struct DamageCounter {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::damage_counter::DamageCounter;
 use super::file::{name_of, open};
-use super::items::Flow;
-use super::items::{BatchItem, Damage, LogItem, LogSummary, OperationItem};
+use super::log_items::{BatchItem, LogItem, LogSummary, OperationItem};
+use super::piece::{Damage, Flow};
 use crate::base::error::Result;
 use crate::db::options::Options;
 use crate::log::{self, LogReader};

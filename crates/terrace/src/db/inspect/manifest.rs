@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::damage_counter::DamageCounter;
 use super::file::{name_of, open};
-use super::items::Flow;
-use super::items::{AddedTable, Damage, EditItem, ManifestItem, ManifestSummary};
 use super::log::{first_record, skipped};
+use super::manifest_items::{AddedTable, EditItem, ManifestItem, ManifestSummary};
+use super::piece::{Damage, Flow};
 use crate::base::error::Result;
 use crate::base::internal_key::user_key;
 use crate::db::options::Options;
@@ -81,7 +81,7 @@ pub(in crate::db) fn manifest_text(
     .map(drop)
 }
 
-/// What is known at the end of a scan of a MANIFEST.
+/// The outcome of a scan of a MANIFEST.
 struct End {
     file_size: u64,
     torn: bool,

@@ -10,10 +10,13 @@
 
 mod damage_counter;
 mod file;
-mod items;
 mod log;
+mod log_items;
 mod manifest;
+mod manifest_items;
+mod piece;
 mod table;
+mod table_items;
 
 use std::path::Path;
 
@@ -21,16 +24,26 @@ use crate::base::error::Result;
 
 use crate::db::options::Options;
 
-pub use items::{
-    AddedTable, BatchItem, BlockItem, Damage, EditItem, Effect, EntryItem, Extent, LogItem,
-    LogSummary, ManifestItem, ManifestSummary, OperationItem, TableItem, TableSummary,
-};
 pub use log::log;
+pub use log_items::{BatchItem, LogItem, LogSummary, OperationItem};
 pub use manifest::manifest;
 pub(super) use manifest::manifest_text;
+pub use manifest_items::{AddedTable, EditItem, ManifestItem, ManifestSummary};
+pub use piece::Damage;
 pub use table::{filter_name, has_table_filter, table};
+pub use table_items::{BlockItem, Effect, EntryItem, Extent, TableItem, TableSummary};
 
-/// What a file is.
+/// The kind of a file.
+///
+/// ```
+/// # use terrace::*;
+/// # use std::path::Path;
+/// use terrace::inspect::{FileKind, kind};
+///
+/// let manifest = Path::new("fruit.db/MANIFEST-000002");
+/// assert_eq!(kind(manifest, &Options::new())?, Some(FileKind::Manifest));
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// Sorted entries: `N.ldb`, `N.sst`.
@@ -41,8 +54,8 @@ pub enum FileKind {
     Manifest,
 }
 
-/// What the file at `path` is, by its name or, failing that, by what is in it; `None` if neither
-/// says.
+/// Returns the kind of the file at `path`, by its name or, failing that, its contents; `None` if
+/// neither says.
 ///
 /// ```
 /// # use terrace::*;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::damage_counter::DamageCounter;
 use super::file::{name_of, open};
-use super::items::Flow;
-use super::items::{BlockItem, Damage, Effect, EntryItem, Extent, TableItem, TableSummary};
+use super::piece::{Damage, Flow};
+use super::table_items::{BlockItem, Effect, EntryItem, Extent, TableItem, TableSummary};
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::{self, EntryKind, ParsedKey};
 use crate::db::options::Options;
@@ -61,6 +61,18 @@ pub fn table(
 /// The name of the filter policy whose filter the table at `path` carries. Reads the end of the
 /// file alone.
 ///
+/// ```
+/// # use terrace::*;
+/// # use std::path::Path;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let mut writer = TableWriter::create("/000005.ldb", &options)?;
+/// # writer.put("apple", "red")?;
+/// # writer.finish()?;
+/// let name = inspect::filter_name(Path::new("/000005.ldb"), &options)?;
+/// assert_eq!(name, None); // there was no `Options::filter_policy`
+/// # Ok::<_, terrace::Error>(())
+/// ```
+///
 /// # Errors
 /// `Io` if the file cannot be read; `Corruption` if its end is damaged.
 pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
@@ -70,6 +82,17 @@ pub fn filter_name(path: &Path, options: &Options) -> Result<Option<String>> {
 }
 
 /// Whether the table at `path` carries Terrace's own filter. Reads the end of the file alone.
+///
+/// ```
+/// # use terrace::*;
+/// # use std::path::Path;
+/// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+/// # let mut writer = TableWriter::create("/000005.ldb", &options)?;
+/// # writer.put("apple", "red")?;
+/// # writer.finish()?;
+/// assert!(inspect::has_table_filter(Path::new("/000005.ldb"), &options)?);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 ///
 /// # Errors
 /// `Io` if the file cannot be read; `Corruption` if its end is damaged.
@@ -92,7 +115,7 @@ fn extent(handle: BlockHandle) -> Extent {
     Extent { offset: handle.offset, size: handle.size }
 }
 
-/// What the metaindex lists, and how many of its entries point nowhere.
+/// The blocks that the metaindex lists, and how many of its entries point nowhere.
 fn meta_blocks(table_dump: &TableDump) -> Result<(Vec<(String, Extent)>, u64)> {
     let (listed, whole) = table_dump.list(table_dump.metaindex());
     whole?;

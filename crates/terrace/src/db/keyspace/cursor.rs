@@ -29,6 +29,18 @@ impl KeyspaceCursor {
     }
 
     /// Whether the cursor stands at an entry.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// let mut cursor = users.cursor()?;
+    /// cursor.seek_to_first();
+    /// assert!(!cursor.valid()); // there are no entries
+    /// cursor.status()?; // and none that could not be read
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn valid(&self) -> bool {
         self.cursor.valid()
     }
@@ -44,6 +56,22 @@ impl KeyspaceCursor {
     }
 
     /// The key and the value at the cursor, if it is valid.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let mut cursor = users.cursor()?;
+    /// cursor.seek_to_first();
+    /// while let Some((key, value)) = cursor.entry() {
+    ///     println!("{key:?} = {value:?}");
+    ///     cursor.next();
+    /// }
+    /// cursor.status()?; // the end, or an entry that cannot be read?
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         self.valid().then(|| (self.key(), self.value()))
     }
@@ -59,11 +87,35 @@ impl KeyspaceCursor {
     }
 
     /// Moves to the first entry whose key is at or after `key`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let mut cursor = users.cursor()?;
+    /// cursor.seek("5");
+    /// assert_eq!(cursor.key(), b"7");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         self.cursor.seek([&self.prefix, key.as_ref()].concat());
     }
 
     /// Moves to the last entry whose key is at or before `key`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let mut cursor = users.cursor()?;
+    /// cursor.seek_for_prev("9");
+    /// assert_eq!(cursor.key(), b"7");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         self.cursor.seek_for_prev([&self.prefix, key.as_ref()].concat());
     }

@@ -29,6 +29,20 @@ impl KeyspaceEntries {
 
     /// Returns the next entry from the front where it lies, until the next call.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let (mut entries, mut bytes) = (users.iter()?, 0);
+    /// while let Some((_, name)) = entries.next_ref()? {
+    ///     bytes += name.len(); // without an allocation for each
+    /// }
+    /// assert_eq!(bytes, 3);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). There are no entries after an error.
     pub fn next_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
@@ -38,6 +52,17 @@ impl KeyspaceEntries {
     }
 
     /// Returns the next entry from the back where it lies, until the next call.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put("7", "Ada")?;
+    /// let mut entries = users.iter()?;
+    /// assert_eq!(entries.next_back_ref()?, Some((&b"7"[..], &b"Ada"[..])));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`next_ref`](Self::next_ref).

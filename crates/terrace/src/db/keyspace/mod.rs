@@ -23,9 +23,12 @@ mod cursor;
 mod entries;
 #[expect(clippy::module_inception, reason = "the handle, as db.rs")]
 mod keyspace;
+mod lifecycle;
 mod name;
 mod put_options;
+mod reads;
 mod updates;
+mod writes;
 
 use std::ops::Bound;
 use std::sync::Arc;

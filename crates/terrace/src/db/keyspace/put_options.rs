@@ -22,7 +22,8 @@ enum Lifetime {
 ///
 /// ```
 /// # fn main() -> terrace::Result<()> {
-/// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+/// # let options = terrace::Options::new().create_if_missing(true);
+/// # let options = options.env(std::sync::Arc::new(terrace::MemEnv::new()));
 /// # let db = terrace::Db::open("/put.db", options)?;
 /// use std::time::{Duration, SystemTime};
 /// use terrace::{KeyspaceOptions, PutOptions, WriteOptions};
@@ -51,6 +52,15 @@ impl PutOptions {
 
     /// Wait until the write would survive the death of the machine: see
     /// [`WriteOptions::sync`]. Default: false.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// users.put_with("7", "Ada", PutOptions::new().sync(true))?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn sync(mut self, sync: bool) -> Self {
         self.write.sync = sync;
@@ -58,6 +68,18 @@ impl PutOptions {
     }
 
     /// The entry expires when this time has passed, rounded up to milliseconds.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// use std::time::Duration;
+    ///
+    /// let sessions = db.create_keyspace("sessions", KeyspaceOptions::new().expiry(true))?;
+    /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
+    /// sessions.put_with("ada", "1", minute)?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.lifetime = Lifetime::For(ttl);
@@ -66,6 +88,18 @@ impl PutOptions {
 
     /// The entry expires at this time, rounded up to milliseconds; at once if it has passed. The
     /// time is that of the database's clock (`docs/architecture.md`).
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let sessions = db.create_keyspace("sessions", KeyspaceOptions::new().expiry(true))?;
+    /// let tomorrow = SystemTime::now() + Duration::from_secs(24 * 3600);
+    /// sessions.put_with("ada", "1", PutOptions::new().expires_at(tomorrow))?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn expires_at(mut self, time: SystemTime) -> Self {
         self.lifetime = Lifetime::Until(time);
@@ -73,6 +107,18 @@ impl PutOptions {
     }
 
     /// The entry never expires, whatever the keyspace's default is.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// use std::time::Duration;
+    ///
+    /// let hour = KeyspaceOptions::new().expiry(true).default_ttl(Some(Duration::from_secs(3600)));
+    /// let sessions = db.create_keyspace("sessions", hour)?;
+    /// sessions.put_with("root", "1", PutOptions::new().never_expires())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn never_expires(mut self) -> Self {
         self.lifetime = Lifetime::Forever;

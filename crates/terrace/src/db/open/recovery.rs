@@ -140,7 +140,7 @@ struct Progress {
     /// The newest sequence number in tables, once that was asked.
     in_tables: Option<SequenceNumber>,
     memtables: Vec<RecoveredMemtable>,
-    /// What the memtables before them have become.
+    /// The tables of the memtables before them.
     written: RecoveredTables,
     table_error: Option<Error>,
     last_sequence: SequenceNumber,
@@ -422,8 +422,9 @@ impl Replay<'_> {
             };
             let durable = progress.durable;
             return Err(Error::corruption(format!(
-                "{what}: damage to durable data: writes up to sequence number {durable} were synced, only those up to \
-                 {recovered} can be read; a repair, or the recovery mode \"salvage\", saves what is left"
+                "{what}: damage to durable data: writes up to sequence number {durable} were \
+                 synced, only those up to {recovered} can be read; a repair, or the recovery mode \
+                 \"salvage\", saves what is left"
             )));
         }
         let Some(problem) = progress.problem.take() else { return Ok(Vec::new()) };

@@ -43,7 +43,8 @@ pub(super) fn set_aside_tables(
                 files.log(format!("moved {name}, which no MANIFEST names, to {kept_as}"));
                 if let Some(torn) = &torn {
                     let message = format!(
-                        "{torn}; {name}, which may have been named there, holds writes that are lost"
+                        "{torn}; {name}, which may have been named there, holds writes that are \
+                         lost"
                     );
                     let (file, kept_as) = (name, Some(kept_as));
                     files.tell(&Event::RecoveryDamage { file, message, kept_as });

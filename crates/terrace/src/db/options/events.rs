@@ -62,7 +62,7 @@ pub enum Event {
     RecoveryDamage {
         /// The name of the log or the table.
         file: String,
-        /// What was wrong, and where.
+        /// The problem, and where it is.
         message: String,
         /// Where the damaged file is kept, relative to the database's directory, if it is.
         kept_as: Option<String>,
@@ -70,7 +70,7 @@ pub enum Event {
     /// A background job failed. Reads go on; writes go on while the log takes them and memory
     /// lasts.
     BackgroundError {
-        /// What failed.
+        /// The failure.
         message: String,
         /// Whether the database tries again by itself.
         retryable: bool,

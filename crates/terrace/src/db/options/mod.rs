@@ -228,8 +228,19 @@ impl Options {
         /// does; a [`RecoveryMode::Salvage`] that is asked for counts more. Damage that a
         /// compaction of tables meets has writes fail from then on, until the database is opened
         /// again; without this they fail once a memtable is full. Default: false.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().paranoid_checks(true);
+        /// ```
         paranoid_checks: bool = |v| v;
         /// How damaged logs are treated. Default: [`RecoveryMode::Prefix`].
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// // After a broken disk: what can be read of the logs, rather than an error.
+        /// let options = Options::new().recovery_mode(RecoveryMode::Salvage);
+        /// ```
         recovery_mode: RecoveryMode = |v| v;
         /// Open without changing a byte of the directory: writes fail with `NotSupported`, logs are
         /// replayed into memory, and other readers may open the database at the same time. Default:
@@ -289,6 +300,11 @@ impl Options {
         /// it is open, which spares searching tables that do not hold a key; LevelDB passes over
         /// it. Tables under a custom comparator have none. 0 to 32, 0 for none. Default: 10, which
         /// is wrong about once in a hundred times.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().table_filter_bits(16); // wrong less often, for more memory
+        /// ```
         table_filter_bits: usize = |v| v;
         /// The world outside. Default: the operating system's.
         ///
@@ -318,13 +334,49 @@ impl Options {
         /// ```
         logger: Option<Arc<dyn Logger>> = |v| v;
         /// The listener that is told of flushes, compactions, errors and recovery. Default: none.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// use std::sync::Arc;
+        /// use std::sync::atomic::{AtomicU64, Ordering};
+        ///
+        /// #[derive(Default)]
+        /// struct Flushes(AtomicU64);
+        ///
+        /// impl EventListener for Flushes {
+        ///     fn on_event(&self, event: &Event) {
+        ///         if let Event::FlushFinished { .. } = event {
+        ///             self.0.fetch_add(1, Ordering::Relaxed);
+        ///         }
+        ///     }
+        /// }
+        ///
+        /// let flushes = Arc::new(Flushes::default());
+        /// let options = Options::new().listener(Some(flushes.clone()));
+        /// # let options = options.create_if_missing(true).env(Arc::new(MemEnv::new()));
+        /// let db = Db::open("/db", options)?;
+        /// db.put("apple", "red")?;
+        /// db.flush()?;
+        /// assert_eq!(flushes.0.load(Ordering::Relaxed), 1);
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         listener: Option<Arc<dyn EventListener>> = |v| v;
         /// Bytes of a memtable before it is written to a table; clipped to 64 KiB – 1 GiB. Default:
         /// 4 MiB.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().write_buffer_size(64 << 20); // fewer and larger tables
+        /// ```
         write_buffer_size: usize = |v| v;
         /// Files that may be open at once, tables above all; clipped to 74 – 50,000, of which 10
         /// are kept for other uses. A mapped table holds no descriptor: while all tables are
         /// mapped, 1,000 of them stay open, however small this is. Default: 1,000.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().max_open_files(10_000); // with `ulimit -n` above it
+        /// ```
         max_open_files: usize = |v| v;
         /// A cache shared with other databases. Default: one of `block_cache_size` bytes of the
         /// database's own.
@@ -341,16 +393,41 @@ impl Options {
         /// ```
         block_cache: Option<BlockCache> = |v| v;
         /// Bytes of the database's own block cache, where none is shared. Default: 8 MiB.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().block_cache_size(1 << 30);
+        /// ```
         block_cache_size: usize = |v| v;
         /// Bytes of user data in a block before compression; clipped to 1 KiB – 4 MiB. Default: 4
         /// KiB.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().block_size(16 << 10); // smaller indexes, for scans
+        /// ```
         block_size: usize = |v| v;
         /// Keys between two restart points of a block, at least 1. Default: 16.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().block_restart_interval(32); // smaller blocks of like keys
+        /// ```
         block_restart_interval: usize = |v| v;
         /// Bytes of a table file before the next one begins; clipped to 1 MiB – 1 GiB. Default: 2
         /// MiB.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().max_file_size(64 << 20); // fewer files
+        /// ```
         max_file_size: usize = |v| v;
         /// How blocks are compressed. Default: snappy.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().compression(Compression::None);
+        /// ```
         compression: Compression = |v| v;
         /// Compression by level, overriding `compression`; the last entry holds for all deeper
         /// levels. Default: empty.
@@ -366,12 +443,27 @@ impl Options {
         compression_per_level: Vec<Compression> = |v| v;
         /// Continue with the newest log at open instead of writing what it holds to a table, if
         /// everything in it is known to be on disk: a close syncs the log for this. Default: false.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().reuse_logs(true); // for programs that open often
+        /// ```
         reuse_logs: bool = |v| v;
         /// Background threads that flush and compact, shared by all databases of the Env: 1 – 64.
         /// Default: 2.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().background_threads(4);
+        /// ```
         background_threads: usize = |v| v;
         /// How tables are read, and what a sector that cannot be read does. Default:
         /// [`ReadAccess::Auto`].
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().read_access(ReadAccess::Pread); // never a signal
+        /// ```
         read_access: ReadAccess = |v| v;
         /// Append to the write-ahead log through prepared, mapped segments where the file system
         /// allows it, instead of a system call per write, and go on with the file of an old log
@@ -381,9 +473,19 @@ impl Options {
         /// does not fit into its block of 32 KiB. The program that opens the database after the
         /// process was killed, LevelDB with paranoid checks included, finds every write that was
         /// acknowledged, either way. Default: true.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().mapped_log(false); // one system call for each write
+        /// ```
         mapped_log: bool = |v| v;
         /// Start writing a growing table out after this many bytes, so that its final sync has less
         /// to do; 0 leaves it to the system. Default: 0.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().bytes_per_sync(1 << 20);
+        /// ```
         bytes_per_sync: u64 = |v| v;
         /// Bytes a second that compactions may write, so that they leave the disk to others; 0 for
         /// no limit. What flushes write counts, but flushes never wait: memory waits for them. A
@@ -398,26 +500,80 @@ impl Options {
         /// ```
         compaction_rate_limit: u64 = |v| v;
         /// Bytes of the MANIFEST before a fresh one is started: 4 KiB – 1 GiB. Default: 64 MiB.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().max_manifest_size(1 << 20); // for faster opens
+        /// ```
         max_manifest_size: u64 = |v| v;
         /// Permission bits of new files, before the umask. Default: 0o644.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().file_mode(0o600).dir_mode(0o700); // for its owner alone
+        /// ```
         file_mode: u32 = |v| v;
         /// Permission bits of a new database directory, before the umask. Default: 0o755.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().file_mode(0o600).dir_mode(0o700); // for its owner alone
+        /// ```
         dir_mode: u32 = |v| v;
         /// Compact tables that many lookups searched without a hit, and compact towards one sorted
         /// run while there are reads and no writes, or eight scans or more for each write: at once
         /// where little has to be rewritten for it, all of the database when the reads since the
         /// last write have been worth it (256 bytes a seek, 32 a look-up). Default: true.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().seek_compaction(false); // reads write nothing
+        /// ```
         seek_compaction: bool = |v| v;
         /// Entries that [`Db::delete_range`](crate::Db::delete_range) deletes one by one, in a
         /// batch. Where a range holds more, its tables are removed and those at its ends written
         /// anew. 0 for always. Default: 4,096.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// let options = Options::new().range_delete_batch(0); // never one by one
+        /// ```
         range_delete_batch: usize = |v| v;
         /// Decides which entries compactions keep. Default: none, all are kept.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// /// Removes keys that begin with `tmp:`.
+        /// struct NothingTemporary;
+        ///
+        /// impl CompactionFilter for NothingTemporary {
+        ///     fn filter(&self, key: &[u8], _value: &[u8]) -> FilterDecision {
+        ///         match key.starts_with(b"tmp:") {
+        ///             true => FilterDecision::Remove,
+        ///             false => FilterDecision::Keep,
+        ///         }
+        ///     }
+        /// }
+        ///
+        /// let filter = std::sync::Arc::new(NothingTemporary);
+        /// let options = Options::new().compaction_filter(Some(filter));
+        /// ```
         compaction_filter: Option<Arc<dyn CompactionFilter>> = |v| v;
         /// A bound for the memory of this database and of all others with clones of it. A memtable
         /// then has an eighth of it at most, and databases without a `block_cache` share one within
         /// it, in place of `block_cache_size`. A budget of another process fails the open. Default:
         /// none.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// # let options = Options::new().create_if_missing(true);
+        /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+        /// let options = options.memory_budget(Some(MemoryBudget::new(256 << 20)));
+        /// let one = Db::open("/one", options.clone())?;
+        /// let two = Db::open("/two", options)?; // both together have 256 MiB
+        /// # (one.close()?, two.close()?);
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
         memory_budget: Option<MemoryBudget> = |v| v;
         /// Whether transactions may be [prepared](crate::Transaction::prepare). The open then looks
         /// for those that were prepared before and not decided, and locks their keys again, and
@@ -458,7 +614,7 @@ impl Options {
         Ok(self)
     }
 
-    /// What counts the memory of the database.
+    /// The account of the database's memory.
     pub(crate) fn memory_account(&self) -> Option<&Arc<MemoryAccount>> {
         self.memory_budget.as_ref().map(MemoryBudget::account)
     }
@@ -551,6 +707,17 @@ impl ReadOptions {
     /// Show values as they are stored, as LevelDB shows them: those of a
     /// [keyspace with expiry](crate::KeyspaceOptions::expiry) with their trailers, and what has
     /// expired but is not removed yet. For copies of whole databases. Default: false.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let raw = ReadOptions::new().stored_values(true);
+    /// for entry in db.iter_with(&raw)? {
+    ///     let (key, value) = entry?; // as a copy for LevelDB needs it
+    /// }
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn stored_values(mut self, stored: bool) -> Self {
         self.stored_values = stored;

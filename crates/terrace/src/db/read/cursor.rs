@@ -56,7 +56,7 @@ pub struct Cursor {
     iter: DbIter<PurgedCore>,
 }
 
-/// What a cursor does not show: what is beyond the bounds of [`ReadOptions`], and what has expired.
+/// The entries that a cursor hides: those beyond the bounds of [`ReadOptions`], and expired ones.
 struct Limits {
     keys: KeyOrder,
     lower: Option<Vec<u8>>,
@@ -138,7 +138,7 @@ impl Cursor {
         Self::over(core, view, sequence, beginning, expiry, options)
     }
 
-    /// What the cursor needs to see values that may expire.
+    /// Checks values that may expire.
     pub(in crate::db) fn expiry_check(&self) -> Option<ExpiryCheck> {
         self.limits.as_ref()?.expiry.clone()?.ok()
     }
@@ -228,6 +228,17 @@ impl Cursor {
     }
 
     /// The key at the cursor.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut cursor = db.cursor()?;
+    /// cursor.seek_to_first();
+    /// assert_eq!((cursor.key(), cursor.value()), (&b"apple"[..], &b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.iter.key()

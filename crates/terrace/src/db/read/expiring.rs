@@ -1,4 +1,4 @@
-//! What reads see of values that may expire.
+//! Reads of values that may expire.
 
 use crate::base::error::Result;
 
@@ -46,9 +46,9 @@ fn shown_in_keyspace<'v>(
     Ok(shown_at(key, stored, read_time.map_or_else(now, ReadTime::millis)))
 }
 
-/// What a read that lasts needs to see values as they are at its beginning. To be called when it has
-/// its view. `None` if no value expires; an error is that of the first key of a keyspace that the
-/// read comes to.
+/// The check by which a read that lasts sees values as they are at its beginning. To be called when
+/// it has its view. `None` if no value expires; an error is that of the first key of a keyspace
+/// that the read comes to.
 pub(in crate::db) fn expiry_check(
     core: &DbImpl,
     options: &ReadOptions,

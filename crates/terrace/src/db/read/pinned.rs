@@ -21,7 +21,7 @@ use crate::table::BlockSlice;
 /// ```
 pub struct PinnedValue {
     pin: Pin,
-    /// What is shown of it: what follows is a trailer.
+    /// The bytes that are shown of it: a trailer follows them.
     length: usize,
 }
 

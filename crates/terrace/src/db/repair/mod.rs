@@ -76,7 +76,7 @@ pub struct RepairReport {
     pub log_entries: u64,
     /// Entries in the tables of the repaired database, versions and tombstones included.
     pub entries: u64,
-    /// What was wrong, and so what may be lost.
+    /// The problems, and so what may be lost.
     pub problems: Vec<Problem>,
     /// Files that are under `lost/` now, by their new names.
     pub moved: Vec<String>,
@@ -259,7 +259,7 @@ impl Repair<'_> {
         Salvage { options, dir, order, numbers, tables }
     }
 
-    /// What can be read of a damaged table, which must be what could be read of it before.
+    /// The entries that can be read of a damaged table, which must be those that could be before.
     fn rewrite(&self, table: &Candidate, level: usize) -> Result<Vec<Output>> {
         let outputs = self.salvage().rewrite(table.file.number, level)?;
         let (before, now) = (

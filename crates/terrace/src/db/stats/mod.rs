@@ -10,6 +10,8 @@ use std::time::Duration;
 use crate::compaction::plan;
 
 use crate::db::db_impl::DbImpl;
+use crate::db::db_impl::background::counters::Counters;
+use crate::version::version::Version;
 
 /// One level.
 ///
@@ -117,7 +119,7 @@ pub struct Stats {
     pub pending_compaction_bytes: u64,
     /// Compactions running now.
     pub running_compactions: usize,
-    /// What keeps background work from going on, if something does.
+    /// The error that keeps background work from going on, if there is one.
     pub background_error: Option<String>,
 }
 
@@ -153,25 +155,27 @@ pub struct TableFile {
     pub deletions: Option<u64>,
 }
 
+fn get(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn level_stats(counters: &Counters, version: &Version) -> Vec<LevelStats> {
+    let levels = counters.levels.iter().enumerate();
+    let stats = levels.map(|(level, counters)| LevelStats {
+        level,
+        files: version.levels[level].len(),
+        bytes: version.level_bytes(level),
+        compactions: get(&counters.compactions),
+        seconds: get(&counters.micros) as f64 / 1e6,
+        bytes_read: get(&counters.bytes_read),
+        bytes_written: get(&counters.bytes_written),
+    });
+    stats.collect()
+}
+
 pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
     let view = core.views.current.load_full();
-    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let levels: Vec<_> = core
-        .background
-        .counters
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(level, counters)| LevelStats {
-            level,
-            files: view.version.levels[level].len(),
-            bytes: view.version.level_bytes(level),
-            compactions: get(&counters.compactions),
-            seconds: get(&counters.micros) as f64 / 1e6,
-            bytes_read: get(&counters.bytes_read),
-            bytes_written: get(&counters.bytes_written),
-        })
-        .collect();
+    let levels = level_stats(&core.background.counters, &view.version);
     let user_bytes_written = get(&core.background.counters.user_bytes);
     let flush_bytes_written = get(&core.background.counters.flush_bytes);
     let table_bytes_written: u64 = levels.iter().map(|level| level.bytes_written).sum();

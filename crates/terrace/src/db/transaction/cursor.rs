@@ -90,6 +90,22 @@ impl<'t> TransactionCursor<'t> {
     }
 
     /// The key and the value at the cursor, if it is valid.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "red");
+    /// let mut cursor = transaction.cursor()?;
+    /// cursor.seek_to_first();
+    /// while let Some((key, value)) = cursor.entry() {
+    ///     println!("{key:?} = {value:?}");
+    ///     cursor.next();
+    /// }
+    /// cursor.status()?; // the end, or an entry that cannot be read?
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         match self.shown {
             Shown::Nothing => None,
@@ -126,6 +142,18 @@ impl<'t> TransactionCursor<'t> {
     }
 
     /// Moves to the first entry whose key is at or after `key`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("banana", "yellow");
+    /// let mut cursor = transaction.cursor()?;
+    /// cursor.seek("b");
+    /// assert_eq!(cursor.key(), b"banana");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         self.begin_scan(Bound::Included(key));
@@ -135,6 +163,18 @@ impl<'t> TransactionCursor<'t> {
     }
 
     /// Moves to the last entry whose key is at or before `key`.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("banana", "yellow");
+    /// let mut cursor = transaction.cursor()?;
+    /// cursor.seek_for_prev("c");
+    /// assert_eq!(cursor.key(), b"banana");
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         self.begin_scan(Bound::Included(key));

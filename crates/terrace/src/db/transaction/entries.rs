@@ -111,6 +111,19 @@ impl Transaction {
     }
 
     /// Every entry that the transaction sees, in order of keys, from either end.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.put("apple", "red")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete("apple");
+    /// transaction.put("banana", "yellow");
+    /// let all: Vec<_> = transaction.iter().collect::<Result<_>>()?;
+    /// assert_eq!(all, [(b"banana".to_vec(), b"yellow".to_vec())]);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn iter(&self) -> TransactionEntries<'_> {
         self.range::<&[u8]>(..)
     }

@@ -183,6 +183,16 @@ impl Transaction {
 
     /// Whether `key` has a value.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "red");
+    /// assert!(transaction.contains_key("apple")? && !db.contains_key("apple")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -386,6 +396,17 @@ impl Transaction {
     }
 
     /// How many keys the transaction writes.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("apple", "red");
+    /// transaction.put("apple", "green");
+    /// assert_eq!(transaction.len(), 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.writes.len()
     }
@@ -418,6 +439,19 @@ impl Transaction {
 
     /// Undoes every write since the last savepoint, and forgets that savepoint. What was read [for
     /// update](Transaction::get_for_update) stays so.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.set_savepoint();
+    /// transaction.put("apple", "red");
+    /// transaction.rollback_to_savepoint()?;
+    /// assert!(transaction.is_empty());
+    /// assert!(transaction.rollback_to_savepoint().is_err()); // it is forgotten
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if there is no savepoint.

@@ -79,6 +79,16 @@ impl TransactionOptions {
     }
 
     /// How far the transaction is isolated from others. Default: [`Isolation::Snapshot`].
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let options = TransactionOptions::new().isolation(Isolation::Serializable);
+    /// let transaction = db.transaction_with(options); // its reads hold when it commits
+    /// transaction.commit()?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
@@ -160,12 +170,23 @@ impl TransactOptions {
     }
 
     /// The kind of transaction. Default: [`TransactionOptions::new`].
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let locking = TransactionOptions::new().locking(true);
+    /// let options = TransactOptions::new().transaction_options(locking);
+    /// ```
     pub fn transaction_options(mut self, options: TransactionOptions) -> Self {
         self.transaction = options;
         self
     }
 
     /// How durably the transaction commits. Default: [`WriteOptions::new`].
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let options = TransactOptions::new().write_options(WriteOptions::sync());
+    /// ```
     pub fn write_options(mut self, options: WriteOptions) -> Self {
         self.write = options;
         self
@@ -173,6 +194,11 @@ impl TransactOptions {
 
     /// How often a transaction that conflicts or meets a deadlock is run again. Default: without
     /// limit.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// let options = TransactOptions::new().retry_limit(3); // then `Conflict`
+    /// ```
     pub fn retry_limit(mut self, retries: u64) -> Self {
         self.retries = retries;
         self

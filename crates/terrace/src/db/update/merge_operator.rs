@@ -69,6 +69,16 @@ impl Counter {
 
     /// Returns the number that `bytes` stand for.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.merge("visits", Counter::encode(1), &Counter)?;
+    /// let visits = db.get("visits")?.unwrap_or_default();
+    /// assert_eq!(Counter::decode(&visits)?, 1);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if there are not eight of them.
     pub fn decode(bytes: &[u8]) -> Result<i64> {
@@ -114,6 +124,16 @@ impl Append {
     }
 
     /// Puts `separator` between what is appended.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// db.merge("path", "usr", &Append::new().separator("/"))?;
+    /// db.merge("path", "lib", &Append::new().separator("/"))?;
+    /// assert_eq!(db.get("path")?.as_deref(), Some(&b"usr/lib"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn separator(mut self, separator: impl Into<Vec<u8>>) -> Self {
         self.separator = separator.into();

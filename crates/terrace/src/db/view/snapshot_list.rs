@@ -14,8 +14,8 @@ use crate::base::locks::Mutex;
 use crate::db::view::View;
 use crate::db::view::catalogue::ReadTime;
 
-/// The sequence numbers of live snapshots. In a child of a fork, where nothing is compacted, none is
-/// entered or removed: a thread that is not there may hold a lock.
+/// The sequence numbers of live snapshots. In a child of a fork, where nothing is compacted, none
+/// is entered or removed: a thread that is not there may hold a lock.
 #[derive(Default)]
 pub(in crate::db) struct SnapshotList {
     /// Held while a snapshot is taken, and while a load or a range delete keeps snapshots from

@@ -13,7 +13,7 @@ use super::Pool;
 use crate::base::locks::{Condvar, Mutex, explore, thread};
 use crate::env::{Job, Priority};
 
-/// What the jobs did. A failed assertion in a job would end that job only: its owner looks
+/// The outcome of the jobs. A failed assertion in a job would end that job only: its owner looks
 /// afterwards.
 #[derive(Default)]
 struct Done {

@@ -1,4 +1,4 @@
-//! What Linux has.
+//! The calls of Linux.
 
 use std::fs::File;
 use std::io;

@@ -21,7 +21,7 @@ use self::portable as system;
 
 pub(super) use self::system::*;
 
-/// What [`set_lock`] asks for.
+/// The lock that [`set_lock`] asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LockRequest {
     Exclusive,

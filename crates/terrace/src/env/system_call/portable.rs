@@ -1,4 +1,4 @@
-//! What macOS and the BSDs have, too.
+//! The calls that macOS and the BSDs have, too.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the reader makes of sound, torn and damaged logs.
+//! The reader on sound, torn and damaged logs.
 
 use std::path::Path;
 

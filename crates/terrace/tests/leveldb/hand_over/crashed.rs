@@ -134,10 +134,15 @@ fn leveldb_opens_first_what_a_crash_left() {
                 };
                 counts.states += 1;
                 counts.torn += u64::from(tears);
-                let opened = crashed.open(&replay.power_loss(loss), paranoid, tears).map_err(|error| {
-                    let place = recording.describe(at);
-                    format!("script \"{}\", moment {at}, {loss:?}, paranoid: {paranoid}: {error}\n{place}", script.name)
-                })?;
+                let opened =
+                    crashed.open(&replay.power_loss(loss), paranoid, tears).map_err(|error| {
+                        let place = recording.describe(at);
+                        format!(
+                            "script \"{}\", moment {at}, {loss:?}, paranoid: {paranoid}: \
+                             {error}\n{place}",
+                            script.name
+                        )
+                    })?;
                 counts.refused[usize::from(paranoid)] += u64::from(!opened);
             }
         }
@@ -145,7 +150,7 @@ fn leveldb_opens_first_what_a_crash_left() {
     });
     let Counts { states, torn, refused: [plain, paranoid] } = counts;
     println!(
-        "leveldb_opens_first_what_a_crash_left: {states} states, {torn} of them torn: LevelDB refused {paranoid} with \
-         paranoid checks and {plain} without"
+        "leveldb_opens_first_what_a_crash_left: {states} states, {torn} of them torn: LevelDB \
+         refused {paranoid} with paranoid checks and {plain} without"
     );
 }

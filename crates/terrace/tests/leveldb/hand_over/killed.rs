@@ -67,7 +67,8 @@ fn leveldb_with_paranoid_checks_opens_what_a_killed_process_leaves() {
                         let found = other.map(|digest| digest.count());
                         let place = recording.describe(replay.at());
                         return Err(format!(
-                            "values of up to {largest} bytes: {least} were acknowledged, LevelDB: {found:?}\n{place}"
+                            "values of up to {largest} bytes: {least} were acknowledged, LevelDB: \
+                             {found:?}\n{place}"
                         ));
                     }
                 }

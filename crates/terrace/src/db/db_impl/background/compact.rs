@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::{Error, Result};
+use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::compaction::filter::AppliedFilter;
 use crate::compaction::job::CompactionJob;
@@ -80,22 +81,7 @@ impl Background {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.views.snapshots.all(|| self.views.visible_sequence());
             newest_kept = snapshots.last().copied().unwrap_or(0);
-            // Threads of subcompactions drop it a moment after they are waited for.
-            let held = self.jobs.hold(self);
-            let job = CompactionJob {
-                plan: plan.clone(),
-                version: version.clone(),
-                tables: self.files.tables.clone(),
-                order: self.files.order.clone(),
-                outputs: self.compaction_settings(plan.output_level),
-                max_file_size: self.files.options.max_file_size as u64,
-                snapshots,
-                filter: filter.clone(),
-                cancelled: Box::new(move || {
-                    held.files.env.yield_to_flushes();
-                    held.state.lock().closing
-                }),
-            };
+            let job = self.job_of(plan, version, snapshots, filter.clone());
             outputs = subcompactions::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
         }
@@ -151,6 +137,31 @@ impl Background {
         Ok(())
     }
 
+    fn job_of(
+        self: &Arc<Self>,
+        plan: &Arc<Plan>,
+        version: &Arc<Version>,
+        snapshots: Vec<SequenceNumber>,
+        filter: Option<Arc<AppliedFilter>>,
+    ) -> CompactionJob {
+        // Threads of subcompactions drop it a moment after they are waited for.
+        let held = self.jobs.hold(self);
+        CompactionJob {
+            plan: plan.clone(),
+            version: version.clone(),
+            tables: self.files.tables.clone(),
+            order: self.files.order.clone(),
+            outputs: self.compaction_settings(plan.output_level),
+            max_file_size: self.files.options.max_file_size as u64,
+            snapshots,
+            filter,
+            cancelled: Box::new(move || {
+                held.files.env.yield_to_flushes();
+                held.state.lock().closing
+            }),
+        }
+    }
+
     fn report(&self, plan: &Plan, outputs: &[Output], micros: u64) {
         let (level, output_level) = (plan.level, plan.output_level);
         if plan.is_trivial_move {
@@ -164,8 +175,8 @@ impl Background {
         let duration = Duration::from_micros(micros);
         if !plan.is_trivial_move {
             self.files.log(format!(
-                "merged {} + {} tables of levels {level} and {output_level} into {}: {bytes_read} bytes into \
-                 {bytes_written} in {:.3} s: {}",
+                "compacted {} + {} tables of levels {level} and {output_level} into {}: \
+                 {bytes_read} bytes into {bytes_written} in {:.3} s: {}",
                 plan.inputs[0].len(),
                 plan.inputs[1].len(),
                 outputs.len(),

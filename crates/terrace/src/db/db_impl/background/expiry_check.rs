@@ -1,7 +1,8 @@
 //! Looks for tables of which much has expired, in a database that nobody may be using.
 //!
 //! Compactions are planned when something happens. That time has passed is nothing that happens, so
-//! while values can expire a look is due at the time at which half of a table has, and every minute.
+//! while values can expire a look is due at the time at which half of a table has, and every
+//! minute.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -140,7 +140,18 @@ impl Background {
         drop(replaced);
         self.tell_recovered(recovered);
         self.retire_logs(immutable, log_number);
-        let bytes = output.as_ref().map_or(0, |output| output.file.size);
+        self.report_flush(immutable, level, output.as_ref(), micros);
+        Ok(())
+    }
+
+    fn report_flush(
+        &self,
+        immutable: &Immutable,
+        level: usize,
+        output: Option<&Output>,
+        micros: u64,
+    ) {
+        let bytes = output.map_or(0, |output| output.file.size);
         self.counters.record_flush(level, bytes, micros);
         if let Some(limit) = &self.rate_limiter {
             limit.count(bytes);
@@ -160,7 +171,6 @@ impl Background {
             bytes,
             duration: Duration::from_micros(micros),
         });
-        Ok(())
     }
 
     /// Waits until every memtable ahead of this one has become a table. False if one of them could

@@ -33,6 +33,15 @@ impl CompactOptions {
 
     /// Rewrites the bottommost level of the range, too, so that all of it is written with the
     /// present options, such as another compression or another filter. Default: false.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// // After a change of `Options::compression`, for what is stored already.
+    /// db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true))?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;

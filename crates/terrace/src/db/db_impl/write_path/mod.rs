@@ -148,9 +148,9 @@ impl WritePath {
         self.commit((bytes, batch.count as usize), locks, &keys, write, || ())
     }
 
-    /// Writes the batch that `make` returns, between which and the write no other writes; it
-    /// has about `count` entries in `bytes` and changes nothing but `footprint`. False, and nothing
-    /// has happened, if `make` returns none. Calls `done` once reads see it, before any other write.
+    /// Writes the batch that `make` returns, between which and the write no other writes; it has
+    /// about `count` entries in `bytes` and changes nothing but `footprint`. False, and nothing has
+    /// happened, if `make` returns none. Calls `done` once reads see it, before any other write.
     pub(in crate::db) fn write_made(
         &self,
         (bytes, count): (usize, usize),

@@ -1,4 +1,4 @@
-//! What a lasting reader sees of a stored value.
+//! Stored values as a lasting reader sees them.
 
 use std::sync::Arc;
 

@@ -14,7 +14,8 @@ use crate::table::{Compression, PrefixSetting};
 ///
 /// ```
 /// # fn main() -> terrace::Result<()> {
-/// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+/// # let options = terrace::Options::new().create_if_missing(true);
+/// # let options = options.env(std::sync::Arc::new(terrace::MemEnv::new()));
 /// # let db = terrace::Db::open("/settings.db", options)?;
 /// use terrace::{Compression, KeyspaceOptions};
 ///
@@ -41,15 +42,16 @@ impl KeyspaceOptions {
     }
 
     /// Entries may have a time to live ([`PutOptions::ttl`](crate::PutOptions::ttl)). From then on
-    /// no read sees them; compactions remove them, and begin by themselves where half of a table has
-    /// expired. Default: false.
+    /// no read sees them; compactions remove them, and begin by themselves where half of a table
+    /// has expired. Default: false.
     ///
     /// An entry that expires ends with its time and a checksum, 16 bytes that only LevelDB's
     /// programs see. What they write has no time, and never expires.
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
-    /// # let options = terrace::Options::new().create_if_missing(true).env(std::sync::Arc::new(terrace::MemEnv::new()));
+    /// # let options = terrace::Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(terrace::MemEnv::new()));
     /// # let db = terrace::Db::open("/sessions.db", options)?;
     /// use std::time::Duration;
     /// use terrace::{KeyspaceOptions, PutOptions};
@@ -72,6 +74,16 @@ impl KeyspaceOptions {
 
     /// The time to live of entries that are put without one, in whole milliseconds; needs
     /// [`expiry`](Self::expiry). Default: none, they never expire.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let hour = std::time::Duration::from_secs(3600);
+    /// let options = KeyspaceOptions::new().expiry(true).default_ttl(Some(hour));
+    /// db.create_keyspace("sessions", options)?.put("ada", "1")?; // for an hour
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn default_ttl(mut self, ttl: Option<Duration>) -> Self {
         self.default_ttl = ttl;
@@ -79,6 +91,15 @@ impl KeyspaceOptions {
     }
 
     /// How blocks are compressed, at all levels. Default: as the database says.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let options = KeyspaceOptions::new().compression(Compression::None);
+    /// db.create_keyspace("photos", options)?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);
@@ -87,6 +108,15 @@ impl KeyspaceOptions {
 
     /// Bytes of user data in a block before compression, 1 KiB – 4 MiB. Default: as the database
     /// says.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let options = KeyspaceOptions::new().block_size(64 << 10); // fewer reads for scans
+    /// db.create_keyspace("history", options)?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn block_size(mut self, bytes: usize) -> Self {
         self.block_size = Some(bytes);
@@ -96,13 +126,22 @@ impl KeyspaceOptions {
     /// Bits for each key in the filters of tables, 0 to 32; see
     /// [`Options::table_filter_bits`](crate::Options::table_filter_bits). Default: as the database
     /// says.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let options = KeyspaceOptions::new().filter_bits(0); // every key that is asked for is there
+    /// db.create_keyspace("history", options)?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn filter_bits(mut self, bits: usize) -> Self {
         self.filter_bits = Some(bits);
         self
     }
 
-    /// What the engine has to know of them, by the prefix of keys.
+    /// The settings that the engine keeps by the prefix of keys.
     pub(in crate::db) fn prefix_setting(&self) -> PrefixSetting {
         PrefixSetting {
             expires: self.expiry,

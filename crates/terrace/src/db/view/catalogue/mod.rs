@@ -1,9 +1,10 @@
 //! The catalogue as an open database knows it: the settings of keyspaces and their filters, and the
 //! clock of expiry.
 //!
-//! Entries of some keyspaces have a time from which on they are not there. Reads hide what has expired, compactions remove it. A read looks at the clock once it holds its
-//! view, so that what a compaction has removed from the view has expired for it; one that lasts
-//! keeps that time to its end.
+//! Entries of some keyspaces have a time from which on they are not there. Reads hide what has
+//! expired, compactions remove it. A read looks at the clock once it holds its view, so that what a
+//! compaction has removed from the view has expired for it; one that lasts keeps that time to its
+//! end.
 //!
 //! # Invariants
 //! 1. The clock never goes back while the database is open.

@@ -26,7 +26,7 @@ impl ReadTimes {
         ReadTime(Arc::new(Begun { time, times: self.clone() }))
     }
 
-    /// What expires up to this time no reader needs, neither one that lives nor one that is to come.
+    /// No reader, present or to come, needs what expires up to this time.
     pub(in crate::db) fn oldest(&self, now: impl FnOnce() -> u64) -> u64 {
         let live = self.live.lock();
         let now = now();
