@@ -61,7 +61,10 @@ pub(crate) fn panicked() -> Error {
 /// Defines exported functions: each catches panics and has the rules of `leveldb/c.h` as its safety
 /// contract.
 macro_rules! export {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block
+    )*) => {$(
         $(#[$doc])*
         ///
         /// # Safety

@@ -315,8 +315,8 @@ LEVELDB_EXPORT void terrace_keyspace_options_set_block_size(terrace_keyspace_opt
 LEVELDB_EXPORT void terrace_keyspace_options_set_filter_bits(terrace_keyspace_options_t*, int);
 
 /* Makes the keyspace `name`, durably, within another one or, with a null `parent`, in the database.
- * A name has 1 to 255 bytes of ASCII from # to ~. An error if there is one, be it by its keys alone.
- * Null options are the default. */
+ * A name has 1 to 255 bytes of ASCII from # to ~. An error if there is one, be it by its keys
+ * alone. Null options are the default. */
 LEVELDB_EXPORT terrace_keyspace_t* terrace_keyspace_create(
     leveldb_t* db, const terrace_keyspace_t* parent, const char* name,
     const terrace_keyspace_options_t* options, char** errptr);
@@ -330,8 +330,8 @@ LEVELDB_EXPORT terrace_keyspace_t* terrace_keyspace_open(leveldb_t* db,
                                                          char** errptr);
 LEVELDB_EXPORT void terrace_keyspace_release(terrace_keyspace_t*);
 
-/* Removes the keyspace `name` with its entries and the keyspaces within it, as one step and durably.
- * Handles of it fail from then on. Returns whether there was one. */
+/* Removes the keyspace `name` with its entries and the keyspaces within it, as one step and
+ * durably. Handles of it fail from then on. Returns whether there was one. */
 LEVELDB_EXPORT uint8_t terrace_keyspace_drop(leveldb_t* db, const terrace_keyspace_t* parent,
                                              const char* name, char** errptr);
 
@@ -344,8 +344,8 @@ LEVELDB_EXPORT char* terrace_keyspace_list(leveldb_t* db, const terrace_keyspace
 #define terrace_ttl_default ((uint64_t)0)
 #define terrace_ttl_never (~(uint64_t)0)
 
-/* leveldb_put and its kind with keys of a keyspace. A time to live is an error in a keyspace without
- * expiry. */
+/* leveldb_put and its kind with keys of a keyspace. A time to live is an error in a keyspace
+ * without expiry. */
 LEVELDB_EXPORT void terrace_keyspace_put(const terrace_keyspace_t*, const leveldb_writeoptions_t*,
                                          const char* key, size_t keylen, const char* val,
                                          size_t vallen, uint64_t ttl_millis, char** errptr);
@@ -376,10 +376,10 @@ LEVELDB_EXPORT void terrace_keyspace_entry(const terrace_keyspace_t*, const char
 
 /* ---- Compaction filters ---- */
 
-/* Decides what compactions do with an entry, the newest of its key among theirs, if no snapshot sees
- * it. To replace its value a filter stores memory from malloc and its length, which the library
- * frees. It is called from background threads, several at once, and may be asked about an entry any
- * number of times, or not for long. */
+/* Decides what compactions do with an entry, the newest of its key among theirs, if no snapshot
+ * sees it. To replace its value a filter stores memory from malloc and its length, which the
+ * library frees. It is called from background threads, several at once, and may be asked about an
+ * entry any number of times, or not for long. */
 enum { terrace_filter_keep = 0, terrace_filter_remove = 1, terrace_filter_replace = 2 };
 typedef int (*terrace_filter_t)(void* state, const char* key, size_t keylen, const char* value,
                                 size_t vallen, char** new_value, size_t* new_length);

@@ -187,11 +187,13 @@ pub struct CEnv(());
 export! {
     /// A comparator of the caller's.
     fn leveldb_comparator_create(
-        state: *mut c_void, destructor: Option<Destructor>, compare: Option<Compare>, name: Option<GetName>,
+        state: *mut c_void, destructor: Option<Destructor>, compare: Option<Compare>,
+        name: Option<GetName>,
     ) -> *mut CComparator {
         match (compare, name) {
             (Some(compare), Some(name)) => {
-                hand_out(CComparator { calls: ComparatorCalls { state, compare }, destructor, name })
+                let calls = ComparatorCalls { state, compare };
+                hand_out(CComparator { calls, destructor, name })
             }
             _ => std::ptr::null_mut(),
         }
@@ -199,7 +201,8 @@ export! {
 
     /// Releases a comparator and calls its destructor.
     fn leveldb_comparator_destroy(comparator: *mut CComparator) {
-        if let Some(CComparator { calls, destructor: Some(destructor), .. }) = release(comparator).as_deref() {
+        let released = release(comparator);
+        if let Some(CComparator { calls, destructor: Some(destructor), .. }) = released.as_deref() {
             destructor(calls.state);
         }
     }

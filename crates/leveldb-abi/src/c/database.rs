@@ -54,7 +54,9 @@ pub(super) unsafe fn write_options(options: *const CWriteOptions) -> WriteOption
 
 export! {
     /// Opens the database `name`.
-    fn leveldb_open(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) -> *mut Database {
+    fn leveldb_open(
+        options: *const COptions, name: *const c_char, errptr: *mut *mut c_char,
+    ) -> *mut Database {
         reporting(errptr, || {
             let settings = required(options, "options")?.settings();
             required(name, "name")?;
@@ -96,9 +98,13 @@ export! {
 
     /// Applies a batch as a whole.
     fn leveldb_write(
-        db: *mut Database, options: *const CWriteOptions, batch: *mut CWriteBatch, errptr: *mut *mut c_char,
+        db: *mut Database, options: *const CWriteOptions, batch: *mut CWriteBatch,
+        errptr: *mut *mut c_char,
     ) {
-        reporting(errptr, || required(db, "db")?.0.write_with(required(batch, "batch")?.complete()?, write_options(options)))
+        reporting(errptr, || {
+            let db = required(db, "db")?;
+            db.0.write_with(required(batch, "batch")?.complete()?, write_options(options))
+        })
     }
 
     /// The value of a key in memory from `malloc`, or null.
@@ -110,7 +116,8 @@ export! {
         reporting(errptr, || {
             let db = &required(db, "db")?.0;
             let copy = |value: &[u8]| (malloc_copy(value), value.len());
-            let found = abi::get_with(db, argument(key, keylen, "key")?, &read_options(options), copy)?;
+            let key = argument(key, keylen, "key")?;
+            let found = abi::get_with(db, key, &read_options(options), copy)?;
             Ok(match found {
                 Some((value, length)) => {
                     store(vallen, length);
@@ -162,10 +169,12 @@ export! {
         if missing || count == 0 {
             return;
         }
-        let key = |keys: *const *const c_char, lengths: *const usize, at| bytes(*keys.add(at), *lengths.add(at));
-        let ranges: Vec<_> = (0..count)
-            .map(|at| (key(range_start_key, range_start_key_len, at), key(range_limit_key, range_limit_key_len, at)))
-            .collect();
+        let key = |keys: *const *const c_char, lengths: *const usize, at| {
+            bytes(*keys.add(at), *lengths.add(at))
+        };
+        let start = |at| key(range_start_key, range_start_key_len, at);
+        let limit = |at| key(range_limit_key, range_limit_key_len, at);
+        let ranges: Vec<_> = (0..count).map(|at| (start(at), limit(at))).collect();
         let found = db.0.approximate_sizes(&ranges).unwrap_or_default();
         // The array may be uninitialised.
         for at in 0..count {
@@ -185,13 +194,16 @@ export! {
         };
         // LevelDB's function has no way to report an error; the next write does.
         reporting(ptr::null_mut(), || {
-            db.0.compact_range::<&[u8]>((bound(start_key, start_key_len), bound(limit_key, limit_key_len)))
+            let range = (bound(start_key, start_key_len), bound(limit_key, limit_key_len));
+            db.0.compact_range::<&[u8]>(range)
         });
     }
 
     /// Removes a database. The options say nothing that matters here, and what they point to may be
     /// gone already.
-    fn leveldb_destroy_db(_options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) {
+    fn leveldb_destroy_db(
+        _options: *const COptions, name: *const c_char, errptr: *mut *mut c_char,
+    ) {
         reporting(errptr, || {
             required(name, "name")?;
             destroy(path(c_string(name)), &Settings::default().to_options())

@@ -80,7 +80,8 @@ export! {
     /// Looks keys up, all as of one moment.
     fn terrace_multi_get(
         db: *mut Database, options: *const CReadOptions, count: usize, keys: *const *const c_char,
-        key_lengths: *const usize, values: *mut *mut c_char, value_lengths: *mut usize, errptr: *mut *mut c_char,
+        key_lengths: *const usize, values: *mut *mut c_char, value_lengths: *mut usize,
+        errptr: *mut *mut c_char,
     ) {
         if values.is_null() || value_lengths.is_null() {
             return;
@@ -96,9 +97,11 @@ export! {
             }
             required(keys, "keys")?;
             required(key_lengths, "key_lengths")?;
-            let (keys, lengths) = (slice::from_raw_parts(keys, count), slice::from_raw_parts(key_lengths, count));
+            let keys = slice::from_raw_parts(keys, count);
+            let lengths = slice::from_raw_parts(key_lengths, count);
             let keys = keys.iter().zip(lengths).map(|(&key, &length)| argument(key, length, "key"));
-            let found = db.multi_get_with(&keys.collect::<Result<Vec<_>>>()?, &read_options(options))?;
+            let keys = keys.collect::<Result<Vec<_>>>()?;
+            let found = db.multi_get_with(&keys, &read_options(options))?;
             for (at, value) in found.iter().enumerate() {
                 if let Some(value) = value {
                     values.add(at).write(malloc_copy(value));
@@ -115,7 +118,9 @@ export! {
         errptr: *mut *mut c_char,
     ) -> *mut Pinned {
         reporting(errptr, || {
-            let found = required(db, "db")?.db().get_pinned_with(argument(key, keylen, "key")?, &read_options(options))?;
+            let db = required(db, "db")?.db();
+            let key = argument(key, keylen, "key")?;
+            let found = db.get_pinned_with(key, &read_options(options))?;
             Ok(found.map_or(ptr::null_mut(), |value| hand_out(Pinned(value))))
         })
     }
@@ -139,8 +144,9 @@ export! {
 
     /// Deletes every key of a range; a null end is open.
     fn terrace_delete_range(
-        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char, start_key_len: usize,
-        limit_key: *const c_char, limit_key_len: usize, errptr: *mut *mut c_char,
+        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char,
+        start_key_len: usize, limit_key: *const c_char, limit_key_len: usize,
+        errptr: *mut *mut c_char,
     ) {
         let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
         reporting(errptr, || {
@@ -162,7 +168,8 @@ export! {
         };
         reporting(errptr, || {
             let db = required(db, "db")?.db();
-            db.compact_range::<&[u8]>((bound(start_key, start_key_len), bound(limit_key, limit_key_len)))
+            let range = (bound(start_key, start_key_len), bound(limit_key, limit_key_len));
+            db.compact_range::<&[u8]>(range)
         })
     }
 

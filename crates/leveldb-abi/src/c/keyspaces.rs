@@ -131,7 +131,8 @@ export! {
         options: *const CKeyspaceOptions, errptr: *mut *mut c_char,
     ) -> *mut CKeyspace {
         reporting(errptr, || {
-            let (db, name, options) = (required(db, "db")?.db(), name(keyspace)?, settings(options));
+            let db = required(db, "db")?.db();
+            let (name, options) = (name(keyspace)?, settings(options));
             let created = match within(parent) {
                 Some(parent) => parent.create_keyspace(name, options)?,
                 None => db.create_keyspace(name, options)?,

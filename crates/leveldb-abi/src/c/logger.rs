@@ -56,7 +56,8 @@ export! {
 
     /// Releases a logger and calls its destructor.
     fn terrace_logger_destroy(logger: *mut CLogger) {
-        if let Some(CLogger { state, destructor: Some(destructor), .. }) = release(logger).as_deref() {
+        let released = release(logger);
+        if let Some(CLogger { state, destructor: Some(destructor), .. }) = released.as_deref() {
             destructor(*state);
         }
     }

@@ -83,8 +83,13 @@ macro_rules! set {
 export! {
     /// LevelDB's defaults.
     fn leveldb_options_create() -> *mut COptions {
-        let (comparator, filter, cache, logger) = (ptr::null(), ptr::null(), ptr::null(), ptr::null());
-        hand_out(COptions { plain: Settings::default(), comparator, filter, cache, logger })
+        hand_out(COptions {
+            plain: Settings::default(),
+            comparator: ptr::null(),
+            filter: ptr::null(),
+            cache: ptr::null(),
+            logger: ptr::null(),
+        })
     }
 
     /// Releases options.

@@ -148,7 +148,9 @@ export! {
     }
 
     /// Checks a database without a writer.
-    fn terrace_verify_db(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) -> *mut Report {
+    fn terrace_verify_db(
+        options: *const COptions, name: *const c_char, errptr: *mut *mut c_char,
+    ) -> *mut Report {
         reporting(errptr, || {
             let options = required(options, "options")?.settings().to_options();
             required(name, "name")?;
@@ -157,7 +159,9 @@ export! {
     }
 
     /// Saves what can be saved of a database.
-    fn terrace_repair_db(options: *const COptions, name: *const c_char, errptr: *mut *mut c_char) -> *mut Report {
+    fn terrace_repair_db(
+        options: *const COptions, name: *const c_char, errptr: *mut *mut c_char,
+    ) -> *mut Report {
         reporting(errptr, || {
             let options = required(options, "options")?.settings().to_options();
             required(name, "name")?;

@@ -111,8 +111,8 @@ export! {
     /// Sets a key if it has the expected value.
     fn terrace_compare_and_swap(
         db: *mut Database, options: *const CWriteOptions, key: *const c_char, keylen: usize,
-        expected: *const c_char, expected_length: usize, new_value: *const c_char, new_length: usize,
-        errptr: *mut *mut c_char,
+        expected: *const c_char, expected_length: usize, new_value: *const c_char,
+        new_length: usize, errptr: *mut *mut c_char,
     ) -> u8 {
         reporting(errptr, || {
             let db = required(db, "db")?.db();
@@ -167,8 +167,9 @@ export! {
 
     /// Takes the first entry of a range out; a null end is open.
     fn terrace_pop_first(
-        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char, start_key_len: usize,
-        limit_key: *const c_char, limit_key_len: usize, key: *mut *mut c_char, keylen: *mut usize,
+        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char,
+        start_key_len: usize, limit_key: *const c_char, limit_key_len: usize,
+        key: *mut *mut c_char, keylen: *mut usize,
         val: *mut *mut c_char, vallen: *mut usize, errptr: *mut *mut c_char,
     ) -> u8 {
         pop(End::First, db, options, (start_key, start_key_len), (limit_key, limit_key_len),
@@ -177,8 +178,9 @@ export! {
 
     /// Takes the last entry of a range out; a null end is open.
     fn terrace_pop_last(
-        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char, start_key_len: usize,
-        limit_key: *const c_char, limit_key_len: usize, key: *mut *mut c_char, keylen: *mut usize,
+        db: *mut Database, options: *const CWriteOptions, start_key: *const c_char,
+        start_key_len: usize, limit_key: *const c_char, limit_key_len: usize,
+        key: *mut *mut c_char, keylen: *mut usize,
         val: *mut *mut c_char, vallen: *mut usize, errptr: *mut *mut c_char,
     ) -> u8 {
         pop(End::Last, db, options, (start_key, start_key_len), (limit_key, limit_key_len),

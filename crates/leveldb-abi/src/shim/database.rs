@@ -91,7 +91,8 @@ export! {
 
     /// Puts the value of a key, if it has one.
     fn shim_db_get(
-        db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot, key: Bytes, target: *mut c_void, put: Put,
+        db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot, key: Bytes,
+        target: *mut c_void, put: Put,
     ) -> Outcome {
         let sink = Sink::new(target, put);
         let options = read_options(fill_cache, snapshot);
@@ -103,7 +104,8 @@ export! {
 
     /// A cursor at no entry.
     fn shim_db_cursor(
-        db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot, cursor: *mut *mut ShimCursor,
+        db: *const ShimDb, fill_cache: u8, snapshot: *const ShimSnapshot,
+        cursor: *mut *mut ShimCursor,
     ) -> Outcome {
         Outcome::of(|| {
             let opened = (*db).0.cursor_with(&read_options(fill_cache, snapshot))?;
@@ -133,7 +135,8 @@ export! {
 
     /// About how many bytes each range takes on disk.
     fn shim_db_sizes(db: *const ShimDb, ranges: *const Range, count: usize, sizes: *mut u64) {
-        let ranges: Vec<_> = (0..count).map(|at| *ranges.add(at)).map(|range| (range.start.get(), range.limit.get())).collect();
+        let ranges = (0..count).map(|at| *ranges.add(at));
+        let ranges: Vec<_> = ranges.map(|range| (range.start.get(), range.limit.get())).collect();
         let found = (*db).0.approximate_sizes(&ranges).unwrap_or_default();
         (0..count).for_each(|at| sizes.add(at).write(found.get(at).copied().unwrap_or(0)));
     }

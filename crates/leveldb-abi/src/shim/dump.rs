@@ -76,7 +76,8 @@ export! {
     /// Puts the file as text, line by line.
     fn shim_dump(env: *const EnvHandle, name: Bytes, target: *mut c_void, put: Put) -> Outcome {
         Outcome::of(|| {
-            let options = CustomEnv::adapter(*env).map_or_else(Options::new, |env| Options::new().env(env));
+            let own = CustomEnv::adapter(*env);
+            let options = own.map_or_else(Options::new, |env| Options::new().env(env));
             dump(&path(name.get()), &options, Sink::new(target, put))
         })
     }

@@ -28,7 +28,8 @@ export! {
         options: *const ShimOptions, file: *mut c_void, calls: *const FileCalls,
     ) -> *mut ShimTableBuilder {
         let file = Box::new(CustomFile::borrowed(file, *calls));
-        hand_out(ShimTableBuilder(PlainTableBuilder::new(file, &(*options).settings().to_options())))
+        let options = (*options).settings().to_options();
+        hand_out(ShimTableBuilder(PlainTableBuilder::new(file, &options)))
     }
 
     /// Releases a builder.
@@ -37,7 +38,9 @@ export! {
     }
 
     /// Takes over sizes and compression.
-    fn shim_table_builder_change(builder: *mut ShimTableBuilder, options: *const ShimOptions) -> Outcome {
+    fn shim_table_builder_change(
+        builder: *mut ShimTableBuilder, options: *const ShimOptions,
+    ) -> Outcome {
         Outcome::of(|| (*builder).0.change_options(&(*options).settings().to_options()))
     }
 
@@ -101,6 +104,7 @@ export! {
 
     /// A cursor at no entry.
     fn shim_table_cursor(table: *const ShimTable, fill_cache: u8) -> *mut ShimCursor {
-        hand_out(ShimCursor::Table((*table).0.iter(&ReadOptions::new().fill_cache(fill_cache != 0))))
+        let options = ReadOptions::new().fill_cache(fill_cache != 0);
+        hand_out(ShimCursor::Table((*table).0.iter(&options)))
     }
 }

@@ -45,7 +45,7 @@ pub struct PutOptions {
 }
 
 impl PutOptions {
-    /// Asynchronous, with the keyspace's default time to live.
+    /// Not synced, with the keyspace's default time to live.
     pub fn new() -> Self {
         Self::default()
     }

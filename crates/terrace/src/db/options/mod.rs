@@ -761,12 +761,12 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Asynchronous: survives the process.
+    /// Not synced: survives the death of the process.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Synchronous: survives the machine.
+    /// Synced: survives the death of the machine.
     ///
     /// ```
     /// # use terrace::*;

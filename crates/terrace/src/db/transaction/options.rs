@@ -164,7 +164,7 @@ impl Default for TransactOptions {
 }
 
 impl TransactOptions {
-    /// Commits asynchronously, and retries without limit.
+    /// Commits without a sync, and retries without limit.
     pub fn new() -> Self {
         Self::default()
     }
