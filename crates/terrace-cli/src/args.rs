@@ -208,9 +208,9 @@ Examples:
     #[command(after_help = "\
 A transaction that a program or `prepare NAME` in `terrace shell` has prepared keeps its keys locked
 until it is committed or rolled back; put and other commands wait for them, and fail after 10
-seconds. `list` prints name, number of writes, and `prepared`, or `overtaken` if a program that knows
-no locks has written one of its keys: such a transaction can only be rolled back. A decision is
-durable when the command returns. Exit status 1 if there is no transaction of that name.
+seconds. `list` prints name, number of writes, and `prepared`, or `overtaken` if a program that
+knows no locks has written one of its keys: such a transaction can only be rolled back. A decision
+is durable when the command returns. Exit status 1 if there is no transaction of that name.
 
 Examples:
   terrace prepared list DB

@@ -232,8 +232,8 @@ LEVELDB_EXPORT void terrace_prepared_list(leveldb_t* db, void* state,
                                           char** errptr);
 
 /* Commits the transaction that was prepared as `name`, or rolls it back, durably, and returns 1; 0
- * if there is none, without an error. After an error the call can be repeated. One that is overtaken
- * can only be rolled back. */
+ * if there is none, without an error. After an error the call can be repeated. One that is
+ * overtaken can only be rolled back. */
 LEVELDB_EXPORT uint8_t terrace_prepared_commit(leveldb_t* db, const char* name, size_t namelen,
                                                char** errptr);
 LEVELDB_EXPORT uint8_t terrace_prepared_rollback(leveldb_t* db, const char* name, size_t namelen,

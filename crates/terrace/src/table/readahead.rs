@@ -4,8 +4,8 @@
 //! is best for point reads. A scan asks for what comes next by itself: after a few neighbouring
 //! blocks, a window that doubles up to [`LARGEST`], and the next window when half of the last one
 //! is used, so that the device is never waited for if it is quick enough. What a scan that goes on
-//! in the next file will read there first is asked for when it enters this one. (RocksDB's automatic
-//! readahead begins after two blocks and doubles from 8 to 256 KiB.)
+//! in the next file will read there first is asked for when it enters this one. (RocksDB's
+//! automatic readahead begins after two blocks and doubles from 8 to 256 KiB.)
 //!
 //! Of what was asked for, many blocks are read with one call.
 

@@ -437,8 +437,8 @@ impl Table {
         damaged(&self.name, handle, damage)
     }
 
-    /// The data block `at`, which is at `handle`, from the cache, or from the file or what a scan has
-    /// read of it already.
+    /// The data block `at`, which is at `handle`, from the cache, or from the file or what a scan
+    /// has read of it already.
     pub(super) fn block(
         &self,
         at: usize,

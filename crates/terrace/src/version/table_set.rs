@@ -117,8 +117,8 @@ impl TableSet {
         self.open_table(file)
     }
 
-    /// Asks the device for what a scan reads first that goes on in the table of `file`, whether that
-    /// is open or not. A hint.
+    /// Asks the device for what a scan reads first that goes on in the table of `file`, whether
+    /// that is open or not. A hint.
     pub(crate) fn prefetch_next(&self, file: &Arc<FileMeta>, backward: bool) {
         match Self::open_table_of(file) {
             Some(table) => table.prefetch_next(backward),

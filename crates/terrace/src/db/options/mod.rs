@@ -6,7 +6,9 @@
 //! [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
 
 pub(in crate::db) mod events;
+mod read;
 pub(in crate::db) mod workload;
+mod write;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +25,8 @@ use crate::filter::FilterPolicy;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, Compression};
 
-use crate::db::view::snapshot_list::SnapshotImpl;
+pub use self::read::ReadOptions;
+pub use self::write::WriteOptions;
 
 /// The number of levels of a database. Part of LevelDB's format.
 pub const NUM_LEVELS: usize = crate::version::NUM_LEVELS;
@@ -578,8 +581,8 @@ impl Options {
         /// Whether transactions may be [prepared](crate::Transaction::prepare). The open then looks
         /// for those that were prepared before and not decided, and locks their keys again, and
         /// makes durable what it has found in logs. It fails if that cannot be done, and with
-        /// `NotSupported` under a custom comparator. A read-only open only lists them. Without the option they stay in the database, and their locks are
-        /// not obeyed. Default: false.
+        /// `NotSupported` under a custom comparator. A read-only open only lists them. Without the
+        /// option they stay in the database, and their locks are not obeyed. Default: false.
         prepared_transactions: bool = |v| v;
     }
 
@@ -635,147 +638,4 @@ fn check(option: &str, value: u64, low: u64, high: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(format!("option {option} is {value}, must be {low} to {high}")))
-}
-
-/// How a read is done.
-///
-/// # Example
-/// ```
-/// # use terrace::*;
-/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
-/// # let db = Db::open("/db", options)?;
-/// db.put("apple", "red")?;
-/// db.put("banana", "yellow")?;
-/// let cold = ReadOptions::new().fill_cache(false).upper_bound("b");
-/// assert_eq!(db.iter_with(&cold)?.count(), 1);
-/// # Ok::<_, terrace::Error>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct ReadOptions {
-    pub(crate) snapshot: Option<Arc<SnapshotImpl>>,
-    pub(crate) skip_cache: bool,
-    pub(crate) lower_bound: Option<Vec<u8>>,
-    pub(crate) upper_bound: Option<Vec<u8>>,
-    pub(crate) stored_values: bool,
-}
-
-impl ReadOptions {
-    /// Reads the present, through the cache.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The smallest key that cursors and ranges show. Gets take no notice of it. Default: none.
-    ///
-    /// ```
-    /// # use terrace::*;
-    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
-    /// # let db = Db::open("/db", options.create_if_missing(true))?;
-    /// # db.put("a", "")?;
-    /// # db.put("b", "")?;
-    /// let mut cursor = db.cursor_with(&ReadOptions::new().lower_bound("b"))?;
-    /// cursor.seek_to_first();
-    /// assert_eq!(cursor.key(), b"b");
-    /// # Ok::<_, terrace::Error>(())
-    /// ```
-    #[must_use]
-    pub fn lower_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
-        self.lower_bound = Some(key.into());
-        self
-    }
-
-    /// The key at which cursors and ranges end, itself left out. Gets take no notice of it.
-    /// Default: none.
-    ///
-    /// ```
-    /// # use terrace::*;
-    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
-    /// # let db = Db::open("/db", options.create_if_missing(true))?;
-    /// # db.put("a", "")?;
-    /// # db.put("b", "")?;
-    /// let mut cursor = db.cursor_with(&ReadOptions::new().upper_bound("b"))?;
-    /// cursor.seek_to_last();
-    /// assert_eq!(cursor.key(), b"a");
-    /// # Ok::<_, terrace::Error>(())
-    /// ```
-    #[must_use]
-    pub fn upper_bound(mut self, key: impl Into<Vec<u8>>) -> Self {
-        self.upper_bound = Some(key.into());
-        self
-    }
-
-    /// Show values as they are stored, as LevelDB shows them: those of a
-    /// [keyspace with expiry](crate::KeyspaceOptions::expiry) with their trailers, and what has
-    /// expired but is not removed yet. For copies of whole databases. Default: false.
-    ///
-    /// ```
-    /// # use terrace::*;
-    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
-    /// # let db = Db::open("/db", options.create_if_missing(true))?;
-    /// let raw = ReadOptions::new().stored_values(true);
-    /// for entry in db.iter_with(&raw)? {
-    ///     let (key, value) = entry?; // as a copy for LevelDB needs it
-    /// }
-    /// # Ok::<_, terrace::Error>(())
-    /// ```
-    #[must_use]
-    pub fn stored_values(mut self, stored: bool) -> Self {
-        self.stored_values = stored;
-        self
-    }
-
-    /// Whether blocks that this read loads stay in the block cache. Say no for scans of data that
-    /// nobody will read again soon. Default: true.
-    ///
-    /// ```
-    /// # use terrace::*;
-    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
-    /// # let db = Db::open("/db", options.create_if_missing(true))?;
-    /// # db.put("a", "")?;
-    /// let whole = db.iter_with(&ReadOptions::new().fill_cache(false))?;
-    /// assert_eq!(whole.count(), 1);
-    /// # Ok::<_, terrace::Error>(())
-    /// ```
-    #[must_use]
-    pub fn fill_cache(mut self, fill: bool) -> Self {
-        self.skip_cache = !fill;
-        self
-    }
-}
-
-/// How a write is done.
-///
-/// # Example
-/// ```
-/// # use terrace::*;
-/// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
-/// # let db = Db::open("/db", options)?;
-/// db.put_with("apple", "red", WriteOptions::sync())?; // survives the loss of power
-/// # Ok::<_, terrace::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteOptions {
-    /// Wait until the write, and every write before it, would survive the death of the machine.
-    /// Without it a write survives the death of the process. Default: false.
-    pub sync: bool,
-}
-
-impl WriteOptions {
-    /// Not synced: survives the death of the process.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Synced: survives the death of the machine.
-    ///
-    /// ```
-    /// # use terrace::*;
-    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
-    /// # let db = Db::open("/db", options.create_if_missing(true))?;
-    /// db.put_with("apple", "red", WriteOptions::sync())?;
-    /// # Ok::<_, terrace::Error>(())
-    /// ```
-    pub fn sync() -> Self {
-        WriteOptions { sync: true }
-    }
 }
