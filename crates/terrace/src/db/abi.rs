@@ -15,9 +15,10 @@ use crate::write::batch::BatchView;
 
 use crate::db::db::Db;
 use crate::db::inspect::manifest_text;
-use crate::db::options::{Options, ReadOptions, WriteOptions};
+use crate::db::options::{Options, WriteOptions};
 use crate::db::read;
 use crate::db::read::cursor::Cursor;
+use crate::db::read::read_options::ReadOptions;
 pub use crate::db::stats::leveldb_text::escape;
 
 /// Calls `use_value` with the value of `key` where it lies, and returns its result.

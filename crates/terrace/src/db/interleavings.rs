@@ -21,7 +21,8 @@ use crate::write::batch::WriteBatch;
 
 use crate::db::db::Db;
 use crate::db::db_impl::DbImpl;
-use crate::db::options::{Options, ReadOptions, WriteOptions};
+use crate::db::options::{Options, WriteOptions};
+use crate::db::read::read_options::ReadOptions;
 use crate::db::transaction::{Isolation, TransactionOptions};
 
 const DIR: &str = "/db";

@@ -1,8 +1,10 @@
 //! The database as its users hold it.
 
 mod loads;
+pub(in crate::db) mod pop;
 mod reads;
 mod transactions;
+mod updates;
 mod upkeep;
 mod writes;
 

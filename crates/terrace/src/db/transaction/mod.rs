@@ -42,9 +42,10 @@ use crate::write::batch::{Operation, WriteBatch};
 use crate::db::concurrency::lock_manager::LockOwner;
 use crate::db::concurrency::read_set::ReadSet;
 use crate::db::db_impl::DbImpl;
-use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::options::WriteOptions;
 use crate::db::read;
 use crate::db::read::expiring::shown;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::read::snapshot::Snapshot;
 
 pub use self::cursor::TransactionCursor;

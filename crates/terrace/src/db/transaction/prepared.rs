@@ -21,8 +21,9 @@ use crate::db::concurrency::ordered_key::shown;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::prepared_list::{Prepared, Progress};
 use crate::db::key_range::check_prefixes;
-use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::options::WriteOptions;
 use crate::db::read;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::transaction::conflicts::check_keys;
 
 use crate::db::transaction::prepared_record::{self, Before, PreparedRecord};

@@ -11,8 +11,9 @@ use crate::db::concurrency::ordered_key::shown;
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::prepared_list::Prepared;
 use crate::db::key_range::check_prefixes;
-use crate::db::options::{ReadOptions, WriteOptions};
+use crate::db::options::WriteOptions;
 use crate::db::read::cursor::Cursor;
+use crate::db::read::read_options::ReadOptions;
 use crate::db::transaction::conflicts::{check_keys, newest};
 use crate::db::transaction::prepared::{commit_batch, has_value};
 
