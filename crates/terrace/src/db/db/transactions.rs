@@ -144,7 +144,8 @@ impl Db {
     ///
     /// ```
     /// # use terrace::*;
-    /// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
     /// let options = options.prepared_transactions(true);
     /// let db = Db::open("/db", options.clone())?;
     /// let mut transaction = db.transaction();
@@ -170,6 +171,18 @@ impl Db {
     /// commit is durable. Any thread; if another thread decides the same transaction, waits for the
     /// outcome.
     ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true).prepared_transactions(true);
+    /// # let db = Db::open("/db", options.env(std::sync::Arc::new(MemEnv::new())))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("account", "90");
+    /// transaction.prepare("transfer 7")?;
+    /// db.commit_prepared("transfer 7")?;
+    /// assert_eq!(db.get("account")?.as_deref(), Some(&b"90"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `NotFound` if there is none, or it was decided before. [`Conflict`](ErrorKind::Conflict) if
     /// it is [overtaken](PreparedTransaction::is_overtaken). Else those of
@@ -182,6 +195,18 @@ impl Db {
 
     /// Forgets the transaction that was [prepared](Transaction::prepare) as `name`. On return that
     /// is durable. Any thread.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().create_if_missing(true).prepared_transactions(true);
+    /// # let db = Db::open("/db", options.env(std::sync::Arc::new(MemEnv::new())))?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("account", "90");
+    /// transaction.prepare("transfer 7")?;
+    /// db.rollback_prepared("transfer 7")?;
+    /// assert_eq!(db.get("account")?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`commit_prepared`](Self::commit_prepared), except `Conflict`.

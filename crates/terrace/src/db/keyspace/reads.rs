@@ -49,7 +49,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped and no snapshot is read;
-    /// else those of [`Db::get_with`].
+    /// else those of [`Db::get_with`](crate::Db::get_with).
     pub fn get_with(
         &self,
         key: impl AsRef<[u8]>,

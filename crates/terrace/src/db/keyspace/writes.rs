@@ -49,8 +49,8 @@ impl Keyspace {
     /// # Errors
     /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped;
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) if `options` say when the entry
-    /// expires and the keyspace was created without [expiry](KeyspaceOptions::expiry); else those
-    /// of [`Db::write_with`].
+    /// expires and the keyspace was created without [expiry](crate::KeyspaceOptions::expiry); else
+    /// those of [`Db::write_with`](crate::Db::write_with).
     pub fn put_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -252,7 +252,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// [`Closed`](crate::ErrorKind::Closed) if the keyspace was dropped; else those of
-    /// [`Db::delete_range_with`].
+    /// [`Db::delete_range_with`](crate::Db::delete_range_with).
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         self.delete_range_with(range, WriteOptions::new())
     }

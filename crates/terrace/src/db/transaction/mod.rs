@@ -556,7 +556,8 @@ impl Transaction {
     /// # Example
     /// ```
     /// # use terrace::*;
-    /// # let options = Options::new().create_if_missing(true).env(std::sync::Arc::new(MemEnv::new()));
+    /// # let options = Options::new().create_if_missing(true);
+    /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
     /// let db = Db::open("/db", options.prepared_transactions(true))?;
     /// let mut transaction = db.transaction();
     /// transaction.put("account", "90");

@@ -32,6 +32,19 @@ use crate::db::transaction::prepared_record::{self, Before, PreparedRecord};
 const MAX_NAME: usize = 1024;
 
 /// A transaction that was prepared and is not decided yet.
+///
+/// ```
+/// # use terrace::*;
+/// # let options = Options::new().create_if_missing(true).prepared_transactions(true);
+/// # let db = Db::open("/db", options.env(std::sync::Arc::new(MemEnv::new())))?;
+/// let mut transaction = db.transaction();
+/// transaction.put("account", "90");
+/// transaction.prepare("transfer 7")?;
+/// let prepared = &db.prepared_transactions()[0];
+/// assert_eq!((&prepared.name[..], prepared.writes), (&b"transfer 7"[..], 1));
+/// assert!(!prepared.is_overtaken);
+/// # Ok::<_, terrace::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreparedTransaction {
