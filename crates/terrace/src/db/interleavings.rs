@@ -13,7 +13,7 @@ use std::time::Duration;
 use shuttle::thread;
 use terrace_testkit::scale::scaled;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::MAX_SEQUENCE;
 use crate::base::locks::{Mutex, explore};
 use crate::env::explored::ExploredEnv;
@@ -36,14 +36,17 @@ impl crate::env::Logger for NoLogger {
     fn log(&self, _: &str) {}
 }
 
-fn open(env: &Arc<ExploredEnv>) -> Db {
-    let options = Options::new()
+fn options(env: &Arc<ExploredEnv>) -> Options {
+    Options::new()
         .create_if_missing(true)
         .env(env.clone())
         .logger(Some(Arc::new(NoLogger)))
         .write_buffer_size(32 << 20)
-        .block_cache_size(64 << 10);
-    Db::open(DIR, options).expect("opens")
+        .block_cache_size(64 << 10)
+}
+
+fn open(env: &Arc<ExploredEnv>) -> Db {
+    Db::open(DIR, options(env)).expect("opens")
 }
 
 fn number(value: &[u8]) -> u64 {
@@ -336,6 +339,23 @@ fn count_with_lock(db: &Db) -> u64 {
     counted
 }
 
+/// Does the same in two phases. The key is locked when the transaction is prepared.
+fn count_in_two_phases(db: &Db) -> u64 {
+    let options = TransactionOptions::new().locking(true).lock_timeout(Duration::MAX);
+    loop {
+        let mut transaction = db.transaction_with(options);
+        let value = transaction.get("count").expect("reads");
+        let counted = value.as_deref().map_or(0, number) + 1;
+        transaction.put("count", counted.to_string());
+        match transaction.prepare("count") {
+            Ok(()) => db.commit_prepared("count").expect("commits"),
+            Err(error) if error.kind() == ErrorKind::Conflict => continue,
+            Err(error) => panic!("{error}"),
+        }
+        return counted;
+    }
+}
+
 /// Does the same by an atomic update.
 fn count_by_update(db: &Db) -> u64 {
     let next = |value: Option<&[u8]>| Some((value.map_or(0, number) + 1).to_string());
@@ -349,9 +369,12 @@ fn no_transaction_and_no_update_is_lost_under_every_schedule() {
     let schedules = scaled(10_000);
     explore(schedules, || {
         let env = ExploredEnv::new();
-        let db = open(&env);
+        let options = options(&env).prepared_transactions(true);
+        let db = Db::open(DIR, options).expect("opens");
         let counted = Arc::new(Mutex::new(Vec::new()));
-        let counters = [count, count_by_update, count_with_lock].map(|count| {
+        let counters = [count, count_by_update, count_with_lock, count_in_two_phases];
+        let all = counters.len() as u64 * TIMES;
+        let counters = counters.map(|count| {
             let (db, counted) = (db.clone(), counted.clone());
             thread::spawn(move || {
                 for _ in 0..TIMES {
@@ -373,8 +396,8 @@ fn no_transaction_and_no_update_is_lost_under_every_schedule() {
         counters.into_iter().chain(others).for_each(|thread| thread.join().expect("no panic"));
         let mut counted = std::mem::take(&mut *counted.lock());
         counted.sort_unstable();
-        assert_eq!(counted, (1..=3 * TIMES).collect::<Vec<_>>());
-        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(3 * TIMES));
+        assert_eq!(counted, (1..=all).collect::<Vec<_>>());
+        assert_eq!(db.get("count").expect("reads").as_deref().map(number), Some(all));
         db.close().expect("closes");
     });
     println!(
