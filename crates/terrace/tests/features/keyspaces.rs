@@ -735,9 +735,10 @@ fn write_round_robin(count: u64, is_one: bool) {
         keyspace.put(key, rng.bytes(VALUE)).expect("a put");
     }
     let micros = start.elapsed().as_micros();
-    let memory = resident().saturating_sub(before);
+    // How many memtables wait for their flush at one moment is chance.
     db.flush().expect("a flush");
     db.wait_idle().expect("idle");
+    let memory = resident().saturating_sub(before);
     println!("figures {micros} {} {memory}", db.files().len());
 }
 
