@@ -82,7 +82,7 @@ static void Flip(const std::string& file, size_t at) {
 class CountingCache : public Cache {
  public:
   std::atomic<int> ids{0}, inserts{0}, lookups{0}, hits{0}, releases{0}, erases{0}, values{0};
-  std::atomic<size_t> charged{0};
+  std::atomic<size_t> charged{0}, key_size{0};
 
   Handle* Insert(const Slice& key, void* value, size_t charge,
                  void (*deleter)(const Slice&, void*)) override {
@@ -124,8 +124,6 @@ class CountingCache : public Cache {
         inserts + hits - releases, erases.load(), TotalCharge(), values == hits);
   }
 
-  size_t key_size = 0;
-
  private:
   std::unique_ptr<Cache> cache_{NewLRUCache(1 << 20)};
 };
@@ -151,7 +149,7 @@ static void Caches() {
     cache.Show("one value");
     Check(db->Get(ReadOptions(), Key(1001), &value));
     cache.Show("its neighbour");
-    printf("key of %zu bytes\n", cache.key_size);
+    printf("key of %zu bytes\n", cache.key_size.load());
     printf("absent %s\n", Kind(db->Get(ReadOptions(), "a", &value)).c_str());
     ReadOptions scan;
     scan.fill_cache = false;

@@ -72,7 +72,8 @@ impl Background {
         let beginning = self.views.beginning();
         let view = self.views.current.load_full();
         let sequence = self.views.visible_sequence().max(view.in_tables);
-        let merged = Merged::new(view.sources(&files.tables, &files.order, true)?, &files.order);
+        // They are read once: blocks that others use stay in the cache for them.
+        let merged = Merged::new(view.sources(&files.tables, &files.order, false)?, &files.order);
         let keys = files.order.keys.clone();
         let mut iter = DbIter::new(merged, keys, sequence, beginning, NoRanges::default());
         let before = entry::key(&[]);
