@@ -62,7 +62,7 @@ impl LevelIter {
     }
 
     pub(crate) fn seek_to_first(&mut self) {
-        self.open(0);
+        self.open(0, false);
         if let Some(table) = &mut self.table {
             table.seek_to_first();
         }
@@ -70,7 +70,7 @@ impl LevelIter {
     }
 
     pub(crate) fn seek_to_last(&mut self) {
-        self.open(self.files.len().wrapping_sub(1));
+        self.open(self.files.len().wrapping_sub(1), false);
         if let Some(table) = &mut self.table {
             table.seek_to_last();
         }
@@ -84,7 +84,7 @@ impl LevelIter {
 
     /// See [`TableIter::aim`].
     pub(crate) fn aim(&mut self, target: &[u8]) {
-        self.open(self.files.find(&self.order, target));
+        self.open(self.files.find(&self.order, target), false);
         if let Some(table) = &mut self.table {
             table.aim(target);
         }
@@ -130,13 +130,13 @@ impl LevelIter {
         }
     }
 
-    /// Makes table `index` the one being read. An index off the end closes the present one.
-    fn open(&mut self, index: usize) {
+    /// Makes table `index` the one being read, for a seek, or for a scan that comes to it from the
+    /// one beside it. An index off the end closes the present one.
+    fn open(&mut self, index: usize, goes_on: bool) {
         self.error = None;
         if index == self.index && self.table.as_ref().is_some_and(|table| table.status().is_ok()) {
             return;
         }
-        let is_neighbour = index.abs_diff(self.index) == 1;
         self.index = index;
         let mut previous = self.table.take();
         if let Some(read) = &mut previous {
@@ -148,7 +148,7 @@ impl LevelIter {
                 let mut table = table.into_arc().iter(self.fill_cache);
                 if self.once {
                     table = table.read_once();
-                } else if let Some(previous) = previous.filter(|_| is_neighbour) {
+                } else if let Some(previous) = previous.filter(|_| goes_on) {
                     table.continue_from(previous);
                 }
                 if let Some(backward) = table.reads_ahead() {
@@ -176,7 +176,7 @@ impl LevelIter {
     #[cold]
     fn skip_forward(&mut self) {
         while self.exhausted() {
-            self.open(self.index + 1);
+            self.open(self.index + 1, true);
             if let Some(table) = &mut self.table {
                 table.seek_to_first();
             }
@@ -186,7 +186,7 @@ impl LevelIter {
     #[cold]
     fn skip_backward(&mut self) {
         while self.exhausted() {
-            self.open(self.index.wrapping_sub(1));
+            self.open(self.index.wrapping_sub(1), true);
             if let Some(table) = &mut self.table {
                 table.seek_to_last();
             }

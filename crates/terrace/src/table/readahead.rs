@@ -118,24 +118,19 @@ impl Readahead {
             self.asked = if self.backward { handle.offset } else { handle.end() };
         } else if forward || backward {
             if self.backward != backward {
-                self.begin(backward);
+                *self = Readahead { backward, ..Readahead::default() };
             }
             if self.blocks < BLOCKS_BEFORE {
                 self.asked = if backward { handle.offset } else { handle.end() };
             }
             self.blocks = self.blocks.saturating_add(1);
         } else {
-            self.begin(false);
+            *self = Readahead::default();
         }
         self.last = handle;
         if self.blocks >= BLOCKS_BEFORE {
             self.ask(file, handle);
         }
-    }
-
-    fn begin(&mut self, backward: bool) {
-        let chunk = std::mem::take(&mut self.chunk);
-        *self = Readahead { backward, chunk, ..Readahead::default() };
     }
 
     /// Reads the block that was [entered](Self::enter), or a part of it, as
@@ -171,9 +166,9 @@ impl Readahead {
             true => (end.saturating_sub(CHUNK).max(self.asked), end),
             false => (offset, offset.saturating_add(CHUNK).min(self.asked)),
         };
-        self.forget_chunk();
         let size = to.saturating_sub(from);
         if size < length.saturating_mul(2) || size > CHUNK {
+            self.forget_chunk();
             return;
         }
         let chunk = self.chunk.get_or_insert_default();

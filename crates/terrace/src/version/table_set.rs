@@ -120,13 +120,14 @@ impl TableSet {
     /// Asks the device for what a scan reads first that goes on in the table of `file`, whether
     /// that is open or not. A hint.
     pub(crate) fn prefetch_next(&self, file: &Arc<FileMeta>, backward: bool) {
-        match Self::open_table_of(file) {
-            Some(table) => table.prefetch_next(backward),
-            None => {
-                if let Ok((handle, _)) = self.open_file(file.number) {
-                    ask_for_next_file(handle.as_ref(), backward);
-                }
-            }
+        if let Some(table) = Self::open_table_of(file) {
+            return table.prefetch_next(backward);
+        }
+        // Not even the last descriptor is worth closing a table for this.
+        let mut names = (self.names)(file.number).into_iter();
+        let open = |name| self.env.open_random(&self.dir.join(name), self.access_now()).ok();
+        if let Some(handle) = names.find_map(open) {
+            ask_for_next_file(handle.as_ref(), backward);
         }
     }
 
@@ -238,10 +239,13 @@ impl TableSet {
         Ok(table)
     }
 
+    fn access_now(&self) -> ReadAccess {
+        if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access }
+    }
+
     /// Opens the file of table `number` under its present or its old name.
     pub(crate) fn open_file(&self, number: u64) -> Result<(Arc<dyn RandomAccessFile>, String)> {
-        let access =
-            if self.settings.policy.is_unmapped() { ReadAccess::Pread } else { self.access };
+        let access = self.access_now();
         let mut last = None;
         for name in (self.names)(number) {
             let path = self.dir.join(&name);

@@ -5,3 +5,4 @@ mod environments;
 mod handles;
 mod limits;
 mod read_access;
+mod scans_ahead;

@@ -1,0 +1,137 @@
+//! How scans read ahead of themselves, seen from the files: what they ask for, read and open.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use terrace::{Compression, Db, Env, MemEnv, Options, RandomAccessFile, ReadAccess, Result};
+use terrace_testkit::env_methods;
+
+/// Bytes read and asked for, and tables opened.
+#[derive(Default)]
+struct Counts {
+    read: AtomicU64,
+    asked: AtomicU64,
+    opened: AtomicU64,
+}
+
+impl Counts {
+    fn take(&self) -> [u64; 3] {
+        [&self.read, &self.asked, &self.opened].map(|count| count.swap(0, Ordering::SeqCst))
+    }
+}
+
+/// Files in memory that take hints as those on a disk do.
+#[derive(Default)]
+struct Disk {
+    files: MemEnv,
+    counts: Arc<Counts>,
+}
+
+struct Counted {
+    file: Arc<dyn RandomAccessFile>,
+    counts: Arc<Counts>,
+}
+
+impl RandomAccessFile for Counted {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.counts.read.fetch_add(buffer.len() as u64, Ordering::SeqCst);
+        self.file.read_at(offset, buffer)
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn will_need(&self, _: u64, length: usize) {
+        self.counts.asked.fetch_add(length as u64, Ordering::SeqCst);
+    }
+
+    fn reads_in_background(&self) -> bool {
+        true
+    }
+}
+
+impl Env for Disk {
+    fn open_random(&self, path: &Path, access: ReadAccess) -> Result<Arc<dyn RandomAccessFile>> {
+        let file = self.files.open_random(path, access)?;
+        if path.extension().is_none_or(|extension| extension != "ldb") {
+            return Ok(file);
+        }
+        self.counts.opened.fetch_add(1, Ordering::SeqCst);
+        Ok(Arc::new(Counted { file, counts: self.counts.clone() }))
+    }
+
+    env_methods! {
+        create open_append exists list remove create_dir remove_dir file_size rename sync_dir
+        lock schedule set_background_threads now_micros wall_clock sleep
+    }
+}
+
+const KEYS: u32 = 30_000;
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key{number:06}").into_bytes()
+}
+
+/// About six tables of two megabytes in one level, whose blocks no cache holds.
+fn filled() -> (Db, Arc<Counts>) {
+    let disk = Arc::new(Disk::default());
+    let counts = disk.counts.clone();
+    let options = Options::new()
+        .create_if_missing(true)
+        .env(disk)
+        .read_access(ReadAccess::Pread)
+        .compression(Compression::None)
+        .block_cache_size(0)
+        .seek_compaction(false);
+    let db = Db::open("/db", options).unwrap();
+    for number in 0..KEYS {
+        db.put(key(number), [number as u8; 400]).unwrap();
+    }
+    db.compact_range::<&[u8]>(..).unwrap();
+    counts.take();
+    (db, counts)
+}
+
+#[test]
+fn a_scan_asks_for_all_it_reads_and_reads_it_once() {
+    let (db, counts) = filled();
+    let size: u64 = db.files().iter().map(|file| file.size).sum();
+    for backwards in [false, true] {
+        let entries = db.iter().unwrap();
+        let count = if backwards { entries.rev().count() } else { entries.count() };
+        assert_eq!(count as u32, KEYS);
+        let [read, asked, _] = counts.take();
+        assert!(read < size + size / 10, "{read} bytes of {size}");
+        assert!(asked > size - size / 10 && asked < 2 * size, "{asked} bytes of {size}");
+    }
+}
+
+/// A cursor that has scanned does not take seeks to neighbouring tables for a scan.
+#[test]
+fn seeks_after_a_scan_read_no_more_than_others() {
+    let (db, counts) = filled();
+    let mut tables: Vec<_> = db.files().into_iter().map(|file| file.smallest).collect();
+    tables.sort();
+    let border = String::from_utf8_lossy(&tables[2][3..9]).parse::<u32>().unwrap();
+    let run = |scans_before: bool| {
+        let mut cursor = db.cursor().unwrap();
+        if scans_before {
+            cursor.seek(key(border - 2000));
+            (0..60).for_each(|_| cursor.next());
+        }
+        counts.take();
+        for number in 0..200 {
+            let away = 200 + number * 7919 % 2500;
+            cursor.seek(key(if number % 2 == 0 { border + away } else { border - away }));
+            assert!(cursor.valid());
+        }
+        counts.take()
+    };
+    run(false);
+    let ([read, asked, opened], after_a_scan) = (run(false), run(true));
+    assert!(after_a_scan[0] <= read + read / 10, "{after_a_scan:?} bytes read, {read} without");
+    assert!(after_a_scan[1] <= asked + (1 << 20), "{after_a_scan:?} bytes asked for, {asked}");
+    assert!(after_a_scan[2] <= opened + 1, "{after_a_scan:?} tables opened, {opened}");
+}
