@@ -7,9 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use terrace::{
-    BlockCache, Db, Isolation, Options, ReadAccess, ReadOptions, TransactionOptions, abi,
+    BlockCache, Db, Isolation, KeyspaceOptions, Options, PutOptions, ReadAccess, ReadOptions,
+    TransactionOptions, abi,
 };
 
 const KEYS: usize = 4000;
@@ -73,6 +75,44 @@ fn in_child(work: impl FnOnce() -> bool) -> i32 {
     // SAFETY: `status` outlives the call.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     status
+}
+
+#[test]
+fn children_read_values_that_expire() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), options()).unwrap();
+    let sessions = db.create_keyspace("s", KeyspaceOptions::new().expiry(true)).unwrap();
+    sessions.put_with("key", "v", PutOptions::new().ttl(Duration::from_secs(3600))).unwrap();
+    let kept = db.snapshot();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Clock and times of readers are locked most of the time, and the registry of keyspaces.
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    assert!(sessions.get("key").unwrap().is_some());
+                    assert_eq!(sessions.iter().unwrap().count(), 1);
+                    db.keyspace("s").unwrap();
+                }
+            });
+        }
+        let mut kept = Some(kept);
+        let failure = (0..FORKS)
+            .map(|_| {
+                in_child(|| {
+                    let again = db.keyspace("s").unwrap();
+                    drop(kept.take());
+                    again.get("key").unwrap().is_some()
+                        && sessions.get("key").unwrap().is_some()
+                        && sessions.iter().unwrap().count() == 1
+                        && db.snapshot().get("!s!key").unwrap().is_some()
+                })
+            })
+            .find(|status| *status != 0);
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(failure, None, "the status of a child");
+    });
 }
 
 #[test]

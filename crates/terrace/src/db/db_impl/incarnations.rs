@@ -17,7 +17,7 @@ pub(in crate::db) struct Incarnation {
 }
 
 impl Incarnation {
-    fn new(prefix: Vec<u8>, options: KeyspaceOptions) -> Arc<Self> {
+    pub(in crate::db) fn new(prefix: Vec<u8>, options: KeyspaceOptions) -> Arc<Self> {
         Arc::new(Incarnation { prefix, options, is_dropped: AtomicBool::new(false) })
     }
 

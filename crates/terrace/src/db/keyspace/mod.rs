@@ -107,6 +107,11 @@ fn open_keyspace(
 ) -> Result<Option<Arc<Incarnation>>> {
     check_prefixes(&core.files.order.keys)?;
     let prefix = prefix_within(parent, name)?;
+    if core.files.is_inherited() {
+        // A child of a fork only reads, and the registry's lock may never be free in it.
+        let options = find_keyspace(core, &prefix)?;
+        return Ok(options.map(|options| Incarnation::new(prefix, options)));
+    }
     loop {
         let drops = {
             let registry = core.keyspaces.registry.lock();
@@ -116,14 +121,16 @@ fn open_keyspace(
             registry.drops
         };
         let Some(options) = find_keyspace(core, &prefix)? else { return Ok(None) };
+        // What was found may be gone, and what came after it must not get its settings.
+        let _one = core.keyspaces.one_at_a_time.lock();
+        if core.keyspaces.registry.lock().drops != drops {
+            continue;
+        }
         match options.prefix_setting() {
             none if none == PrefixSetting::default() => _ = core.background.prefix_settings()?,
             setting => core.background.ensure_setting(&prefix, setting)?,
         }
-        let mut registry = core.keyspaces.registry.lock();
-        if registry.drops == drops {
-            return Ok(Some(registry.get_or_add(prefix, options)));
-        }
+        return Ok(Some(core.keyspaces.registry.lock().get_or_add(prefix, options)));
     }
 }
 

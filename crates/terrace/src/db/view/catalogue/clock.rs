@@ -5,7 +5,10 @@
 //! that is set wrong for a while does little harm, and a machine that slept catches up. An open
 //! begins with the wall clock, or with the catalogue's mark if that is later.
 
-use crate::base::locks::Mutex;
+use std::sync::atomic::Ordering;
+
+use crate::base::fork::Origin;
+use crate::base::locks::{AtomicU64, Mutex};
 use crate::base::mutation::mutated;
 use crate::env::Env;
 
@@ -16,11 +19,17 @@ const ONE_MOMENT: u64 = 1000;
 /// A thread that is suspended between them more often than this takes what it read last.
 const READINGS: usize = 8;
 
-/// See the [module](self). Any thread may look; one waits for another, because the time of the
-/// last look may be long past.
+/// See the [module](self). Any thread may look. A time that is less than [`ONE_MOMENT`] old is
+/// taken without a lock; otherwise one thread waits for another, because the last time may be long
+/// past. In a child of a fork, where the other one may not be, it takes the wall clock instead.
 #[derive(Default)]
 pub(in crate::db) struct ExpiryClock {
     last: Mutex<Option<Look>>,
+    /// The last time, in milliseconds, and when it was taken by the monotonic clock: stored in this
+    /// order, and loaded in the other one, so that the time is no older than the moment says.
+    latest: AtomicU64,
+    latest_at: AtomicU64,
+    origin: Origin,
 }
 
 /// Microseconds.
@@ -33,7 +42,15 @@ struct Look {
 impl ExpiryClock {
     /// The present time, in milliseconds since 1970. It never goes back.
     pub(in crate::db) fn now(&self, env: &dyn Env) -> u64 {
-        self.look(&mut self.last.lock(), env)
+        let at = self.latest_at.load(Ordering::Acquire);
+        let is_fresh = env.now_micros().saturating_sub(at) < ONE_MOMENT;
+        let latest = self.latest.load(Ordering::Acquire);
+        if is_fresh && latest > 0 {
+            return latest;
+        }
+        let last =
+            if self.origin.is_ancestor() { self.last.try_lock() } else { Some(self.last.lock()) };
+        last.map_or_else(|| latest.max(micros(env) / 1000), |mut last| self.look(&mut last, env))
     }
 
     fn look(&self, last: &mut Option<Look>, env: &dyn Env) -> u64 {
@@ -47,8 +64,15 @@ impl ExpiryClock {
                 wall.clamp(least, last.time.saturating_add(passed.saturating_mul(2)))
             }
         };
-        *last = Some(Look { time, monotonic });
-        time / 1000
+        self.set(last, Look { time, monotonic })
+    }
+
+    fn set(&self, last: &mut Option<Look>, look: Look) -> u64 {
+        *last = Some(look);
+        let millis = look.time / 1000;
+        self.latest.store(millis, Ordering::Release);
+        self.latest_at.store(look.monotonic, Ordering::Release);
+        millis
     }
 
     /// Sees to it that the clock is not behind `mark`, in milliseconds.
@@ -57,7 +81,7 @@ impl ExpiryClock {
         let now = self.look(&mut last, env);
         if now < mark {
             let time = mark.saturating_mul(1000);
-            *last = Some(Look { time, monotonic: env.now_micros() });
+            self.set(&mut last, Look { time, monotonic: env.now_micros() });
         }
     }
 }

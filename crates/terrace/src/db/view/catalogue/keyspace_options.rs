@@ -41,9 +41,9 @@ impl KeyspaceOptions {
         Self::default()
     }
 
-    /// Entries may have a time to live ([`PutOptions::ttl`](crate::PutOptions::ttl)). From then on
-    /// no read sees them; compactions remove them, and begin by themselves where half of a table
-    /// has expired. Default: false.
+    /// Entries may have a time to live ([`PutOptions::ttl`](crate::PutOptions::ttl)). Once it has
+    /// passed no read sees them; compactions remove them, and begin by themselves where half of a
+    /// table has expired. Default: false.
     ///
     /// An entry that expires ends with its time and a checksum, 16 bytes that only LevelDB's
     /// programs see. What they write has no time, and never expires.

@@ -21,6 +21,7 @@ mod read_times;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::base::fork::Origin;
 use crate::base::locks::{ArcSwap, AtomicBool, AtomicU64, Mutex};
 use crate::base::prefix_map::PrefixMap;
 use crate::compaction::filter::CompactionFilter;
@@ -38,8 +39,9 @@ pub(in crate::db) struct Catalogue {
     /// Empty until they are [known](Self::known).
     settings: ArcSwap<PrefixSettings>,
     is_known: AtomicBool,
-    /// Held while the settings change.
+    /// Held while the settings change, which they do not in a child of a fork.
     changing: Mutex<()>,
+    origin: Origin,
     /// The compaction filters of keyspaces.
     pub(in crate::db) filters: Mutex<PrefixMap<Arc<dyn CompactionFilter>>>,
     clock: ExpiryClock,
@@ -58,6 +60,7 @@ impl Default for Catalogue {
             settings: ArcSwap::from_pointee(PrefixSettings::default()),
             is_known: AtomicBool::new(false),
             changing: Mutex::new(()),
+            origin: Origin::here(),
             filters: Mutex::default(),
             clock: ExpiryClock::default(),
             times: Arc::default(),
@@ -87,7 +90,7 @@ impl Catalogue {
         load: impl FnOnce() -> Result<PrefixSettings, E>,
         change: impl FnOnce(&mut PrefixSettings),
     ) -> Result<Arc<PrefixSettings>, E> {
-        let _changing = self.changing.lock();
+        let _changing = (!self.origin.is_ancestor()).then(|| self.changing.lock());
         let mut settings = match self.known() {
             Some(known) => PrefixSettings::clone(&known),
             None => load()?,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::base::fork::Origin;
 use crate::base::locks::Mutex;
 use crate::base::mutation::mutated;
 
@@ -14,12 +15,17 @@ use crate::base::mutation::mutated;
 pub(in crate::db) struct ReadTimes {
     /// How many readers there are of each time, in milliseconds.
     live: Mutex<BTreeMap<u64, usize>>,
+    origin: Origin,
 }
 
 impl ReadTimes {
     /// Begins a reader. The clock is read under the lock: what is
     /// [removed](Self::oldest) before has expired by then, and nothing else is removed later.
     pub(in crate::db) fn begin(self: &Arc<Self>, now: impl FnOnce() -> u64) -> ReadTime {
+        if self.origin.is_ancestor() {
+            // In a child of a fork nothing is removed, and the lock may never be free.
+            return ReadTime(Arc::new(Begun { time: now(), times: self.clone() }));
+        }
         let mut live = self.live.lock();
         let time = now();
         *live.entry(time).or_default() += 1;
@@ -52,6 +58,9 @@ impl ReadTime {
 
 impl Drop for Begun {
     fn drop(&mut self) {
+        if self.times.origin.is_ancestor() {
+            return;
+        }
         let mut live = self.times.live.lock();
         if let Some(count) = live.get_mut(&self.time) {
             *count -= 1;
