@@ -13,6 +13,7 @@ use terrace::{
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
+use terrace_testkit::hooked::Hooked;
 use terrace_testkit::leveldb::{Peer, PeerOptions};
 use terrace_testkit::model::{Pair, ReverseComparator};
 use terrace_testkit::rng::Rng;
@@ -674,6 +675,62 @@ fn settings_of_keyspaces_are_stored_and_followed() {
         assert!(key.starts_with(b"!$") || found == value, "{}", String::from_utf8_lossy(&key));
     }
     assert_eq!(db.verify().expect("a report").problems, []);
+}
+
+/// Another one is created under the name of the one that an open has just found.
+#[test]
+fn an_open_beside_a_drop_does_not_bring_settings_back() {
+    let env = Arc::new(Hooked::default());
+    let open = || Db::open(PATH, options().env(env.clone()).block_cache_size(0)).expect("opens");
+    let sized = |bytes| KeyspaceOptions::new().block_size(bytes);
+    let db = open();
+    drop(db.create_keyspace("s", sized(1 << 20)).expect("a keyspace"));
+    db.flush().expect("a flush");
+    db.close().expect("closes");
+    let db = open();
+    db.keyspaces().expect("names");
+    let other = db.clone();
+    env.once_at("read .ldb", move |_| {
+        assert!(other.drop_keyspace("s").expect("a drop"));
+        other.create_keyspace("s", sized(1 << 10)).expect("a keyspace");
+    });
+    let keyspace = db.keyspace("s").expect("one of them");
+    assert_eq!(keyspace.options(), &sized(1 << 10));
+    for number in 0..400 {
+        keyspace.put(format!("{number:03}"), [b'v'; 100]).expect("a put");
+    }
+    db.flush().expect("a flush");
+    db.wait_idle().expect("idle");
+    let file = db.files().into_iter().max_by_key(|file| file.entries).expect("a table");
+    let path = Path::new(PATH).join(format!("{:06}.ldb", file.number));
+    inspect::table(&path, &options().env(env.clone()), &mut |item| {
+        if let inspect::TableItem::Block(block) = item {
+            assert!(block.raw_size < 4 << 10, "a block of {} bytes", block.raw_size);
+        }
+        ControlFlow::Continue(())
+    })
+    .expect("a table");
+}
+
+/// The catalogue is no program's to pop.
+#[test]
+fn a_pop_leaves_the_catalogue() {
+    let db = open_new();
+    let jobs = create(&db, "jobs");
+    db.put("\u{1}", "first").expect("a put");
+    jobs.put("1", "mail").expect("a put");
+    for number in 0..2 {
+        create(&db, &format!("{number}"));
+    }
+    let pair = |key: &str, value: &str| Some((key.into(), value.into()));
+    assert_eq!(db.pop_first().expect("a pop"), pair("\u{1}", "first"));
+    assert_eq!(db.pop_first().expect("a pop"), pair("!jobs!1", "mail"));
+    assert_eq!((db.pop_first().expect("none"), db.pop_last().expect("none")), (None, None));
+    db.put("!!", "before").expect("a put");
+    assert_eq!(db.pop_last().expect("a pop"), pair("!!", "before"));
+    assert_eq!(db.keyspaces().expect("names"), ["0", "1", "jobs"]);
+    jobs.put("2", "print").expect("it is there");
+    assert_eq!(jobs.pop_last().expect("a pop"), pair("2", "print"));
 }
 
 /// As many keyspaces as there are users take no memory of their own.

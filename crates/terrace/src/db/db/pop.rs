@@ -3,13 +3,15 @@
 //! A pop is a serializable transaction: an entry that is written in front of the one it has found
 //! sends it back. All pops of an end want the same entry, so they take turns.
 
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 use crate::base::error::Result;
 
 use crate::db::db::Db;
+use crate::db::key_range::prefix_end;
 use crate::db::options::WriteOptions;
 use crate::db::transaction::{Isolation, TransactOptions, TransactionOptions};
+use crate::db::view::catalogue::entry;
 
 /// A key and its value.
 type Entry = (Vec<u8>, Vec<u8>);
@@ -24,7 +26,8 @@ pub(in crate::db) enum End {
 /// Queues and stacks.
 impl Db {
     /// Deletes the entry with the smallest key and returns it. Of any number of callers each gets
-    /// another entry.
+    /// another entry. Entries of [keyspaces](crate::Keyspace) count as keys of the database; the
+    /// catalogue of keyspaces stays.
     ///
     /// ```
     /// # fn main() -> terrace::Result<()> {
@@ -122,16 +125,28 @@ impl Db {
         let turn = self.core().writes.control.pops.lock();
         let serializable = TransactionOptions::new().isolation(Isolation::Serializable);
         let transact = TransactOptions::new().transaction_options(serializable);
+        let is_bytewise = self.core().files.order.keys.is_bytewise();
         let bounds = (range.start_bound().map(AsRef::as_ref), range.end_bound().map(AsRef::as_ref));
         let popped = self.transact_with(transact, |transaction| -> Result<Option<Entry>> {
             // Whatever ends them later is a write of the range.
             terms()?;
-            let mut entries = transaction.range::<&[u8]>(bounds);
-            let entry = match end {
-                End::First => entries.next(),
-                End::Last => entries.next_back(),
+            let outermost = |from, to| {
+                let mut entries = transaction.range::<&[u8]>((from, to));
+                if matches!(end, End::First) { entries.next() } else { entries.next_back() }
             };
-            let Some((key, value)) = entry.transpose()? else { return Ok(None) };
+            let (from, to) = bounds;
+            let mut found = outermost(from, to).transpose()?;
+            if is_bytewise && found.as_ref().is_some_and(|(key, _)| key.starts_with(entry::PREFIX))
+            {
+                // Behind the catalogue, which no program has put there.
+                let behind = prefix_end(entry::PREFIX).unwrap_or_default();
+                found = match end {
+                    End::First => outermost(Bound::Included(&behind), to),
+                    End::Last => outermost(from, Bound::Excluded(entry::PREFIX)),
+                }
+                .transpose()?;
+            }
+            let Some((key, value)) = found else { return Ok(None) };
             transaction.delete(&key);
             Ok(Some((key, value)))
         })?;

@@ -184,7 +184,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is none, or it was decided before. [`Conflict`](ErrorKind::Conflict) if
+    /// `InvalidArgument` without the option
+    /// [`prepared_transactions`](crate::Options::prepared_transactions); `NotFound` if there is
+    /// none, or it was decided before. [`Conflict`](ErrorKind::Conflict) if
     /// it is [overtaken](PreparedTransaction::is_overtaken). Else those of
     /// [`write_with`](Self::write_with); the transaction stays listed then, and the call can be
     /// repeated. If it was the sync that failed, the commit is visible, and a rollback fails with

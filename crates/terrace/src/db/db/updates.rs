@@ -8,8 +8,8 @@ use crate::db::update::{Change, MergeOperator, change_key};
 /// Atomic updates. Each is one commit: nothing that others write is lost, whether they write by an
 /// update, a batch, a transaction or a bulk load, and no loop is needed around them.
 ///
-/// What is set in a keyspace with expiry has no time to live: those of
-/// [`Keyspace`](crate::Keyspace#atomic-updates) give it one.
+/// What is set in a keyspace with expiry has no time to live: use the methods of
+/// [`Keyspace`](crate::Keyspace#atomic-updates), which set one.
 impl Db {
     /// Sets `key` to what `change` makes of its value, and returns that. `None` stands for no
     /// value, on both sides.
@@ -63,10 +63,7 @@ impl Db {
         mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
         options: WriteOptions,
     ) -> Result<Option<V>> {
-        let decide = |value: Option<&[u8]>| match (value, change(value)) {
-            (None, None) => Ok(Change::Keep),
-            (_, new) => Ok(Change::Set(new)),
-        };
+        let decide = |value: Option<&[u8]>| Ok(Change::to(value, change(value)));
         Ok(change_key(self.core(), key.as_ref(), options, || Ok(()), decide)?.flatten())
     }
 
@@ -116,10 +113,7 @@ impl Db {
         new: Option<&[u8]>,
         options: WriteOptions,
     ) -> Result<bool> {
-        let decide = |value: Option<&[u8]>| match value == expected {
-            true => Ok(Change::Set(new)),
-            false => Ok(Change::Keep),
-        };
+        let decide = |value: Option<&[u8]>| Ok(Change::if_expected(value, expected, new));
         Ok(change_key(self.core(), key.as_ref(), options, || Ok(()), decide)?.is_some())
     }
 

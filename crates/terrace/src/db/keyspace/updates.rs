@@ -1,8 +1,11 @@
 //! Atomic updates in a keyspace: those of the database, with keys of the keyspace, times to live,
 //! and the check that it was not dropped.
 
+use std::ops::RangeBounds;
+
 use crate::base::error::Result;
 use crate::db::db::pop::End;
+use crate::db::options::WriteOptions;
 use crate::db::update::{Change, MergeOperator, change_key};
 
 use super::keyspace::Keyspace;
@@ -13,11 +16,11 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 /// # Atomic updates
 /// Each is one commit, as [`Db::update`](crate::Db::update) and those beside it are. What is set
-/// has the time to live that the options ask for, or the keyspace's default; that of the value
-/// before ends with it.
+/// has the keyspace's default time to live, or the one that the options of a call `_with` ask for.
+/// The old time to live is not kept.
 impl Keyspace {
     /// Sets `key` to what `change` makes of its value, and returns that: as
-    /// [`Db::update_with`](crate::Db::update_with) does.
+    /// [`Db::update`](crate::Db::update) does.
     ///
     /// ```
     /// # use terrace::*;
@@ -25,8 +28,8 @@ impl Keyspace {
     /// # let db = Db::open("/db", options.create_if_missing(true))?;
     /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
     /// let next = |value: Option<&[u8]>| Some([value.map_or(0, |value| value[0]) + 1]);
-    /// assert_eq!(users.update("visits", next, PutOptions::new())?, Some([1]));
-    /// assert_eq!(users.update("visits", next, WriteOptions::sync())?, Some([2]));
+    /// assert_eq!(users.update("visits", next)?, Some([1]));
+    /// assert_eq!(users.update("visits", next)?, Some([2]));
     /// # Ok::<_, terrace::Error>(())
     /// ```
     ///
@@ -36,18 +39,12 @@ impl Keyspace {
     pub fn update<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
-        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
-        options: impl Into<PutOptions>,
+        change: impl FnMut(Option<&[u8]>) -> Option<V>,
     ) -> Result<Option<V>> {
-        let decide = |value: Option<&[u8]>| match (value, change(value)) {
-            (None, None) => Ok(Change::Keep),
-            (_, new) => Ok(Change::Set(new)),
-        };
-        Ok(self.change(key.as_ref(), options.into(), decide)?.flatten())
+        self.update_with(key, change, PutOptions::new())
     }
 
-    /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands
-    /// for no value, that of an entry that has expired included.
+    /// Does what [`update`](Self::update) does, as durably and for as long as `options` say.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -56,9 +53,33 @@ impl Keyspace {
     /// # let db = Db::open("/db", options.create_if_missing(true))?;
     /// let leases = db.create_keyspace("leases", KeyspaceOptions::new().expiry(true))?;
     /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
-    /// assert!(leases.compare_and_swap("leader", None, Some(b"anna"), minute)?);
-    /// // Renewed by its holder alone.
-    /// assert!(leases.compare_and_swap("leader", Some(b"anna"), Some(b"anna"), minute)?);
+    /// let again = |value: Option<&[u8]>| value.map(<[u8]>::to_vec); // with a new time to live
+    /// assert_eq!(leases.update_with("leader", again, minute)?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn update_with<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
+        options: impl Into<PutOptions>,
+    ) -> Result<Option<V>> {
+        let decide = |value: Option<&[u8]>| Ok(Change::to(value, change(value)));
+        Ok(self.change(key.as_ref(), options.into(), decide)?.flatten())
+    }
+
+    /// Sets `key` to `new` if its value is `expected`, and returns whether it was. `None` stands
+    /// for no value, that of an entry that has expired included.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// assert!(users.compare_and_swap("admin", None, Some(b"anna"))?);
+    /// assert!(!users.compare_and_swap("admin", None, Some(b"berta"))?);
     /// # Ok::<_, terrace::Error>(())
     /// ```
     ///
@@ -69,17 +90,12 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
-        options: impl Into<PutOptions>,
     ) -> Result<bool> {
-        let decide = |value: Option<&[u8]>| match value == expected {
-            true => Ok(Change::Set(new)),
-            false => Ok(Change::Keep),
-        };
-        Ok(self.change(key.as_ref(), options.into(), decide)?.is_some())
+        self.compare_and_swap_with(key, expected, new, PutOptions::new())
     }
 
-    /// Sets `key` to `value` if it has no value, or one that has expired, and returns whether it
-    /// did.
+    /// Does what [`compare_and_swap`](Self::compare_and_swap) does, as durably and for as long as
+    /// `options` say.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -88,20 +104,68 @@ impl Keyspace {
     /// # let db = Db::open("/db", options.create_if_missing(true))?;
     /// let leases = db.create_keyspace("leases", KeyspaceOptions::new().expiry(true))?;
     /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
-    /// assert!(leases.insert_if_absent("backup", "anna", minute)?);
-    /// assert!(!leases.insert_if_absent("backup", "berta", minute)?);
+    /// assert!(leases.compare_and_swap_with("leader", None, Some(b"anna"), minute)?);
+    /// // Renewed by its holder alone.
+    /// assert!(leases.compare_and_swap_with("leader", Some(b"anna"), Some(b"anna"), minute)?);
     /// # Ok::<_, terrace::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`update`](Self::update).
-    pub fn insert_if_absent(
+    pub fn compare_and_swap_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+        options: impl Into<PutOptions>,
+    ) -> Result<bool> {
+        let decide = |value: Option<&[u8]>| Ok(Change::if_expected(value, expected, new));
+        Ok(self.change(key.as_ref(), options.into(), decide)?.is_some())
+    }
+
+    /// Sets `key` to `value` if it has no value, or one that has expired, and returns whether it
+    /// did.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// assert!(users.insert_if_absent("7", "Ada")?);
+    /// assert!(!users.insert_if_absent("7", "Grace")?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn insert_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.insert_if_absent_with(key, value, PutOptions::new())
+    }
+
+    /// Does what [`insert_if_absent`](Self::insert_if_absent) does, as durably and for as long as
+    /// `options` say.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let leases = db.create_keyspace("leases", KeyspaceOptions::new().expiry(true))?;
+    /// let minute = PutOptions::new().ttl(Duration::from_secs(60));
+    /// assert!(leases.insert_if_absent_with("backup", "anna", minute)?);
+    /// assert!(!leases.insert_if_absent_with("backup", "berta", minute)?);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`update`](Self::update).
+    pub fn insert_if_absent_with(
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
         options: impl Into<PutOptions>,
     ) -> Result<bool> {
-        self.compare_and_swap(key, None, Some(value.as_ref()), options)
+        self.compare_and_swap_with(key, None, Some(value.as_ref()), options)
     }
 
     /// Sets `key` to what `operator` makes of its value and `operand`, and returns that. The
@@ -112,7 +176,7 @@ impl Keyspace {
     /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
     /// # let db = Db::open("/db", options.create_if_missing(true))?;
     /// # let pages = db.create_keyspace("pages", KeyspaceOptions::new())?;
-    /// let hits = pages.merge("index", Counter::encode(1), &Counter, PutOptions::new())?;
+    /// let hits = pages.merge("index", Counter::encode(1), &Counter)?;
     /// assert_eq!(Counter::decode(&hits)?, 1);
     /// # Ok::<_, terrace::Error>(())
     /// ```
@@ -120,6 +184,28 @@ impl Keyspace {
     /// # Errors
     /// The operator's; nothing is written then. Else those of [`update`](Self::update).
     pub fn merge(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        operator: &(impl MergeOperator + ?Sized),
+    ) -> Result<Vec<u8>> {
+        self.merge_with(key, operand, operator, PutOptions::new())
+    }
+
+    /// Does what [`merge`](Self::merge) does, as durably and for as long as `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let pages = db.create_keyspace("pages", KeyspaceOptions::new())?;
+    /// pages.merge_with("index", Counter::encode(1), &Counter, WriteOptions::sync())?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`merge`](Self::merge).
+    pub fn merge_with(
         &self,
         key: impl AsRef<[u8]>,
         operand: impl AsRef<[u8]>,
@@ -133,8 +219,7 @@ impl Keyspace {
     }
 
     /// Deletes the entry with the smallest key and returns it, as
-    /// [`Db::pop_first_in`](crate::Db::pop_first_in) does. Only whether it is synced counts of the
-    /// options.
+    /// [`Db::pop_first`](crate::Db::pop_first) does.
     ///
     /// ```
     /// # use terrace::*;
@@ -142,15 +227,15 @@ impl Keyspace {
     /// # let db = Db::open("/db", options.create_if_missing(true))?;
     /// # let jobs = db.create_keyspace("jobs", KeyspaceOptions::new())?;
     /// jobs.put("1", "mail")?;
-    /// assert_eq!(jobs.pop_first(WriteOptions::sync())?, Some((b"1".to_vec(), b"mail".to_vec())));
-    /// assert_eq!(jobs.pop_first(WriteOptions::sync())?, None);
+    /// assert_eq!(jobs.pop_first()?, Some((b"1".to_vec(), b"mail".to_vec())));
+    /// assert_eq!(jobs.pop_first()?, None);
     /// # Ok::<_, terrace::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`get_with`](Self::get_with) and [`put_with`](Self::put_with).
-    pub fn pop_first(&self, options: impl Into<PutOptions>) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.pop(End::First, options.into())
+    pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop_first_in::<&[u8]>(.., WriteOptions::new())
     }
 
     /// Deletes the entry with the largest key and returns it, as [`pop_first`](Self::pop_first)
@@ -163,21 +248,71 @@ impl Keyspace {
     /// # let stack = db.create_keyspace("stack", KeyspaceOptions::new())?;
     /// stack.put("1", "lower")?;
     /// stack.put("2", "upper")?;
-    /// let top = stack.pop_last(PutOptions::new())?;
-    /// assert_eq!(top, Some((b"2".to_vec(), b"upper".to_vec())));
+    /// assert_eq!(stack.pop_last()?, Some((b"2".to_vec(), b"upper".to_vec())));
     /// # Ok::<_, terrace::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of [`pop_first`](Self::pop_first).
-    pub fn pop_last(&self, options: impl Into<PutOptions>) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.pop(End::Last, options.into())
+    pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop_last_in::<&[u8]>(.., WriteOptions::new())
     }
 
-    fn pop(&self, end: End, options: PutOptions) -> Result<Option<Entry>> {
-        let range = self.bounds::<&[u8]>(&..);
-        let popped = self.db().pop(&range, end, options.write, || self.check_alive())?;
-        let prefix = self.key("").len();
+    /// Does what [`pop_first`](Self::pop_first) does among the keys in `range`, as durably as
+    /// `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let jobs = db.create_keyspace("jobs", KeyspaceOptions::new())?;
+    /// jobs.put("mail/1", "to Ada")?;
+    /// let job = jobs.pop_first_in("mail/".."mail0", WriteOptions::sync())?;
+    /// assert_eq!(job, Some((b"mail/1".to_vec(), b"to Ada".to_vec())));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`pop_first`](Self::pop_first).
+    pub fn pop_first_in<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop(&range, End::First, options)
+    }
+
+    /// Does what [`pop_last`](Self::pop_last) does among the keys in `range`, as durably as
+    /// `options` say.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let jobs = db.create_keyspace("jobs", KeyspaceOptions::new())?;
+    /// jobs.put("mail/1", "to Ada")?;
+    /// assert_eq!(jobs.pop_last_in("print/".., WriteOptions::sync())?, None);
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`pop_first`](Self::pop_first).
+    pub fn pop_last_in<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        options: WriteOptions,
+    ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.pop(&range, End::Last, options)
+    }
+
+    fn pop<K: AsRef<[u8]>>(
+        &self,
+        range: &impl RangeBounds<K>,
+        end: End,
+        options: WriteOptions,
+    ) -> Result<Option<Entry>> {
+        let popped = self.db().pop(&self.bounds(range), end, options, || self.check_alive())?;
+        let prefix = self.prefix_bytes().len();
         Ok(popped.map(|(key, value)| (key.get(prefix..).unwrap_or_default().to_vec(), value)))
     }
 

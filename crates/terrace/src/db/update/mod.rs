@@ -33,6 +33,22 @@ pub(in crate::db) enum Change<V> {
     Set(Option<V>),
 }
 
+impl<V> Change<V> {
+    /// For a value of which a function of the caller's has made `new`.
+    pub(in crate::db) fn to(value: Option<&[u8]>, new: Option<V>) -> Self {
+        if value.is_none() && new.is_none() { Change::Keep } else { Change::Set(new) }
+    }
+
+    /// For a value that becomes `new` if it is `expected`.
+    pub(in crate::db) fn if_expected(
+        value: Option<&[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<V>,
+    ) -> Self {
+        if value == expected { Change::Set(new) } else { Change::Keep }
+    }
+}
+
 /// Does to `key` what `decide` says of its present value. Returns what it was set to, or `None`
 /// if it was kept. `decide` is called again whenever the key was written in between. Nothing is
 /// written if `terms` fails, which is its error then.
