@@ -93,7 +93,8 @@ Examples:
     /// Set a value, or remove it, if it is the expected one
     #[command(after_help = "\
 Looking and writing are one step: no other writer comes in between. Exit status 1, and nothing
-changed, if the value is another one. The write is durable when the command returns.
+changed, if the value is another one. The write is durable when the command returns. In a keyspace
+with expiry the new value has no time to live.
 
 Examples:
   terrace cas DB leader anna --if-absent         the first one wins
@@ -104,7 +105,8 @@ Examples:
     /// Add to a number or append to a value, in one step, and print the new value
     #[command(after_help = "\
 Reading and writing are one step: no other writer comes in between, and nothing that others write
-is lost. The write is durable when the command returns.
+is lost. The write is durable when the command returns. In a keyspace with expiry the new value has
+no time to live.
 
 Examples:
   terrace update DB stock:7 --add -1             a number in digits; none counts as 0

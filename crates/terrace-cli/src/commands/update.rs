@@ -46,13 +46,13 @@ pub(crate) struct UpdateArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     add: Option<i64>,
     /// The value is a counter of eight bytes, as programs store it, and not a number in digits
-    #[arg(long, requires = "add")]
+    #[arg(long, conflicts_with = "append")]
     counter: bool,
     /// Append these bytes
     #[arg(long, value_name = "BYTES")]
     append: Option<OsString>,
     /// Between what is appended
-    #[arg(long, value_name = "BYTES", requires = "append")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "add")]
     separator: Option<OsString>,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -72,8 +72,9 @@ impl Run for CasArgs {
         match session.compare_and_swap(&full, expected.as_deref(), value.as_deref())? {
             true => Ok(()),
             false => Err(Failure::Missing(format!(
-                "the value of {} is another one; nothing was changed",
-                notation.encode(&key)
+                "{} {}; nothing was changed",
+                notation.encode(&key),
+                if self.if_absent { "has a value" } else { "does not have the expected value" }
             ))),
         }
     }

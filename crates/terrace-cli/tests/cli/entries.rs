@@ -344,4 +344,11 @@ fn a_number_is_added_to_and_bytes_are_appended() {
     tool.run(&["update", "db", "tags", "--add", "1"]).fails(2, "no whole number");
     tool.run(&["update", "db", "stock", "--add", "1", "--counter"]).fails(2, "8 bytes");
     tool.run(&["update", "db", "stock"]).fails(2, "--add");
+    for arguments in [["--append", "1", "--counter", ""], ["--add", "1", "--separator", ","]] {
+        let arguments = arguments.iter().filter(|argument| !argument.is_empty());
+        let arguments: Vec<_> =
+            ["update", "db", "stock"].iter().chain(arguments).copied().collect();
+        tool.run(&arguments).fails(2, "cannot be used");
+        assert_eq!(tool.ok(&["get", "db", "stock"]), "-2\n");
+    }
 }

@@ -75,7 +75,8 @@ fn transactions_lock_and_serialize() {
     assert_eq!(printed, "1\n2\n42\n43\n1\na\t2\nb\t1\n");
     tool.run_with(&["shell", "db"], b"get-for-update a\n").fails(2, "no transaction");
     tool.run_with(&["shell", "db"], b"begin nothing\n").fails(2, "invalid value 'nothing'");
-    tool.run_with(&["shell", "db"], b"begin\ncas b 2 --if 3\ncommit\n").fails(1, "another one");
+    tool.run_with(&["shell", "db"], b"begin\ncas b 2 --if 3\ncommit\n")
+        .fails(1, "does not have the expected value");
     assert_eq!(tool.ok(&["get", "db", "b"]), "1\n");
 }
 

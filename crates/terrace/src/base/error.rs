@@ -34,14 +34,14 @@ pub enum ErrorKind {
     /// Another owner holds a resource, for example the database's lock.
     Busy,
     /// Others have written a key that a transaction writes or has read for update. The transaction
-    /// changed nothing; run it again.
+    /// changed nothing; run it again. A prepared one that is overtaken can only be rolled back.
     Conflict,
     /// A transaction waited for others that waited for it, and had to give way. It changed nothing
     /// and has given its locks up; run it again.
     Deadlock,
     /// A lock was not to be had in time.
     TimedOut,
-    /// The database was closed.
+    /// The database was closed, or the keyspace dropped.
     Closed,
 }
 

@@ -95,7 +95,7 @@ pub(in crate::db) trait Writer: Member {
 /// loads, and buffers of flushes and compactions, for which an eighth is left free.
 ///
 /// A writer waits for flushes of its own database only, and never for those of others, but for the
-/// background threads that databases share. So the bound can be exceeded, by
+/// background threads that databases share. So these can exceed the bound:
 /// - the 64 KiB of memtable and the four open tables that each database has in any case;
 /// - a batch that does not fit when everything else that its database wrote is in tables;
 /// - what cannot be given back: memtables whose flush fails or hangs, memtables and blocks that
@@ -162,7 +162,7 @@ impl MemoryBudget {
         self.0.account.limit()
     }
 
-    /// Bytes that count now, with what is promised to writes under way.
+    /// Bytes that count now, with those that are reserved for writes under way.
     ///
     /// ```
     /// # use terrace::*;

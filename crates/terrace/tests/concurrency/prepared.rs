@@ -266,6 +266,12 @@ fn names_and_keys_are_checked_before_anything_is_written() {
     }
     let locked = db.stats().locked_keys;
     drop(db);
+    let db = Db::open(PATH, Options::new().env(env.clone())).unwrap();
+    for refused in [db.commit_prepared(""), db.rollback_prepared("!")] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}: it was not looked for");
+    }
+    drop(db);
     let db = open(env);
     assert_eq!(db.stats().locked_keys, locked);
     assert_eq!(db.prepared_transactions().len(), names.len() + 1);

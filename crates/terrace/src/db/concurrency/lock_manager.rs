@@ -321,7 +321,7 @@ impl LockOwner {
         let name = table.names.get(&holder).cloned();
         let name = name.unwrap_or_else(|| format!("transaction {holder}"));
         let (key, time) = (shown(key.as_slice()), self.timeout);
-        Error::timed_out(format!("{name} holds the lock of {key} for {time:?} now"))
+        Error::timed_out(format!("waited {time:?} for the lock of {key}; {name} holds the lock"))
     }
 
     /// Gives all locks up, each to the first in its queue.

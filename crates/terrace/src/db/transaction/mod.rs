@@ -527,11 +527,12 @@ impl Transaction {
     }
 
     /// Prepares the transaction for a commit in two phases. On return it is durable, and its keys
-    /// are locked: every other writer waits for them until
-    /// [`Db::commit_prepared`](crate::Db::commit_prepared) or
-    /// [`Db::rollback_prepared`](crate::Db::rollback_prepared) decides under its `name`, of at most
-    /// 1,024 bytes. Nothing that others write can make the commit fail from then on. After the end
-    /// of the process, or a loss of power, the next open with
+    /// are locked until [`Db::commit_prepared`](crate::Db::commit_prepared) or
+    /// [`Db::rollback_prepared`](crate::Db::rollback_prepared) decides under its `name`, of 0 to
+    /// 1,024 bytes. Other writers of these keys wait for that: 10 seconds, or as long as their
+    /// [`lock_timeout`](crate::TransactionOptions::lock_timeout) says, and fail with
+    /// [`TimedOut`](crate::ErrorKind::TimedOut) then. Nothing that they write can make the commit
+    /// fail. After the end of the process, or a loss of power, the next open with
     /// [`Options::prepared_transactions`](crate::Options::prepared_transactions) locks the keys
     /// again.
     ///

@@ -71,11 +71,7 @@ pub(super) struct Terms {
 /// Whether a transaction may be prepared as `name`.
 pub(super) fn check(core: &DbImpl, name: &[u8]) -> Result<()> {
     core.files.check_writable()?;
-    if !core.files.options.prepared_transactions {
-        return Err(Error::invalid_argument(
-            "the database was opened without the option prepared_transactions",
-        ));
-    }
+    check_option(core)?;
     check_prefixes(&core.files.order.keys)?;
     if name.len() > MAX_NAME {
         return Err(Error::invalid_argument(format!(
@@ -90,6 +86,15 @@ pub(super) fn check(core: &DbImpl, name: &[u8]) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Fails where an open has not looked for prepared transactions.
+fn check_option(core: &DbImpl) -> Result<()> {
+    if core.files.options.prepared_transactions {
+        return Ok(());
+    }
+    let message = "the database was opened without the option prepared_transactions";
+    Err(Error::invalid_argument(message))
 }
 
 /// Locks all keys of a transaction, checks it for conflicts and makes it durable. See
@@ -173,6 +178,7 @@ pub(in crate::db) fn list(core: &DbImpl) -> Vec<PreparedTransaction> {
 /// Commits or undoes the transaction that was prepared as `name`, durably.
 pub(in crate::db) fn decide(core: &DbImpl, name: &[u8], commits: bool) -> Result<()> {
     core.files.check_writable()?;
+    check_option(core)?;
     let none = || Error::not_found(format!("no transaction is prepared as {}", shown(name)));
     let prepared = core.prepared.get(name).ok_or_else(none)?;
     // Another thread that decides the same one waits for the outcome.
@@ -203,7 +209,8 @@ pub(in crate::db) fn decide(core: &DbImpl, name: &[u8], commits: bool) -> Result
 fn overtaken(name: &[u8]) -> Error {
     let name = shown(name);
     Error::conflict(format!(
-        "another program has written a key of the transaction that was prepared as {name}"
+        "another program has written a key of the transaction that was prepared as {name}; it can \
+         only be rolled back"
     ))
 }
 
