@@ -314,6 +314,8 @@ impl SingleFrame {
     /// The frame of a put, or, without a value, of a deletion.
     ///
     /// `InvalidArgument` if no table could hold key and value.
+    // Every put makes one. Copied out of a call, its bytes would be waited for.
+    #[inline]
     pub(crate) fn new(key: &[u8], value: Option<&[u8]>) -> Result<Self> {
         check_entry_size(key.len(), value.map_or(0, <[u8]>::len))?;
         let kind = if value.is_some() { EntryKind::Value } else { EntryKind::Deletion };
@@ -346,6 +348,7 @@ impl SingleFrame {
 }
 
 /// Writes `value` to the front of `dst`, which has room for it; returns its length.
+#[inline]
 fn encode_varint(dst: &mut [u8], mut value: u32) -> usize {
     let mut length = 0;
     while value >= 0x80 {
