@@ -36,8 +36,8 @@ read and printed in that form instead. Write `--` before a key that begins with 
 In JSON a string is the text itself, and bytes that are not UTF-8 are {\"base64\": \"...\"}.
 Lines of input may end as on Windows: a carriage return before the newline is none of their text.
 
-Exit status: 0 all is well; 1 the key is not there, or damage was found; 2 wrong usage or another
-failure.
+Exit status: 0 all is well; 1 the key, the keyspace or the prepared transaction that the command is
+about is not there, or damage was found; 2 wrong usage or another failure.
 
 Examples:
   terrace put --create /tmp/fruit apple red      a new database with one entry
@@ -94,7 +94,7 @@ Examples:
     #[command(after_help = "\
 Looking and writing are one step: no other writer comes in between. Exit status 1, and nothing
 changed, if the value is another one. The write is durable when the command returns. In a keyspace
-with expiry the new value has no time to live.
+with expiry the new value lives as long as --ttl says, or as the keyspace says.
 
 Examples:
   terrace cas DB leader anna --if-absent         the first one wins
@@ -105,8 +105,8 @@ Examples:
     /// Add to a number or append to a value, in one step, and print the new value
     #[command(after_help = "\
 Reading and writing are one step: no other writer comes in between, and nothing that others write
-is lost. The write is durable when the command returns. In a keyspace with expiry the new value has
-no time to live.
+is lost. The write is durable when the command returns. In a keyspace with expiry the new value lives
+as long as --ttl says, or as the keyspace says.
 
 Examples:
   terrace update DB stock:7 --add -1             a number in digits; none counts as 0
@@ -116,17 +116,20 @@ Examples:
 
     /// Remove every key of a range, all of them or none
     #[command(after_help = "\
-FROM is part of the range, TO is not. A large range takes about as long as a small one: its tables
-are removed, and their space is free at once. The removal is durable when the command returns.
+FROM is part of the range, TO is not; --from alone means all from there on, --to alone all before.
+A large range takes about as long as a small one: its tables are removed, and their space is free at
+once. The removal is durable when the command returns.
 
 Examples:
   terrace delete-range DB 2026-01 2026-07        keys from 2026-01 on, and before 2026-07
+  terrace delete-range DB --to 2026-01           all before it
   terrace delete-range DB --prefix user:7:")]
     DeleteRange(Writing<DeleteRangeArgs>),
 
     /// Print entries in the order of their keys
     #[command(after_help = "\
---from is part of the range, --to is not. One entry a line: key, TAB, value.
+--from is part of the range, --to is not. One entry a line: key, TAB, value. Without --keyspace
+entries of keyspaces are among them, as !NAME!KEY, and those of Terrace itself, as !$terrace!NAME.
 
 Examples:
   terrace scan DB                                everything
@@ -193,6 +196,8 @@ keyspaces within it, all of it or nothing, and durably.
 
 In a keyspace that is created with --expiry entries may have a time to live: put --ttl SECONDS, or
 --ttl SECONDS of the keyspace. After it no command shows them, and compactions remove them.
+
+Exit status 1 if there is no keyspace of that name to list, count or drop.
 
 Examples:
   terrace keyspace create DB users               --create makes the database, too

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 use terrace::WriteBatch;
 
+use super::lifetime::LifetimeArgs;
 use super::scope::ScopeArgs;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -27,9 +28,8 @@ pub(crate) struct PutArgs {
     /// Take the value from this file, byte for byte; - is standard input
     #[arg(long, value_name = "FILE")]
     value_file: Option<PathBuf>,
-    /// The entry expires after so many seconds; in a keyspace with expiry
-    #[arg(long, value_name = "SECONDS")]
-    ttl: Option<u64>,
+    #[command(flatten)]
+    lifetime: LifetimeArgs,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -60,16 +60,18 @@ pub(crate) struct DeleteArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(group(
+    ArgGroup::new("keys").args(["begin", "from", "to", "prefix"]).required(true).multiple(true)
+))]
 pub(crate) struct DeleteRangeArgs {
     /// Begin at this key, or at the first one after it
-    #[arg(required_unless_present = "prefix", conflicts_with = "prefix")]
-    from: Option<OsString>,
+    #[arg(value_name = "FROM", requires = "end", conflicts_with_all = ["from", "to", "prefix"])]
+    begin: Option<OsString>,
     /// End before this key: it is not part of the range
-    #[arg(required_unless_present = "prefix")]
-    to: Option<OsString>,
-    /// Every key that begins with these bytes, in place of FROM and TO
-    #[arg(long, value_name = "BYTES")]
-    prefix: Option<OsString>,
+    #[arg(value_name = "TO")]
+    end: Option<OsString>,
+    #[command(flatten)]
+    range: RangeArgs,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -95,7 +97,7 @@ impl Run for PutArgs {
             (None, None) => return Err(Failure::other("VALUE or --value-file is missing")),
         };
         let mut batch = WriteBatch::new();
-        let (key, value) = session.scope(&self.scope)?.entry(&key, &value, self.ttl)?;
+        let (key, value) = session.scope(&self.scope)?.entry(&key, &value, self.lifetime.ttl)?;
         batch.put(key, value);
         session.write(&batch)
     }
@@ -176,8 +178,13 @@ impl Run for DeleteArgs {
 impl Run for DeleteRangeArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let notation = self.notation.over(session.form());
-        let (from, to) = (self.from.clone(), self.to.clone());
-        let range = RangeArgs { from, to, prefix: self.prefix.clone() }.range(notation)?;
+        let range = match &self.begin {
+            None => self.range.range(notation)?,
+            Some(_) => {
+                let (from, to) = (self.begin.clone(), self.end.clone());
+                RangeArgs { from, to, prefix: None }.range(notation)?
+            }
+        };
         session.delete_range(&session.scope(&self.scope)?.range(range))
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{Compression, KeyspaceOptions};
+use terrace::{Compression, ErrorKind, KeyspaceOptions};
 
+use super::lifetime::parse_seconds;
 use super::scope::find;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -26,8 +27,8 @@ pub(crate) struct CreateKeyspaceArgs {
     #[arg(long)]
     expiry: bool,
     /// Entries that are put without a time expire after so many seconds
-    #[arg(long, value_name = "SECONDS", requires = "expiry")]
-    ttl: Option<u64>,
+    #[arg(long, value_name = "SECONDS", requires = "expiry", value_parser = parse_seconds)]
+    ttl: Option<Duration>,
     /// How its blocks are compressed, whatever the database says: none or snappy
     #[arg(long, value_name = "HOW")]
     own_compression: Option<String>,
@@ -41,8 +42,7 @@ pub(crate) struct CreateKeyspaceArgs {
 
 impl CreateKeyspaceArgs {
     fn options(&self) -> Result<KeyspaceOptions> {
-        let ttl = self.ttl.map(Duration::from_secs);
-        let mut options = KeyspaceOptions::new().expiry(self.expiry).default_ttl(ttl);
+        let mut options = KeyspaceOptions::new().expiry(self.expiry).default_ttl(self.ttl);
         if let Some(how) = &self.own_compression {
             options = options.compression(match how.as_str() {
                 "none" => Compression::None,
@@ -75,6 +75,17 @@ impl Run for CreateKeyspaceArgs {
     }
 }
 
+/// A keyspace that is not there has the exit status of a key that is not there, where it is what the
+/// command is about.
+fn missing(failure: Failure) -> Failure {
+    match failure {
+        Failure::Database(error) if error.kind() == ErrorKind::NotFound => {
+            Failure::Missing(error.message().to_owned())
+        }
+        other => other,
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct ListKeyspacesArgs {
     /// List those within this keyspace
@@ -88,7 +99,7 @@ pub(crate) struct ListKeyspacesArgs {
 impl Run for ListKeyspacesArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let names = match find(db, &self.names)? {
+        let names = match find(db, &self.names).map_err(missing)? {
             Some(parent) => parent.keyspaces()?,
             None => db.keyspaces()?,
         };
@@ -113,7 +124,7 @@ pub(crate) struct StatKeyspaceArgs {
 impl Run for StatKeyspaceArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let Some(keyspace) = find(db, &self.names)? else { return Ok(()) };
+        let Some(keyspace) = find(db, &self.names).map_err(missing)? else { return Ok(()) };
         let (mut count, mut bytes) = (0_u64, 0_u64);
         let progress = Progress::spinner("counting");
         let range = KeyRange::of_prefix(&keyspace.key(""));
@@ -156,14 +167,14 @@ impl Run for DropKeyspaceArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
         let db = session.db_without_transaction()?;
-        let parent = find(db, parents)?;
+        let parent = find(db, parents).map_err(missing)?;
         let dropped = match &parent {
             Some(parent) => parent.drop_keyspace(name)?,
             None => db.drop_keyspace(name)?,
         };
         if !dropped {
             // The error that names it.
-            find(db, &self.names)?;
+            find(db, &self.names).map_err(missing)?;
         }
         Ok(())
     }

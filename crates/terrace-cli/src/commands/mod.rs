@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod entries;
 pub(crate) mod inspect;
 pub(crate) mod keyspace;
+pub(crate) mod lifetime;
 pub(crate) mod man;
 pub(crate) mod prepared;
 pub(crate) mod report;
@@ -17,6 +18,7 @@ pub(crate) mod upkeep;
 
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
+use std::time::Duration;
 
 use terrace::{
     Db, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch, WriteOptions,
@@ -109,44 +111,60 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sets a key to `new` if its value is `expected`, durably, or as part of the transaction.
-    /// Returns whether it was.
+    /// Sets a key of `scope` to `new` if its value is `expected`, durably, or as part of the
+    /// transaction. Returns whether it was.
     pub(crate) fn compare_and_swap(
         &self,
-        key: &[u8],
+        (scope, key): (&Scope, &[u8]),
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
+        ttl: Option<Duration>,
     ) -> Result<bool> {
+        let options = scope.put_options(ttl)?.sync(true);
         let mut transaction = self.transaction.borrow_mut();
         let Some(transaction) = &mut *transaction else {
-            let options = WriteOptions::sync();
-            return Ok(self.db()?.compare_and_swap_with(key, expected, new, options)?);
+            return Ok(match scope.keyspace() {
+                Some(keyspace) => keyspace.compare_and_swap_with(key, expected, new, options)?,
+                None => {
+                    self.db()?.compare_and_swap_with(key, expected, new, WriteOptions::sync())?
+                }
+            });
         };
-        let is_expected = transaction.get_for_update(key)?.as_deref() == expected;
+        let full = scope.key(key);
+        let is_expected = transaction.get_for_update(&full)?.as_deref() == expected;
         if is_expected {
             match new {
-                Some(value) => transaction.put(key, value),
-                None => transaction.delete(key),
+                Some(value) => {
+                    let (full, stored) = scope.entry(key, value, ttl)?;
+                    transaction.put(full, stored);
+                }
+                None => transaction.delete(full),
             }
         }
         Ok(is_expected)
     }
 
-    /// Sets a key to what `operator` makes of its value, durably, or as part of the transaction.
-    /// Returns the new value.
+    /// Sets a key of `scope` to what `operator` makes of its value, durably, or as part of the
+    /// transaction. Returns the new value.
     pub(crate) fn merge(
         &self,
-        key: &[u8],
+        (scope, key): (&Scope, &[u8]),
         operand: &[u8],
         operator: &dyn MergeOperator,
+        ttl: Option<Duration>,
     ) -> Result<Vec<u8>> {
+        let options = scope.put_options(ttl)?.sync(true);
         let mut transaction = self.transaction.borrow_mut();
         let Some(transaction) = &mut *transaction else {
-            return Ok(self.db()?.merge_with(key, operand, operator, WriteOptions::sync())?);
+            return Ok(match scope.keyspace() {
+                Some(keyspace) => keyspace.merge_with(key, operand, operator, options)?,
+                None => self.db()?.merge_with(key, operand, operator, WriteOptions::sync())?,
+            });
         };
-        let value = transaction.get_for_update(key)?;
+        let value = transaction.get_for_update(scope.key(key))?;
         let value = operator.merge(key, value.as_deref(), operand)?;
-        transaction.put(key, &value);
+        let (full, stored) = scope.entry(key, &value, ttl)?;
+        transaction.put(full, stored);
         Ok(value)
     }
 
@@ -238,7 +256,8 @@ impl<'a> Session<'a> {
 
     /// Ends the transaction, which waits under `name` for its decision.
     pub(crate) fn prepare(&self, name: &[u8]) -> Result<()> {
-        Ok(self.take_transaction()?.prepare(name)?)
+        let prepared = self.take_transaction()?.prepare(name);
+        prepared.map_err(|error| error.context("not prepared, but rolled back").into())
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {

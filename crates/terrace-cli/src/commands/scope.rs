@@ -36,25 +36,37 @@ impl Scope {
         [&self.prefix, key].concat()
     }
 
-    /// An entry as the database has it, which expires after `ttl` seconds, or as the keyspace says.
+    /// An entry as the database has it, which expires after `ttl`, or as the keyspace says.
     pub(crate) fn entry(
         &self,
         key: &[u8],
         value: &[u8],
-        ttl: Option<u64>,
+        ttl: Option<Duration>,
     ) -> Result<(Vec<u8>, Vec<u8>)> {
-        let options = PutOptions::new();
-        match (&self.keyspace, ttl.map(Duration::from_secs)) {
-            (Some(keyspace), Some(ttl)) => Ok(keyspace.entry(key, value, options.ttl(ttl))?),
-            (Some(keyspace), None) => Ok(keyspace.entry(key, value, options)?),
+        let options = self.put_options(ttl)?;
+        match &self.keyspace {
+            Some(keyspace) => Ok(keyspace.entry(key, value, options)?),
+            None => Ok((key.to_vec(), value.to_vec())),
+        }
+    }
+
+    /// Options for an entry that expires after `ttl`, or as the keyspace says.
+    pub(crate) fn put_options(&self, ttl: Option<Duration>) -> Result<PutOptions> {
+        match (&self.keyspace, ttl) {
+            (Some(_), Some(ttl)) => Ok(PutOptions::new().ttl(ttl)),
             (None, Some(_)) => Err(Failure::other("--ttl needs --keyspace NAME, with expiry")),
-            (None, None) => Ok((key.to_vec(), value.to_vec())),
+            (_, None) => Ok(PutOptions::new()),
         }
     }
 
     /// Whether this is the whole database.
     pub(crate) fn is_everything(&self) -> bool {
         self.keyspace.is_none()
+    }
+
+    /// None for the whole database.
+    pub(crate) fn keyspace(&self) -> Option<&Keyspace> {
+        self.keyspace.as_ref()
     }
 
     /// A key of the database as it is within.

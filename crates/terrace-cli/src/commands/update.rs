@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 use terrace::{Append, Counter, Error, MergeOperator};
 
+use super::lifetime::LifetimeArgs;
 use super::scope::ScopeArgs;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -32,6 +33,8 @@ pub(crate) struct CasArgs {
     #[arg(long)]
     delete: bool,
     #[command(flatten)]
+    lifetime: LifetimeArgs,
+    #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
     notation: NotationArgs,
@@ -55,6 +58,8 @@ pub(crate) struct UpdateArgs {
     #[arg(long, value_name = "BYTES", conflicts_with = "add")]
     separator: Option<OsString>,
     #[command(flatten)]
+    lifetime: LifetimeArgs,
+    #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
     form: FormArgs,
@@ -68,8 +73,9 @@ impl Run for CasArgs {
         };
         let key = decode_argument("KEY", &self.key, notation)?;
         let (value, expected) = (decoded("VALUE", &self.value)?, decoded("--if", &self.expected)?);
-        let full = session.scope(&self.scope)?.key(&key);
-        match session.compare_and_swap(&full, expected.as_deref(), value.as_deref())? {
+        let scope = session.scope(&self.scope)?;
+        let (expected, value) = (expected.as_deref(), value.as_deref());
+        match session.compare_and_swap((&scope, &key), expected, value, self.lifetime.ttl)? {
             true => Ok(()),
             false => Err(Failure::Missing(format!(
                 "{} {}; nothing was changed",
@@ -102,8 +108,9 @@ impl Run for UpdateArgs {
         let form = self.form.over(session.form());
         let key = decode_argument("KEY", &self.key, form.notation)?;
         let (operator, operand) = self.operation(form)?;
-        let full = session.scope(&self.scope)?.key(&key);
-        let value = session.merge(&full, &operand, operator.as_ref())?;
+        let scope = session.scope(&self.scope)?;
+        let value =
+            session.merge((&scope, &key), &operand, operator.as_ref(), self.lifetime.ttl)?;
         let number = if self.counter { Some(Counter::decode(&value)?) } else { None };
         if form.json {
             let shown = match number {

@@ -40,6 +40,8 @@ fn ranges_and_prefixes_are_removed() {
     tool.ok(&["delete-range", "db", "--hex", "61", "62"]);
     assert_eq!(keys(), "c ");
     tool.run(&["delete-range", "db", "a"]).fails(2, "TO");
+    tool.run(&["delete-range", "db", "a", "b", "--to", "c"]).fails(2, "cannot be used with");
+    tool.ok(&["delete-range", "db", "--from", "y", "--to", "z"]);
     tool.run(&["delete-range", "db"]).fails(2, "FROM");
     tool.run(&["delete-range", "db", "a", "b", "--prefix", "c"]).fails(2, "cannot be used with");
     tool.run(&["delete-range", "nowhere", "a", "b"]).fails(2, "there is no database");
@@ -73,8 +75,18 @@ fn entries_expire_in_keyspaces_made_for_that() {
     tool.ok_with(&["load", "db", "--keyspace", "short"], b"a\t1\n");
     tool.ok_with(&["batch", "db", "--keyspace", "short"], b"put b 2\n");
     assert_eq!(tool.ok(&["scan", "db", "--keyspace", "short"]), "a\t1\nb\t2\n");
+    tool.ok(&["cas", "db", "--keyspace", "short", "c", "3", "--if-absent"]);
+    tool.ok(&["update", "db", "--keyspace", "short", "d", "--add", "4"]);
+    let script = b"begin\ncas a 5 --if 1\nupdate e --add 6\ncommit\n";
+    tool.ok_with(&["shell", "db", "--keyspace", "short"], script);
     let raw = tool.ok(&["dump", "db", "--prefix", "!short!"]);
-    assert_eq!(raw.matches("ttl").count(), 2, "{raw}");
+    assert_eq!(raw.matches("ttl").count(), 5, "{raw}");
+    tool.ok(&["cas", "db", "--keyspace", "short", "a", "6", "--if", "5", "--ttl", "0"]);
+    tool.ok(&["update", "db", "--keyspace", "short", "b", "--add", "1", "--ttl", "0"]);
+    assert_eq!(tool.ok(&["scan", "db", "--keyspace", "short"]), "c\t3\nd\t4\ne\t6\n");
+    tool.run(&["update", "db", "b", "--add", "1", "--ttl", "9"]).fails(2, "--ttl needs --keyspace");
+    tool.run(&["put", "db", "--keyspace", "short", "a", "1", "--ttl", "-5"])
+        .fails(2, "a whole number of seconds");
     tool.ok(&[
         "keyspace",
         "create",
@@ -126,7 +138,8 @@ fn keyspaces_are_made_filled_counted_and_dropped() {
     let shown = tool.ok_with(&["shell", "db", "--keyspace", "users"], script);
     assert_eq!(shown, "ada\t1\nx\t1\n1\nusers\n");
     tool.ok(&["keyspace", "drop", "db", "users"]);
-    tool.run(&["keyspace", "drop", "db", "users"]).fails(2, "no keyspace users");
+    tool.run(&["keyspace", "drop", "db", "users"]).fails(1, "no keyspace users");
+    tool.run(&["get", "db", "--keyspace", "users", "ada"]).fails(2, "no keyspace users");
     assert_eq!(tool.ok(&["scan", "db"]), "ada\toutside\n");
 }
 

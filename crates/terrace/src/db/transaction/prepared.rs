@@ -9,6 +9,7 @@
 //! 4. It is listed until its decision is known to be durable: what follows a failed sync is
 //!    repeated under its name, and cannot be the opposite.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
@@ -45,7 +46,7 @@ const MAX_NAME: usize = 1024;
 /// assert!(!prepared.is_overtaken);
 /// # Ok::<_, terrace::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreparedTransaction {
     /// The name under which it was prepared.
@@ -55,6 +56,16 @@ pub struct PreparedTransaction {
     /// Whether another program, which knows no locks, has written one of its keys since it was
     /// prepared: it can only be rolled back.
     pub is_overtaken: bool,
+}
+
+impl fmt::Debug for PreparedTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedTransaction")
+            .field("name", &format_args!("\"{}\"", self.name.escape_ascii()))
+            .field("writes", &self.writes)
+            .field("is_overtaken", &self.is_overtaken)
+            .finish()
+    }
 }
 
 /// What a transaction that is to be prepared consists of.

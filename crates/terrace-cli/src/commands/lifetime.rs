@@ -1,0 +1,26 @@
+//! How long an entry lives: the option `--ttl`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+/// The option of commands that set a value.
+#[derive(Args, Debug, Clone, Copy, Default)]
+pub(crate) struct LifetimeArgs {
+    /// The entry expires after so many seconds; in a keyspace with expiry
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// A time in whole seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => Err(format!("this takes a whole number of seconds, from 0 to {}", u64::MAX)),
+    }
+}
