@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use terrace::{Db, Error, Options, Result, TransactOptions, WriteOptions};
+use terrace::{Db, Options, Result, WriteOptions};
 
 /// A queue in a database of its own.
 pub(crate) struct Queue {
@@ -30,16 +30,10 @@ impl Queue {
         self.db.put_with(number.to_be_bytes(), message, WriteOptions::sync())
     }
 
-    /// Takes the oldest message. Two consumers that meet at one message delete the same key, so one
-    /// of them is done again and gets the next message.
+    /// Takes the oldest message. Of two consumers each gets another one.
     pub(crate) fn pop(&self) -> Result<Option<Vec<u8>>> {
-        let options = TransactOptions::new().write_options(WriteOptions::sync());
-        self.db.transact_with(options, |transaction| {
-            let Some(oldest) = transaction.iter().next() else { return Ok(None) };
-            let (key, message) = oldest?;
-            transaction.delete(key);
-            Ok::<_, Error>(Some(message))
-        })
+        let oldest = self.db.pop_first_in::<&[u8]>(.., WriteOptions::sync())?;
+        Ok(oldest.map(|(_, message)| message))
     }
 }
 

@@ -25,9 +25,11 @@
 //!
 //! Where to look: [`Db`] for what a database does and promises, [`Options`] for how it is opened,
 //! [`Cursor`] and [`Entries`] for scans, [`Db::update`] and [`Db::merge`] for one key that is read
-//! and written, [`Transaction`] for reads and writes that belong together, [`Keyspace`] for named
-//! sets of keys, [`BulkLoad`], [`TableWriter`] and [`Db::ingest`] for much data at once,
-//! [`Db::checkpoint`] for copies, [`verify()`] and [`repair()`] for what disks do, [`Stats`] and
+//! and written, [`Transaction`] for reads and writes that belong together,
+//! [`Transaction::prepare`] for those that span databases, [`Keyspace`] for named sets of keys,
+//! [`KeyspaceOptions::expiry`] for entries that expire, [`BulkLoad`], [`TableWriter`] and
+//! [`Db::ingest`] for much data at once, [`Db::checkpoint`] for copies, [`MemoryBudget`] for the
+//! memory of many databases, [`verify()`] and [`repair()`] for what disks do, [`Stats`] and
 //! [`EventListener`] for what is going on, [`Env`] for other places than the file system,
 //! [`inspect`] for single files.
 

@@ -4,6 +4,8 @@
 mod bulk_load;
 #[path = "../../examples/queue.rs"]
 mod queue;
+#[path = "../../examples/sessions.rs"]
+mod sessions;
 #[path = "../../examples/time_series.rs"]
 mod time_series;
 #[path = "../../examples/tokio.rs"]
@@ -19,6 +21,11 @@ fn bulk_load_is_visible_at_its_end() {
 #[test]
 fn queue_hands_out_each_message_once() {
     queue::main().expect("it runs");
+}
+
+#[test]
+fn sessions_expire_and_logins_are_counted() {
+    sessions::main().expect("it runs");
 }
 
 #[test]

@@ -831,3 +831,23 @@ fn many_keyspaces_cost_what_one_does() {
     assert!(tables * 10 <= one_tables * 12 + 20, "{tables} tables, not {one_tables}");
     assert!(memory <= one_memory + (20 << 10), "{memory} KiB, not {one_memory}");
 }
+
+/// Threads that open or make the same keyspace at once all get it, with their options or an error.
+#[test]
+fn threads_that_open_or_create_a_keyspace_share_it() {
+    let db = Db::open(PATH, options()).expect("opens");
+    for round in 0..scaled(200) {
+        let name = format!("k{round}");
+        let both = std::thread::scope(|scope| {
+            let open = || db.open_or_create_keyspace(&name, KeyspaceOptions::new().expiry(true));
+            [scope.spawn(open), scope.spawn(open)].map(|thread| thread.join().expect("a thread"))
+        });
+        let [one, other] = both.map(|keyspace| keyspace.expect("a keyspace"));
+        one.put("a", "1").expect("a put");
+        assert_eq!(other.get("a").expect("a read").as_deref(), Some(&b"1"[..]));
+        let plain = db.open_or_create_keyspace(&name, KeyspaceOptions::new());
+        assert_eq!(plain.expect_err("other options").kind(), ErrorKind::InvalidArgument);
+    }
+    let invalid = db.open_or_create_keyspace("a!b", KeyspaceOptions::new());
+    assert_eq!(invalid.expect_err("no name").kind(), ErrorKind::InvalidArgument);
+}

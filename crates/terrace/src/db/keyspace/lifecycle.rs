@@ -1,6 +1,6 @@
 //! How keyspaces are created, opened, listed and dropped, in a database and in one another.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::db::Db;
 use crate::db::range_delete::terms::Terms;
 use crate::db::view::catalogue::keyspace_options::KeyspaceOptions;
@@ -9,6 +9,18 @@ use super::keyspace::Keyspace;
 use super::{
     Parent, create_keyspace, drop_keyspace, keyspaces_within, name, open_keyspace, prefix_within,
 };
+
+fn open_or_create(
+    open: impl Fn() -> Result<Keyspace>,
+    create: impl FnOnce() -> Result<Keyspace>,
+) -> Result<Keyspace> {
+    match open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    // Another thread may make it in between.
+    create().or_else(|error| open().map_err(|_| error))
+}
 
 impl Db {
     /// Makes the keyspace `name`, durably. Its name has 1 to 255 bytes of ASCII from `#` to `~`.
@@ -83,6 +95,32 @@ impl Db {
         options: &KeyspaceOptions,
     ) -> Result<Keyspace> {
         self.keyspace(name)?.checked(options)
+    }
+
+    /// Returns the keyspace `name`, which is made with `options`, durably, if there is none.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let sessions = db.open_or_create_keyspace("sessions", KeyspaceOptions::new().expiry(true))?;
+    /// sessions.put("ada", "1")?;
+    /// let again = db.open_or_create_keyspace("sessions", KeyspaceOptions::new().expiry(true))?;
+    /// assert_eq!(again.get("ada")?.as_deref(), Some(&b"1"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`keyspace_with`](Self::keyspace_with) and of
+    /// [`create_keyspace`](Self::create_keyspace).
+    pub fn open_or_create_keyspace(
+        &self,
+        name: impl AsRef<str>,
+        options: KeyspaceOptions,
+    ) -> Result<Keyspace> {
+        let name = name.as_ref();
+        let open = || self.keyspace_with(name, &options);
+        open_or_create(open, || self.create_keyspace(name, options.clone()))
     }
 
     /// Returns the names of all keyspaces, in order, without those within others. Takes time by
@@ -209,6 +247,31 @@ impl Keyspace {
         options: &KeyspaceOptions,
     ) -> Result<Keyspace> {
         self.keyspace(name)?.checked(options)
+    }
+
+    /// Returns the keyspace `name` within this one, which is made with `options`, durably, if there
+    /// is none.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// # let users = db.create_keyspace("users", KeyspaceOptions::new())?;
+    /// let mails = users.open_or_create_keyspace("mails", KeyspaceOptions::new())?;
+    /// mails.put("1", "hello")?;
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Db::open_or_create_keyspace`].
+    pub fn open_or_create_keyspace(
+        &self,
+        name: impl AsRef<str>,
+        options: KeyspaceOptions,
+    ) -> Result<Keyspace> {
+        let name = name.as_ref();
+        let open = || self.keyspace_with(name, &options);
+        open_or_create(open, || self.create_keyspace(name, options.clone()))
     }
 
     fn checked(self, options: &KeyspaceOptions) -> Result<Self> {
