@@ -122,14 +122,15 @@ once. The removal is durable when the command returns.
 
 Examples:
   terrace delete-range DB 2026-01 2026-07        keys from 2026-01 on, and before 2026-07
-  terrace delete-range DB --to 2026-01           all before it
+  terrace delete-range DB --from 2026-07         all from there on
   terrace delete-range DB --prefix user:7:")]
     DeleteRange(Writing<DeleteRangeArgs>),
 
     /// Print entries in the order of their keys
     #[command(after_help = "\
 --from is part of the range, --to is not. One entry a line: key, TAB, value. Without --keyspace
-entries of keyspaces are among them, as !NAME!KEY, and those of Terrace itself, as !$terrace!NAME.
+entries of keyspaces are among them, as !NAME!KEY; those of Terrace itself, !$terrace!..., are left
+out unless --prefix or --from begins with that.
 
 Examples:
   terrace scan DB                                everything
@@ -165,7 +166,9 @@ Examples:
     /// Write all entries of a database to a file or standard output
     #[command(after_help = "\
 `terrace load` reads every format back. A file takes its place when the dump is complete: one that
-is there stays as it is until then, and if the dump fails.
+is there stays as it is until then, and if the dump fails. A dump of the whole database keeps
+keyspaces, their settings and times of expiry, and leaves prepared transactions out; with --keyspace
+it has the entries that are there now, without their times.
 
 Examples:
   terrace dump DB > entries.txt                  one entry a line: key, TAB, value

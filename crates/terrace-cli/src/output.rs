@@ -33,7 +33,16 @@ impl Output {
 
     /// A file that is there, or takes the place of an old one, when it is [finished](Self::finish).
     pub(crate) fn file(path: &Path) -> Result<Self> {
-        let (file, draft) = draft::create(path).map_err(|e| Failure::io("create", path, &e))?;
+        let (file, draft) = draft::create(path).map_err(|error| {
+            match path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) {
+                None => Failure::io("create", path, &error),
+                Some(dir) => Failure::other(format!(
+                    "cannot create {}: there is no directory {}",
+                    path.display(),
+                    dir.display()
+                )),
+            }
+        })?;
         Ok(Output { draft, ..Self::new(Box::new(file), path.display().to_string(), false) })
     }
 

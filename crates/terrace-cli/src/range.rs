@@ -143,7 +143,7 @@ impl KeyRange {
         }
     }
 
-    fn contains(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.from.as_deref().is_none_or(|from| from <= key)
             && self.to.as_deref().is_none_or(|to| key < to)
     }

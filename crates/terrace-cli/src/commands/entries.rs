@@ -14,7 +14,8 @@ use super::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::form::{FormArgs, NotationArgs};
 use crate::output::Output;
-use crate::range::{RangeArgs, decode_argument};
+use crate::own_entries;
+use crate::range::{KeyRange, RangeArgs, decode_argument};
 use crate::source;
 use crate::text::to_json;
 
@@ -72,6 +73,9 @@ pub(crate) struct DeleteRangeArgs {
     end: Option<OsString>,
     #[command(flatten)]
     range: RangeArgs,
+    /// Also where Terrace's own entries are in the range: keyspaces lose their settings
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -98,6 +102,7 @@ impl Run for PutArgs {
         };
         let mut batch = WriteBatch::new();
         let (key, value) = session.scope(&self.scope)?.entry(&key, &value, self.lifetime.ttl)?;
+        own_entries::refuse(&key)?;
         batch.put(key, value);
         session.write(&batch)
     }
@@ -170,7 +175,9 @@ impl Run for DeleteArgs {
         let notation = self.notation.over(session.form());
         let key = decode_argument("KEY", &self.key, notation)?;
         let mut batch = WriteBatch::new();
-        batch.delete(session.scope(&self.scope)?.key(&key));
+        let key = session.scope(&self.scope)?.key(&key);
+        own_entries::refuse(&key)?;
+        batch.delete(key);
         session.write(&batch)
     }
 }
@@ -185,6 +192,23 @@ impl Run for DeleteRangeArgs {
                 RangeArgs { from, to, prefix: None }.range(notation)?
             }
         };
-        session.delete_range(&session.scope(&self.scope)?.range(range))
+        let range = session.scope(&self.scope)?.range(range);
+        if !self.force && has_own_entries(session, &range)? {
+            return Err(Failure::other(
+                "the range holds Terrace's own entries, !$terrace!..., on which keyspaces rest: \
+                 narrow it, or remove them too with --force",
+            ));
+        }
+        session.delete_range(&range)
     }
+}
+
+fn has_own_entries(session: &Session<'_>, range: &KeyRange) -> Result<bool> {
+    let Some(own) = own_entries::within(range) else { return Ok(false) };
+    let mut has = false;
+    session.for_each(&own, false, |_, _| {
+        has = true;
+        Ok(false)
+    })?;
+    Ok(has)
 }

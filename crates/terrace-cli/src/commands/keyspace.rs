@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{Compression, ErrorKind, KeyspaceOptions};
+use terrace::{Compression, ErrorKind, Keyspace, KeyspaceOptions};
 
 use super::lifetime::parse_seconds;
 use super::scope::find;
@@ -12,6 +12,7 @@ use super::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
+use crate::own_entries;
 use crate::progress::Progress;
 use crate::range::KeyRange;
 
@@ -138,22 +139,36 @@ impl Run for StatKeyspaceArgs {
         })?;
         drop(progress);
         let (within, on_disk) = (keyspace.keyspaces()?, keyspace.approximate_size()?);
+        let settings = settings(session, &keyspace)?;
         if self.json || session.form().json {
             return out.json(&json!({
                 "entries": count,
                 "bytes": bytes,
                 "table_bytes": on_disk,
+                "settings": settings,
                 "keyspaces": within,
             }));
         }
         let entries = counted(count, "entry", "entries");
         out.line(format!("{entries}, {} of keys and values", size(bytes)))?;
         out.line(format!("about {} in tables", size(on_disk)))?;
+        if !settings.is_empty() {
+            out.line(format!("settings: {}", settings.join(", ")))?;
+        }
         match within.is_empty() {
             true => Ok(()),
             false => out.line(format!("keyspaces within: {}", within.join(" "))),
         }
     }
+}
+
+/// The settings with which it was created, as its entry in the catalogue has them
+/// (`docs/format.md`); none if it has no entry.
+fn settings(session: &Session<'_>, keyspace: &Keyspace) -> Result<Vec<String>> {
+    let key = [own_entries::PREFIX, b"keyspace", &keyspace.key("")].concat();
+    let entry = session.get(&key)?.unwrap_or_default();
+    let lines = String::from_utf8_lossy(&entry).into_owned();
+    Ok(lines.lines().skip(1).map(str::to_owned).collect())
 }
 
 #[derive(Args, Debug)]

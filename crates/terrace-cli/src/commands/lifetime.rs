@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::number::parse_whole;
+
 /// The option of commands that set a value.
 #[derive(Args, Debug, Clone, Copy, Default)]
 pub(crate) struct LifetimeArgs {
@@ -19,8 +21,5 @@ pub(crate) struct LifetimeArgs {
 
 /// A time in whole seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        Ok(seconds) => Ok(Duration::from_secs(seconds)),
-        Err(_) => Err(format!("this takes a whole number of seconds, from 0 to {}", u64::MAX)),
-    }
+    parse_whole(text).map(Duration::from_secs)
 }

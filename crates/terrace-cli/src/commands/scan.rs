@@ -8,7 +8,9 @@ use super::{Run, Session};
 use crate::failure::Result;
 use crate::form::FormArgs;
 use crate::interchange::{EntryWriter, Format};
+use crate::number::parse_whole;
 use crate::output::Output;
+use crate::own_entries;
 use crate::progress::Progress;
 use crate::range::{KeyRange, RangeArgs};
 use crate::text::to_json;
@@ -24,7 +26,7 @@ pub(crate) struct ScanArgs {
     #[arg(long)]
     reverse: bool,
     /// Stop after this many entries
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<u64>, allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Print the keys alone
     #[arg(long)]
@@ -44,9 +46,14 @@ impl Run for ScanArgs {
         let range = self.range.range(form.notation)?;
         let scope = session.scope(&self.scope)?;
         let range = scope.range(range);
+        let hidden = match own_entries::within(&range) {
+            // Asked for by that prefix.
+            Some(own) if own.from == range.from => None,
+            hidden => hidden,
+        };
         let limit = self.limit.unwrap_or(u64::MAX);
         if self.count {
-            let count = self.count_entries(session, &range, limit)?;
+            let count = self.count_entries(session, &range, hidden.as_ref(), limit)?;
             return if form.json {
                 out.json(&json!({ "count": count }))
             } else {
@@ -60,6 +67,9 @@ impl Run for ScanArgs {
             return Ok(());
         }
         session.for_each(&range, self.reverse, |key, value| {
+            if hidden.as_ref().is_some_and(|hidden| hidden.contains(key)) {
+                return Ok(true);
+            }
             let key = scope.within(key);
             match (self.keys_only, form.json) {
                 (false, _) => writer.write(out, key, value)?,
@@ -73,13 +83,22 @@ impl Run for ScanArgs {
 }
 
 impl ScanArgs {
-    fn count_entries(&self, session: &Session<'_>, range: &KeyRange, limit: u64) -> Result<u64> {
+    fn count_entries(
+        &self,
+        session: &Session<'_>,
+        range: &KeyRange,
+        hidden: Option<&KeyRange>,
+        limit: u64,
+    ) -> Result<u64> {
         let progress = Progress::spinner("counting");
         let mut count = 0u64;
         if limit == 0 {
             return Ok(0);
         }
-        session.for_each(range, self.reverse, |_, _| {
+        session.for_each(range, self.reverse, |key, _| {
+            if hidden.is_some_and(|hidden| hidden.contains(key)) {
+                return Ok(true);
+            }
             count += 1;
             if count.is_multiple_of(PROGRESS_STEP) {
                 progress.set(count);

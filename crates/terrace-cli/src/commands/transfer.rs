@@ -13,6 +13,7 @@ use crate::form::{Form, FormArgs};
 use crate::interchange::{EntryReader, EntryWriter, Format};
 use crate::output::Output;
 use crate::output::columns::counted;
+use crate::own_entries;
 use crate::progress::Progress;
 use crate::range::RangeArgs;
 use crate::signals;
@@ -191,6 +192,10 @@ impl Run for DumpArgs {
         let mut bytes = 0;
         let (range, is_everything) = (scope.range(range), scope.is_everything());
         let write = |key: &[u8], value: &[u8]| {
+            if is_everything && own_entries::is_prepared_transaction(key) {
+                // It waits for its decision here, and must not wait in a copy too.
+                return Ok(true);
+            }
             let key = scope.within(key);
             bytes += (key.len() + value.len()) as u64;
             progress.set(bytes);
@@ -256,12 +261,15 @@ fn add_operation(
             let (key, value) = (decode("key", key)?, decode("value", value)?);
             let (stored_key, stored) =
                 scope.entry(&key, &value, None).map_err(|failure| failure.to_string())?;
+            own_entries::refuse(&stored_key).map_err(|failure| failure.to_string())?;
             batch.put(stored_key, stored);
             Ok((key.len() + value.len()) as u64)
         }
         [b"delete", key] => {
             let key = decode("key", key)?;
-            batch.delete(scope.key(&key));
+            let stored_key = scope.key(&key);
+            own_entries::refuse(&stored_key).map_err(|failure| failure.to_string())?;
+            batch.delete(stored_key);
             Ok(key.len() as u64)
         }
         [b"put", ..] => Err(format!(

@@ -11,7 +11,9 @@ use super::scope::ScopeArgs;
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::form::{FormArgs, NotationArgs};
+use crate::number::parse_whole;
 use crate::output::Output;
+use crate::own_entries;
 use crate::range::decode_argument;
 use crate::text::to_json;
 
@@ -46,7 +48,7 @@ pub(crate) struct UpdateArgs {
     /// The key
     key: OsString,
     /// Add this number; no value counts as 0
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<i64>, allow_hyphen_values = true)]
     add: Option<i64>,
     /// The value is a counter of eight bytes, as programs store it, and not a number in digits
     #[arg(long, conflicts_with = "append")]
@@ -74,6 +76,7 @@ impl Run for CasArgs {
         let key = decode_argument("KEY", &self.key, notation)?;
         let (value, expected) = (decoded("VALUE", &self.value)?, decoded("--if", &self.expected)?);
         let scope = session.scope(&self.scope)?;
+        own_entries::refuse(&scope.key(&key))?;
         let (expected, value) = (expected.as_deref(), value.as_deref());
         match session.compare_and_swap((&scope, &key), expected, value, self.lifetime.ttl)? {
             true => Ok(()),
@@ -109,6 +112,7 @@ impl Run for UpdateArgs {
         let key = decode_argument("KEY", &self.key, form.notation)?;
         let (operator, operand) = self.operation(form)?;
         let scope = session.scope(&self.scope)?;
+        own_entries::refuse(&scope.key(&key))?;
         let value =
             session.merge((&scope, &key), &operand, operator.as_ref(), self.lifetime.ttl)?;
         let number = if self.counter { Some(Counter::decode(&value)?) } else { None };
@@ -133,11 +137,14 @@ impl MergeOperator for Digits {
     fn merge(&self, _: &[u8], value: Option<&[u8]>, operand: &[u8]) -> terrace::Result<Vec<u8>> {
         let present = match value {
             None => 0,
-            Some(value) => {
-                std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).ok_or_else(
-                    || Error::invalid_argument("the value is no whole number in digits"),
-                )?
-            }
+            Some(value) => std::str::from_utf8(value)
+                .ok()
+                .and_then(|digits| digits.parse().ok())
+                .ok_or_else(|| {
+                let hint = "the value is not a whole number in digits; with --counter it \
+                                    is one of eight bytes";
+                Error::invalid_argument(hint)
+            })?,
         };
         let sum = Counter.merge(&[], Some(&Counter::encode(present)), operand)?;
         Ok(Counter::decode(&sum)?.to_string().into_bytes())

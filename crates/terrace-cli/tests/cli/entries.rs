@@ -86,7 +86,9 @@ fn entries_expire_in_keyspaces_made_for_that() {
     assert_eq!(tool.ok(&["scan", "db", "--keyspace", "short"]), "c\t3\nd\t4\ne\t6\n");
     tool.run(&["update", "db", "b", "--add", "1", "--ttl", "9"]).fails(2, "--ttl needs --keyspace");
     tool.run(&["put", "db", "--keyspace", "short", "a", "1", "--ttl", "-5"])
-        .fails(2, "a whole number of seconds");
+        .fails(2, "the number is out of range");
+    tool.run(&["put", "db", "--keyspace", "short", "a", "1", "--ttl", "1h"])
+        .fails(2, "this takes a whole number");
     tool.ok(&[
         "keyspace",
         "create",
@@ -354,7 +356,7 @@ fn a_number_is_added_to_and_bytes_are_appended() {
         update(&["tags", "--json", "--append", "!"]),
         "{\"key\":\"tags\",\"value\":\"red,ripe!\"}\n"
     );
-    tool.run(&["update", "db", "tags", "--add", "1"]).fails(2, "no whole number");
+    tool.run(&["update", "db", "tags", "--add", "1"]).fails(2, "not a whole number");
     tool.run(&["update", "db", "stock", "--add", "1", "--counter"]).fails(2, "8 bytes");
     tool.run(&["update", "db", "stock"]).fails(2, "--add");
     for arguments in [["--append", "1", "--counter", ""], ["--add", "1", "--separator", ","]] {
@@ -364,4 +366,45 @@ fn a_number_is_added_to_and_bytes_are_appended() {
         tool.run(&arguments).fails(2, "cannot be used");
         assert_eq!(tool.ok(&["get", "db", "stock"]), "-2\n");
     }
+}
+
+#[test]
+fn own_entries_are_not_changed_by_hand_nor_shown() {
+    let tool = Tool::new();
+    tool.ok(&["keyspace", "create", "--create", "--expiry", "db", "users"]);
+    tool.ok(&["put", "db", "--keyspace", "users", "ada", "1"]);
+    tool.ok(&["put", "db", "z", "2"]);
+    assert_eq!(tool.ok(&["scan", "db"]), "!users!ada\t1\nz\t2\n");
+    assert_eq!(tool.ok(&["scan", "db", "--reverse", "--limit", "9"]), "z\t2\n!users!ada\t1\n");
+    assert_eq!(tool.ok(&["scan", "db", "--count"]), "2\n");
+    let own = tool.ok(&["scan", "db", "--prefix", "!$terrace!", "--keys-only"]);
+    assert_eq!(own, "!$terrace!keyspace!users!\n");
+    let entry = "!$terrace!keyspace!users!";
+    let refused = "are Terrace's own";
+    tool.run(&["put", "db", entry, "x"]).fails(2, refused);
+    tool.run(&["delete", "db", entry]).fails(2, refused);
+    tool.run(&["cas", "db", entry, "x", "--if-absent"]).fails(2, refused);
+    tool.run(&["update", "db", entry, "--append", "x"]).fails(2, refused);
+    tool.run_with(&["batch", "db"], format!("put {entry} x\n").as_bytes()).fails(2, refused);
+    tool.run_with(&["batch", "db"], format!("delete {entry}\n").as_bytes()).fails(2, refused);
+    for range in [&["", "z"][..], &["--prefix", ""], &["--prefix", "!"], &["--from", "!"]] {
+        tool.run(&[&["delete-range", "db"], range].concat()).fails(2, "Terrace's own entries");
+    }
+    let stat = tool.ok(&["keyspace", "stat", "db", "users"]);
+    assert!(stat.contains("settings: expiry\n"), "{stat}");
+    tool.ok(&["delete-range", "db", "--prefix", "", "--force"]);
+    tool.run(&["keyspace", "stat", "db", "users"]).fails(1, "no keyspace users");
+    tool.ok(&["delete-range", "db", "--prefix", ""]);
+    tool.run(&["dump", "db", "nowhere/x"]).fails(2, "there is no directory nowhere");
+    tool.run(&["scan", "db", "--limit", "x"]).fails(2, "this takes a whole number");
+}
+
+#[test]
+fn a_dump_leaves_prepared_transactions_out() {
+    let tool = Tool::new();
+    tool.ok_with(&["shell", "--create", "db"], b"put a 1\nbegin\nput b 2\nprepare t\n");
+    assert_eq!(tool.ok(&["dump", "db"]), "a\t1\n");
+    assert!(tool.ok(&["prepared", "list", "db"]).starts_with("t\t1\t"));
+    let script = b"begin\nput c 1\nprepare t\n";
+    tool.run_with(&["shell", "db"], script).fails(2, "not prepared, but rolled back");
 }

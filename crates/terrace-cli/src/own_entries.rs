@@ -1,0 +1,39 @@
+//! The entries in which Terrace keeps its catalogue of keyspaces, its clock and prepared
+//! transactions (`docs/format.md`). To LevelDB they are entries as any other.
+
+use crate::failure::{Failure, Result};
+use crate::range::KeyRange;
+
+/// What their keys begin with.
+pub(crate) const PREFIX: &[u8] = b"!$terrace!";
+
+/// What the keys of prepared transactions begin with.
+const PREPARED: &[u8] = b"!$terrace!prepared!";
+
+/// Whether `key`, as the database has it, is that of a prepared transaction.
+pub(crate) fn is_prepared_transaction(key: &[u8]) -> bool {
+    key.starts_with(PREPARED)
+}
+
+/// Fails if `key`, as the database has it, is that of such an entry: a change by hand would spoil
+/// what rests on it.
+pub(crate) fn refuse(key: &[u8]) -> Result<()> {
+    if !key.starts_with(PREFIX) {
+        return Ok(());
+    }
+    Err(Failure::other(
+        "keys that begin with !$terrace! are Terrace's own; `terrace keyspace` and `terrace \
+         prepared` change what they hold",
+    ))
+}
+
+/// The part of the range in which they are, if there is such a part.
+pub(crate) fn within(range: &KeyRange) -> Option<KeyRange> {
+    let own = KeyRange::of_prefix(PREFIX);
+    let from = range.from.clone().max(own.from);
+    let to = match (range.to.clone(), own.to) {
+        (Some(to), Some(end)) => Some(to.min(end)),
+        (to, end) => to.or(end),
+    };
+    (from < to).then_some(KeyRange { from, to })
+}
