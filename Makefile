@@ -28,7 +28,7 @@ make check        formatting, lints with warnings denied, `make quick`, `make ta
 make test         installs what the tests need, then runs every test at full size, optimised
 make mutants      removes one safety of the engine at a time; its test must fail (ten minutes)
 make pace         all tests with background work that runs early, late, or late now and then
-make crash        the full campaign of docs/reliability.md: out/crash.txt (10 to 25 minutes)
+make crash        the full campaign of docs/reliability.md: out/crash.txt (half an hour, idle machine)
 make soak         rounds of the same campaign with new seeds, HOURS=1 by default: out/soak.txt
 make fuzz         nine fuzz targets under AddressSanitizer, MINUTES=10 by default: out/fuzz.txt
 make sanitize     the drop-in and its engine under Address- and ThreadSanitizer (three minutes)
