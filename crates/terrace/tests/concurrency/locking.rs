@@ -10,6 +10,7 @@ use terrace::{
     TransactionOptions, WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
+use terrace_testkit::clocked::Clocked;
 use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::watchdog::Watchdog;
@@ -348,6 +349,35 @@ fn a_lock_is_had_in_turn() {
         holder.commit().unwrap();
     });
     assert_eq!(text(db.get("key").unwrap()), "0123456");
+    db.close().unwrap();
+}
+
+/// A thread that gives a lock up and wants it again gets it after another that has waited for a
+/// millisecond.
+#[test]
+fn a_lock_goes_to_a_request_that_has_waited() {
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "a_lock_goes_to_a_request_that_has");
+    let env = Clocked::over(Arc::new(MemEnv::new()));
+    let db = Db::open("/db", options().env(env.clone())).unwrap();
+    for round in 1..=10 {
+        db.put("key", "before").unwrap();
+        let waits = db.stats().lock_waits;
+        let mut holder = begin(&db);
+        holder.get_for_update("key").unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut other = begin(&db);
+                other.get_for_update("key").unwrap();
+                other.put("key", "other");
+                other.commit().unwrap();
+            });
+            await_waits(&db, waits + 1, &waiting);
+            env.advance(Duration::from_millis(1));
+            holder.commit().unwrap();
+            let mut again = begin(&db);
+            assert_eq!(text(again.get_for_update("key").unwrap()), "other", "round {round}");
+        });
+    }
     db.close().unwrap();
 }
 

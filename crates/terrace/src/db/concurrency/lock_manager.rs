@@ -1,14 +1,18 @@
 //! Locks on keys: their holders, their queues, and the wait-for graph.
 //!
-//! A lock has one holder at a time. A request for a held lock joins the lock's queue, and a release
-//! grants the lock to the first request in it. An owner waits for one key at a time, so the
-//! wait-for graph is a set of chains, and a cycle is found when its last wait begins: the youngest
-//! owner in the cycle gets the error.
+//! A lock has one holder at a time. A request for a held lock joins the lock's queue. A release
+//! grants the lock to the first request in it if that has waited for [`FAIR_AFTER`]. Before, the
+//! lock is free and the first request is woken: a thread that runs may take it meanwhile, so that
+//! short transactions on one key do not wait for a change of thread each. One that had to give way
+//! in a cycle before queues: it would come back too early time and again. An owner waits for one
+//! key at a time, so the wait-for graph is a set of chains, and a cycle is found when its last wait
+//! begins: the youngest owner in the cycle gets the error.
 //!
 //! # Invariants
 //! 1. The count of users is changed under the table's lock, and is not zero while a lock is held.
 //! 2. A queue holds owners that wait for its key, each once, in the order in which they came.
-//! 3. In a child of a fork nobody takes the table's lock, which a thread may hold that is not
+//! 3. A lock without a holder has a queue, the first in which is awake or about to wake.
+//! 4. In a child of a fork nobody takes the table's lock, which a thread may hold that is not
 //!    there: owners that are dropped there leave the table as it is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -27,8 +31,26 @@ use super::ordered_key::{OrderedKey, shown};
 use super::ordered_range::{KeyBounds, OrderedRange};
 use super::users::Users;
 
-/// The age of an owner that gives way to all others: it takes its locks anew.
+/// After so many microseconds a request is the next to get its lock.
+const FAIR_AFTER: u64 = 1000;
+
+/// The number of an owner that gives way to all others: it takes its locks anew.
 const YOUNGEST: u64 = u64::MAX;
+
+/// How old a transaction is: of a cycle the one with the greatest number gives way. It keeps its
+/// age when it runs again.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::db) struct Age {
+    number: u64,
+    gave_way: bool,
+}
+
+impl Age {
+    /// Of a transaction that runs again.
+    pub(in crate::db) fn again(self) -> Self {
+        Age { gave_way: true, ..self }
+    }
+}
 
 /// See the [module](self).
 pub(in crate::db) struct LockManager {
@@ -52,7 +74,7 @@ struct Table {
 }
 
 struct Lock {
-    holder: u64,
+    holder: Option<u64>,
     queue: VecDeque<u64>,
 }
 
@@ -60,6 +82,10 @@ struct Lock {
 struct Wait {
     key: OrderedKey,
     age: u64,
+    /// When it began, in microseconds.
+    since: u64,
+    /// Whether its thread runs, or has been woken to look at the lock.
+    is_awake: bool,
     /// How it ended.
     outcome: Option<Result<()>>,
     ended: Arc<Condvar>,
@@ -69,7 +95,7 @@ struct Wait {
 pub(in crate::db) struct LockOwner {
     manager: Arc<LockManager>,
     id: u64,
-    age: u64,
+    age: Age,
     timeout: Duration,
     keys: BTreeSet<OrderedKey>,
 }
@@ -87,17 +113,21 @@ impl LockManager {
         }
     }
 
-    /// A number for the age of a transaction: greater than those of all before.
-    pub(in crate::db) fn next_age(&self) -> u64 {
+    /// The age of a transaction that begins: it is younger than all before.
+    pub(in crate::db) fn next_age(&self) -> Age {
+        Age { number: self.next_number(), gave_way: false }
+    }
+
+    fn next_number(&self) -> u64 {
         self.next_owner.fetch_add(1, Ordering::Relaxed)
     }
 
     /// An owner of a transaction's locks, which waits for each at most `timeout`; forever if that
     /// is [`Duration::MAX`]. Of a cycle the youngest owner gives way.
-    pub(in crate::db) fn owner(self: &Arc<Self>, age: u64, timeout: Duration) -> LockOwner {
+    pub(in crate::db) fn owner(self: &Arc<Self>, age: Age, timeout: Duration) -> LockOwner {
         LockOwner {
             manager: self.clone(),
-            id: self.next_age(),
+            id: self.next_number(),
             age,
             timeout,
             keys: BTreeSet::new(),
@@ -106,7 +136,7 @@ impl LockManager {
 
     /// An owner for one write, which gives way in every cycle, and begins anew.
     pub(in crate::db) fn writer(self: &Arc<Self>, timeout: Duration) -> LockOwner {
-        self.owner(YOUNGEST, timeout)
+        self.owner(Age { number: YOUNGEST, gave_way: false }, timeout)
     }
 
     /// The first of `keys` that another than `owner` has locked.
@@ -117,8 +147,9 @@ impl LockManager {
     ) -> Option<OrderedKey> {
         let table = self.table.lock();
         let id = owner.map(|owner| owner.id);
-        let is_others =
-            |key: &OrderedKey| table.locks.get(key).is_some_and(|lock| Some(lock.holder) != id);
+        let is_others = |key: &OrderedKey| {
+            table.locks.get(key).is_some_and(|lock| lock.is_held_by_another_than(id))
+        };
         keys.find_map(|key| Some(OrderedKey::new(key, &self.order)).filter(is_others))
     }
 
@@ -133,13 +164,13 @@ impl LockManager {
         ranges.find_map(|range| {
             let range = OrderedRange::new(range, &self.order);
             let mut locks = table.locks.range(Some(range.bounds()).filter(|_| range.has_room())?);
-            locks.find(|(_, lock)| Some(lock.holder) != id).map(|(key, _)| key.clone())
+            locks.find(|(_, lock)| lock.is_held_by_another_than(id)).map(|(key, _)| key.clone())
         })
     }
 
     /// How many keys are locked.
     pub(in crate::db) fn held(&self) -> usize {
-        self.table.lock().locks.len()
+        self.table.lock().locks.values().filter(|lock| lock.holder.is_some()).count()
     }
 
     /// How often an owner had to wait.
@@ -155,7 +186,20 @@ impl LockManager {
             wait.ended.notify_all();
         }
         table.locks.values_mut().for_each(|lock| lock.queue.clear());
+        table.locks.retain(|_, lock| {
+            let is_held = lock.holder.is_some();
+            if !is_held {
+                self.users.remove();
+            }
+            is_held
+        });
         table.closed = Some(error.clone());
+    }
+}
+
+impl Lock {
+    fn is_held_by_another_than(&self, owner: Option<u64>) -> bool {
+        self.holder.is_some() && self.holder != owner
     }
 }
 
@@ -165,7 +209,7 @@ impl Table {
         let mut cycle = vec![owner];
         let mut wanted = key;
         loop {
-            let holder = self.locks.get(wanted)?.holder;
+            let holder = self.locks.get(wanted)?.holder?;
             if holder == owner {
                 return Some(cycle);
             }
@@ -196,13 +240,45 @@ impl Table {
     }
 
     /// Ends the wait of an owner with an error.
-    fn refuse(&mut self, owner: u64, error: Error) {
+    fn refuse(&mut self, owner: u64, error: Error, users: &Users) {
         let Some(wait) = self.waits.get_mut(&owner) else { return };
         wait.outcome = Some(Err(error));
         wait.ended.notify_all();
-        if let Some(lock) = self.locks.get_mut(&wait.key) {
+        let key = wait.key.clone();
+        if let Some(lock) = self.locks.get_mut(&key) {
+            let was_first = lock.queue.front() == Some(&owner);
             lock.queue.retain(|&queued| queued != owner);
+            if was_first && lock.holder.is_none() {
+                self.offer(&key, users);
+            }
         }
+    }
+
+    /// Wakes the first in the queue of a lock without a holder. If there is none, so is the lock.
+    fn offer(&mut self, key: &OrderedKey, users: &Users) {
+        match self.locks.get(key).and_then(|lock| lock.queue.front()) {
+            Some(first) => {
+                if let Some(wait) = self.waits.get_mut(first).filter(|wait| !wait.is_awake) {
+                    wait.is_awake = true;
+                    wait.ended.notify_all();
+                }
+            }
+            None => {
+                self.locks.remove(key);
+                users.remove();
+            }
+        }
+    }
+
+    /// Takes the lock for `owner`, the first in its queue, if it has no holder.
+    fn take_as_first(&mut self, owner: u64, key: &OrderedKey) -> bool {
+        let Some(lock) = self.locks.get_mut(key) else { return false };
+        let is_free = lock.holder.is_none() && lock.queue.front() == Some(&owner);
+        if is_free {
+            lock.queue.pop_front();
+            lock.holder = Some(owner);
+        }
+        is_free
     }
 }
 
@@ -224,7 +300,7 @@ impl LockOwner {
 
     /// Whether it may be asked to begin anew rather than its caller.
     pub(in crate::db) fn gives_way(&self) -> bool {
-        self.age == YOUNGEST
+        self.age.number == YOUNGEST
     }
 
     /// Locks `key`, when it is this owner's turn.
@@ -242,11 +318,16 @@ impl LockOwner {
         if let Some(error) = &table.closed {
             return Err(error.clone());
         }
-        match table.locks.get(&key) {
-            Some(lock) if lock.holder == self.id => return Ok(()),
+        match table.locks.get_mut(&key) {
+            Some(lock) if lock.holder == Some(self.id) => return Ok(()),
+            Some(lock) if lock.holder.is_none() && !self.age.gave_way => {
+                lock.holder = Some(self.id);
+                self.keys.insert(key);
+                return Ok(());
+            }
             Some(_) => {}
             None => {
-                let lock = Lock { holder: self.id, queue: VecDeque::new() };
+                let lock = Lock { holder: Some(self.id), queue: VecDeque::new() };
                 table.locks.insert(key.clone(), lock);
                 manager.users.add();
                 self.keys.insert(key);
@@ -257,11 +338,12 @@ impl LockOwner {
             && let Some(cycle) = table.cycle(self.id, &key)
         {
             let error = table.describe(&cycle, &key);
-            let age = |owner: u64| table.waits.get(&owner).map_or(self.age, |wait| wait.age);
+            let age = |owner: u64| table.waits.get(&owner).map_or(self.age.number, |wait| wait.age);
             let youngest = cycle.iter().copied().max_by_key(|&owner| age(owner));
             match youngest {
-                Some(other) if other != self.id => table.refuse(other, error),
+                Some(other) if other != self.id => table.refuse(other, error, &manager.users),
                 _ => {
+                    self.age = self.age.again();
                     self.release(&mut table);
                     return Err(error);
                 }
@@ -269,6 +351,7 @@ impl LockOwner {
         }
         let waited = self.wait(&mut table, key);
         if waited.as_ref().is_err_and(|error| error.kind() == ErrorKind::Deadlock) {
+            self.age = self.age.again();
             self.release(&mut table);
         }
         waited
@@ -277,7 +360,16 @@ impl LockOwner {
     /// Queues for a lock, and waits until it is there.
     fn wait(&mut self, table: &mut MutexGuard<'_, Table>, key: OrderedKey) -> Result<()> {
         let ended = Arc::new(Condvar::new());
-        let wait = Wait { key: key.clone(), age: self.age, outcome: None, ended: ended.clone() };
+        let env = self.manager.env.clone();
+        let since = env.now_micros();
+        let wait = Wait {
+            key: key.clone(),
+            age: self.age.number,
+            since,
+            is_awake: true,
+            outcome: None,
+            ended: ended.clone(),
+        };
         table.waits.insert(self.id, wait);
         self.manager.waits.fetch_add(1, Ordering::Relaxed);
         if let Some(lock) = table.locks.get_mut(&key) {
@@ -286,25 +378,27 @@ impl LockOwner {
                 false => lock.queue.push_back(self.id),
             }
         }
-        let env = self.manager.env.clone();
-        let since = env.now_micros();
         let mut in_time = true;
         let outcome = loop {
             let outcome = table.waits.get_mut(&self.id).and_then(|wait| wait.outcome.take());
             if let Some(outcome) = outcome {
                 break outcome;
             }
+            if table.take_as_first(self.id, &key) {
+                break Ok(());
+            }
             if !in_time {
                 let error = self.timed_out(table, &key);
-                table.refuse(self.id, error.clone());
+                table.refuse(self.id, error.clone(), &self.manager.users);
                 break Err(error);
             }
-            if self.timeout == Duration::MAX {
-                ended.wait(table);
-                continue;
-            }
             let waited = Duration::from_micros(env.now_micros().saturating_sub(since));
-            match self.timeout.checked_sub(waited) {
+            let left = self.timeout.checked_sub(waited);
+            if let Some(wait) = table.waits.get_mut(&self.id).filter(|_| left.is_some()) {
+                wait.is_awake = false;
+            }
+            match left {
+                _ if self.timeout == Duration::MAX => ended.wait(table),
                 Some(left) => _ = ended.wait_for(table, left),
                 None => in_time = false,
             }
@@ -317,28 +411,29 @@ impl LockOwner {
     }
 
     fn timed_out(&self, table: &Table, key: &OrderedKey) -> Error {
-        let holder = table.locks.get(key).map_or(0, |lock| lock.holder);
+        let holder = table.locks.get(key).and_then(|lock| lock.holder).unwrap_or_default();
         let name = table.names.get(&holder).cloned();
         let name = name.unwrap_or_else(|| format!("transaction {holder}"));
         let (key, time) = (shown(key.as_slice()), self.timeout);
         Error::timed_out(format!("waited {time:?} for the lock of {key}; {name} holds the lock"))
     }
 
-    /// Gives all locks up, each to the first in its queue.
+    /// Gives all locks up, each to the first in its queue if that has waited for long.
     fn release(&mut self, table: &mut Table) {
         for key in std::mem::take(&mut self.keys) {
             let Some(lock) = table.locks.get_mut(&key) else { continue };
-            match lock.queue.pop_front() {
-                Some(next) => {
-                    lock.holder = next;
-                    if let Some(wait) = table.waits.get_mut(&next) {
-                        wait.outcome = Some(Ok(()));
-                        wait.ended.notify_all();
-                    }
-                }
-                None => {
-                    table.locks.remove(&key);
-                    self.manager.users.remove();
+            lock.holder = None;
+            let first = lock.queue.front().copied();
+            let wait = first.and_then(|first| table.waits.get_mut(&first));
+            let waited = |wait: &Wait| self.manager.env.now_micros().saturating_sub(wait.since);
+            let is_due = |wait: &&mut Wait| waited(wait) >= FAIR_AFTER && !mutated("fair-after");
+            match wait.filter(is_due) {
+                None => table.offer(&key, &self.manager.users),
+                Some(wait) => {
+                    lock.queue.pop_front();
+                    lock.holder = first;
+                    wait.outcome = Some(Ok(()));
+                    wait.ended.notify_all();
                 }
             }
         }

@@ -116,7 +116,7 @@ impl Db {
         mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         let core = self.core();
-        let age = core.writes.control.locks.next_age();
+        let mut age = core.writes.control.locks.next_age();
         let mut retries = 0;
         loop {
             let mut transaction = Transaction::new(core, options.transaction, age);
@@ -131,7 +131,10 @@ impl Db {
             let again =
                 |error: &Error| matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Deadlock);
             match outcome {
-                Err(error) if again(&error) && retries < options.retries => retries += 1,
+                Err(error) if again(&error) && retries < options.retries => {
+                    retries += 1;
+                    age = age.again();
+                }
                 outcome => return Ok(outcome?),
             }
         }

@@ -39,7 +39,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::write::batch::{Operation, WriteBatch};
 
-use crate::db::concurrency::lock_manager::LockOwner;
+use crate::db::concurrency::lock_manager::{Age, LockOwner};
 use crate::db::concurrency::read_set::ReadSet;
 use crate::db::db_impl::DbImpl;
 use crate::db::options::WriteOptions;
@@ -137,8 +137,7 @@ impl Drop for Reads {
 }
 
 impl Transaction {
-    /// Of two transactions in a deadlock the one of the greater `age` gives way.
-    pub(super) fn new(core: &Arc<DbImpl>, options: TransactionOptions, age: u64) -> Self {
+    pub(super) fn new(core: &Arc<DbImpl>, options: TransactionOptions, age: Age) -> Self {
         let is_serializable = options.isolation == Isolation::Serializable;
         let reads = is_serializable.then(|| Reads::begin(core));
         let owner = || core.writes.control.locks.owner(age, options.lock_timeout);
