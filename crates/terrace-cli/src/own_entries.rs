@@ -27,6 +27,11 @@ pub(crate) fn refuse(key: &[u8]) -> Result<()> {
     ))
 }
 
+/// Whether the range begins with such keys: they are what is asked for.
+pub(crate) fn is_asked_for(range: &KeyRange) -> bool {
+    range.from.as_deref().is_some_and(|from| from.starts_with(PREFIX))
+}
+
 /// The part of the range in which they are, if there is such a part.
 pub(crate) fn within(range: &KeyRange) -> Option<KeyRange> {
     let own = KeyRange::of_prefix(PREFIX);

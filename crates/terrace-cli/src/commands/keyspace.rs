@@ -28,7 +28,13 @@ pub(crate) struct CreateKeyspaceArgs {
     #[arg(long)]
     expiry: bool,
     /// Entries that are put without a time expire after so many seconds
-    #[arg(long, value_name = "SECONDS", requires = "expiry", value_parser = parse_seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "expiry",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true
+    )]
     ttl: Option<Duration>,
     /// How its blocks are compressed, whatever the database says: none or snappy
     #[arg(long, value_name = "HOW")]
@@ -168,7 +174,11 @@ fn settings(session: &Session<'_>, keyspace: &Keyspace) -> Result<Vec<String>> {
     let key = [own_entries::PREFIX, b"keyspace", &keyspace.key("")].concat();
     let entry = session.get(&key)?.unwrap_or_default();
     let lines = String::from_utf8_lossy(&entry).into_owned();
-    Ok(lines.lines().skip(1).map(str::to_owned).collect())
+    let with_unit = |line: &str| match line.starts_with("ttl ") {
+        true => format!("{line} ms"),
+        false => line.to_owned(),
+    };
+    Ok(lines.lines().skip(1).map(with_unit).collect())
 }
 
 #[derive(Args, Debug)]

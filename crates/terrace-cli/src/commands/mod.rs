@@ -21,7 +21,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use terrace::{
-    Db, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch, WriteOptions,
+    Db, Error, ErrorKind, MergeOperator, ReadOptions, Transaction, TransactionOptions, WriteBatch,
+    WriteOptions,
 };
 
 use self::scope::{Scope, ScopeArgs};
@@ -257,7 +258,11 @@ impl<'a> Session<'a> {
     /// Ends the transaction, which waits under `name` for its decision.
     pub(crate) fn prepare(&self, name: &[u8]) -> Result<()> {
         let prepared = self.take_transaction()?.prepare(name);
-        prepared.map_err(|error| error.context("not prepared, but rolled back").into())
+        let explained = |error: Error| match error.kind() {
+            ErrorKind::Io => error.context("it may be prepared all the same, see `prepared list`"),
+            _ => error.context("not prepared, but rolled back"),
+        };
+        prepared.map_err(|error| explained(error).into())
     }
 
     pub(crate) fn rollback(&self) -> Result<()> {

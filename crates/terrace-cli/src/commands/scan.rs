@@ -46,11 +46,7 @@ impl Run for ScanArgs {
         let range = self.range.range(form.notation)?;
         let scope = session.scope(&self.scope)?;
         let range = scope.range(range);
-        let hidden = match own_entries::within(&range) {
-            // Asked for by that prefix.
-            Some(own) if own.from == range.from => None,
-            hidden => hidden,
-        };
+        let hidden = own_entries::within(&range).filter(|_| !own_entries::is_asked_for(&range));
         let limit = self.limit.unwrap_or(u64::MAX);
         if self.count {
             let count = self.count_entries(session, &range, hidden.as_ref(), limit)?;

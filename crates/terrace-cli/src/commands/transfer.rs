@@ -1,5 +1,6 @@
 //! Many entries in and out: `load`, `dump`, `batch`.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -191,9 +192,12 @@ impl Run for DumpArgs {
         let mut writer = EntryWriter::new(to, format, form.notation, self.printable)?;
         let mut bytes = 0;
         let (range, is_everything) = (scope.range(range), scope.is_everything());
+        let leaves_out = is_everything && !own_entries::is_asked_for(&range);
+        let mut left_out = 0;
         let write = |key: &[u8], value: &[u8]| {
-            if is_everything && own_entries::is_prepared_transaction(key) {
+            if leaves_out && own_entries::is_prepared_transaction(key) {
                 // It waits for its decision here, and must not wait in a copy too.
+                left_out += 1;
                 return Ok(true);
             }
             let key = scope.within(key);
@@ -206,6 +210,14 @@ impl Run for DumpArgs {
             false => session.for_each(&range, false, write)?,
         }
         writer.finish(to)?;
+        if left_out > 0 {
+            let transactions = counted(left_out, "prepared transaction", "prepared transactions");
+            // Where standard error is closed it is not said.
+            let _ = writeln!(
+                io::stderr(),
+                "terrace: {transactions} left out; see `terrace prepared list`"
+            );
+        }
         match file {
             Some(file) => file.finish(),
             None => out.flush(),

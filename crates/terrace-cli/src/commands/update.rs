@@ -32,7 +32,7 @@ pub(crate) struct CasArgs {
     #[arg(long, conflicts_with = "delete")]
     if_absent: bool,
     /// Remove the key in place of setting a value
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ttl")]
     delete: bool,
     #[command(flatten)]
     lifetime: LifetimeArgs,

@@ -403,7 +403,11 @@ fn own_entries_are_not_changed_by_hand_nor_shown() {
 fn a_dump_leaves_prepared_transactions_out() {
     let tool = Tool::new();
     tool.ok_with(&["shell", "--create", "db"], b"put a 1\nbegin\nput b 2\nprepare t\n");
-    assert_eq!(tool.ok(&["dump", "db"]), "a\t1\n");
+    let dump = tool.run(&["dump", "db"]);
+    assert_eq!((dump.status, &dump.stdout[..]), (0, &b"a\t1\n"[..]));
+    assert!(dump.stderr.starts_with("terrace: 1 prepared transaction left out"), "{dump:?}");
+    let own = tool.ok(&["dump", "db", "--prefix", "!$terrace!prepared!"]);
+    assert!(own.starts_with("!$terrace!prepared!t\t"), "{own}");
     assert!(tool.ok(&["prepared", "list", "db"]).starts_with("t\t1\t"));
     let script = b"begin\nput c 1\nprepare t\n";
     tool.run_with(&["shell", "db"], script).fails(2, "not prepared, but rolled back");

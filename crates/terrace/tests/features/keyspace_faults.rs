@@ -156,3 +156,31 @@ fn check_settings(db: &Db, case: &str) {
         }
     }
 }
+
+/// Whichever operation fails: a keyspace that was opened or made survives a power cut.
+#[test]
+fn a_keyspace_that_is_opened_or_made_is_durable() {
+    let watchdog = Watchdog::new(Duration::from_secs(60), "keyspaces that are opened or made");
+    let mut failed = 0;
+    for fault in Fault::ALL.iter().copied() {
+        for operation in 0.. {
+            let case = format!("{operation} fails, {fault:?}");
+            watchdog.feed(case.clone());
+            let fs = SimFs::new();
+            let db = open(&fs, 0).expect("opens");
+            fs.set_faults([FaultPlan::at(operation, fault, false)]);
+            let made = db.open_or_create_keyspace("outer", outer());
+            let injected = fs.injected();
+            fs.set_faults([]);
+            failed += u32::from(made.is_err());
+            if made.is_ok() {
+                let after = open(&fs.power_loss(PowerLoss::STRICT), 0).expect(&case);
+                after.keyspace_with("outer", &outer()).expect(&case);
+            }
+            if injected == 0 {
+                break;
+            }
+        }
+    }
+    assert!(failed > 0);
+}

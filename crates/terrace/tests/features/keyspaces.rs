@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use terrace::{
     Compression, Db, ErrorKind, Keyspace, KeyspaceOptions, MemEnv, Options, ReadOptions,
-    WriteBatch, inspect,
+    TransactionOptions, WriteBatch, inspect,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::read_all;
@@ -850,4 +850,30 @@ fn threads_that_open_or_create_a_keyspace_share_it() {
     }
     let invalid = db.open_or_create_keyspace("a!b", KeyspaceOptions::new());
     assert_eq!(invalid.expect_err("no name").kind(), ErrorKind::InvalidArgument);
+}
+
+/// A drop that waits for a lock keeps nobody from opening another keyspace.
+#[test]
+fn a_keyspace_is_opened_beside_a_drop_that_waits() {
+    let options = options().env(Arc::new(MemEnv::new()));
+    let db = Db::open(PATH, options.clone()).expect("opens");
+    for name in ["s", "t"] {
+        create(&db, name).put("k", "v").expect("a put");
+    }
+    db.close().expect("closes");
+    let db = Db::open(PATH, options).expect("opens");
+    let locking = TransactionOptions::new().locking(true);
+    let mut holder = db.transaction_with(locking);
+    holder.get_for_update("!s!k").expect("a lock");
+    std::thread::scope(|scope| {
+        let dropped = scope.spawn(|| db.drop_keyspace("s"));
+        while db.stats().lock_waits == 0 {
+            std::thread::yield_now();
+        }
+        let other = db.keyspace("t").expect("a keyspace");
+        assert_eq!(other.get("k").expect("a read").as_deref(), Some(&b"v"[..]));
+        assert!(!dropped.is_finished(), "it waits for the lock");
+        holder.rollback();
+        assert!(dropped.join().expect("a thread").expect("a drop"));
+    });
 }

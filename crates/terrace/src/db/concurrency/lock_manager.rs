@@ -31,7 +31,7 @@ use super::ordered_key::{OrderedKey, shown};
 use super::ordered_range::{KeyBounds, OrderedRange};
 use super::users::Users;
 
-/// After so many microseconds a request is the next to get its lock.
+/// After so many microseconds, or half of its time limit, a request is the next to get its lock.
 const FAIR_AFTER: u64 = 1000;
 
 /// The number of an owner that gives way to all others: it takes its locks anew.
@@ -82,8 +82,8 @@ struct Lock {
 struct Wait {
     key: OrderedKey,
     age: u64,
-    /// When it began, in microseconds.
-    since: u64,
+    /// From when on a release hands the lock over, in microseconds.
+    due: u64,
     /// Whether its thread runs, or has been woken to look at the lock.
     is_awake: bool,
     /// How it ended.
@@ -168,9 +168,9 @@ impl LockManager {
         })
     }
 
-    /// How many keys are locked.
+    /// How many keys are locked, or about to be.
     pub(in crate::db) fn held(&self) -> usize {
-        self.table.lock().locks.values().filter(|lock| lock.holder.is_some()).count()
+        self.table.lock().locks.len()
     }
 
     /// How often an owner had to wait.
@@ -239,18 +239,14 @@ impl Table {
         Error::deadlock(text)
     }
 
-    /// Ends the wait of an owner with an error.
-    fn refuse(&mut self, owner: u64, error: Error, users: &Users) {
+    /// Ends the wait of an owner with an error. Its lock has a holder, or another is the first in
+    /// its queue.
+    fn refuse(&mut self, owner: u64, error: Error) {
         let Some(wait) = self.waits.get_mut(&owner) else { return };
         wait.outcome = Some(Err(error));
         wait.ended.notify_all();
-        let key = wait.key.clone();
-        if let Some(lock) = self.locks.get_mut(&key) {
-            let was_first = lock.queue.front() == Some(&owner);
+        if let Some(lock) = self.locks.get_mut(&wait.key) {
             lock.queue.retain(|&queued| queued != owner);
-            if was_first && lock.holder.is_none() {
-                self.offer(&key, users);
-            }
         }
     }
 
@@ -341,7 +337,7 @@ impl LockOwner {
             let age = |owner: u64| table.waits.get(&owner).map_or(self.age.number, |wait| wait.age);
             let youngest = cycle.iter().copied().max_by_key(|&owner| age(owner));
             match youngest {
-                Some(other) if other != self.id => table.refuse(other, error, &manager.users),
+                Some(other) if other != self.id => table.refuse(other, error),
                 _ => {
                     self.age = self.age.again();
                     self.release(&mut table);
@@ -365,7 +361,7 @@ impl LockOwner {
         let wait = Wait {
             key: key.clone(),
             age: self.age.number,
-            since,
+            due: since.saturating_add(FAIR_AFTER.min(self.timeout.as_micros() as u64 / 2)),
             is_awake: true,
             outcome: None,
             ended: ended.clone(),
@@ -389,7 +385,7 @@ impl LockOwner {
             }
             if !in_time {
                 let error = self.timed_out(table, &key);
-                table.refuse(self.id, error.clone(), &self.manager.users);
+                table.refuse(self.id, error.clone());
                 break Err(error);
             }
             let waited = Duration::from_micros(env.now_micros().saturating_sub(since));
@@ -411,11 +407,15 @@ impl LockOwner {
     }
 
     fn timed_out(&self, table: &Table, key: &OrderedKey) -> Error {
-        let holder = table.locks.get(key).and_then(|lock| lock.holder).unwrap_or_default();
-        let name = table.names.get(&holder).cloned();
-        let name = name.unwrap_or_else(|| format!("transaction {holder}"));
-        let (key, time) = (shown(key.as_slice()), self.timeout);
-        Error::timed_out(format!("waited {time:?} for the lock of {key}; {name} holds the lock"))
+        let (shown, time) = (shown(key.as_slice()), self.timeout);
+        let holder = match table.locks.get(key).and_then(|lock| lock.holder) {
+            None => "others come before in its queue".to_owned(),
+            Some(holder) => match table.names.get(&holder) {
+                None => format!("transaction {holder} holds the lock"),
+                Some(name) => format!("{name} holds the lock"),
+            },
+        };
+        Error::timed_out(format!("waited {time:?} for the lock of {shown}; {holder}"))
     }
 
     /// Gives all locks up, each to the first in its queue if that has waited for long.
@@ -425,8 +425,9 @@ impl LockOwner {
             lock.holder = None;
             let first = lock.queue.front().copied();
             let wait = first.and_then(|first| table.waits.get_mut(&first));
-            let waited = |wait: &Wait| self.manager.env.now_micros().saturating_sub(wait.since);
-            let is_due = |wait: &&mut Wait| waited(wait) >= FAIR_AFTER && !mutated("fair-after");
+            let is_due = |wait: &&mut Wait| {
+                self.manager.env.now_micros() >= wait.due && !mutated("fair-after")
+            };
             match wait.filter(is_due) {
                 None => table.offer(&key, &self.manager.users),
                 Some(wait) => {

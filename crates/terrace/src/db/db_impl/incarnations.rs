@@ -30,8 +30,11 @@ impl Incarnation {
 #[derive(Default)]
 pub(in crate::db) struct Incarnations {
     pub(in crate::db) registry: Mutex<Registry>,
-    /// Held while a keyspace is created or dropped.
+    /// Held while a keyspace is created or dropped, which may wait for locks and flushes.
     pub(in crate::db) one_at_a_time: Mutex<()>,
+    /// Held while the settings of a keyspace are taken from its entry or given to it: nothing waits
+    /// meanwhile.
+    pub(in crate::db) settling: Mutex<()>,
 }
 
 /// See [`Incarnations`].

@@ -11,15 +11,22 @@ use super::{
 };
 
 fn open_or_create(
+    options: &KeyspaceOptions,
     open: impl Fn() -> Result<Keyspace>,
-    create: impl FnOnce() -> Result<Keyspace>,
+    create: impl Fn() -> Result<Keyspace>,
 ) -> Result<Keyspace> {
-    match open() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        opened => return opened,
+    options.check()?;
+    loop {
+        match open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match create() {
+            // Another thread has made it in between; nothing else is wrong with the arguments.
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
+            created => return created,
+        }
     }
-    // Another thread may make it in between.
-    create().or_else(|error| open().map_err(|_| error))
 }
 
 impl Db {
@@ -120,7 +127,7 @@ impl Db {
     ) -> Result<Keyspace> {
         let name = name.as_ref();
         let open = || self.keyspace_with(name, &options);
-        open_or_create(open, || self.create_keyspace(name, options.clone()))
+        open_or_create(&options, open, || self.create_keyspace(name, options.clone()))
     }
 
     /// Returns the names of all keyspaces, in order, without those within others. Takes time by
@@ -271,7 +278,7 @@ impl Keyspace {
     ) -> Result<Keyspace> {
         let name = name.as_ref();
         let open = || self.keyspace_with(name, &options);
-        open_or_create(open, || self.create_keyspace(name, options.clone()))
+        open_or_create(&options, open, || self.create_keyspace(name, options.clone()))
     }
 
     fn checked(self, options: &KeyspaceOptions) -> Result<Self> {

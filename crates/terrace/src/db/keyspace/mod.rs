@@ -16,7 +16,8 @@
 //!    its name: each creation makes an *incarnation*, which writes check under the commit lock.
 //! 3. One incarnation of a prefix is alive at most. The registry's lock is held for a moment only,
 //!    also under the commit lock; creations and drops follow one another by a lock of their own,
-//!    which is taken before any other.
+//!    which is taken before any other. An open takes neither that nor a lock under which others
+//!    wait.
 
 mod clock_mark;
 mod cursor;
@@ -92,7 +93,9 @@ fn create_keyspace(
     }
     core.files.check_writable()?;
     // Before there is a key that they are for.
+    let settling = core.keyspaces.settling.lock();
     core.background.change_settings(|all| all.set(&prefix, options.prefix_setting()))?;
+    drop(settling);
     let (key, value) = (entry::key(&prefix), entry::encode(options));
     core.writes.write_one(&key, Some(&value), WriteOptions::sync())?;
     core.background.schedule_expiry_check();
@@ -121,8 +124,9 @@ fn open_keyspace(
             registry.drops
         };
         let Some(options) = find_keyspace(core, &prefix)? else { return Ok(None) };
-        // What was found may be gone, and what came after it must not get its settings.
-        let _one = core.keyspaces.one_at_a_time.lock();
+        // What was found may be gone, and what is created after it gets settings of its own, which
+        // come later than these.
+        let _settling = core.keyspaces.settling.lock();
         if core.keyspaces.registry.lock().drops != drops {
             continue;
         }
@@ -130,7 +134,10 @@ fn open_keyspace(
             none if none == PrefixSetting::default() => _ = core.background.prefix_settings()?,
             setting => core.background.ensure_setting(&prefix, setting)?,
         }
-        return Ok(Some(core.keyspaces.registry.lock().get_or_add(prefix, options)));
+        let mut registry = core.keyspaces.registry.lock();
+        if registry.drops == drops {
+            return Ok(Some(registry.get_or_add(prefix, options)));
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl PutOptions {
         self
     }
 
-    /// The entry expires when this time has passed, rounded up to milliseconds.
+    /// The entry expires when this time has passed, to within two milliseconds.
     ///
     /// ```
     /// # use terrace::*;

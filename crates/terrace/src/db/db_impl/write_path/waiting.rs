@@ -22,7 +22,7 @@ const WRITER_TIMEOUT: Duration =
 impl WritePath {
     /// Waits until no other than the owner of `locks` has locked any of `footprint`, and returns
     /// with the commit lock held. The locks that were waited for are the owner's then, which is
-    /// made if there is none: a request that comes later waits longer.
+    /// made if there is none.
     #[cold]
     pub(in crate::db) fn await_locks<'g>(
         &'g self,
@@ -36,7 +36,7 @@ impl WritePath {
             drop(guard);
             let owner = locks.get_or_insert_with(|| self.control.locks.writer(WRITER_TIMEOUT));
             match owner.lock_ordered(key) {
-                // It has given its locks up, and begins anew behind those it stood in the way of.
+                // It has given its locks up, and begins anew.
                 Err(error) if error.kind() == ErrorKind::Deadlock && owner.gives_way() => {}
                 locked => locked?,
             }
