@@ -28,6 +28,20 @@ void Check(const rocksdb::Status& status) {
 
 rocksdb::Slice SliceOf(std::string_view text) { return rocksdb::Slice(text.data(), text.size()); }
 
+// Current versions hand the database over as a unique_ptr, earlier ones as a pointer.
+template <typename Options>
+rocksdb::Status OpenInto(const Options& options, const std::string& path,
+                         std::unique_ptr<rocksdb::DB>* db) {
+  if constexpr (requires { rocksdb::DB::Open(options, path, db); }) {
+    return rocksdb::DB::Open(options, path, db);
+  } else {
+    rocksdb::DB* opened = nullptr;
+    const rocksdb::Status status = rocksdb::DB::Open(options, path, &opened);
+    db->reset(opened);
+    return status;
+  }
+}
+
 class RocksDb {
  public:
   static lab::Description Describe(const lab::Settings&) {
@@ -81,9 +95,7 @@ class RocksDb {
       table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(static_cast<double>(bits)));
     }
     options_.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-    rocksdb::DB* db = nullptr;
-    Check(rocksdb::DB::Open(options_, settings_.db, &db));
-    db_.reset(db);
+    Check(OpenInto(options_, settings_.db, &db_));
     Adapt(use);
   }
 

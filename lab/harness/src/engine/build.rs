@@ -122,7 +122,7 @@ impl Builder {
         fs::create_dir_all(&self.cache).map_err(|e| format!("{}: {e}", self.cache.display()))?;
         let path = self.cache.join(&manifest.name);
         let mut command = Command::new(compiler());
-        command.args(["-O2", "-DNDEBUG", "-std=c++17", "-o"]).arg(&path).args(&sources);
+        command.args(["-O2", "-DNDEBUG", "-std=c++20", "-o"]).arg(&path).args(&sources);
         if let Some(prefix) = &prefix {
             // The place in the cache, so that another build of the library is another command.
             let prefix = prefix.canonicalize().map_err(|e| format!("{}: {e}", prefix.display()))?;
