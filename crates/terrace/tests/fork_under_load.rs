@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use terrace::{
-    BlockCache, Db, Isolation, KeyspaceOptions, Options, PutOptions, ReadAccess, ReadOptions,
-    TransactionOptions, abi,
+    BlockCache, Db, ErrorKind, Isolation, KeyspaceOptions, Options, PutOptions, ReadAccess,
+    ReadOptions, TransactionOptions, abi,
 };
 
 const KEYS: usize = 4000;
@@ -113,6 +113,28 @@ fn children_read_values_that_expire() {
         done.store(true, Ordering::Relaxed);
         assert_eq!(failure, None, "the status of a child");
     });
+}
+
+/// A child does what its parent's compactions do: a table that was not open at the fork is removed.
+/// That is no damage, neither to the child.
+#[test]
+fn a_table_that_the_parent_has_removed_is_not_damage() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).close().unwrap();
+    let db = Db::open(dir.path(), options()).unwrap();
+    let status = in_child(|| {
+        for entry in fs::read_dir(dir.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "ldb") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        let error = db.get(key(1)).unwrap_err();
+        error.kind() == ErrorKind::NotSupported && error.message().contains("fork")
+    });
+    assert_eq!(status, 0, "the status of the child");
+    assert_eq!(db.get(key(1)).unwrap_err().kind(), ErrorKind::Corruption, "here they are missing");
 }
 
 #[test]

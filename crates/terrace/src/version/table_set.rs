@@ -262,6 +262,11 @@ impl TableSet {
                 Err(error) => return Err(error),
             }
         }
+        if self.origin.is_ancestor() {
+            return Err(Error::not_supported(
+                "the parent of this fork has removed a table since: open the database here",
+            ));
+        }
         let missing = last.map_or_else(String::new, |error| error.message().to_owned());
         Err(Error::corruption(format!("a table that the MANIFEST names is missing: {missing}")))
     }
