@@ -44,6 +44,17 @@ impl Failure {
         Failure::Other(message.into())
     }
 
+    /// A name that is not there, if that is what was wrong, has the exit status of a key that is not
+    /// there.
+    pub(crate) fn of_missing(failure: impl Into<Failure>) -> Self {
+        match failure.into() {
+            Failure::Database(error) if error.kind() == ErrorKind::NotFound => {
+                Failure::Missing(error.message().to_owned())
+            }
+            other => other,
+        }
+    }
+
     /// The operating system refused `operation` on `path`.
     pub(crate) fn io(operation: &str, path: &Path, error: &io::Error) -> Self {
         Failure::Other(format!("cannot {operation} {}: {error}", path.display()))

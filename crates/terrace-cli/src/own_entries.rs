@@ -34,11 +34,6 @@ pub(crate) fn is_asked_for(range: &KeyRange) -> bool {
 
 /// The part of the range in which they are, if there is such a part.
 pub(crate) fn within(range: &KeyRange) -> Option<KeyRange> {
-    let own = KeyRange::of_prefix(PREFIX);
-    let from = range.from.clone().max(own.from);
-    let to = match (range.to.clone(), own.to) {
-        (Some(to), Some(end)) => Some(to.min(end)),
-        (to, end) => to.or(end),
-    };
-    (from < to).then_some(KeyRange { from, to })
+    let own = range.clone().intersection(KeyRange::of_prefix(PREFIX));
+    (own.from < own.to).then_some(own)
 }

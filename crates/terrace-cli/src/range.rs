@@ -31,12 +31,7 @@ impl RangeArgs {
             to: decode_option("--to", self.to.as_ref(), notation)?,
         };
         if let Some(prefix) = decode_option("--prefix", self.prefix.as_ref(), notation)? {
-            let KeyRange { from, to: end } = KeyRange::of_prefix(&prefix);
-            range.from = range.from.max(from);
-            range.to = match (range.to, end) {
-                (Some(to), Some(end)) => Some(to.min(end)),
-                (to, end) => to.or(end),
-            };
+            range = range.intersection(KeyRange::of_prefix(&prefix));
         }
         Ok(range)
     }
@@ -77,6 +72,16 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
+    /// The keys that are in both.
+    pub(crate) fn intersection(self, other: KeyRange) -> KeyRange {
+        let from = self.from.max(other.from);
+        let to = match (self.to, other.to) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        KeyRange { from, to }
+    }
+
     /// The keys that begin with `prefix`.
     pub(crate) fn of_prefix(prefix: &[u8]) -> KeyRange {
         KeyRange { from: Some(prefix.to_vec()), to: end_of_prefix(prefix) }

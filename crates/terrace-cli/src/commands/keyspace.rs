@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{Compression, ErrorKind, Keyspace, KeyspaceOptions};
+use terrace::{Compression, Keyspace, KeyspaceOptions};
 
 use super::lifetime::parse_seconds;
 use super::scope::find;
@@ -82,17 +82,6 @@ impl Run for CreateKeyspaceArgs {
     }
 }
 
-/// A keyspace that is not there has the exit status of a key that is not there, where it is what the
-/// command is about.
-fn missing(failure: Failure) -> Failure {
-    match failure {
-        Failure::Database(error) if error.kind() == ErrorKind::NotFound => {
-            Failure::Missing(error.message().to_owned())
-        }
-        other => other,
-    }
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct ListKeyspacesArgs {
     /// List those within this keyspace
@@ -106,7 +95,7 @@ pub(crate) struct ListKeyspacesArgs {
 impl Run for ListKeyspacesArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let names = match find(db, &self.names).map_err(missing)? {
+        let names = match find(db, &self.names).map_err(Failure::of_missing)? {
             Some(parent) => parent.keyspaces()?,
             None => db.keyspaces()?,
         };
@@ -131,7 +120,9 @@ pub(crate) struct StatKeyspaceArgs {
 impl Run for StatKeyspaceArgs {
     fn run(&self, session: &Session<'_>, out: &mut Output) -> Result<()> {
         let db = session.db()?;
-        let Some(keyspace) = find(db, &self.names).map_err(missing)? else { return Ok(()) };
+        let Some(keyspace) = find(db, &self.names).map_err(Failure::of_missing)? else {
+            return Ok(());
+        };
         let (mut count, mut bytes) = (0_u64, 0_u64);
         let progress = Progress::spinner("counting");
         let range = KeyRange::of_prefix(&keyspace.key(""));
@@ -192,14 +183,14 @@ impl Run for DropKeyspaceArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let Some((name, parents)) = self.names.split_last() else { return Ok(()) };
         let db = session.db_without_transaction()?;
-        let parent = find(db, parents).map_err(missing)?;
+        let parent = find(db, parents).map_err(Failure::of_missing)?;
         let dropped = match &parent {
             Some(parent) => parent.drop_keyspace(name)?,
             None => db.drop_keyspace(name)?,
         };
         if !dropped {
             // The error that names it.
-            find(db, &self.names).map_err(missing)?;
+            find(db, &self.names).map_err(Failure::of_missing)?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{Error, ErrorKind};
 
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -55,14 +54,6 @@ impl NameArgs {
     }
 }
 
-/// A name that is not there has the exit status of a key that is not there.
-fn missing(error: Error) -> Failure {
-    match error.kind() {
-        ErrorKind::NotFound => Failure::Missing(error.message().to_owned()),
-        _ => Failure::Database(error),
-    }
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct CommitPreparedArgs {
     #[command(flatten)]
@@ -72,7 +63,7 @@ pub(crate) struct CommitPreparedArgs {
 impl Run for CommitPreparedArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let name = self.name.decode(session)?;
-        session.db_without_transaction()?.commit_prepared(name).map_err(missing)
+        session.db_without_transaction()?.commit_prepared(name).map_err(Failure::of_missing)
     }
 }
 
@@ -85,7 +76,7 @@ pub(crate) struct RollbackPreparedArgs {
 impl Run for RollbackPreparedArgs {
     fn run(&self, session: &Session<'_>, _: &mut Output) -> Result<()> {
         let name = self.name.decode(session)?;
-        session.db_without_transaction()?.rollback_prepared(name).map_err(missing)
+        session.db_without_transaction()?.rollback_prepared(name).map_err(Failure::of_missing)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::base::fork::Origin;
-use crate::base::locks::{AtomicU64, Mutex};
+use crate::base::locks::{AtomicU64, Mutex, MutexGuard};
 use crate::base::mutation::mutated;
 use crate::env::Env;
 
@@ -48,9 +48,8 @@ impl ExpiryClock {
         if is_fresh && latest > 0 {
             return latest;
         }
-        let last =
-            if self.origin.is_ancestor() { self.last.try_lock() } else { Some(self.last.lock()) };
-        last.map_or_else(|| latest.max(micros(env) / 1000), |mut last| self.look(&mut last, env))
+        self.last()
+            .map_or_else(|| latest.max(micros(env) / 1000), |mut last| self.look(&mut last, env))
     }
 
     fn look(&self, last: &mut Option<Look>, env: &dyn Env) -> u64 {
@@ -67,6 +66,11 @@ impl ExpiryClock {
         self.set(last, Look { time, monotonic })
     }
 
+    /// The lock of the last look. None in a child of a fork whose parent held it.
+    fn last(&self) -> Option<MutexGuard<'_, Option<Look>>> {
+        if self.origin.is_ancestor() { self.last.try_lock() } else { Some(self.last.lock()) }
+    }
+
     fn set(&self, last: &mut Option<Look>, look: Look) -> u64 {
         *last = Some(look);
         let millis = look.time / 1000;
@@ -77,9 +81,7 @@ impl ExpiryClock {
 
     /// Sees to it that the clock is not behind `mark`, in milliseconds.
     pub(in crate::db) fn raise(&self, env: &dyn Env, mark: u64) {
-        let last =
-            if self.origin.is_ancestor() { self.last.try_lock() } else { Some(self.last.lock()) };
-        let Some(mut last) = last else {
+        let Some(mut last) = self.last() else {
             // In a child of a fork: it writes nothing, and `now` takes the greater time.
             self.latest.fetch_max(mark, Ordering::AcqRel);
             return;
