@@ -255,10 +255,9 @@ fn the_static_library_has_no_global_symbols_but_leveldbs() {
     assert_eq!(foreign, [""; 0]);
 }
 
-/// The commands of the block in `docs/leveldb-differences.md` that has `wanted` in it, without
-/// their remarks.
+/// The commands of the block in `docs/dropin.md` that has `wanted` in it, without their remarks.
 fn shown(wanted: &str) -> Vec<String> {
-    let page = fs::read_to_string(Path::new(ROOT).join("docs/leveldb-differences.md")).unwrap();
+    let page = fs::read_to_string(Path::new(ROOT).join("docs/dropin.md")).unwrap();
     let mut blocks = page.split("```").skip(1).step_by(2).filter(|block| block.contains(wanted));
     let block = blocks.next().unwrap_or_else(|| panic!("no block shows {wanted}"));
     let commands = block.lines().filter_map(|line| line.strip_prefix("$ "));
