@@ -23,9 +23,9 @@ LAB = $(CARGO) run --release --quiet --manifest-path lab/Cargo.toml --bin lab --
 .PHONY: peers format clean
 
 define HELP
-make quick        unit tests and the most telling tests of the engine (seconds after a change)
+make quick        unit tests and the most telling tests of the engine (two minutes)
 make check        formatting, lints with warnings denied, `make quick`, `make targets`
-make test         installs what the tests need, then runs every test at full size, optimised
+make test         the whole suite, campaigns in their short form (under 30 minutes; apt-get)
 make mutants      removes one safety of the engine at a time; its test must fail (ten minutes)
 make pace         all tests with background work that runs early, late, or late now and then
 make crash        the full campaign of docs/reliability.md: out/crash.txt (half an hour, idle machine)
@@ -35,12 +35,12 @@ make sanitize     the drop-in and its engine under Address- and ThreadSanitizer 
 make tsan         the engine's tests under ThreadSanitizer
 make coverage     lines and branches that tests execute
 make audit        licences and advisories of the dependencies
-make targets      compiles the library and the command for the systems that README.md names
+make targets      compiles the library and the command for the systems of docs/platforms.md
 make portable     the engine's tests, short, without what only Linux has
 make package      the crates as they would be published, each built and tested by itself
 make upstream     LevelDB's own tests and db_bench with either library (three minutes)
 make handovers    histories shared with goleveldb, rusty-leveldb and iq80's LevelDB (ten minutes)
-make bench        the comparison of 2011 with every engine, 1,000,000 entries (under 20 minutes)
+make bench        the comparison of 2011 with every engine, one round (13 minutes and the builds)
 make bench-all    every suite of the lab in its short form (under 90 minutes; builds RocksDB first)
 make results      three rounds of the comparison of 2011 into docs/results (an hour, idle machine)
 make perf         a short fixed set against LevelDB (two minutes): docs/results/perf.csv
@@ -49,7 +49,8 @@ make dropin-speed the drop-in beside the native interface, medians (ten minutes,
 make install      the drop-in into PREFIX (/usr/local); replaces foreign files only with FORCE=1
 make uninstall    removes what `make install` listed in PREFIX/lib/terrace-dropin.files
 make peers        installs what the tests compare with (LevelDB, its clients), where missing
-make bindings     the packages for other languages, built and tested; make python is one
+make bindings     the packages for other languages, built and tested at length, or FORM=short
+make python       the package for Python, in place of plyvel
 make node         the package for Node, in place of classic-level
 make java         the package for Java; make kafka: the stores for Kafka Streams
 make format       formats every source file
