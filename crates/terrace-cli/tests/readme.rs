@@ -1,4 +1,4 @@
-//! The command-line tour of README.md does what it shows.
+//! The command-line tours of README.md and of the crate's own do what they show.
 
 use std::env;
 use std::path::Path;
@@ -34,9 +34,8 @@ fn tour(text: &str) -> Vec<Step> {
     steps
 }
 
-#[test]
-fn the_tour_in_the_readme_is_true() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+fn follow(readme: &str) {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join(readme);
     let steps = tour(&std::fs::read_to_string(readme).expect("README.md"));
     assert!(steps.len() > 3, "the tour was not found");
     let dir = tempfile::tempdir().expect("a temporary directory");
@@ -54,4 +53,14 @@ fn the_tour_in_the_readme_is_true() {
         let said = String::from_utf8_lossy(&done.stdout);
         assert_eq!(said, output, "$ {command}");
     }
+}
+
+#[test]
+fn the_tour_in_the_readme_is_true() {
+    follow("../../README.md");
+}
+
+#[test]
+fn the_tour_in_the_readme_of_the_crate_is_true() {
+    follow("README.md");
 }

@@ -1,4 +1,5 @@
-//! The Rust example of README.md, which `fruit.rs` repeats to the letter, compiles and runs.
+//! The Rust example of README.md and of the crate's own, which `fruit.rs` repeats to the letter,
+//! compiles and runs.
 
 use std::env;
 use std::path::Path;
@@ -13,15 +14,17 @@ mod fruit {
 
 #[test]
 fn the_example_in_the_readme_is_true() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(readme).expect("README.md");
-    let shown = text
-        .split("```rust\n")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next())
-        .expect("an example");
-    assert_eq!(shown, include_str!("fruit.rs"));
-    assert!(shown.lines().count() <= 30);
+    for readme in ["../../README.md", "README.md"] {
+        let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join(readme);
+        let text = std::fs::read_to_string(readme).expect("README.md");
+        let shown = text
+            .split("```rust\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next())
+            .expect("an example");
+        assert_eq!(shown, include_str!("fruit.rs"));
+        assert!(shown.lines().count() <= 30);
+    }
 
     let dir = tempfile::tempdir().expect("a temporary directory");
     env::set_current_dir(dir.path()).expect("a directory to work in");
