@@ -1,8 +1,10 @@
 //! The Rust example of README.md and of the crate's own, which `fruit.rs` repeats to the letter,
-//! compiles and runs.
+//! compiles and runs, and README.md's numbers have sources.
 
 use std::env;
 use std::path::Path;
+
+mod numbers;
 
 mod fruit {
     include!("fruit.rs");

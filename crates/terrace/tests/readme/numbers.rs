@@ -1,0 +1,137 @@
+//! Numbers in README.md are those of their sources.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use terrace::Options;
+
+fn repository(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text on one line.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The number that stands before `noun`, as it is written.
+fn number_before<'a>(text: &'a str, noun: &str) -> &'a str {
+    let (before, _) = text.split_once(noun).unwrap_or_else(|| panic!("no {noun:?}"));
+    before.rsplit([' ', '*']).next().expect("a word")
+}
+
+#[test]
+fn memory_in_the_readme_is_that_of_the_defaults() {
+    let readme = words(&repository("README.md"));
+    let defaults = format!("{:?}", Options::default());
+    let default = |option: &str| {
+        let (_, value) = defaults.split_once(&format!(" {option}: ")).expect(option);
+        value.split(',').next().expect("a value").parse::<usize>().expect(option)
+    };
+    let (cache, buffer) = (default("block_cache_size") >> 20, default("write_buffer_size") >> 20);
+    let bits = default("table_filter_bits");
+    for said in [
+        format!("a block cache of {cache} MiB (`block_cache_size`)"),
+        format!("memtables of {buffer} MiB (`write_buffer_size`)"),
+        format!("({bits} bits a key, `table_filter_bits`)"),
+    ] {
+        assert!(readme.contains(&said), "README.md does not say {said:?}");
+    }
+}
+
+#[test]
+fn figures_of_tests_in_the_readme_are_those_of_the_campaign() {
+    let (readme, campaign) = (words(&repository("README.md")), repository("docs/reliability.md"));
+    let shutdowns = number_before(&readme, " file-system shutdowns").replace(',', "");
+    let of_each = shutdowns.parse::<usize>().expect("a number") / 2;
+    for reached in [
+        format!("| {} states, ", number_before(&readme, " crash states")),
+        format!("| {} kills, ", number_before(&readme, " SIGKILLs")),
+        format!("| {of_each} of ext4 and {of_each} of xfs, "),
+        format!("| {} histories of four hand-overs |", number_before(&readme, " random histories")),
+    ] {
+        assert!(campaign.contains(&reached), "docs/reliability.md does not say {reached:?}");
+    }
+}
+
+/// The fields of a line, some of them in quotation marks.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for character in line.chars() {
+        match character {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            _ => fields.last_mut().expect("a field").push(character),
+        }
+    }
+    fields
+}
+
+/// Cells of results.csv by section, benchmark and engine.
+fn results() -> HashMap<[String; 3], HashMap<String, String>> {
+    let text = repository("docs/results/leveldb-2011/results.csv");
+    let mut lines = text.lines().map(fields);
+    let names = lines.next().expect("names of columns");
+    let cells = lines.map(|values| {
+        let cell: HashMap<_, _> = names.iter().cloned().zip(values).collect();
+        (["section", "benchmark", "engine"].map(|name| cell[name].clone()), cell)
+    });
+    cells.collect()
+}
+
+/// A number as the table shows it: small ones with a decimal, thousands set apart.
+fn shown(number: f64) -> String {
+    if number < 20.0 {
+        return format!("{number:.1}");
+    }
+    let digits = format!("{number:.0}");
+    match digits.len() {
+        4.. => format!("{},{}", &digits[..digits.len() - 3], &digits[digits.len() - 3..]),
+        _ => digits,
+    }
+}
+
+#[test]
+fn the_table_of_speed_in_the_readme_is_in_the_results() {
+    let (readme, results) = (repository("README.md"), results());
+    let columns = [
+        ("Terrace", "terrace"),
+        ("LevelDB", "leveldb"),
+        ("RocksDB", "rocksdb"),
+        ("fjall", "fjall"),
+        ("LMDB", "lmdb-writemap"),
+    ];
+    let header = readme.lines().find(|line| line.contains(", writemap |")).expect("the header");
+    for (name, engine) in columns {
+        let version = &results[&["1-baseline", "fillseq", engine].map(str::to_owned)]["version"];
+        let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        assert!(header.contains(&format!("| {name} {version}")), "{name} {version}: {header}");
+    }
+    let rows = [
+        ("Sequential writes", "1-baseline", "fillseq", "rate", 1e3),
+        ("Random writes", "1-baseline", "fillrandom", "rate", 1e3),
+        ("Random writes, batches of 1,000", "2b-batches", "fillrandbatch", "rate", 1e3),
+        ("Synchronous random writes", "2c-synchronous", "fillsync", "rate", 1e3),
+        ("Sequential reads", "1-baseline", "readseq", "rate", 1e3),
+        ("Random reads, a third of the keys missing", "1-baseline", "readrandom", "rate", 1e3),
+        ("Peak memory of random writes, MB", "1-baseline", "fillrandom", "peak_memory_bytes", 1e6),
+    ];
+    for (title, section, benchmark, column, unit) in rows {
+        let start = format!("| {title} | ");
+        let row = readme.lines().find_map(|line| line.strip_prefix(&start)).expect(title);
+        let said = row.trim_end_matches(" |").split(" | ");
+        let said = said.map(|cell| cell.trim_end_matches([' ', '†', '‡']).trim_matches('*'));
+        let measured = columns.map(|(_, engine)| {
+            let cell = &results[&[section, benchmark, engine].map(str::to_owned)];
+            cell[column].parse::<f64>().expect(column) / unit
+        });
+        let measured = measured.map(|number| match column {
+            "rate" => shown(number),
+            _ => format!("{number:.0}"),
+        });
+        assert_eq!(said.collect::<Vec<_>>(), measured, "{title}");
+    }
+}
