@@ -100,24 +100,45 @@ impl Writer {
         }
     }
 
-    fn add(&mut self, data: &[u8], filler: usize) -> Result<()> {
+    /// Stores `data` at the end, the bytes in `headers` last and at once.
+    fn store_with_headers(&self, state: &mut State, data: &[u8], headers: &[Range<usize>]) {
+        if let Some(middle) = halfway(state, 1..data.len()) {
+            let mut without = data.to_vec();
+            headers.iter().for_each(|header| without[header.clone()].fill(0));
+            self.write(state, self.end, &without[..middle]);
+            self.write(state, self.end + middle, &without[middle..]);
+        }
+        self.write(state, self.end, data);
+    }
+
+    fn add(&mut self, data: &[u8], order: &Order<'_>) -> Result<()> {
         let fs = self.fs.clone();
         let state = &mut *fs.state();
         let fault = state.begin(OpKind::Append, "write", &self.path)?;
-        if self.prepared > 0
-            && self.end + data.len() > self.prepared
-            && state.log_kind == LogKind::Prepared
-        {
-            self.prepare(state, (self.end + data.len()).next_multiple_of(64 << 10));
+        let end = self.end + data.len();
+        if self.prepared > 0 && end > self.prepared && state.log_kind == LogKind::Prepared {
+            self.prepare(state, end.next_multiple_of(64 << 10));
         }
-        let growth = (self.end + data.len()).saturating_sub(self.prepared.max(self.end));
+        let growth = end.saturating_sub(self.prepared.max(self.end));
         let room = data.len() - growth + state.room(growth);
         let taken = if fault == Some(Fault::Short) { data.len() / 2 } else { data.len() }.min(room);
-        if taken == data.len() && self.prepared > 0 && filler > 0 {
-            self.store_visibly(state, self.end + filler, &data[filler..]);
-            self.store_visibly(state, self.end, &data[..filler.max(STORED_LAST)]);
-        } else if taken > 0 {
-            self.store(state, &data[..taken]);
+        if matches!(order, Order::Headers(_))
+            && self.prepared > 0
+            && (taken < data.len() || growth > 0)
+        {
+            state.apply(Step::SetLen { inode: self.inode, len: self.end });
+            self.prepared = 0;
+        }
+        match order {
+            Order::Filler(filler) if taken == data.len() && self.prepared > 0 && *filler > 0 => {
+                self.store_visibly(state, self.end + filler, &data[*filler..]);
+                self.store_visibly(state, self.end, &data[..(*filler).max(STORED_LAST)]);
+            }
+            Order::Headers(headers) if self.prepared > 0 => {
+                self.store_with_headers(state, data, headers);
+            }
+            _ if taken > 0 => self.store(state, &data[..taken]),
+            _ => {}
         }
         if taken > 0 {
             self.end += taken;
@@ -128,6 +149,14 @@ impl Writer {
     }
 }
 
+/// Which part of an append a prepared log stores first.
+enum Order<'a> {
+    /// What follows as many bytes of filler; without filler what follows the first few bytes.
+    Filler(usize),
+    /// All but these.
+    Headers(&'a [Range<usize>]),
+}
+
 /// A place in `places`, if there is one and the process may die there this time.
 fn halfway(state: &mut State, places: Range<usize>) -> Option<usize> {
     let rng = state.unrest.as_mut().filter(|_| !places.is_empty())?;
@@ -136,16 +165,19 @@ fn halfway(state: &mut State, places: Range<usize>) -> Option<usize> {
 
 impl WritableFile for Writer {
     fn append(&mut self, data: &[u8]) -> Result<()> {
-        self.add(data, 0)
+        self.add(data, &Order::Filler(0))
     }
 
-    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
-        if self.prepared > 0 {
-            let fs = self.fs.clone();
-            fs.state().apply(Step::SetLen { inode: self.inode, len: self.end });
-            self.prepared = 0;
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
+        let mut data = Vec::new();
+        let mut places = Vec::with_capacity(headers.len());
+        for (index, part) in parts.iter().enumerate() {
+            if headers.contains(&index) {
+                places.push(data.len()..data.len() + part.len());
+            }
+            data.extend_from_slice(part);
         }
-        self.add(&parts.iter().flat_map(|part| part.iter().copied()).collect::<Vec<_>>(), 0)
+        self.add(&data, &Order::Headers(&places))
     }
 
     fn is_prepared(&self) -> bool {
@@ -153,7 +185,7 @@ impl WritableFile for Writer {
     }
 
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
-        self.add(data, filler)
+        self.add(data, &Order::Filler(filler))
     }
 
     fn cut_back(&mut self, length: u64) {

@@ -16,13 +16,13 @@
 //! 3. No reference to the mapping is ever formed: the file is shared with the rest of the world.
 //!    Bytes go in through a raw pointer and are not read back.
 //! 4. The first eight bytes of what is appended, which hold a record's whole header, are stored
-//!    last, by one instruction. A process that dies at any point leaves zeros there, or the whole
-//!    record.
+//!    last, by one instruction; the headers of a record that has several are, by one system call. A
+//!    process that dies at any point leaves zeros there, or the whole record.
 #![allow(unsafe_code)]
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::ptr::{self, NonNull};
@@ -34,7 +34,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::FileSyncer;
 use super::posix_file::SyncedFile;
-use super::system_call;
+use super::system_call::{self, ScatterCopy};
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
 
@@ -251,16 +251,16 @@ impl LogCursor {
         self.position
     }
 
-    /// How far the region must be prepared before `data` can be appended.
-    pub(super) fn end_with(&self, data: &[u8]) -> usize {
-        self.position.saturating_add(data.len().max(COMMIT_SIZE))
+    /// How far the region must be prepared before `length` bytes can be appended.
+    pub(super) fn end_with(&self, length: usize) -> usize {
+        self.position.saturating_add(length.max(COMMIT_SIZE))
     }
 
     /// Stores `data` behind what is there, so that it appears as a whole; `false`, and nothing
     /// done, if the region is not prepared for it.
     #[inline]
     pub(super) fn append(&mut self, data: &[u8]) -> bool {
-        if self.end_with(data) > self.region.ready() {
+        if self.end_with(data.len()) > self.region.ready() {
             return false;
         }
         let (head, tail) = match data.split_first_chunk::<COMMIT_SIZE>() {
@@ -294,7 +294,7 @@ impl LogCursor {
         else {
             return self.append(data);
         };
-        if self.end_with(data) > self.region.ready() {
+        if self.end_with(data.len()) > self.region.ready() {
             return false;
         }
         let place = self.place();
@@ -320,6 +320,43 @@ impl LogCursor {
         }
         self.position += data.len();
         true
+    }
+
+    /// Stores all of `parts`, one behind the other, those at the indices `headers` last, and by one
+    /// `copy`. `false`, and nothing done, if the region is not prepared for it. After an error some
+    /// of the headers may be there.
+    pub(super) fn append_parts(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        headers: &[usize],
+        copy: &ScatterCopy,
+    ) -> io::Result<bool> {
+        let length = parts.iter().map(|part| part.len()).sum();
+        if self.end_with(length) > self.region.ready() {
+            return Ok(false);
+        }
+        let mut place = self.place();
+        let mut left = headers.iter().copied().peekable();
+        let (mut bytes, mut places) = (Vec::new(), Vec::with_capacity(headers.len()));
+        for (index, part) in parts.iter().enumerate() {
+            // SAFETY: as in `append`; the parts end at `end_with(length)` together.
+            unsafe {
+                if left.next_if_eq(&index).is_some() && !mutated("headers-at-once") {
+                    // As it is already: so that the page is one that can be stored to.
+                    ptr::write_bytes(place, 0, part.len());
+                    places.push(libc::iovec { iov_base: place.cast(), iov_len: part.len() });
+                    bytes.extend_from_slice(part);
+                } else {
+                    ptr::copy_nonoverlapping(part.as_ptr(), place, part.len());
+                }
+            }
+            place = place.wrapping_add(part.len());
+        }
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: the places lie among what was just stored to.
+        unsafe { copy.copy(&bytes, &places)? };
+        self.position += length;
+        Ok(true)
     }
 
     /// Begins anew in a file of zeros, of which nothing that was appended before is on the disk or

@@ -5,8 +5,9 @@
 //! The background threads prepare the file ahead, in windows of zeros. If the log is synced, the
 //! zeros are made durable before they are used, so that a sync allocates no blocks.
 //!
-//! A record that crosses a block is written, not stored, and so is everything behind it
-//! (decision 10). A log that the disk has never seen is zeroed out and recycled (decision 7).
+//! The headers of a record that crosses a block are stored by one system call, where there is such
+//! a call; elsewhere the record is written, and so is everything behind it (decision 10). A log that
+//! the disk has never seen is zeroed out and recycled (decision 7).
 //!
 //! One thread appends; syncers work beside it on any thread.
 //!
@@ -28,6 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::log_region::{LogCursor, LogRegion, Use};
 use super::posix_file::{self, SyncedFile};
+use super::system_call::ScatterCopy;
 use super::{FileSyncer, Priority, WritableFile, pool, system_call};
 use crate::base::error::Result;
 use crate::base::fork::generation;
@@ -80,6 +82,8 @@ pub(super) struct MappedLog {
     cursor: LogCursor,
     /// When the cursor passes it, the next window is wanted.
     low_water: usize,
+    /// What stores the headers of large records, once there was one.
+    headers: Option<ScatterCopy>,
     /// Once the mapping has been given up: where `write` goes.
     plain: Option<u64>,
 }
@@ -176,7 +180,13 @@ impl MappedLog {
             preparation: Mutex::default(),
             generation: generation(),
         };
-        let mut log = MappedLog { shared: Arc::new(shared), cursor, low_water: 0, plain: None };
+        let mut log = MappedLog {
+            shared: Arc::new(shared),
+            cursor,
+            low_water: 0,
+            headers: None,
+            plain: None,
+        };
         log.set_low_water(FIRST_WINDOW);
         Some(log)
     }
@@ -210,12 +220,32 @@ impl MappedLog {
     #[cold]
     fn append_slowly(&mut self, data: &[u8]) -> Result<()> {
         if self.plain.is_none() {
-            if self.make_ready(self.cursor.end_with(data)) && self.cursor.append(data) {
+            if self.make_ready(self.cursor.end_with(data.len())) && self.cursor.append(data) {
                 return Ok(());
             }
             self.give_up_mapping()?;
         }
         self.append_plainly(&mut [IoSlice::new(data)], data.len())
+    }
+
+    /// Stores `parts`, `length` bytes together, unless there is no way to store the `headers` at
+    /// once, or no room; or unless the room would have to be synced, which is as much work for the
+    /// disk again.
+    fn store_parts(&mut self, parts: &[IoSlice<'_>], headers: &[usize], length: usize) -> bool {
+        if headers.len() > ScatterCopy::MOST_PLACES {
+            return false;
+        }
+        let end = self.cursor.end_with(length);
+        if end > self.shared.region.ready()
+            && (self.shared.synced.load(Ordering::Relaxed) || !self.make_ready(end))
+        {
+            return false;
+        }
+        if self.headers.is_none() {
+            self.headers = ScatterCopy::new().ok();
+        }
+        let Some(copy) = &self.headers else { return false };
+        self.cursor.append_parts(parts, headers, copy).unwrap_or(false)
     }
 
     /// From here on the log is written.
@@ -274,11 +304,18 @@ impl WritableFile for MappedLog {
         Ok(())
     }
 
-    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
+        let length = parts.iter().map(|part| part.len()).sum();
         if self.plain.is_none() {
+            if self.store_parts(parts, headers, length) {
+                if self.cursor.position() >= self.low_water {
+                    self.look_ahead();
+                }
+                return Ok(());
+            }
+            // Which removes what may have come of them.
             self.give_up_mapping()?;
         }
-        let length = parts.iter().map(|part| part.len()).sum();
         self.append_plainly(parts, length)
     }
 
@@ -288,8 +325,8 @@ impl WritableFile for MappedLog {
 
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         if self.plain.is_none() {
-            let is_ready = self.cursor.end_with(data) <= self.shared.region.ready();
-            if (is_ready || self.make_ready(self.cursor.end_with(data)))
+            let is_ready = self.cursor.end_with(data.len()) <= self.shared.region.ready();
+            if (is_ready || self.make_ready(self.cursor.end_with(data.len())))
                 && self.cursor.append_filled(data, filler)
             {
                 if self.cursor.position() >= self.low_water {

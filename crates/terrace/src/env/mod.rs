@@ -264,20 +264,25 @@ pub trait WritableFile: Send {
     fn append(&mut self, data: &[u8]) -> Result<()>;
 
     /// Appends all of `parts`, one behind the other, as one [`append`](Self::append) of them all
-    /// would. Called with much data, so that an implementation need not copy it, and with what must
-    /// appear from its first byte to its last, as [`is_prepared`](Self::is_prepared) says. The
-    /// slices themselves are unspecified afterwards.
+    /// would. Called with much data, so that an implementation need not copy it. The slices
+    /// themselves are unspecified afterwards.
+    ///
+    /// The parts at the indices `headers`, in ascending order, say what the others are: in a file
+    /// that [is prepared](Self::is_prepared) a process that is killed leaves zeros in place of them
+    /// all, or all of them. A file that cannot promise it ends behind the parts, and is not
+    /// prepared any more.
     ///
     /// # Errors
     /// Those of [`append`](Self::append).
-    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
+        let _ = headers;
         let mut data = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         parts.iter().for_each(|part| data.extend_from_slice(part));
         self.append(&data)
     }
 
     /// Whether zeros may stand behind what was appended, as in a log that is prepared ahead;
-    /// otherwise the file ends there. After [`append_parts`](Self::append_parts) it ends there.
+    /// otherwise the file ends there.
     fn is_prepared(&self) -> bool {
         false
     }

@@ -267,9 +267,9 @@ mod tests {
         let path = dir.path().join("000001.ldb");
         let mut file = env.create(&path, CreateOptions::default()).unwrap();
         let bytes: Vec<u8> = (0..30_000_u32).map(|at| (at / 7) as u8).collect();
-        file.append_parts(&mut bytes.chunks(7).map(IoSlice::new).collect::<Vec<_>>()).unwrap();
-        file.append_parts(&mut []).unwrap();
-        file.append_parts(&mut [IoSlice::new(&[]), IoSlice::new(b"end"), IoSlice::new(&[])])
+        file.append_parts(&mut bytes.chunks(7).map(IoSlice::new).collect::<Vec<_>>(), &[]).unwrap();
+        file.append_parts(&mut [], &[]).unwrap();
+        file.append_parts(&mut [IoSlice::new(&[]), IoSlice::new(b"end"), IoSlice::new(&[])], &[])
             .unwrap();
         file.close().unwrap();
         assert!(fs::read(&path).unwrap() == [&bytes[..], b"end"].concat());

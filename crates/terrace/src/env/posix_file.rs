@@ -204,7 +204,7 @@ impl WritableFile for PosixWritableFile {
         (&self.shared.file).write_all(data).map_err(|e| self.shared.error("write", e))
     }
 
-    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], _: &[usize]) -> Result<()> {
         let mut file = &self.shared.file;
         write_all_parts(parts, |parts| file.write_vectored(parts))
             .map_err(|e| self.shared.error("write", e))

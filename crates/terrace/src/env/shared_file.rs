@@ -67,8 +67,8 @@ impl WritableFile for Handle {
         self.0.with(|file| file.append(data))
     }
 
-    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
-        self.0.with(|file| file.append_parts(parts))
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
+        self.0.with(|file| file.append_parts(parts, headers))
     }
 
     fn is_prepared(&self) -> bool {

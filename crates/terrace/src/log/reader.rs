@@ -438,9 +438,13 @@ impl LogReader {
             };
             // The first bytes of a checksum may be zeros themselves.
             let other = self.cursor + count;
+            let is_at_start = self.cursor == 0;
             let found = self.find_record(other.saturating_sub(HEADER_SIZE - 1).max(self.cursor));
             self.cursor = found.unwrap_or(self.block.len());
-            if !self.tolerates_gaps || found.is_some_and(|at| at > other) {
+            // The header of a fragment of which only the payload was stored may be all that is
+            // missing at the beginning of a block, and what seems a record be part of a value.
+            let may_be_payload = |at| at > other || is_at_start && at < SECTOR;
+            if !self.tolerates_gaps || found.is_some_and(may_be_payload) {
                 let torn =
                     (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
                 return Ok(Some(Fragment::Damage { offset, what: "zeros inside the log", torn }));

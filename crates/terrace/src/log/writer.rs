@@ -8,11 +8,12 @@
 //!    bytes at the end of a block than a header's are written with the record before them. So a
 //!    file never ends in a block's filler that a later append would have to begin with. (A file
 //!    that LevelDB ended that way gets its filler with the first append.)
-//! 2. In a file that [is prepared](WritableFile::is_prepared) no record has bytes in two blocks, so
-//!    that it becomes visible as a whole. The rest of a block in which a small record has no room
-//!    is *filler*: empty first fragments. Readers pass over them, LevelDB's because old versions of
-//!    its writer left one there; a reader that stops at zeros, as rusty-leveldb's does, goes on,
-//!    too. For a larger record the file gives its preparation up.
+//! 2. In a file that [is prepared](WritableFile::is_prepared) a record becomes visible as a whole.
+//!    No small one has bytes in two blocks: the rest of a block in which it has no room is *filler*,
+//!    empty first fragments. Readers pass over them, LevelDB's because old versions of its writer
+//!    left one there; a reader that stops at zeros, as rusty-leveldb's does, goes on, too. Of a
+//!    larger one the file makes all headers visible at once, or ends with it and gives its
+//!    preparation up.
 //! 3. After an append or sync failed, every later append fails with the same error: what the file
 //!    holds behind the last good record is unknown, and a record behind it might never be read.
 
@@ -126,13 +127,15 @@ impl LogWriter {
         }
         let filler = &[0; HEADER_SIZE][..fragments.filler()];
         let mut slices = Vec::with_capacity(2 * headers.len() + parts.len() + 1);
+        let mut places = Vec::with_capacity(headers.len());
         let mut payload = Parts::new(parts);
         for (header, (_, length)) in headers.iter().zip(Fragments::new(position, length)) {
+            places.push(slices.len());
             slices.push(IoSlice::new(header));
             payload.take(length, |piece| slices.push(IoSlice::new(piece)));
         }
         slices.push(IoSlice::new(filler));
-        if let Err(error) = self.file.append_parts(&mut slices) {
+        if let Err(error) = self.file.append_parts(&mut slices, &places) {
             return Err(self.fail(error));
         }
         self.offset += (headers.len() * HEADER_SIZE + length + filler.len()) as u64;
@@ -382,9 +385,9 @@ mod tests {
             self.0.append(data)
         }
 
-        fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+        fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
             self.1 = false;
-            self.0.append_parts(parts)
+            self.0.append_parts(parts, headers)
         }
 
         fn is_prepared(&self) -> bool {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use super::*;
+use crate::env::system_call::ScatterCopy;
 use crate::env::{CreateOptions, PosixEnv, posix_file};
 
 fn create(path: &Path, expected_size: u64) -> MappedLog {
@@ -50,7 +51,7 @@ fn holds_what_was_appended_then_zeros_then_nothing() {
             let record: Vec<u8> = (0..size).map(|_| xorshift(&mut random) as u8).collect();
             if xorshift(&mut random).is_multiple_of(3) {
                 let pieces = record.chunks(xorshift(&mut random) as usize % 5000 + 3);
-                log.append_parts(&mut pieces.map(IoSlice::new).collect::<Vec<_>>()).unwrap();
+                log.append_parts(&mut pieces.map(IoSlice::new).collect::<Vec<_>>(), &[]).unwrap();
             } else {
                 log.append(&record).unwrap();
             }
@@ -84,7 +85,7 @@ fn every_window_is_prepared_before_it_is_needed() {
     let mut windows = 0;
     while region.ready() < log.shared.expected {
         let ready = region.ready();
-        while log.cursor.end_with(&record) <= ready {
+        while log.cursor.end_with(record.len()) <= ready {
             log.append(&record).unwrap();
         }
         // The pool comes to it while the writer does nothing: as soon as it has come to other jobs.
@@ -191,7 +192,7 @@ fn a_recycled_log_is_reused_under_another_name() {
             let record = vec![life as u8; xorshift(&mut random) as usize % sizes + 1];
             match record.len() < 32 << 10 {
                 true => log.append(&record).unwrap(),
-                false => log.append_parts(&mut [IoSlice::new(&record)]).unwrap(),
+                false => log.append_parts(&mut [IoSlice::new(&record)], &[]).unwrap(),
             }
             appended.extend_from_slice(&record);
         }
@@ -254,22 +255,51 @@ fn a_log_that_others_may_see_is_not_zeroed_out() {
     );
 }
 
+/// Appends `record` in parts, of which the first and the middle one are headers.
+fn append_in_parts(log: &mut MappedLog, record: &[u8]) {
+    let (first, rest) = record.split_at(7);
+    let (payload, rest) = rest.split_at(rest.len() / 2);
+    let (second, rest) = rest.split_at(7);
+    let mut parts = [first, payload, &[], second, rest].map(IoSlice::new);
+    log.append_parts(&mut parts, &[0, 3]).unwrap();
+}
+
 #[test]
-fn what_comes_in_parts_ends_the_file_and_so_does_all_behind_it() {
+fn what_comes_in_parts_is_stored_while_there_is_room() {
+    let Some(dir) = place() else { return };
+    let path = dir.path().join("log");
+    let mut log = create(&path, 2 << 20);
+    let record: Vec<u8> = (0..100_003_u32).map(|at| at as u8 | 1).collect();
+    let mut expected = Vec::new();
+    let stores = ScatterCopy::new().is_ok();
+    for number in 0..60 {
+        log.append(b"a small one").unwrap();
+        append_in_parts(&mut log, &record);
+        expected.extend_from_slice(&[b"a small one", &record[..]].concat());
+        let contents = fs::read(&path).unwrap();
+        assert!(contents.starts_with(&expected), "record {number}");
+        assert!(contents[expected.len()..].iter().all(|&byte| byte == 0), "record {number}");
+        let is_outgrown = expected.len() > (2 << 20) + (2 << 18) + RESERVE;
+        assert_eq!(log.is_prepared(), stores && !is_outgrown, "record {number}");
+        assert!(log.is_prepared() || contents.len() == expected.len(), "record {number}");
+    }
+    Box::new(log).close().unwrap();
+    assert!(fs::read(&path).unwrap() == expected);
+}
+
+#[test]
+fn what_comes_in_parts_ends_a_log_that_is_synced() {
     let Some(dir) = place() else { return };
     let path = dir.path().join("log");
     let mut log = create(&path, 8 << 20);
     log.append(b"a small one").unwrap();
     assert!(log.is_prepared() && fs::metadata(&path).unwrap().len() == FIRST_WINDOW as u64);
-    let mut expected = b"a small one".to_vec();
+    log.sync().unwrap();
     let record: Vec<u8> = (0..100_003_u32).map(|at| at as u8 | 1).collect();
-    for number in 1..=20 {
-        let (head, tail) = record.split_at(number);
-        log.append_parts(&mut [IoSlice::new(head), IoSlice::new(&[]), IoSlice::new(tail)]).unwrap();
-        log.append(b"another").unwrap();
-        expected.extend_from_slice(&[&record[..], b"another"].concat());
-        assert!(!log.is_prepared() && fs::read(&path).unwrap() == expected);
-    }
+    append_in_parts(&mut log, &record);
+    log.append(b"another").unwrap();
+    let expected = [b"a small one", &record[..], b"another"].concat();
+    assert!(!log.is_prepared() && fs::read(&path).unwrap() == expected);
     Box::new(log).close().unwrap();
     assert!(fs::read(&path).unwrap() == expected);
 }
@@ -386,8 +416,9 @@ fn a_full_disk_is_an_error_not_a_signal() {
     let path = small.0.join("log");
     let mut log = env.create_log(&path, CreateOptions::default(), 4 << 20).unwrap();
     let record = [9; 50_000];
-    let written =
-        (0..100).take_while(|_| log.append_parts(&mut [IoSlice::new(&record)]).is_ok()).count();
+    let written = (0..100)
+        .take_while(|_| log.append_parts(&mut [IoSlice::new(&record)], &[]).is_ok())
+        .count();
     assert!((9..=12).contains(&written), "{written} records");
     assert!(fs::read(&path).unwrap()[..written * record.len()].iter().all(|&byte| byte == 9));
     log.close().unwrap();

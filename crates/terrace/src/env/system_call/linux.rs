@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 
 use memmap2::{Advice, Mmap};
 
@@ -100,4 +101,51 @@ pub(in crate::env) fn is_in_memory_only(file: BorrowedFd<'_>) -> bool {
     done == 0
         && (1..MOST_EXTENTS).contains(&extents.len())
         && extents.iter().all(|extent| extent.flags & EXTENT_IN_MEMORY != 0)
+}
+
+/// Copies bytes to several places of memory at once: a process that is killed leaves all of them
+/// there, or none.
+///
+/// The copy is one read of one page of a file in memory. Linux, which is where a process dies
+/// unless it is between two of its own instructions, copies such a page to all the places that a
+/// read names without a look at signals (`shmem_file_read_iter`, from 2.6 to 6.18). It stops where
+/// a place cannot be stored to.
+#[derive(Debug)]
+pub(in crate::env) struct ScatterCopy {
+    source: File,
+}
+
+impl ScatterCopy {
+    /// The places and the bytes that one copy can have.
+    pub(in crate::env) const MOST_PLACES: usize = 512;
+    pub(in crate::env) const MOST_BYTES: usize = 4096;
+
+    pub(in crate::env) fn new() -> io::Result<Self> {
+        let source = rustix::fs::memfd_create("terrace", rustix::fs::MemfdFlags::CLOEXEC)?;
+        Ok(ScatterCopy { source: source.into() })
+    }
+
+    /// Copies `bytes` to `places`, which are as long together. After an error some of them may be
+    /// there.
+    ///
+    /// # Safety
+    /// The memory at `places` may be stored to, and nobody else does, or has a reference to it.
+    pub(in crate::env) unsafe fn copy(
+        &self,
+        bytes: &[u8],
+        places: &[libc::iovec],
+    ) -> io::Result<()> {
+        if places.len() > Self::MOST_PLACES || bytes.len() > Self::MOST_BYTES {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.source.write_all_at(bytes, 0)?;
+        let (source, count) = (self.source.as_raw_fd(), places.len() as libc::c_int);
+        // SAFETY: the descriptor is open for the life of `source`; the kernel stores into the
+        // places, which the caller vouches for.
+        match unsafe { libc::preadv(source, places.as_ptr(), count, 0) } {
+            -1 => Err(io::Error::last_os_error()),
+            copied if copied as usize == bytes.len() => Ok(()),
+            _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        }
+    }
 }

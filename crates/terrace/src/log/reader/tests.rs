@@ -336,6 +336,16 @@ fn gaps_are_passed_over_where_asked() {
     // Right behind zeros LevelDB would lose a record; nobody else need.
     let found = tolerant(&with(&[(0, &first), (50, &first)]));
     assert_eq!((records(&found).len(), damage(&found)), (3, vec![]));
+    // What is no record but the beginning of a fragment whose header never came.
+    for at in [HEADER_SIZE, 8, 100, SECTOR - 1] {
+        let parts = [(0, &first[..]), (BLOCK_SIZE + at, &first)];
+        assert_eq!(damage(&tolerant(&with(&parts))).len(), 1, "a record {at} bytes into a block");
+    }
+    let lost_sector = with(&[(0, &first), (BLOCK_SIZE + SECTOR, &first)]);
+    assert_eq!(
+        (records(&tolerant(&lost_sector)).len(), damage(&tolerant(&lost_sector))),
+        (3, vec![])
+    );
     // Killed while the fragments behind the first were copied.
     let partial = &middle[..BLOCK_SIZE / 2];
     let found =
