@@ -63,9 +63,10 @@ const LARGE_PIECE: usize = 64 << 10;
 /// No page is larger.
 const LARGEST_PAGE: usize = 64 << 10;
 
-/// How much is given back at once, and in a log that has come less far.
+/// How much is given back at once, and in a log that has come less far, of which there may be
+/// hundreds.
 const GIVEN_BACK_STEP: usize = 1 << 20;
-const SMALL_GIVEN_BACK_STEP: usize = LARGEST_PAGE;
+const SMALL_GIVEN_BACK_STEP: usize = 64 << 10;
 
 /// A shared, writable mapping of the first `length` bytes a file has or may come to have.
 pub(super) struct LogRegion {
@@ -156,8 +157,18 @@ impl LogRegion {
     /// file is gone, but do not count as the process's any longer: a log is as large as its
     /// memtable. One thread at a time.
     pub(super) fn give_back(&self, end: usize) {
-        let start = self.given_back.load(Ordering::Relaxed);
         let step = if end < GIVEN_BACK_STEP { SMALL_GIVEN_BACK_STEP } else { GIVEN_BACK_STEP };
+        self.give_back_whole(end, step);
+    }
+
+    /// As [`give_back`](Self::give_back), every page at once.
+    pub(super) fn give_back_pages(&self, end: usize) {
+        self.give_back_whole(end, rustix::param::page_size());
+    }
+
+    /// Gives back what there is of pieces of `step` bytes below `end`.
+    fn give_back_whole(&self, end: usize, step: usize) {
+        let start = self.given_back.load(Ordering::Relaxed);
         let end = end / step * step;
         if start >= end {
             return;

@@ -52,6 +52,9 @@ const FIRST_WINDOW: usize = 64 << 10;
 /// databases with few writes.
 const GROWS_FROM: usize = 512 << 10;
 
+/// What a log that has come less far fills between two times that its pages are given back.
+const SMALL_LOOK: usize = 4 << 10;
+
 /// A larger log is not zeroed out: all its pages count as the process's memory.
 const LARGEST_RECYCLED: usize = 8 << 20;
 
@@ -80,8 +83,11 @@ fn may_map(file: &File) -> bool {
 pub(super) struct MappedLog {
     shared: Arc<Shared>,
     cursor: LogCursor,
-    /// When the cursor passes it, the next window is wanted.
+    /// When the cursor passes it, [`look_around`](Self::look_around) has something to do.
+    next_look: usize,
+    /// Where the next window is wanted.
     low_water: usize,
+    is_recycled: bool,
     /// What stores the headers of large records, once there was one.
     headers: Option<ScatterCopy>,
     /// Once the mapping has been given up: where `write` goes.
@@ -183,7 +189,9 @@ impl MappedLog {
         let mut log = MappedLog {
             shared: Arc::new(shared),
             cursor,
+            next_look: 0,
             low_water: 0,
+            is_recycled: false,
             headers: None,
             plain: None,
         };
@@ -193,12 +201,32 @@ impl MappedLog {
 
     fn set_low_water(&mut self, ready: usize) {
         self.low_water = if ready < self.shared.expected { low_water(ready) } else { usize::MAX };
+        self.set_next_look();
     }
 
-    /// Asks the pool for the next window, unless it has come by now.
+    fn set_next_look(&mut self) {
+        self.next_look = match self.is_small() {
+            true => self.low_water.min((self.cursor.position() + 1).next_multiple_of(SMALL_LOOK)),
+            false => self.low_water,
+        };
+    }
+
+    /// Whether this may be the log of one of hundreds of databases with few writes.
+    fn is_small(&self) -> bool {
+        self.cursor.position() < GROWS_FROM && !self.is_recycled
+    }
+
+    /// Gives the pages of a small log back, and asks the pool for the next window if it is time and
+    /// it has not come by now.
     #[cold]
-    fn look_ahead(&mut self) {
+    fn look_around(&mut self) {
         let ready = self.shared.region.ready();
+        if self.is_small()
+            && let Some(closed) = self.shared.preparation.try_lock()
+        {
+            self.shared.region.give_back_pages(self.cursor.position());
+            drop(closed);
+        }
         self.set_low_water(ready);
         if self.cursor.position() < self.low_water {
             return;
@@ -206,6 +234,7 @@ impl MappedLog {
         // Asked once. Whether it came shows when its space is needed; if so, the one behind it is
         // asked for.
         self.low_water = ready;
+        self.set_next_look();
         let shared = Arc::downgrade(&self.shared);
         let job = move || {
             if let Some(shared) = shared.upgrade() {
@@ -298,8 +327,8 @@ impl WritableFile for MappedLog {
         if !self.cursor.append(data) {
             return self.append_slowly(data);
         }
-        if self.cursor.position() >= self.low_water {
-            self.look_ahead();
+        if self.cursor.position() >= self.next_look {
+            self.look_around();
         }
         Ok(())
     }
@@ -308,8 +337,8 @@ impl WritableFile for MappedLog {
         let length = parts.iter().map(|part| part.len()).sum();
         if self.plain.is_none() {
             if self.store_parts(parts, headers, length) {
-                if self.cursor.position() >= self.low_water {
-                    self.look_ahead();
+                if self.cursor.position() >= self.next_look {
+                    self.look_around();
                 }
                 return Ok(());
             }
@@ -329,8 +358,8 @@ impl WritableFile for MappedLog {
             if (is_ready || self.make_ready(self.cursor.end_with(data.len())))
                 && self.cursor.append_filled(data, filler)
             {
-                if self.cursor.position() >= self.low_water {
-                    self.look_ahead();
+                if self.cursor.position() >= self.next_look {
+                    self.look_around();
                 }
                 return Ok(());
             }
@@ -371,6 +400,7 @@ impl WritableFile for MappedLog {
             return false;
         }
         drop(closed);
+        self.is_recycled = true;
         self.shared.synced.store(false, Ordering::Relaxed);
         self.set_low_water(self.shared.region.ready());
         true

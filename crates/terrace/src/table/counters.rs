@@ -4,9 +4,14 @@
 //! counts once: what it did is one of a few outcomes, from which the totals follow.
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 
-const STRIPES: usize = 16;
+/// A power of two, for as many threads as can count at the same time. More would be memory of each
+/// of hundreds of databases.
+static STRIPES: LazyLock<usize> =
+    LazyLock::new(|| available_parallelism().map_or(16, |n| n.get().next_power_of_two().min(16)));
 const OUTCOMES: usize = 5;
 
 /// The outcome of a lookup in a table. A *filtered* one asked a filter that said "perhaps".
@@ -23,9 +28,14 @@ pub(super) enum Outcome {
 }
 
 /// Counters shared by the tables of a database.
-#[derive(Default)]
 pub(crate) struct ReadCounters {
-    stripes: [Stripe; STRIPES],
+    stripes: Box<[Stripe]>,
+}
+
+impl Default for ReadCounters {
+    fn default() -> Self {
+        ReadCounters { stripes: (0..*STRIPES).map(|_| Stripe::default()).collect() }
+    }
 }
 
 #[derive(Default)]
@@ -46,7 +56,8 @@ pub(crate) struct ReadTotals {
 impl ReadCounters {
     #[inline]
     pub(super) fn count(&self, outcome: Outcome) {
-        self.stripes[stripe()].0[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        let stripe = thread_number() & (self.stripes.len() - 1);
+        self.stripes[stripe].0[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The sums over all threads. Counts made meanwhile may or may not be in them.
@@ -69,17 +80,17 @@ impl ReadCounters {
     }
 }
 
-/// The stripe of the calling thread.
+/// The calling thread's number among those that count.
 #[inline]
-fn stripe() -> usize {
+fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    STRIPE.with(|stripe| {
-        if stripe.get() == usize::MAX {
-            stripe.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    NUMBER.with(|number| {
+        if number.get() == usize::MAX {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1));
         }
-        stripe.get()
+        number.get()
     })
 }

@@ -76,6 +76,19 @@ fn holds_what_was_appended_then_zeros_then_nothing() {
     }
 }
 
+/// Lets the pool prepare beyond `ready`, which it comes to while the writer does nothing: as soon as
+/// it has come to other jobs.
+fn wait_for_preparation(region: &LogRegion, ready: usize) {
+    for _ in 0..1_000_000 {
+        if region.ready() > ready {
+            break;
+        }
+        let (done, finished) = channel();
+        pool::shared().schedule(Priority::Flush, Box::new(move || done.send(()).unwrap()));
+        finished.recv().unwrap();
+    }
+}
+
 #[test]
 fn every_window_is_prepared_before_it_is_needed() {
     let Some(dir) = place() else { return };
@@ -88,15 +101,7 @@ fn every_window_is_prepared_before_it_is_needed() {
         while log.cursor.end_with(record.len()) <= ready {
             log.append(&record).unwrap();
         }
-        // The pool comes to it while the writer does nothing: as soon as it has come to other jobs.
-        for _ in 0..1_000_000 {
-            if region.ready() > ready {
-                break;
-            }
-            let (done, finished) = channel();
-            pool::shared().schedule(Priority::Flush, Box::new(move || done.send(()).unwrap()));
-            finished.recv().unwrap();
-        }
+        wait_for_preparation(&region, ready);
         assert!(
             region.ready() > ready,
             "after {windows} windows nobody prepared what is behind {ready}"
@@ -141,6 +146,33 @@ fn what_is_given_back_takes_no_memory_and_loses_no_byte() {
     expected.extend_from_slice(&record);
     Box::new(log).close().unwrap();
     assert!(fs::read(&path).unwrap() == expected);
+}
+
+#[test]
+fn of_a_small_log_the_process_has_only_the_page_that_is_being_filled() {
+    let Some(dir) = place() else { return };
+    let mut log = create(&dir.path().join("log"), 8 << 20);
+    let region = log.shared.region.clone();
+    let fill_to = |log: &mut MappedLog, end: usize| {
+        while log.cursor.position() < end {
+            log.append(&[7; 100]).unwrap();
+        }
+    };
+    // Past the place where the third window is asked for, and before the next one.
+    for ready in [64 << 10, 128 << 10] {
+        fill_to(&mut log, ready / 2 + 8_000);
+        wait_for_preparation(&region, ready);
+        drop(log.shared.preparation.lock());
+    }
+    let page = rustix::param::page_size();
+    for end in (90_000..120_000).step_by(3_000) {
+        fill_to(&mut log, end);
+        let Some(resident) = resident(region.address()) else {
+            skip("smaps", "/proc/self/smaps does not tell");
+            return;
+        };
+        assert!(resident <= page, "{resident} bytes at {end}");
+    }
 }
 
 /// As the test kit's `skip`, which a packaged crate does not have.
