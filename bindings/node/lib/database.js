@@ -19,6 +19,8 @@ const QUEUED = -2
 // As many lookups are answered from memory before one is queued, so that a program which awaits
 // nothing else lets the event loop turn.
 const MAX_DIRECT = 64
+// Larger writes are made by a thread: their bytes take time to copy.
+const MAX_DIRECT_BYTES = 16 << 10
 
 const readString = (reader) => reader.result(true)
 const readBytes = (reader) => reader.result(false)
@@ -42,6 +44,8 @@ class TerraceLevel extends AbstractLevel {
   #reads = new ReadQueue(this.#native, this.#settled)
   // Lookups in a row that were answered from memory.
   #direct = 0
+  // Writes in a row that were made without a thread.
+  #directWrites = 0
   // Promises that have not been settled.
   #pending = 0
   #drained = null
@@ -94,7 +98,17 @@ class TerraceLevel extends AbstractLevel {
   }
 
   #write (operations, options) {
-    this.#native.queueWrite(operations.buffer, operations.length, options.sync === true)
+    const sync = options.sync === true
+
+    // Not before what was asked for earlier, and not for ever: see MAX_DIRECT.
+    if (!sync && this.#directWrites < MAX_DIRECT && operations.length <= MAX_DIRECT_BYTES &&
+        this.#writes.isIdle && this.#native.tryWrite(operations.buffer, operations.length)) {
+      this.#directWrites++
+      return undefined
+    }
+
+    this.#directWrites = 0
+    this.#native.queueWrite(operations.buffer, operations.length, sync)
     this.#pending++
     return this.#writes.push()
   }

@@ -22,6 +22,13 @@ class WriteQueue {
   }
 
   /**
+   * Whether nothing is queued or under way.
+   */
+  get isIdle () {
+    return !this.#running && this.#waiting.length === 0
+  }
+
+  /**
    * Returns the promise of the write that was queued natively right before.
    */
   push () {

@@ -142,6 +142,13 @@ impl Database {
         self.with_db(|_| self.writes.borrow_mut().push(Frames::new(frames, length)?, sync))
     }
 
+    /// Writes the operations in `frames` at once if that needs no waiting. False, and nothing has
+    /// happened, otherwise.
+    #[napi]
+    pub fn try_write(&self, frames: &[u8], length: u32) -> napi::Result<bool, Code> {
+        self.with_db(|db| db.try_write(&Frames::new(frames, length)?.batch()?))
+    }
+
     /// Queues the removal of a range. A negative `limit` is none.
     #[napi]
     pub fn queue_clear(

@@ -52,6 +52,11 @@ impl Throttle {
         self.nanos_per_kib.store((worst * 1024.0) as u64, Ordering::Relaxed);
     }
 
+    /// Whether writers pay at all.
+    pub(crate) fn slows_down(&self) -> bool {
+        self.nanos_per_kib.load(Ordering::Relaxed) != 0
+    }
+
     /// Adds the price of `bytes` to `owed`, and returns how long to sleep now, if it is time to.
     #[inline]
     pub(crate) fn charge(&self, owed: &mut u64, bytes: usize) -> Option<Duration> {

@@ -13,3 +13,4 @@ mod memory_budget;
 mod mixed;
 mod range_delete;
 mod subcompactions;
+mod try_write;

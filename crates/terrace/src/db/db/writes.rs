@@ -220,6 +220,37 @@ impl Db {
         self.core().writes.write(batch, options).map(drop)
     }
 
+    /// Applies every operation of `batch`, or none, if that needs no waiting: for threads that must
+    /// not wait, such as one that runs an event loop. Returns false, and nothing has happened,
+    /// while another writer is at work, where a transaction has locked one of the keys, where the
+    /// memtable is full, where writers are slowed down for the sake of compactions, and in a
+    /// database with a [`MemoryBudget`](crate::MemoryBudget); have a thread that may wait call
+    /// [`write`](Self::write) then. Nothing is synced.
+    ///
+    /// The batch is copied into the log and the memtable, so a large one takes its time. The system
+    /// may hold any thread up that writes to a file, where it writes out more than the device
+    /// takes.
+    ///
+    /// ```
+    /// # use terrace::*;
+    /// # let options = Options::new().env(std::sync::Arc::new(MemEnv::new()));
+    /// # let db = Db::open("/db", options.create_if_missing(true))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("apple", "red");
+    /// if !db.try_write(&batch)? {
+    ///     let db = db.clone();
+    ///     std::thread::spawn(move || db.write(&batch)).join().unwrap()?;
+    /// }
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<_, terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`write_with`](Self::write_with).
+    pub fn try_write(&self, batch: &WriteBatch) -> Result<bool> {
+        self.core().writes.try_write(batch)
+    }
+
     /// Makes every earlier write survive the loss of power: waits until the write-ahead log is
     /// synced. Concurrent callers share one sync.
     ///

@@ -16,6 +16,7 @@ mod admission;
 pub(in crate::db) mod commit;
 mod idle_flush;
 mod memtable_switch;
+mod try_write;
 mod waiting;
 
 use std::cell::Cell;
@@ -70,6 +71,13 @@ impl Drop for Unfinished<'_> {
             background.fail(&mut background.state.lock(), &self.0.panicked_error(), false);
         }
     }
+}
+
+/// The keys that a batch changes.
+fn keys_of(batch: BatchView<'_>) -> impl Iterator<Item = &[u8]> {
+    batch.operations().map_while(Result::ok).map(|operation| match operation {
+        Operation::Put { key, .. } | Operation::Delete { key } => key,
+    })
 }
 
 impl WritePath {
@@ -136,11 +144,7 @@ impl WritePath {
         let operations = batch.operation_bytes();
         let bytes = HEADER_SIZE + operations.len();
         check_size(bytes)?;
-        let keys = Keys(|| {
-            batch.operations().map_while(Result::ok).map(|operation| match operation {
-                Operation::Put { key, .. } | Operation::Delete { key } => key,
-            })
-        });
+        let keys = Keys(|| keys_of(batch));
         let write = |writes: &Self, commit: &mut Commit| {
             check()?;
             writes.apply(commit, batch)
@@ -302,12 +306,27 @@ impl WritePath {
         }
         let commit = self.usable(&mut guard)?;
         self.make_room(commit, bytes)?;
+        self.publish(commit, bytes, is_watched.then_some(footprint), write, published)
+    }
+
+    /// Publishes what `write` appends and inserts, for which there is room; the commit lock is
+    /// held. `watched` is what it changes, if anybody wants to know. Calls `published` then.
+    /// Returns the last sequence number.
+    #[inline]
+    fn publish(
+        &self,
+        commit: &mut Commit,
+        bytes: usize,
+        watched: Option<&impl Footprint>,
+        write: impl FnOnce(&Self, &mut Commit) -> Result<()>,
+        published: impl FnOnce(),
+    ) -> Result<SequenceNumber> {
         let unfinished = Unfinished(self);
         let written = write(self, commit);
         std::mem::forget(unfinished);
         written?;
         let last = commit.last_sequence;
-        if is_watched {
+        if let Some(footprint) = watched {
             footprint.record(&self.control.conflicts, last);
         }
         self.views.visible.store(last, Ordering::Release);
