@@ -107,6 +107,11 @@ impl Writer {
             headers.iter().for_each(|header| without[header.clone()].fill(0));
             self.write(state, self.end, &without[..middle]);
             self.write(state, self.end + middle, &without[middle..]);
+            if state.tears_headers {
+                headers.iter().for_each(|header| {
+                    self.write(state, self.end + header.start, &data[header.clone()]);
+                });
+            }
         }
         self.write(state, self.end, data);
     }

@@ -69,6 +69,8 @@ struct State {
     syncs: u64,
     /// Decides what the system does by itself, if it does.
     unrest: Option<Rng>,
+    /// Whether a process may die with some of the headers stored that are stored at once.
+    tears_headers: bool,
     faults: Faults,
     capacity: Option<u64>,
     log_kind: LogKind,
@@ -100,6 +102,7 @@ impl SimFs {
             operations: 0,
             syncs: 0,
             unrest: None,
+            tears_headers: false,
             faults: Faults::default(),
             capacity: None,
             log_kind: LogKind::Plain,
@@ -133,6 +136,12 @@ impl SimFs {
     /// steps, so that a process may die between them. `seed` decides which.
     pub fn set_unrest(&self, seed: u64) {
         self.state().unrest = Some(Rng::new(seed));
+    }
+
+    /// From now on, where there is unrest, a process may die with some of the headers stored that
+    /// are stored at once: what the real system does once in a million deaths.
+    pub fn tear_headers(&self) {
+        self.state().tears_headers = true;
     }
 
     /// Sets the wall clock, which stands still then.

@@ -25,7 +25,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::log_region::{LogCursor, LogRegion, Use};
 use super::posix_file::{self, SyncedFile};
@@ -101,6 +101,10 @@ struct Shared {
     expected: usize,
     /// Whether a sync came since the last window was prepared.
     synced: AtomicBool,
+    /// Whether any sync came.
+    was_synced: AtomicBool,
+    /// How often the log has been recycled.
+    lives: AtomicUsize,
     /// Held by the thread that prepares; whether the log is closed.
     preparation: Mutex<bool>,
     /// The process the log belongs to.
@@ -125,11 +129,13 @@ impl Shared {
         self.region.prepare(end, expected)
     }
 
-    /// The pool's part: the window behind `ready`, if it is still wanted.
-    fn prepare_ahead(&self, ready: usize) {
+    /// The pool's part: the window behind `ready`, if it is still wanted, which was asked for in
+    /// this of the log's `lives`.
+    fn prepare_ahead(&self, ready: usize, life: usize) {
         // If it is locked, another thread prepares already.
         let Some(closed) = self.preparation.try_lock() else { return };
-        if *closed || self.region.ready() != ready {
+        let is_recycled = self.lives.load(Ordering::Relaxed) != life;
+        if *closed || is_recycled || self.region.ready() != ready {
             return;
         }
         // If it fails, the writer tries again when it needs the space, and is told.
@@ -142,6 +148,7 @@ impl Shared {
 impl FileSyncer for Shared {
     fn sync(&self) -> Result<()> {
         self.synced.store(true, Ordering::Relaxed);
+        self.was_synced.store(true, Ordering::Relaxed);
         // Dirty pages of a shared mapping are the file's dirty pages, so this writes what was
         // stored.
         self.region.file.sync()
@@ -183,6 +190,8 @@ impl MappedLog {
             region,
             expected,
             synced: AtomicBool::new(false),
+            was_synced: AtomicBool::new(false),
+            lives: AtomicUsize::new(0),
             preparation: Mutex::default(),
             generation: generation(),
         };
@@ -235,10 +244,11 @@ impl MappedLog {
         // asked for.
         self.low_water = ready;
         self.set_next_look();
+        let life = self.shared.lives.load(Ordering::Relaxed);
         let shared = Arc::downgrade(&self.shared);
         let job = move || {
             if let Some(shared) = shared.upgrade() {
-                shared.prepare_ahead(ready);
+                shared.prepare_ahead(ready, life);
             }
         };
         // The flushes' priority, because a writer will wait for it and compactions may take long.
@@ -258,16 +268,16 @@ impl MappedLog {
     }
 
     /// Stores `parts`, `length` bytes together, unless there is no way to store the `headers` at
-    /// once, or no room; or unless the room would have to be synced, which is as much work for the
-    /// disk again.
+    /// once, or no room; or unless the log is synced, whose room would have to be synced as well:
+    /// as much work for the disk again.
     fn store_parts(&mut self, parts: &[IoSlice<'_>], headers: &[usize], length: usize) -> bool {
         if headers.len() > ScatterCopy::MOST_PLACES {
             return false;
         }
         let end = self.cursor.end_with(length);
-        if end > self.shared.region.ready()
-            && (self.shared.synced.load(Ordering::Relaxed) || !self.make_ready(end))
-        {
+        // Where there are syncs pages are written out, which may break the copy off.
+        let was_synced = self.shared.was_synced.load(Ordering::Relaxed);
+        if was_synced || end > self.shared.region.ready() && !self.make_ready(end) {
             return false;
         }
         if self.headers.is_none() {
@@ -399,6 +409,7 @@ impl WritableFile for MappedLog {
         if *closed || !self.cursor.zero_out() {
             return false;
         }
+        self.shared.lives.fetch_add(1, Ordering::Relaxed);
         drop(closed);
         self.is_recycled = true;
         self.shared.synced.store(false, Ordering::Relaxed);

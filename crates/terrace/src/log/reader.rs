@@ -22,11 +22,17 @@
 //! # Gaps in the file
 //! LevelDB passes over a header of zeros and the rest of its block silently, and so goes on,
 //! at the next block, behind the prepared space of a log whose writer was killed. To read such a
-//! log a reader can be told to do the same, and to take a record that follows zeros within a block.
+//! log a reader can be told to do the same.
 //! It then also passes over a record without its last fragment before another, which a writer
 //! leaves that was killed between fragments when the next goes on in the same log. It is for
 //! callers who see from the records themselves whether any are missing: a power cut, too, may leave
 //! zeros where records were.
+//!
+//! What stands behind zeros in a block may be the payload of a record whose header was never
+//! stored, and what looks like a record there a part of a value: a log that somebody keeps in a
+//! database, or worse. So it is passed over with the rest of the block, as LevelDB passes over it,
+//! unless the zeros go beyond a sector: then a sector may be lost, and a record behind it is one
+//! that says so. It is damage then, and [doubtful](LogItem::Record).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,8 +58,9 @@ const SEARCH_BUDGET: usize = 64 * BLOCK_SIZE;
 pub(crate) enum LogItem<'a> {
     /// A whole record, from its first header at `offset` to `end`; the filler before it begins at
     /// `begin`. `split`: in fragments although it fits its block, as only
-    /// [`LogWriter::add_split_record`](super::LogWriter::add_split_record) writes it.
-    Record { data: &'a [u8], begin: u64, offset: u64, end: u64, split: bool },
+    /// [`LogWriter::add_split_record`](super::LogWriter::add_split_record) writes it. `doubtful`: it
+    /// was found by a search behind damage in its block, and may be a part of a value.
+    Record { data: &'a [u8], begin: u64, offset: u64, end: u64, split: bool, doubtful: bool },
     /// Bytes that are no record and were skipped. The reason names file and offset. `torn`: whole
     /// sectors of it are zeros, as a power cut leaves a record that was not synced.
     Damage { offset: u64, length: u64, reason: String, torn: bool },
@@ -85,6 +92,8 @@ pub(crate) struct LogReader {
     unfinished: bool,
     /// The damage before was torn, and no record came since.
     in_torn_record: bool,
+    /// What comes next in the block was found by a search.
+    is_doubtful: bool,
     /// The end of the last record handed out.
     good_end: u64,
     /// The last byte that was read from the file.
@@ -144,6 +153,7 @@ impl LogReader {
             in_gap: false,
             unfinished: false,
             in_torn_record: false,
+            is_doubtful: false,
             good_end: 0,
             last_byte: 0,
             ended: None,
@@ -158,7 +168,9 @@ impl LogReader {
 
     /// The next item. An error is the file's: the bytes could not be read.
     pub(crate) fn next(&mut self) -> Result<LogItem<'_>> {
-        Ok(match self.step()? {
+        let step = self.step()?;
+        let doubtful = self.is_doubtful;
+        Ok(match step {
             Step::InBlock(payload, begin) => {
                 let offset = self.block_start + (payload.start - HEADER_SIZE) as u64;
                 LogItem::Record {
@@ -167,12 +179,14 @@ impl LogReader {
                     offset,
                     end: self.good_end,
                     split: false,
+                    doubtful,
                 }
             }
             Step::Assembled(begin) => {
                 let offset = self.first_header;
                 let split = self.first_header >= self.block_start;
-                LogItem::Record { data: &self.record, begin, offset, end: self.good_end, split }
+                let (data, end) = (&self.record[..], self.good_end);
+                LogItem::Record { data, begin, offset, end, split, doubtful }
             }
             Step::Damage { offset, end, what, torn } => LogItem::Damage {
                 offset,
@@ -307,6 +321,7 @@ impl LogReader {
         self.block_start = self.next_block;
         self.next_block += BLOCK_SIZE as u64;
         self.cursor = 0;
+        self.is_doubtful = false;
         Ok(length > 0)
     }
 
@@ -350,7 +365,7 @@ impl LogReader {
                 }
                 ("an unknown kind of record", payload.end, false)
             }
-            Look::TooLong => match self.find_record(header + 1) {
+            Look::TooLong => match self.search(header + 1) {
                 None if self.is_cut_off(header) => {
                     self.cursor = self.block.len();
                     return Fragment::End { torn: true };
@@ -366,7 +381,7 @@ impl LogReader {
             },
             Look::BadChecksum { end } => {
                 let resume =
-                    if self.begins_record(end) { Some(end) } else { self.find_record(header + 1) };
+                    if self.begins_record(end) { Some(end) } else { self.search(header + 1) };
                 (
                     "a checksum mismatch",
                     resume.unwrap_or(self.block.len()),
@@ -436,20 +451,22 @@ impl LogReader {
                     true => continue,
                 }
             };
-            // The first bytes of a checksum may be zeros themselves.
             let other = self.cursor + count;
-            let is_at_start = self.cursor == 0;
-            let found = self.find_record(other.saturating_sub(HEADER_SIZE - 1).max(self.cursor));
+            let goes_beyond_sector = other / SECTOR > self.cursor / SECTOR;
+            if self.tolerates_gaps && !goes_beyond_sector {
+                self.cursor = self.block.len();
+                self.unfinished = true;
+                break;
+            }
+            // The first bytes of a checksum may be zeros themselves.
+            let found = self.search(other.saturating_sub(HEADER_SIZE - 1).max(self.cursor));
             self.cursor = found.unwrap_or(self.block.len());
-            // The header of a fragment of which only the payload was stored may be all that is
-            // missing at the beginning of a block, and what seems a record be part of a value.
-            let may_be_payload = |at| at > other || is_at_start && at < SECTOR;
-            if !self.tolerates_gaps || found.is_some_and(may_be_payload) {
+            if !self.tolerates_gaps || found.is_some() {
                 let torn =
                     (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
                 return Ok(Some(Fragment::Damage { offset, what: "zeros inside the log", torn }));
             }
-            self.unfinished |= found.is_none();
+            self.unfinished = true;
             break;
         }
         self.in_gap = true;
@@ -481,6 +498,13 @@ impl LogReader {
     /// Neither the end of the file nor zeros say that: a wrong length leads there as easily.
     fn begins_record(&self, at: usize) -> bool {
         matches!(self.look(at), Look::Good { .. })
+    }
+
+    /// Does what [`find_record`](Self::find_record) does. What is found is doubtful.
+    fn search(&mut self, from: usize) -> Option<usize> {
+        let found = self.find_record(from);
+        self.is_doubtful |= found.is_some();
+        found
     }
 
     /// The first place from `from` on in this block where a known kind of fragment with a good

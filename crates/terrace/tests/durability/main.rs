@@ -3,6 +3,8 @@
 mod crash;
 mod failing_calls;
 mod faults;
+mod frames;
+mod hostile_values;
 mod killed;
 mod prepared;
 mod recovery_modes;

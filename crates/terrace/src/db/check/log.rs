@@ -99,13 +99,15 @@ impl LogCheck {
             // What could be read after all was no loss.
             failures = 0;
             match item {
-                LogItem::Record { data, begin, offset, end, split } => {
+                LogItem::Record { data, begin, offset, end, split, doubtful } => {
                     self.records += 1;
                     self.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
-                            self.durable =
-                                self.durable.max(batch.durability_mark(split).unwrap_or(0));
+                            let durable = batch.durability_mark(split).unwrap_or(0);
+                            if !doubtful || self.continuity.may_be_mark(durable, offset) {
+                                self.durable = self.durable.max(durable);
+                            }
                         }
                         Ok(batch) => self.batch(batch, offset, visit)?,
                         Err(error) => {

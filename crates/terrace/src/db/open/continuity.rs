@@ -49,6 +49,10 @@ pub(in crate::db) struct Continuity {
     may_miss: bool,
     /// Where the next record begins if no bytes are missing before it.
     next_offset: u64,
+    /// The last number of the last batch, or of the tables, if they are known.
+    last: Option<SequenceNumber>,
+    /// Where that batch ended in this log.
+    last_end: u64,
 }
 
 impl Continuity {
@@ -66,6 +70,8 @@ impl Continuity {
             skips_numbers: is_leveldbs,
             may_miss: false,
             next_offset: 0,
+            last: flushed,
+            last_end: 0,
         }
     }
 
@@ -73,6 +79,7 @@ impl Continuity {
         // What the log before it has lost at its end shows nowhere else.
         self.may_miss = number != self.first_log || !matches!(self.expected, Expected::AtMost(_));
         self.next_offset = 0;
+        self.last_end = 0;
     }
 
     /// Takes note of a record, whatever it holds. Its batch, if it has one, is placed next.
@@ -102,8 +109,16 @@ impl Continuity {
             Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },
         };
         self.expected = Expected::Exactly(last + 1);
+        (self.last, self.last_end) = (Some(last), self.next_offset);
         self.may_miss = false;
         if mutated("sequence-holes") { Place::Follows } else { place }
+    }
+
+    /// Whether a mark at `offset` that may be a part of a value can be one of this log: the bytes
+    /// behind the last batch have room for writes up to `durable`.
+    pub(in crate::db) fn may_be_mark(&self, durable: SequenceNumber, offset: u64) -> bool {
+        let bytes = offset.saturating_sub(self.last_end);
+        self.last.is_none_or(|last| durable <= last.saturating_add(bytes))
     }
 
     /// The number of the next batch, once one has been placed.

@@ -242,12 +242,14 @@ impl Replay<'_> {
             let item = reader.next()?;
             progress.holds_bytes |= !matches!(item, LogItem::End { torn: false, .. });
             match item {
-                LogItem::Record { data, begin, offset, end, split } => {
+                LogItem::Record { data, begin, offset, end, split, doubtful } => {
                     progress.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
-                            progress.durable =
-                                progress.durable.max(batch.durability_mark(split).unwrap_or(0));
+                            let durable = batch.durability_mark(split).unwrap_or(0);
+                            if !doubtful || progress.continuity.may_be_mark(durable, offset) {
+                                progress.durable = progress.durable.max(durable);
+                            }
                         }
                         Ok(batch) => {
                             progress.end_of_batches = end;
