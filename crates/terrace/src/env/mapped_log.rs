@@ -87,6 +87,8 @@ pub(super) struct MappedLog {
     next_look: usize,
     /// Where the next window is wanted.
     low_water: usize,
+    /// What was ready when the pool was last asked for more.
+    asked_at: usize,
     is_recycled: bool,
     /// What stores the headers of large records, once there was one.
     headers: Option<ScatterCopy>,
@@ -200,6 +202,7 @@ impl MappedLog {
             cursor,
             next_look: 0,
             low_water: 0,
+            asked_at: 0,
             is_recycled: false,
             headers: None,
             plain: None,
@@ -209,7 +212,13 @@ impl MappedLog {
     }
 
     fn set_low_water(&mut self, ready: usize) {
-        self.low_water = if ready < self.shared.expected { low_water(ready) } else { usize::MAX };
+        self.low_water = match ready {
+            _ if ready >= self.shared.expected => usize::MAX,
+            // Asked once. Whether it came shows when its space is needed; if so, the one behind it
+            // is asked for.
+            _ if ready == self.asked_at => ready,
+            _ => low_water(ready),
+        };
         self.set_next_look();
     }
 
@@ -240,10 +249,8 @@ impl MappedLog {
         if self.cursor.position() < self.low_water {
             return;
         }
-        // Asked once. Whether it came shows when its space is needed; if so, the one behind it is
-        // asked for.
-        self.low_water = ready;
-        self.set_next_look();
+        self.asked_at = ready;
+        self.set_low_water(ready);
         let life = self.shared.lives.load(Ordering::Relaxed);
         let shared = Arc::downgrade(&self.shared);
         let job = move || {
@@ -362,6 +369,13 @@ impl WritableFile for MappedLog {
         self.plain.is_none()
     }
 
+    fn takes_at_once(&self, length: usize) -> bool {
+        let is_written = length > FIRST_WINDOW || self.shared.was_synced.load(Ordering::Relaxed);
+        self.plain.is_some()
+            || !(is_written && length > SMALL_LOOK)
+                && self.cursor.end_with(length) <= self.shared.region.ready()
+    }
+
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         if self.plain.is_none() {
             let is_ready = self.cursor.end_with(data.len()) <= self.shared.region.ready();
@@ -412,6 +426,7 @@ impl WritableFile for MappedLog {
         self.shared.lives.fetch_add(1, Ordering::Relaxed);
         drop(closed);
         self.is_recycled = true;
+        self.asked_at = 0;
         self.shared.synced.store(false, Ordering::Relaxed);
         self.set_low_water(self.shared.region.ready());
         true

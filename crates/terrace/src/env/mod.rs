@@ -287,6 +287,13 @@ pub trait WritableFile: Send {
         false
     }
 
+    /// Whether an append of `length` bytes waits for no other thread, and for no device unless the
+    /// system has it wait.
+    fn takes_at_once(&self, length: usize) -> bool {
+        let _ = length;
+        true
+    }
+
     /// Appends `data`, whose first `filler` bytes mean nothing without the others: in a file that
     /// [is prepared](Self::is_prepared) a process that is killed leaves zeros in their place, or
     /// nothing but zeros.

@@ -75,6 +75,10 @@ impl WritableFile for Handle {
         self.0.0.lock().file().is_some_and(|file| file.is_prepared())
     }
 
+    fn takes_at_once(&self, length: usize) -> bool {
+        self.0.0.lock().file().is_some_and(|file| file.takes_at_once(length))
+    }
+
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
         self.0.with(|file| file.append_filled(data, filler))
     }

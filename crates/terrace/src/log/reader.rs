@@ -30,9 +30,8 @@
 //!
 //! What stands behind zeros in a block may be the payload of a record whose header was never
 //! stored, and what looks like a record there a part of a value: a log that somebody keeps in a
-//! database, or worse. So it is passed over with the rest of the block, as LevelDB passes over it,
-//! unless the zeros go beyond a sector: then a sector may be lost, and a record behind it is one
-//! that says so. It is damage then, and [doubtful](LogItem::Record).
+//! database, or worse. Or the zeros are damage, and the record says that something is missing. So it
+//! is damage to the caller, and [doubtful](LogItem::Record), wherever it is found.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -348,13 +347,15 @@ impl LogReader {
     fn take_fragment(&mut self) -> Fragment {
         let header = self.cursor;
         let offset = self.position();
+        // What follows the first damage of a block belongs to it.
+        let in_damage = self.is_doubtful;
         let found = self.look(header);
         // The rest of what the gap cut off may itself have been copied in part.
         if self.in_gap
             && matches!(found, Look::BadChecksum { .. })
             && matches!(self.block.get(header + HEADER_SIZE - 1), Some(&(MIDDLE | LAST)))
         {
-            self.cursor = self.find_record(header + 1).unwrap_or(self.block.len());
+            self.cursor = self.search(header + 1).unwrap_or(self.block.len());
             return Fragment::CutOff;
         }
         let (what, resume, torn) = match found {
@@ -390,7 +391,7 @@ impl LogReader {
             }
         };
         self.cursor = resume;
-        Fragment::Damage { offset, what, torn }
+        Fragment::Damage { offset, what, torn: torn || in_damage }
     }
 
     /// Whether the end of the file cuts off the record that begins at `header` and is too long for
@@ -452,18 +453,13 @@ impl LogReader {
                 }
             };
             let other = self.cursor + count;
-            let goes_beyond_sector = other / SECTOR > self.cursor / SECTOR;
-            if self.tolerates_gaps && !goes_beyond_sector {
-                self.cursor = self.block.len();
-                self.unfinished = true;
-                break;
-            }
             // The first bytes of a checksum may be zeros themselves.
             let found = self.search(other.saturating_sub(HEADER_SIZE - 1).max(self.cursor));
             self.cursor = found.unwrap_or(self.block.len());
-            if !self.tolerates_gaps || found.is_some() {
-                let torn =
-                    (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
+            let is_damage = found.is_some() && !mutated("records-behind-zeros");
+            if !self.tolerates_gaps || is_damage {
+                let torn = self.tolerates_gaps
+                    || (self.block_start + other as u64) / SECTOR as u64 > offset / SECTOR as u64;
                 return Ok(Some(Fragment::Damage { offset, what: "zeros inside the log", torn }));
             }
             self.unfinished = true;

@@ -142,6 +142,14 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Whether a record of `length` bytes would be appended without waiting.
+    pub(crate) fn takes_at_once(&self, length: usize) -> bool {
+        let headers = (length / (BLOCK_SIZE - HEADER_SIZE) + 2) * HEADER_SIZE;
+        let room = BLOCK_SIZE - (self.offset % BLOCK_SIZE as u64) as usize;
+        let filler = if room < length + HEADER_SIZE && length <= FILLED { room } else { 0 };
+        self.file.takes_at_once(filler + headers + length)
+    }
+
     /// The bytes of the file up to the end of the last record.
     pub(crate) fn offset(&self) -> u64 {
         self.offset

@@ -67,9 +67,9 @@ fn a_prepared_transaction_waits_for_its_decision() {
         other.put("c", "1");
         let refused = other.prepare("pay").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+        let waits = db.stats().lock_waits;
         thread::scope(|scope| {
             let waiting = scope.spawn(|| db.put("a", "from another"));
-            let waits = db.stats().lock_waits;
             while db.stats().lock_waits == waits {
                 assert!(!waiting.is_finished(), "nothing to wait for");
                 thread::yield_now();

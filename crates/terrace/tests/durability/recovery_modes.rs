@@ -10,7 +10,7 @@ use terrace::{
 };
 use terrace_testkit::simfs::{PowerLoss, SimFs};
 
-use crate::frames::{batch, fragment, record};
+use crate::frames::{batch, fragment, mark, record};
 
 const MAX_SEQUENCE: u64 = (1 << 56) - 1;
 
@@ -457,4 +457,69 @@ fn sequence_numbers_run_out_with_an_error() {
     db.close().expect("closes");
     let db = Db::open(dir.path(), options(RecoveryMode::Strict)).expect("opens");
     assert_eq!(keys(&db), "abcdlastlate");
+}
+
+/// A database whose log holds `puts`, each synced and with its mark.
+fn synced_database(dir: &Path, puts: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let db = Db::open(dir, options(RecoveryMode::Prefix)).expect("creates");
+    for (key, value) in puts {
+        db.put_with(key, value, WriteOptions::sync()).expect("puts");
+    }
+    db.close().expect("closes");
+    fs::read(path(dir, ".log")).expect("reads")
+}
+
+/// The opens of a database with `log` in place of its log, by mode: how many entries it has.
+fn opens_with(dir: &Path, log: &[u8]) -> [terrace::Result<usize>; 2] {
+    fs::write(path(dir, ".log"), log).expect("writes");
+    [RecoveryMode::Prefix, RecoveryMode::Strict].map(|mode| {
+        let db = Db::open(dir, options(mode).create_if_missing(false).read_only(true))?;
+        Ok(db.iter()?.count())
+    })
+}
+
+/// Zeros in the place of a header look like the end of what a killed process wrote, unless the marks
+/// behind them say otherwise.
+#[test]
+fn zeroed_bytes_of_a_synced_log_are_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let keys: Vec<String> = (0..12).map(|number| format!("{number:02}")).collect();
+    // Values that end in zeros, so that more zeros are hard to see.
+    let puts: Vec<_> =
+        keys.iter().map(|key| (&key[..], [&[7; 12][..], &[0; 20]].concat())).collect();
+    let log = synced_database(dir.path(), &puts);
+    // Without the last mark nothing says that the last write was synced.
+    let last_mark = log.len() - mark(0).len();
+    for length in [1, 7, 8, 16, 64, 200] {
+        for begin in 0..last_mark - length {
+            let mut zeroed = log.clone();
+            zeroed[begin..begin + length].fill(0);
+            for found in opens_with(dir.path(), &zeroed) {
+                match found {
+                    Ok(count) => assert_eq!(count, 12, "{length} bytes from {begin} on"),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Corruption, "{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// Records in a value do not discredit the mark behind it.
+#[test]
+fn a_mark_behind_a_value_that_holds_foreign_records_counts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let keys: Vec<String> = (0..300).map(|number| format!("{number:03}")).collect();
+    let foreign: Vec<u8> =
+        (3..23).flat_map(|number| record(&batch(number, "alien", &[7; 90]))).collect();
+    let mut puts: Vec<_> = keys.iter().map(|key| (&key[..], b"value".to_vec())).collect();
+    puts.push(("holder", foreign));
+    let mut log = synced_database(dir.path(), &puts);
+    // Record header, batch header, kind and length of the key are before it.
+    let key = log.windows(6).position(|bytes| bytes == b"holder").expect("the key");
+    let length_at = key - 21 + 5;
+    log[length_at] ^= 0x40;
+    for found in opens_with(dir.path(), &log) {
+        let error = found.expect_err("a synced write is lost");
+        assert!(error.message().contains("were synced"), "{error}");
+    }
 }

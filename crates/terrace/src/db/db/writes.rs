@@ -223,9 +223,9 @@ impl Db {
     /// Applies every operation of `batch`, or none, if that needs no waiting: for threads that must
     /// not wait, such as one that runs an event loop. Returns false, and nothing has happened,
     /// while another writer is at work, where a transaction has locked one of the keys, where the
-    /// memtable is full, where writers are slowed down for the sake of compactions, and in a
-    /// database with a [`MemoryBudget`](crate::MemoryBudget); have a thread that may wait call
-    /// [`write`](Self::write) then. Nothing is synced.
+    /// memtable is full or the log has no space prepared, where writers are slowed down for the
+    /// sake of compactions, and in a database with a [`MemoryBudget`](crate::MemoryBudget); have a
+    /// thread that may wait call [`write`](Self::write) then. Nothing is synced.
     ///
     /// The batch is copied into the log and the memtable, so a large one takes its time. The system
     /// may hold any thread up that writes to a file, where it writes out more than the device

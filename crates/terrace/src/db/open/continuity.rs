@@ -109,7 +109,10 @@ impl Continuity {
             Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },
         };
         self.expected = Expected::Exactly(last + 1);
-        (self.last, self.last_end) = (Some(last), self.next_offset);
+        // A batch that is out of place, a part of a value perhaps, does not take it back.
+        if self.last.is_none_or(|known| known < last) {
+            (self.last, self.last_end) = (Some(last), self.next_offset);
+        }
         self.may_miss = false;
         if mutated("sequence-holes") { Place::Follows } else { place }
     }
@@ -118,7 +121,8 @@ impl Continuity {
     /// behind the last batch have room for writes up to `durable`.
     pub(in crate::db) fn may_be_mark(&self, durable: SequenceNumber, offset: u64) -> bool {
         let bytes = offset.saturating_sub(self.last_end);
-        self.last.is_none_or(|last| durable <= last.saturating_add(bytes))
+        mutated("doubtful-marks")
+            || self.last.is_none_or(|last| durable <= last.saturating_add(bytes))
     }
 
     /// The number of the next batch, once one has been placed.

@@ -337,6 +337,20 @@ fn what_comes_in_parts_ends_a_log_that_is_synced() {
 }
 
 #[test]
+fn what_would_have_to_wait_for_space_is_known_before() {
+    let Some(dir) = place() else { return };
+    let mut log = create(&dir.path().join("log"), 8 << 20);
+    assert!(log.takes_at_once(FIRST_WINDOW) && !log.takes_at_once(FIRST_WINDOW + 1));
+    log.append(&[1; 60_000]).unwrap();
+    assert!(log.takes_at_once(5_000));
+    log.sync().unwrap();
+    // A large one would be written, once the thread that prepares has been waited for.
+    assert!(log.takes_at_once(1_000) && !log.takes_at_once(5_000));
+    append_in_parts(&mut log, &[1; 10_000]);
+    assert!(!log.is_prepared() && log.takes_at_once(1 << 20));
+}
+
+#[test]
 fn filler_and_what_follows_it_are_stored_like_anything_else() {
     let Some(dir) = place() else { return };
     for filler in (1..20).chain([100, 70_000]) {

@@ -27,7 +27,7 @@ impl WritePath {
         let keys = Keys(|| keys_of(batch));
         let is_watched = self.control.is_used();
         let is_locked = is_watched && keys.locked_key(&self.control.locks, None).is_some();
-        if is_locked && !mutated("obey-locks") || !self.has_room(commit) {
+        if is_locked && !mutated("obey-locks") || !self.has_room(commit, bytes) {
             return Ok(false);
         }
         let write = |writes: &Self, commit: &mut Commit| writes.apply(commit, batch);
@@ -35,11 +35,13 @@ impl WritePath {
         Ok(true)
     }
 
-    /// Whether [`make_room`](Self::make_room) would have nothing to do.
-    fn has_room(&self, commit: &Commit) -> bool {
+    /// Whether [`make_room`](Self::make_room) would have nothing to do, and the log takes a record
+    /// of `bytes` without waiting.
+    fn has_room(&self, commit: &Commit, bytes: usize) -> bool {
         !self.logs.suspect.load(Ordering::Relaxed)
             && !self.background.throttle.slows_down()
             && (commit.memtable.table().memory_usage() as u64)
                 < self.switch_at.load(Ordering::Relaxed)
+            && commit.log.takes_at_once(bytes)
     }
 }
