@@ -14,24 +14,11 @@
 //!    match what there is, and its length fits into its block: otherwise the length is what is
 //!    damaged.
 //!
-//! After damage the reader looks for records behind it. Where LevelDB goes on with the next block,
-//! this one first looks in the rest of the block: a log of a few kilobytes is one block, and
-//! without the records behind the damage the caller cannot tell a flipped bit in synced data from
-//! the torn end of unsynced data.
-//!
-//! # Gaps in the file
-//! LevelDB passes over a header of zeros and the rest of its block silently, and so goes on,
-//! at the next block, behind the prepared space of a log whose writer was killed. To read such a
-//! log a reader can be told to do the same.
-//! It then also passes over a record without its last fragment before another, which a writer
-//! leaves that was killed between fragments when the next goes on in the same log. It is for
-//! callers who see from the records themselves whether any are missing: a power cut, too, may leave
-//! zeros where records were.
-//!
-//! What stands behind zeros in a block may be the payload of a record whose header was never
-//! stored, and what looks like a record there a part of a value: a log that somebody keeps in a
-//! database, or worse. Or the zeros are damage, and the record says that something is missing. So it
-//! is damage to the caller, and [doubtful](LogItem::Record), wherever it is found.
+//! After damage, and behind zeros, the reader looks for records in the rest of the block, where
+//! LevelDB goes on with the next one: they tell a flipped bit in synced data from the torn end of
+//! unsynced data. What is found so is [doubtful](LogItem::Record): it may be a part of a value whose
+//! record was never finished. [`LogReader::tolerating_gaps`] has the reader pass over zeros without
+//! anything behind them in their block, and over unfinished records.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -159,7 +146,11 @@ impl LogReader {
         }
     }
 
-    /// From here on gaps are passed over. See the [module](self).
+    /// From here on gaps are passed over, as LevelDB passes over them: a header of zeros with the
+    /// rest of its block, behind which a log goes on whose writer was killed; and a record without
+    /// its last fragment before another, which a writer leaves that was killed between fragments.
+    /// For callers who see from the records themselves whether any are missing: a power cut, too,
+    /// may leave zeros where records were.
     pub(crate) fn tolerating_gaps(mut self) -> Self {
         self.tolerates_gaps = true;
         self
