@@ -138,9 +138,9 @@ impl WritableFile for GuardedFile {
         self.inner.append(data)
     }
 
-    fn append_parts(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+    fn append_parts(&mut self, parts: &mut [IoSlice<'_>], headers: &[usize]) -> Result<()> {
         self.failure.check()?;
-        self.inner.append_parts(parts)
+        self.inner.append_parts(parts, headers)
     }
 
     fn sync(&mut self) -> Result<()> {
