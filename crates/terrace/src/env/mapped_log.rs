@@ -58,6 +58,10 @@ const SMALL_LOOK: usize = 4 << 10;
 /// A larger log is not zeroed out: all its pages count as the process's memory.
 const LARGEST_RECYCLED: usize = 8 << 20;
 
+/// A record of at most as many bytes is stored in a log that is synced, too. For a larger one the
+/// mapping may be given up, once the thread that prepares has been waited for.
+const SURELY_STORED: usize = 4 << 10;
+
 /// File systems on which writing zeros reserves blocks that a later store through a mapping uses.
 /// Where a store needs new blocks, as it does under copy-on-write, a full disk would kill the
 /// process (SIGBUS).
@@ -89,7 +93,6 @@ pub(super) struct MappedLog {
     low_water: usize,
     /// What was ready when the pool was last asked for more.
     asked_at: usize,
-    is_recycled: bool,
     /// What stores the headers of large records, once there was one.
     headers: Option<ScatterCopy>,
     /// Once the mapping has been given up: where `write` goes.
@@ -203,7 +206,6 @@ impl MappedLog {
             next_look: 0,
             low_water: 0,
             asked_at: 0,
-            is_recycled: false,
             headers: None,
             plain: None,
         };
@@ -231,7 +233,7 @@ impl MappedLog {
 
     /// Whether this may be the log of one of hundreds of databases with few writes.
     fn is_small(&self) -> bool {
-        self.cursor.position() < GROWS_FROM && !self.is_recycled
+        self.cursor.position() < GROWS_FROM && self.shared.lives.load(Ordering::Relaxed) == 0
     }
 
     /// Gives the pages of a small log back, and asks the pool for the next window if it is time and
@@ -370,10 +372,14 @@ impl WritableFile for MappedLog {
     }
 
     fn takes_at_once(&self, length: usize) -> bool {
-        let is_written = length > FIRST_WINDOW || self.shared.was_synced.load(Ordering::Relaxed);
-        self.plain.is_some()
-            || !(is_written && length > SMALL_LOOK)
-                && self.cursor.end_with(length) <= self.shared.region.ready()
+        if self.plain.is_some() {
+            return true;
+        }
+        let most = match self.shared.was_synced.load(Ordering::Relaxed) {
+            true => SURELY_STORED,
+            false => FIRST_WINDOW,
+        };
+        length <= most && self.cursor.end_with(length) <= self.shared.region.ready()
     }
 
     fn append_filled(&mut self, data: &[u8], filler: usize) -> Result<()> {
@@ -425,7 +431,6 @@ impl WritableFile for MappedLog {
         }
         self.shared.lives.fetch_add(1, Ordering::Relaxed);
         drop(closed);
-        self.is_recycled = true;
         self.asked_at = 0;
         self.shared.synced.store(false, Ordering::Relaxed);
         self.set_low_water(self.shared.region.ready());

@@ -338,8 +338,9 @@ impl LogReader {
     fn take_fragment(&mut self) -> Fragment {
         let header = self.cursor;
         let offset = self.position();
-        // What follows the first damage of a block belongs to it.
-        let in_damage = self.is_doubtful;
+        // What follows the first damage of a block may be the rest of the same unfinished record. A
+        // MANIFEST has none that anything follows.
+        let in_damage = self.is_doubtful && self.tolerates_gaps;
         let found = self.look(header);
         // The rest of what the gap cut off may itself have been copied in part.
         if self.in_gap

@@ -104,10 +104,9 @@ impl LogCheck {
                     self.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
-                            let durable = batch.durability_mark(split).unwrap_or(0);
-                            if !doubtful || self.continuity.may_be_mark(durable, offset) {
-                                self.durable = self.durable.max(durable);
-                            }
+                            let mark = batch.durability_mark(split);
+                            let proven = self.continuity.proven_durable(mark, doubtful, offset);
+                            self.durable = self.durable.max(proven);
                         }
                         Ok(batch) => self.batch(batch, offset, visit)?,
                         Err(error) => {

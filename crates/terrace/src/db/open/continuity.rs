@@ -117,12 +117,20 @@ impl Continuity {
         if mutated("sequence-holes") { Place::Follows } else { place }
     }
 
-    /// Whether a mark at `offset` that may be a part of a value can be one of this log: the bytes
-    /// behind the last batch have room for writes up to `durable`.
-    pub(in crate::db) fn may_be_mark(&self, durable: SequenceNumber, offset: u64) -> bool {
+    /// The last write that a durability mark at `offset` proves durable; 0 if it proves none. A
+    /// doubtful one, which may be a part of a value, counts if the bytes behind the last batch have
+    /// room for as many writes.
+    pub(in crate::db) fn proven_durable(
+        &self,
+        mark: Option<SequenceNumber>,
+        doubtful: bool,
+        offset: u64,
+    ) -> SequenceNumber {
         let bytes = offset.saturating_sub(self.last_end);
-        mutated("doubtful-marks")
-            || self.last.is_none_or(|last| durable <= last.saturating_add(bytes))
+        let most = self.last.map_or(SequenceNumber::MAX, |last| last.saturating_add(bytes));
+        let counts =
+            |durable: &SequenceNumber| !doubtful || *durable <= most || mutated("doubtful-marks");
+        mark.filter(counts).unwrap_or(0)
     }
 
     /// The number of the next batch, once one has been placed.

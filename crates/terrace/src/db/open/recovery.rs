@@ -246,10 +246,9 @@ impl Replay<'_> {
                     progress.continuity.record(begin, end);
                     match BatchView::parse(data) {
                         Ok(batch) if batch.count == 0 => {
-                            let durable = batch.durability_mark(split).unwrap_or(0);
-                            if !doubtful || progress.continuity.may_be_mark(durable, offset) {
-                                progress.durable = progress.durable.max(durable);
-                            }
+                            let mark = batch.durability_mark(split);
+                            let proven = progress.continuity.proven_durable(mark, doubtful, offset);
+                            progress.durable = progress.durable.max(proven);
                         }
                         Ok(batch) => {
                             progress.end_of_batches = end;
