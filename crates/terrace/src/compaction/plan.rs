@@ -5,8 +5,9 @@
 //! with the least to rewrite below it is picked first (RocksDB's `kMinOverlappingRatio`), which
 //! lowers write amplification against LevelDB's round robin. When nothing is due, files that are
 //! mostly tombstones are compacted down to the keys that they hide, and so are files that many
-//! lookups searched without a hit. While there are reads and no writes, levels are compacted into
-//! one sorted run, unless that rewrites much more than it moves.
+//! lookups searched without a hit. What a range delete has left becomes one sorted run if it is little
+//! beside what it removed. While there are reads and no writes, levels are compacted into one sorted
+//! run, unless that rewrites much more than it moves.
 //!
 //! # Invariants
 //! 1. No two plans in progress share an input, or write overlapping key ranges into one level.
@@ -52,6 +53,8 @@ pub(crate) enum Reason {
     Expired,
     /// Many lookups searched this file without a hit.
     Seeks,
+    /// A range delete has left little: one run of it costs little.
+    RangeDelete,
     /// There are reads and no writes, or scans and few: fewer runs make them faster.
     ReadTriggered,
 }
@@ -64,6 +67,7 @@ impl Reason {
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
             Reason::Expired => "mostly expired entries",
+            Reason::RangeDelete => "what a range delete left",
             Reason::Seeks => "lookups without a hit",
             Reason::ReadTriggered => "reads and few writes, if any",
         }
@@ -77,6 +81,8 @@ pub(crate) struct PlanSettings {
     pub(crate) max_file_size: u64,
     /// The sequence number of the oldest live snapshot; the last one if there is none.
     pub(crate) oldest_snapshot: u64,
+    /// The bytes that compactions may rewrite to make what range deletes have left one sorted run.
+    pub(crate) range_delete_bytes: u64,
     /// There are reads and no writes, or scans and few: the bytes that a compaction may rewrite for
     /// those since the last write.
     pub(crate) read_triggered_bytes: Option<u64>,
@@ -177,6 +183,7 @@ impl Planner<'_> {
             .or_else(|| self.pick_tombstones())
             .or_else(|| self.pick_expired())
             .or_else(|| self.pick_seeks())
+            .or_else(|| self.pick_range_delete())
             .or_else(|| self.pick_read_triggered())
     }
 
@@ -293,19 +300,35 @@ impl Planner<'_> {
         })
     }
 
-    /// A step towards one sorted run.
+    /// A step towards one sorted run of what range deletes have left, if they removed so much that
+    /// all of it may be rewritten.
+    fn pick_range_delete(&self) -> Option<Plan> {
+        let rewrite = self.settings.range_delete_bytes;
+        let pays = rewrite > 0 && rewrite >= self.version.bytes();
+        pays.then(|| self.pick_step(Reason::RangeDelete, |_, _| true)).flatten()
+    }
+
     fn pick_read_triggered(&self) -> Option<Plan> {
-        let rewrite = self.settings.read_triggered_bytes.filter(|_| self.busy.is_empty())?;
-        let keys = &self.settings.keys;
+        let rewrite = self.settings.read_triggered_bytes?;
         // Once the reads have been worth all of it, all of it becomes one run, even for a little at
         // the top.
         let all = rewrite >= self.version.bytes();
         let pays = |bytes: u64, below: u64| all || bytes * READ_TRIGGERED_REWRITE >= below;
+        self.pick_step(Reason::ReadTriggered, pays)
+    }
+
+    /// A step towards one sorted run, if nothing else is compacted: one that moves so many bytes
+    /// down to so many as `pays`.
+    fn pick_step(&self, reason: Reason, pays: impl Fn(u64, u64) -> bool) -> Option<Plan> {
+        if !self.busy.is_empty() {
+            return None;
+        }
+        let keys = &self.settings.keys;
         let level_0 = &self.version.levels[0];
         if let Some((from, to)) = key_range(keys, level_0.iter()) {
             let below = total_size(&self.version.overlapping(keys, 1, Some(&from), Some(&to)));
             if pays(total_size(level_0), below) {
-                return self.plan(Reason::ReadTriggered, 0, 1, level_0);
+                return self.plan(reason, 0, 1, level_0);
             }
         }
         let has_deeper =
@@ -315,7 +338,7 @@ impl Planner<'_> {
                 .version
                 .overlaps_below(keys, level)
                 .find(|&(file, below)| pays(file.size, below))?;
-            self.plan(Reason::ReadTriggered, level, level + 1, std::slice::from_ref(file))
+            self.plan(reason, level, level + 1, std::slice::from_ref(file))
         })
     }
 

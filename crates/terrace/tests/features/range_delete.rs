@@ -125,6 +125,26 @@ fn all_of_a_database_goes_and_its_tables_with_it() {
     assert_eq!(read_all(&db).expect("entries"), [(b"a".to_vec(), b"1".to_vec())]);
 }
 
+/// After most of a database has gone, scans of the rest need not merge several levels.
+#[test]
+fn what_a_range_delete_leaves_becomes_one_sorted_run() {
+    let fs = SimFs::new();
+    let db = Db::open(PATH, small().env(fs.env())).expect("opens");
+    let count = 40_000;
+    let mut model = fill(&db, 3, count);
+    db.flush().expect("a flush");
+    let runs = || {
+        let levels = db.stats().levels;
+        levels[0].files + levels[1..].iter().filter(|level| level.files > 0).count()
+    };
+    assert!(runs() > 1, "{:?}", db.stats().levels);
+    db.delete_range(key(count / 20)..).expect("a range delete");
+    model.apply(&(count / 20..count).map(|number| Change::Delete(key(number))).collect::<Vec<_>>());
+    db.wait_idle().expect("background work");
+    assert_eq!(runs(), 1, "{:?}", db.stats().levels);
+    check(&db, &model);
+}
+
 #[test]
 fn a_prefix_goes_and_under_another_order_it_cannot() {
     let db = Db::open(PATH, removing().env(Arc::new(MemEnv::new()))).expect("opens");

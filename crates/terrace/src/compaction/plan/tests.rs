@@ -33,6 +33,7 @@ fn settings(is_write_idle: bool) -> PlanSettings {
         keys: KeyOrder::default(),
         max_file_size: 2 * MB,
         oldest_snapshot: 100,
+        range_delete_bytes: 0,
         read_triggered_bytes,
         expired_before: 0,
     }
@@ -223,6 +224,20 @@ fn a_read_triggered_compaction_makes_one_run_where_it_pays() {
         Some((Reason::ReadTriggered, 2, 3, vec![7], vec![], true))
     );
     assert_eq!(pick(&deeper, false, &[]), None);
+}
+
+#[test]
+fn what_a_range_delete_left_becomes_one_run_if_it_is_little() {
+    let left = version(&[(0, 5, 1, "a", "m"), (1, 6, 5, "b", "c")]);
+    let after_bytes = |megabytes: u64| {
+        let settings = PlanSettings { range_delete_bytes: megabytes * MB, ..settings(false) };
+        chosen(Planner { version: &left, settings: &settings, busy: &[] }.pick())
+    };
+    assert_eq!(after_bytes(5), None, "that is not all there is");
+    assert_eq!(after_bytes(6), Some((Reason::RangeDelete, 0, 1, vec![5], vec![6], false)));
+    let settings = PlanSettings { range_delete_bytes: 100 * MB, ..settings(false) };
+    let one_run = version(&[(2, 5, 1, "a", "b"), (2, 6, 1, "c", "d")]);
+    assert_eq!(chosen(Planner { version: &one_run, settings: &settings, busy: &[] }.pick()), None);
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn publish_load(
 fn make_way(core: &DbImpl, staged: &[Staged]) -> Result<()> {
     core.writes.flush()?;
     let version = core.views.current.load().version.clone();
-    let settings = core.background.plan_settings(false);
+    let settings = core.background.plan_settings(false, 0);
     let planner = Planner { version: &version, settings: &settings, busy: &[] };
     let blocked = staged.iter().filter(|staged| {
         let (from, to) = staged.user_keys();
@@ -222,7 +222,7 @@ fn make_way(core: &DbImpl, staged: &[Staged]) -> Result<()> {
 fn place_load(core: &DbImpl, version: &Version, staged: &[Staged]) -> Places {
     let bytes = staged.iter().map(|staged| staged.table.file.size).sum();
     let deepest = level_with_room(version, bytes);
-    let settings = core.background.plan_settings(false);
+    let settings = core.background.plan_settings(false, 0);
     let mut state = core.background.state.lock();
     let planner = Planner { version, settings: &settings, busy: &state.reservations };
     let level_of = |staged: &Staged| {

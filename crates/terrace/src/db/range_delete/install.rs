@@ -25,6 +25,10 @@ use crate::db::range_delete::terms::Terms;
 use crate::db::staged::{discard, give_names};
 use crate::db::view::View;
 
+/// Of the bytes that a range delete removes, compactions may rewrite this part to make what is left
+/// one sorted run. So they cost little beside what is saved.
+const REWRITTEN_PART: u64 = 4;
+
 /// The reservation of the tables that a range delete removes. They have no output level: what
 /// replaces them lies within their keys.
 struct Claim<'a> {
@@ -154,7 +158,7 @@ fn install_removal(
     if is_watched {
         footprint.record(&core.writes.control.conflicts, commit.last_sequence + 1);
     }
-    publish_removal(core, commit, versions, &outputs, ranges);
+    publish_removal(core, commit, versions, &cut, &outputs, ranges);
     terms.done();
     drop(guard);
     drop(locks);
@@ -195,6 +199,7 @@ fn publish_removal(
     core: &DbImpl,
     commit: &mut Commit,
     versions: MutexGuard<'_, VersionSet>,
+    cut: &Cut,
     outputs: &[Output],
     ranges: &KeyRanges,
 ) {
@@ -215,6 +220,7 @@ fn publish_removal(
         version,
         in_tables: sequence,
     });
+    state.range_delete_bytes += cut.bytes_inside() / REWRITTEN_PART;
     commit.last_sequence = sequence;
     core.views.visible.store(sequence, Ordering::Release);
     drop(gate);

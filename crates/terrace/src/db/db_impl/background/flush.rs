@@ -214,7 +214,7 @@ impl Background {
         immutable: &Immutable,
         output: Option<&Output>,
     ) -> (usize, u64, u64) {
-        let settings = self.plan_settings(false);
+        let settings = self.plan_settings(false, 0);
         let mut state = self.state.lock();
         let log_number = state.immutables.get(1).map_or(state.log_number, |next| next.first_log());
         let Some(output) = output else {

@@ -207,7 +207,7 @@ impl Background {
             if version.overlapping(&self.files.order.keys, level, from, to).is_empty() {
                 return Ok(None);
             }
-            let settings = self.plan_settings(false);
+            let settings = self.plan_settings(false, 0);
             let planner =
                 Planner { version: &version, settings: &settings, busy: &state.reservations };
             if let Some(plan) = planner.manual(level, in_place, from, to) {

@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::locks::{Condvar, Mutex};
 use crate::compaction::output::{Output, OutputSettings};
-use crate::compaction::plan::{self, LEVEL_0_TRIGGER, PlanSettings, Planner};
+use crate::compaction::plan::{self, LEVEL_0_TRIGGER, PlanSettings, Planner, Reason};
 use crate::compaction::rate_limiter::RateLimiter;
 use crate::env::Priority;
 use crate::version::version::Version;
@@ -134,10 +134,14 @@ impl Background {
     fn schedule_compactions(self: &Arc<Self>, state: &mut State) {
         while state.manual == 0 && state.compactions < self.compactions_at_once(state) {
             let version = self.views.current.load().version.clone();
-            let settings = self.plan_settings(state.is_write_idle);
+            let settings = self.plan_settings(state.is_write_idle, state.range_delete_bytes);
             let planner =
                 Planner { version: &version, settings: &settings, busy: &state.reservations };
             let Some(plan) = planner.pick().map(Arc::new) else { break };
+            if plan.reason == Reason::RangeDelete && !plan.is_trivial_move {
+                let left = state.range_delete_bytes.saturating_sub(plan.input_bytes());
+                state.range_delete_bytes = left;
+            }
             let id = state.reserve(|id| plan.reservation(id, &self.files.order.keys));
             state.compactions += 1;
             self.in_background(Priority::Compaction, move |background| {
@@ -232,12 +236,17 @@ impl Background {
         result
     }
 
-    pub(in crate::db) fn plan_settings(&self, is_write_idle: bool) -> PlanSettings {
+    pub(in crate::db) fn plan_settings(
+        &self,
+        is_write_idle: bool,
+        range_delete_bytes: u64,
+    ) -> PlanSettings {
         let (snapshots, present) = self.views.snapshots.all(|| self.views.visible_sequence());
         PlanSettings {
             keys: self.files.order.keys.clone(),
             max_file_size: self.files.options.max_file_size as u64,
             oldest_snapshot: snapshots.first().copied().unwrap_or(present),
+            range_delete_bytes,
             read_triggered_bytes: is_write_idle.then(|| self.read_stats.worth()),
             expired_before: self.files.catalogue.expired_before(self.files.env.as_ref()),
         }
