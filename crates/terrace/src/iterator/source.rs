@@ -7,6 +7,10 @@ use crate::table::TableIter;
 use super::level::LevelIter;
 
 /// An iterator over a memtable, a table or a sorted run.
+///
+/// With a tag of its own: derived from a field of the iterators it takes three more instructions at
+/// each look, five of them a step of a scan.
+#[repr(u8)]
 pub(crate) enum Source {
     Memtable(MemTableIter),
     Table(TableIter),
