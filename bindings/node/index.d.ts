@@ -167,7 +167,7 @@ export interface OpenOptions extends AbstractOpenOptions {
   cacheSize?: number | undefined
 
   /**
-   * Bytes of writes that are kept in memory, and in a log, before they become a table.
+   * Bytes of writes that are kept in memory, and in a log, before they are flushed.
    *
    * @defaultValue `4 * 1024 * 1024`
    */

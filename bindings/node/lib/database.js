@@ -16,7 +16,7 @@ const { WriteQueue } = require('./write-queue')
 // What a lookup returns for a key without a value, and if it was queued; below that is a ticket.
 const NOT_FOUND = -1
 const QUEUED = -2
-// As many lookups are answered from memory before one is queued, so that a program which awaits
+// As many lookups are served from memory before one is queued, so that a program which awaits
 // nothing else lets the event loop turn.
 const MAX_DIRECT = 64
 // Larger writes are made by a thread: their bytes take time to copy.
@@ -42,7 +42,7 @@ class TerraceLevel extends AbstractLevel {
   #done = () => this.#settled(1)
   #writes = new WriteQueue(this.#native, this.#settled)
   #reads = new ReadQueue(this.#native, this.#settled)
-  // Lookups in a row that were answered from memory.
+  // Lookups in a row that were served from memory.
   #direct = 0
   // Writes in a row that were made without a thread.
   #directWrites = 0

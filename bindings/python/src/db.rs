@@ -235,7 +235,7 @@ impl DB {
     /// Returns an iterator over pairs of key and value in the order of keys.
     ///
     /// `start`, `stop` and `prefix` limit it, `include_start` and `include_stop` tell whether the
-    /// limits are in; `reverse` turns it round. Without `include_key` it returns values, without
+    /// limits are in; `reverse` goes backwards. Without `include_key` it returns values, without
     /// `include_value` keys. With `fill_cache=False` what it reads does not stay in the cache.
     #[pyo3(
         signature = (**options),

@@ -102,7 +102,7 @@ impl Position {
     /// Reads ahead, without the GIL.
     fn read(&mut self, direction: Direction) -> terrace::Result<()> {
         if direction != self.heading {
-            self.turn(direction)?;
+            self.switch_direction(direction)?;
         }
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -131,7 +131,7 @@ impl Position {
     }
 
     /// Takes the scan back to where the iterator stands, to go on in the other direction.
-    fn turn(&mut self, direction: Direction) -> terrace::Result<()> {
+    fn switch_direction(&mut self, direction: Direction) -> terrace::Result<()> {
         if self.returned < self.ahead.len() {
             let key = self.ahead.get(self.returned).0;
             self.scan.return_to(key, self.heading)?;
@@ -139,7 +139,7 @@ impl Position {
             self.scan.return_to_entry(self.heading);
         }
         self.forget();
-        // Who turns may turn again.
+        // The direction may soon be switched again.
         self.want = 1;
         self.heading = direction;
         Ok(())

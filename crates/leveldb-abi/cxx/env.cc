@@ -72,7 +72,7 @@ WritableFile* AsFile(void* file) { return static_cast<WritableFile*>(file); }
 
 // Stores a new object where the engine wants it, unless there is none.
 template <typename T>
-shim_outcome Answer(const Status& status, T* object, void** place) {
+shim_outcome GiveObject(const Status& status, T* object, void** place) {
   *place = object;
   if (status.ok() && object == nullptr)
     return Give(Status::IOError("the environment returned OK and no object"));
@@ -128,19 +128,19 @@ shim_outcome OpenRandom(void* env, shim_bytes path, void** file, uint64_t* size)
     }
   }
   if (!status.ok()) return GiveFor(AsEnv(env), name, status);
-  return Answer(status, opened, file);
+  return GiveObject(status, opened, file);
 }
 
 shim_outcome Create(void* env, shim_bytes path, void** file) noexcept {
   WritableFile* opened = nullptr;
   const Status status = AsEnv(env)->NewWritableFile(AsString(path), &opened);
-  return Answer(status, opened, file);
+  return GiveObject(status, opened, file);
 }
 
 shim_outcome OpenAppend(void* env, shim_bytes path, void** file) noexcept {
   WritableFile* opened = nullptr;
   const Status status = AsEnv(env)->NewAppendableFile(AsString(path), &opened);
-  return Answer(status, opened, file);
+  return GiveObject(status, opened, file);
 }
 
 // A directory has no name of its own in an environment that keeps files only, but what is in it
@@ -192,7 +192,7 @@ shim_outcome Rename(void* env, shim_bytes from, shim_bytes to) noexcept {
 shim_outcome Lock(void* env, shim_bytes path, void** lock) noexcept {
   FileLock* held = nullptr;
   const Status status = AsEnv(env)->LockFile(AsString(path), &held);
-  return Answer(status, held, lock);
+  return GiveObject(status, held, lock);
 }
 
 void Unlock(void* env, void* lock) noexcept {

@@ -62,7 +62,7 @@ pub(crate) struct WriteArgs {
     /// Bytes of a block before compression [default: 4K]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
     block_size: Option<usize>,
-    /// Bytes in memory before they become a table [default: 4M]
+    /// Bytes in memory before they are flushed [default: 4M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
     write_buffer_size: Option<usize>,
     /// Bytes of a table before the next begins [default: 2M]

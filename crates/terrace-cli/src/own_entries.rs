@@ -4,10 +4,10 @@
 use crate::failure::{Failure, Result};
 use crate::range::KeyRange;
 
-/// What their keys begin with.
+/// The prefix of their keys.
 pub(crate) const PREFIX: &[u8] = b"!$terrace!";
 
-/// What the keys of prepared transactions begin with.
+/// The prefix of the keys of prepared transactions.
 const PREPARED: &[u8] = b"!$terrace!prepared!";
 
 /// Whether `key`, as the database has it, is that of a prepared transaction.

@@ -45,7 +45,7 @@ pub enum Op {
     Compact(Option<Vec<u8>>, Option<Vec<u8>>, bool),
     /// Waits for background work.
     WaitIdle,
-    /// Reads a key so often that the database counts as quiet.
+    /// Reads a key so often that read-triggered compactions may be due.
     Linger(Vec<u8>),
     /// Makes a checkpoint and looks at it.
     Checkpoint,

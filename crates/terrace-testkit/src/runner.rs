@@ -366,7 +366,7 @@ impl Runner {
         let (options, model) = self.view(view);
         let found = self.db().multi_get_with(keys, &options).map_err(text)?;
         if found.len() != keys.len() {
-            return Err(format!("multi_get of {} keys: {} answers", keys.len(), found.len()));
+            return Err(format!("multi_get of {} keys: {} results", keys.len(), found.len()));
         }
         for (key, value) in keys.iter().zip(&found) {
             if value.as_deref() != model.get(key) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use terrace::{Counter, Db, Keyspace, KeyspaceOptions, Options, PutOptions, Result};
 
-/// Who is logged in, and how often each user has been.
+/// The users that are logged in, and the number of logins of each.
 pub(crate) struct Sessions {
     db: Db,
     logins: Keyspace,

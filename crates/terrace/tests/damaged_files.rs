@@ -417,7 +417,7 @@ fn examine(
     }
     let (outcome, right) = match read_all_ways(&db) {
         Ok(found) if found == expected => (Outcome::Harmless, Some(found)),
-        Ok(_) if damage.tables_only() => return Err("a wrong answer without an error".to_owned()),
+        Ok(_) if damage.tables_only() => return Err("a wrong result without an error".to_owned()),
         Ok(found) => {
             // Where an end with its marks is gone, a log or MANIFEST may look like that of an older
             // database, but never like that of one that never was. And no single bit makes durable

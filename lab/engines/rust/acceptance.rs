@@ -103,7 +103,7 @@ fn every_benchmark_does_what_it_says() {
 /// Work put off includes what lies in a write buffer: it would otherwise be no debt, and be read
 /// from memory.
 #[test]
-fn settling_writes_out_what_lies_in_memory() {
+fn waitcompact_flushes_what_lies_in_memory() {
     const NUM: u64 = 20_000;
     // redb has no write buffer.
     if env!("CARGO_PKG_NAME") == "lab-redb" {

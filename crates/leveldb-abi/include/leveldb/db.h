@@ -70,7 +70,7 @@ class LEVELDB_EXPORT DB {
   // About how many bytes each range takes on disk, in sizes[0..n-1].
   virtual void GetApproximateSizes(const Range* range, int n, uint64_t* sizes) = 0;
 
-  // Merges what lies between two keys, both inclusive; null is an open end.
+  // Compacts the range between two keys, both inclusive; null is an open end.
   virtual void CompactRange(const Slice* begin, const Slice* end) = 0;
 };
 

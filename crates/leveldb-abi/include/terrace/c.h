@@ -261,7 +261,7 @@ LEVELDB_EXPORT void terrace_wait_idle(leveldb_t* db, char** errptr);
 /* Every statistic, as a JSON object; the caller's memory. */
 LEVELDB_EXPORT char* terrace_stats_json(leveldb_t* db);
 
-/* One number of it by its name, for example "sequence" or "cache_hits". Answers 0 if there is no
+/* One number of it by its name, for example "sequence" or "cache_hits". Returns 0 if there is no
  * such number. */
 LEVELDB_EXPORT uint8_t terrace_stat(leveldb_t* db, const char* name, uint64_t* value);
 

@@ -182,7 +182,7 @@ export! {
         }
     }
 
-    /// Merges a range of keys; a null end is open.
+    /// Compacts a range of keys; a null end is open.
     fn leveldb_compact_range(
         db: *mut Database, start_key: *const c_char, start_key_len: usize,
         limit_key: *const c_char, limit_key_len: usize,

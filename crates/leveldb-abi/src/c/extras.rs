@@ -157,7 +157,7 @@ export! {
         })
     }
 
-    /// Merges a range of keys and says what went wrong; a null end is open.
+    /// Compacts a range of keys and says what went wrong; a null end is open.
     fn terrace_compact_range(
         db: *mut Database, start_key: *const c_char, start_key_len: usize,
         limit_key: *const c_char, limit_key_len: usize, errptr: *mut *mut c_char,

@@ -67,7 +67,7 @@ unsafe fn position<'a>(iter: *const Iterator) -> Option<&'a Cursor> {
     unsafe { iter.as_ref() }.and_then(|iter| iter.cursor.as_ref().ok())
 }
 
-/// Answers `part` as pointer and length. Good until the iterator moves.
+/// Returns `part` as pointer and length. Good until the iterator moves.
 ///
 /// # Safety
 /// `length` is null or may be written.

@@ -141,7 +141,7 @@ export! {
         (0..count).for_each(|at| sizes.add(at).write(found.get(at).copied().unwrap_or(0)));
     }
 
-    /// Merges what lies between two keys; null is an open end.
+    /// Compacts the range between two keys; null is an open end.
     fn shim_db_compact(db: *const ShimDb, from: *const Bytes, to: *const Bytes) {
         let bound = |key: *const Bytes| {
             key.as_ref().map_or(Bound::Unbounded, |key| Bound::Included(key.get()))

@@ -179,7 +179,7 @@ static void Damage() {
     SHOW(DB::Open(options, name, &db));
     for (int i = 0; i < 10; i++)
       db->Put(WriteOptions(), std::to_string(i), std::string(1000, 'a' + round));
-    // No batch has the memtable made a table; the second call waits for it.
+    // A null batch flushes the memtable; the second call waits for it.
     SHOW(db->Write(WriteOptions(), nullptr));
     SHOW(db->Write(WriteOptions(), nullptr));
     delete db;
@@ -190,9 +190,9 @@ static void Damage() {
     fclose(file);
   }
   SHOW(DB::Open(options, name, &db));
-  SHOW(db->Put(WriteOptions(), "before", "merge"));
+  SHOW(db->Put(WriteOptions(), "before", "compaction"));
   db->CompactRange(nullptr, nullptr);
-  SHOW(db->Put(WriteOptions(), "after", "merge"));
+  SHOW(db->Put(WriteOptions(), "after", "compaction"));
   WriteOptions sync;
   sync.sync = true;
   SHOW(db->Delete(sync, "before"));

@@ -211,7 +211,7 @@ fn write_buffer(survey: &Survey, workload: Option<PresetName>) -> Option<Advice>
     } else {
         return None;
     };
-    // A buffer becomes a table about half its size.
+    // A buffer is flushed to a table of about half its size.
     if survey.info_log.largest_flush_bytes.saturating_mul(2) >= target {
         return None;
     }

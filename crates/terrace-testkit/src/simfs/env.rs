@@ -198,7 +198,7 @@ impl Env for SimFs {
         let inode = match state.disk.entries.get(path) {
             Some(Entry::File(inode)) => *inode,
             _ if state.disk.is_dir(path) => return Err(refuse("lock", path, libc::EISDIR)),
-            // As on a medium where nobody writes.
+            // As on a disk that is read-only.
             _ if mode == LockMode::Shared => return Ok(Box::new(NoLock)),
             _ if !state.disk.is_dir(parent(path)) => {
                 return Err(refuse("lock", path, state.disk.why_missing(path)));

@@ -156,7 +156,7 @@ impl Writer {
 
 /// Which part of an append a prepared log stores first.
 enum Order<'a> {
-    /// What follows as many bytes of filler; without filler what follows the first few bytes.
+    /// The bytes behind so much filler; without filler those behind the first few bytes.
     Filler(usize),
     /// All but these.
     Headers(&'a [Range<usize>]),

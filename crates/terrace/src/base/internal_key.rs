@@ -24,7 +24,7 @@ pub(crate) const TAG_SIZE: usize = 8;
 pub(crate) const MAX_ENTRY_SIZE: usize = (u32::MAX as usize) - (8 << 20);
 
 /// `InvalidArgument` if no table could hold an entry of so many bytes of user key and value. Asked
-/// before anything is copied or written: what was acknowledged must become a table.
+/// before anything is copied or written: acknowledged entries must fit into a table.
 #[inline]
 pub(crate) fn check_entry_size(user_key: usize, value: usize) -> Result<()> {
     let size = user_key.saturating_add(value);

@@ -17,7 +17,7 @@ use super::locks::plain::{Condvar, Mutex};
 /// The uses of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryUse {
-    /// Chunks of memtables, and what is promised to writes that are under way.
+    /// Chunks of memtables, and what is reserved for writes that are under way.
     Memtables = 0,
     /// Indexes and filters of open tables.
     Tables = 1,
@@ -105,20 +105,20 @@ impl MemoryAccount {
     /// Counts `bytes` until the charge is dropped.
     pub(crate) fn charge(self: &Arc<Self>, purpose: MemoryUse, bytes: usize) -> Charge {
         self.used[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
-        Charge { account: Arc::clone(self), purpose, bytes, is_promise: false }
+        Charge { account: Arc::clone(self), purpose, bytes, is_reservation: false }
     }
 
     /// Counts `bytes` of memtables that a write may take, whether there is room or not. The end of
-    /// a promise wakes nobody: what the write took is counted by then, and gives nothing back.
-    pub(crate) fn promise(self: &Arc<Self>, bytes: usize) -> Charge {
+    /// a reservation wakes nobody: what the write took is counted by then, and gives nothing back.
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: usize) -> Charge {
         let mut charge = self.charge(MemoryUse::Memtables, bytes);
-        charge.is_promise = true;
+        charge.is_reservation = true;
         charge
     }
 
     /// The same, if no more than `memtables` bytes of memtables and `all` bytes altogether count
     /// then.
-    pub(crate) fn try_promise(
+    pub(crate) fn try_reserve(
         self: &Arc<Self>,
         bytes: usize,
         memtables: usize,
@@ -133,16 +133,16 @@ impl MemoryAccount {
             match used.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     let account = Arc::clone(self);
-                    return Some(Charge { account, purpose, bytes, is_promise: true });
+                    return Some(Charge { account, purpose, bytes, is_reservation: true });
                 }
                 Err(now) => before = now,
             }
         }
     }
 
-    fn release(&self, purpose: MemoryUse, bytes: usize, is_promise: bool) {
+    fn release(&self, purpose: MemoryUse, bytes: usize, is_reservation: bool) {
         self.used[purpose as usize].fetch_sub(bytes, Ordering::SeqCst);
-        if !is_promise && self.waiting.load(Ordering::SeqCst) > 0 && !self.is_inherited() {
+        if !is_reservation && self.waiting.load(Ordering::SeqCst) > 0 && !self.is_inherited() {
             drop(self.lock.lock());
             self.released.notify_all();
         }
@@ -167,18 +167,18 @@ impl fmt::Debug for MemoryAccount {
     }
 }
 
-/// Bytes that an account counts for as long as this lives.
+/// Bytes that an account counts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     account: Arc<MemoryAccount>,
     purpose: MemoryUse,
     bytes: usize,
-    is_promise: bool,
+    is_reservation: bool,
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.account.release(self.purpose, self.bytes, self.is_promise);
+        self.account.release(self.purpose, self.bytes, self.is_reservation);
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn charges_count_while_they_live() {
+    fn charges_count_until_they_are_dropped() {
         let account = Arc::new(MemoryAccount::new(800));
         let memtable = account.charge(MemoryUse::Memtables, 300);
         let block = account.charge(MemoryUse::Blocks, 50);
@@ -212,18 +212,18 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_is_made_within_both_bounds_or_counts_nothing() {
+    fn a_reservation_is_made_within_both_bounds_or_counts_nothing() {
         let account = Arc::new(MemoryAccount::new(800));
         let _table = account.charge(MemoryUse::Tables, 100);
         let used = || (account.used_for(MemoryUse::Memtables), account.used());
-        assert!(account.try_promise(201, 200, 800).is_none(), "too many for memtables");
-        assert!(account.try_promise(150, 200, 249).is_none(), "too many in all");
-        assert!(account.try_promise(usize::MAX, usize::MAX, usize::MAX).is_none(), "overflow");
+        assert!(account.try_reserve(201, 200, 800).is_none(), "too many for memtables");
+        assert!(account.try_reserve(150, 200, 249).is_none(), "too many in all");
+        assert!(account.try_reserve(usize::MAX, usize::MAX, usize::MAX).is_none(), "overflow");
         assert_eq!(used(), (0, 100));
-        let promise = account.try_promise(150, 200, 250).expect("fits");
-        assert!(account.try_promise(51, 200, 800).is_none());
+        let reservation = account.try_reserve(150, 200, 250).expect("fits");
+        assert!(account.try_reserve(51, 200, 800).is_none());
         assert_eq!(used(), (150, 250));
-        drop(promise);
+        drop(reservation);
         assert_eq!(used(), (0, 100));
     }
 

@@ -99,7 +99,7 @@ pub(crate) struct FilterSet {
     pub(crate) database: Option<Arc<dyn CompactionFilter>>,
     /// Those of keyspaces, which are asked about keys within them.
     pub(crate) by_prefix: PrefixMap<Arc<dyn CompactionFilter>>,
-    /// What keys begin with that no filter is asked about: those of the engine.
+    /// The prefix of keys that no filter is asked about: those of the engine.
     pub(crate) spared: &'static [u8],
 }
 

@@ -104,7 +104,7 @@ impl CompactionJob {
                     size >= self.max_file_size || grandparents.should_stop_before(key, size);
                 // The versions of a key stay together.
                 if should_stop_before && rules.starts_key() {
-                    writer.cut()?;
+                    writer.finish_table()?;
                     grandparents.restart();
                 }
                 match decision {

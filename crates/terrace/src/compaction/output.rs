@@ -127,7 +127,7 @@ impl OutputWriter {
     }
 
     /// Completes the present table, if there is one.
-    pub(crate) fn cut(&mut self) -> Result<()> {
+    pub(crate) fn finish_table(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         match complete_table(open.number, open.builder, self.level) {
             Ok((output, mut file)) => {
@@ -155,7 +155,7 @@ impl OutputWriter {
 
     /// Finishes, makes the names of all tables durable and hands them over.
     pub(crate) fn finish(mut self) -> Result<Vec<Output>> {
-        self.cut()?;
+        self.finish_table()?;
         self.sync_down_to(0)?;
         if !self.finished.is_empty() && !mutated("table-names") {
             self.settings.env.sync_dir(&self.settings.dir)?;

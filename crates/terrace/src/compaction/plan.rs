@@ -397,7 +397,7 @@ impl Planner<'_> {
                     && keys.compare(&other.from, &to) != Ordering::Greater
                     && keys.compare(&other.to, &from) != Ordering::Less
             });
-        if blocked && !mutated("disjoint-merges") {
+        if blocked && !mutated("disjoint-compactions") {
             return None;
         }
         let grandparents = match output_level + 1 < NUM_LEVELS {

@@ -84,10 +84,10 @@ impl Subcompactions {
             return false;
         };
         let failed = || self.failed.load(Ordering::Relaxed);
-        let merged = catch_unwind(AssertUnwindSafe(|| self.job.run(&range, &failed)))
+        let compacted = catch_unwind(AssertUnwindSafe(|| self.job.run(&range, &failed)))
             .unwrap_or_else(|_| Err(Error::corruption("a panic in a subcompaction of the tables")));
         let mut state = self.state.lock();
-        match merged {
+        match compacted {
             Ok(outputs) => state.finished.push((place, outputs)),
             Err(error) => {
                 self.failed.store(true, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Subcompactions {
     }
 }
 
-/// Cuts the keys of a plan into ranges of about the same size, at first keys of its inputs.
+/// Splits the keys of a plan into ranges of about the same size, at first keys of its inputs.
 fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Vec<UserRange> {
     let whole = plan.input_bytes() / (FILES_A_RANGE * max_file_size).max(1);
     let wanted =
@@ -135,14 +135,14 @@ fn split(plan: &Plan, keys: &KeyOrder, helpers: usize, max_file_size: u64) -> Ve
     let mut ranges = vec![UserRange::default()];
     let mut before = 0;
     for file in files {
-        let cut = file.smallest_user_key();
+        let boundary = file.smallest_user_key();
         let last = ranges.last_mut().filter(|last| {
             before >= size
-                && last.from.as_deref().is_none_or(|from| keys.compare(from, cut).is_lt())
+                && last.from.as_deref().is_none_or(|from| keys.compare(from, boundary).is_lt())
         });
         if let Some(last) = last {
-            last.to = Some(cut.to_vec());
-            ranges.push(UserRange { from: Some(cut.to_vec()), to: None });
+            last.to = Some(boundary.to_vec());
+            ranges.push(UserRange { from: Some(boundary.to_vec()), to: None });
             before = 0;
         }
         before += file.size;

@@ -99,8 +99,8 @@ pub(in crate::db) trait Writer: Member {
 /// - the 64 KiB of memtable and the four open tables that each database has in any case;
 /// - a batch that does not fit when everything else that its database wrote is in tables;
 /// - what cannot be given back: memtables whose flush fails or hangs, memtables and blocks that
-///   iterators, snapshots and pinned values hold, and those of a closed database while a clone of
-///   it lives;
+///   iterators, snapshots and pinned values hold, and those of a closed database until the last
+///   clone of it is dropped;
 /// - logs that a read-only open replays, and a block cache of the program's own.
 ///
 /// Whatever is held counts, and slows writers down meanwhile.
@@ -276,12 +276,12 @@ impl MemoryBudget {
     /// Reserves `bytes` if no more than `memtables` bytes of memtables are there then, and the
     /// reserve for what is not counted stays free.
     fn reserve(&self, bytes: usize, memtables: usize) -> Option<Charge> {
-        self.0.account.try_promise(bytes, memtables, self.0.account.eighths(7))
+        self.0.account.try_reserve(bytes, memtables, self.0.account.eighths(7))
     }
 
     /// Reserves `bytes` whether there is room or not.
     fn reserve_at_once(&self, bytes: usize) -> Charge {
-        let charge = self.0.account.promise(bytes);
+        let charge = self.0.account.reserve(bytes);
         if self.excess(0) > 0 {
             self.shrink_caches();
         }

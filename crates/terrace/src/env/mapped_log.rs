@@ -52,7 +52,7 @@ const FIRST_WINDOW: usize = 64 << 10;
 /// databases with few writes.
 const GROWS_FROM: usize = 512 << 10;
 
-/// What a log that has come less far fills between two times that its pages are given back.
+/// Bytes that a smaller log takes between two times that its pages are given back.
 const SMALL_LOOK: usize = 4 << 10;
 
 /// A larger log is not zeroed out: all its pages count as the process's memory.
@@ -91,9 +91,9 @@ pub(super) struct MappedLog {
     next_look: usize,
     /// Where the next window is wanted.
     low_water: usize,
-    /// What was ready when the pool was last asked for more.
+    /// The prepared length when the pool was last asked for more.
     asked_at: usize,
-    /// What stores the headers of large records, once there was one.
+    /// Stores the headers of large records; made for the first one.
     headers: Option<ScatterCopy>,
     /// Once the mapping has been given up: where `write` goes.
     plain: Option<u64>,
@@ -109,7 +109,7 @@ struct Shared {
     /// Whether any sync came.
     was_synced: AtomicBool,
     /// How often the log has been recycled.
-    lives: AtomicUsize,
+    times_recycled: AtomicUsize,
     /// Held by the thread that prepares; whether the log is closed.
     preparation: Mutex<bool>,
     /// The process the log belongs to.
@@ -134,12 +134,12 @@ impl Shared {
         self.region.prepare(end, expected)
     }
 
-    /// The pool's part: the window behind `ready`, if it is still wanted, which was asked for in
-    /// this of the log's `lives`.
-    fn prepare_ahead(&self, ready: usize, life: usize) {
+    /// The pool's part: the window behind `ready`, if it is still wanted, which was asked for after
+    /// the log had been recycled so many times.
+    fn prepare_ahead(&self, ready: usize, times_recycled: usize) {
         // If it is locked, another thread prepares already.
         let Some(closed) = self.preparation.try_lock() else { return };
-        let is_recycled = self.lives.load(Ordering::Relaxed) != life;
+        let is_recycled = self.times_recycled.load(Ordering::Relaxed) != times_recycled;
         if *closed || is_recycled || self.region.ready() != ready {
             return;
         }
@@ -196,7 +196,7 @@ impl MappedLog {
             expected,
             synced: AtomicBool::new(false),
             was_synced: AtomicBool::new(false),
-            lives: AtomicUsize::new(0),
+            times_recycled: AtomicUsize::new(0),
             preparation: Mutex::default(),
             generation: generation(),
         };
@@ -233,7 +233,8 @@ impl MappedLog {
 
     /// Whether this may be the log of one of hundreds of databases with few writes.
     fn is_small(&self) -> bool {
-        self.cursor.position() < GROWS_FROM && self.shared.lives.load(Ordering::Relaxed) == 0
+        self.cursor.position() < GROWS_FROM
+            && self.shared.times_recycled.load(Ordering::Relaxed) == 0
     }
 
     /// Gives the pages of a small log back, and asks the pool for the next window if it is time and
@@ -253,11 +254,11 @@ impl MappedLog {
         }
         self.asked_at = ready;
         self.set_low_water(ready);
-        let life = self.shared.lives.load(Ordering::Relaxed);
+        let times_recycled = self.shared.times_recycled.load(Ordering::Relaxed);
         let shared = Arc::downgrade(&self.shared);
         let job = move || {
             if let Some(shared) = shared.upgrade() {
-                shared.prepare_ahead(ready, life);
+                shared.prepare_ahead(ready, times_recycled);
             }
         };
         // The flushes' priority, because a writer will wait for it and compactions may take long.
@@ -429,7 +430,7 @@ impl WritableFile for MappedLog {
         if *closed || !self.cursor.zero_out() {
             return false;
         }
-        self.shared.lives.fetch_add(1, Ordering::Relaxed);
+        self.shared.times_recycled.fetch_add(1, Ordering::Relaxed);
         drop(closed);
         self.asked_at = 0;
         self.shared.synced.store(false, Ordering::Relaxed);

@@ -510,7 +510,7 @@ mod tests {
     /// Each step leads on, and past no entry that was there when the scan began, whatever comes in
     /// beside it.
     #[test]
-    fn steps_and_turns_beside_writes() {
+    fn steps_and_direction_switches_beside_writes() {
         let order = InternalOrder::new(KeyOrder::default());
         let mut switches = 0;
         for seed in 1..=300 {

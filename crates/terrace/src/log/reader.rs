@@ -78,7 +78,7 @@ pub(crate) struct LogReader {
     unfinished: bool,
     /// The damage before was torn, and no record came since.
     in_torn_record: bool,
-    /// What comes next in the block was found by a search.
+    /// The next record in the block was found by a search.
     is_doubtful: bool,
     /// The end of the last record handed out.
     good_end: u64,

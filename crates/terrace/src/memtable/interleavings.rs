@@ -86,7 +86,7 @@ fn explore_at(
     full: &'static [&'static str],
     reads: &[(&'static str, &'static [&'static str])],
 ) {
-    for &(key, answers) in reads {
+    for &(key, allowed) in reads {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
         let model = move || {
@@ -96,7 +96,7 @@ fn explore_at(
                 write(node);
             });
             let found = find(node, key).unwrap_or("nothing");
-            assert!(answers.contains(&found), "{found} for {key}");
+            assert!(allowed.contains(&found), "{found} for {key}");
             thread.join().expect("the writer");
         };
         in_model(|| builder.check(model));

@@ -76,11 +76,12 @@ impl AbbreviatedEntries {
             let user_key = &key[..key.len().min(length - order.tag_size())];
             *abbreviated_keys.get_mut(count)? = abbreviated(user_key.strip_prefix(prefix)?);
             offsets[count] = offset as u16;
-            let head_before = count.checked_sub(1).map_or(0, |before| abbreviated_keys[before]);
+            let abbreviated_before =
+                count.checked_sub(1).map_or(0, |before| abbreviated_keys[before]);
             // A user key between the two need not begin with what this one shares of the other's
             // tag.
-            if abbreviated_keys[count] < head_before
-                || abbreviated_keys[count] > head_before && entry.shared > user_before
+            if abbreviated_keys[count] < abbreviated_before
+                || abbreviated_keys[count] > abbreviated_before && entry.shared > user_before
             {
                 return None;
             }

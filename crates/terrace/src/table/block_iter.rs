@@ -49,7 +49,7 @@ impl BlockIter {
         }
     }
 
-    /// Goes over to `block`, at no entry.
+    /// Moves to `block`, at no entry.
     pub(super) fn set_block(&mut self, block: Option<Arc<Block>>) {
         self.block = block;
         self.invalidate();

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_answer_for_their_blocks_only() {
+    fn filters_cover_their_blocks_only() {
         let mut builder = FilterBlockBuilder::new(Arc::new(BloomFilterPolicy::new(10)));
         builder.start_block(0);
         builder.add_key(b"foo");

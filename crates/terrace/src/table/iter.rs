@@ -256,7 +256,7 @@ impl TableIter {
         self.failure.is_some()
     }
 
-    /// Goes over to the data block `at`, at no entry of it. False if there is no such block or it
+    /// Moves to the data block `at`, at no entry of it. False if there is no such block or it
     /// cannot be read.
     fn enter(&mut self, at: usize) -> bool {
         self.failure = None;

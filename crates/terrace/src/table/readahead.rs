@@ -299,8 +299,8 @@ mod tests {
             let device = Device::default();
             let mut readahead = Readahead::default();
             assert_eq!(read(&mut readahead, &device, blocks), []);
-            let turned: Vec<_> = blocks.iter().rev().take(5).copied().collect();
-            assert_eq!(read(&mut readahead, &device, &turned), []);
+            let reversed: Vec<_> = blocks.iter().rev().take(5).copied().collect();
+            assert_eq!(read(&mut readahead, &device, &reversed), []);
             let mut reads = device.read.into_inner().unwrap();
             assert!(reads.len() < BLOCKS as usize / 15, "{} reads", reads.len());
             reads.truncate(reads.len() - 4);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_that_turns_round_begins_anew() {
+    fn a_scan_that_switches_direction_begins_anew() {
         let mut readahead = Readahead::default();
         asked(&mut readahead, 0..100);
         let windows = asked(&mut readahead, (80..99).rev());

@@ -267,7 +267,7 @@ fn a_table_is_the_same_whether_blocks_are_copied_or_written_anew() {
 }
 
 #[test]
-fn only_an_entry_without_company_has_a_block_to_itself() {
+fn only_a_lone_entry_has_a_block_to_itself() {
     let settings = settings(TableOrder::internal(KeyOrder::default()));
     let large = vec![b'v'; 5000];
     let values = [&large[..], b"small", &large, &large, &large[..10]];

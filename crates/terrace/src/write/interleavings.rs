@@ -180,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Makes tables of memtables, oldest first, until all writers are done.
+    /// Flushes memtables, oldest first, until all writers are done.
     fn flush(&self) {
         loop {
             let mut commit = self.commit.lock();

@@ -79,7 +79,7 @@ const READS: [(&str, Read); 9] = [
         }
         cursor.prev();
     }),
-    ("a cursor that turns", |t| {
+    ("a cursor that switches direction", |t| {
         let mut cursor = t.cursor().unwrap();
         cursor.seek("c");
         (0..3).for_each(|_| cursor.next());

@@ -23,7 +23,7 @@ const DIR: &str = "TERRACE_FAILING_CALLS_DIR";
 /// The seed of its settings.
 const SETTINGS: &str = "TERRACE_FAILING_CALLS_SETTINGS";
 const PUTS: u32 = 150;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// How often the test looks whether the process still exists.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -176,7 +176,7 @@ fn listen(socket: &UnixDatagram, child: &mut Child) -> Result<Vec<String>, Strin
             }
             // What it told last has been read by the second time.
             Err(_) if ended => return Err(format!("it died: {told:?}")),
-            Err(_) if last.elapsed() > PATIENCE => return Err(format!("it hangs: {told:?}")),
+            Err(_) if last.elapsed() > TIMEOUT => return Err(format!("it hangs: {told:?}")),
             Err(_) => ended = child.try_wait().map_err(|error| error.to_string())?.is_some(),
         }
     }

@@ -384,7 +384,7 @@ fn what_a_failed_sync_left_is_not_built_upon() {
     }
 }
 
-/// A log that goes on as another one has to be renamed. Where that fails a new one is begun.
+/// A recycled log has to be renamed. Where that fails a new one is begun.
 #[test]
 fn logs_that_cannot_be_renamed_are_replaced() {
     let settings =

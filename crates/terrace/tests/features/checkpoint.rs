@@ -305,7 +305,7 @@ fn the_directory_must_be_empty_and_unowned() {
 /// A database with tables on two levels and something in memory, durable but for that.
 fn filled(fs: &SimFs) -> (Db, Map) {
     let db = Db::open(DB, options(fs.env())).expect("a database");
-    (0..300).for_each(|number| db.put(key(number), "merged").expect("a write"));
+    (0..300).for_each(|number| db.put(key(number), "compacted").expect("a write"));
     db.compact_range::<&[u8]>(..).expect("a compaction");
     (0..300).step_by(3).for_each(|number| db.put(key(number), "in a table").expect("a write"));
     db.flush().expect("a flush");

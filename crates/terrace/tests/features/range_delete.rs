@@ -19,7 +19,7 @@ use terrace_testkit::simfs::{Fault, FaultPlan, PowerLoss, SimFs};
 use terrace_testkit::watchdog::Watchdog;
 
 const PATH: &str = "/db";
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 fn small() -> Options {
     Options::new().create_if_missing(true).write_buffer_size(64 << 10).max_file_size(1 << 20)
@@ -296,7 +296,7 @@ fn a_transaction_deletes_the_range_that_it_sees() {
 /// Of a range nothing is half there, wherever the disk fails; and what is written afterwards stays.
 #[test]
 fn every_failure_leaves_all_of_the_range_or_nothing() {
-    let _watchdog = Watchdog::new(PATIENCE, "every_failure_leaves_all_of_the_range_or_nothing");
+    let _watchdog = Watchdog::new(TIME_LIMIT, "every_failure_leaves_all_of_the_range_or_nothing");
     let base = SimFs::new();
     let db = Db::open(PATH, removing().env(base.env())).expect("opens");
     let before = fill(&db, 5, 1_500);
@@ -434,7 +434,7 @@ fn no_write_comes_after_a_range_delete_in_doubt() {
 fn readers_see_all_of_a_range_or_nothing_beside_writers_and_compactions() {
     const ENTRIES: usize = 200;
     campaign("readers_see_all_of_a_range_or_nothing", scaled(6), |seed| {
-        let _watchdog = Watchdog::new(PATIENCE, format!("readers beside range deletes, {seed}"));
+        let _watchdog = Watchdog::new(TIME_LIMIT, format!("readers beside range deletes, {seed}"));
         let batch = if seed.is_multiple_of(3) { 4096 } else { 0 };
         let options = small().env(Arc::new(MemEnv::new())).range_delete_batch(batch);
         let db = Db::open(PATH, options).map_err(|error| error.to_string())?;
@@ -531,7 +531,7 @@ fn readers_see_all_of_a_range_or_nothing_beside_writers_and_compactions() {
 #[test]
 fn updates_begin_anew_after_a_range_delete() {
     campaign("updates_begin_anew_after_a_range_delete", scaled(20), |seed| {
-        let _watchdog = Watchdog::new(PATIENCE, format!("updates beside range deletes, {seed}"));
+        let _watchdog = Watchdog::new(TIME_LIMIT, format!("updates beside range deletes, {seed}"));
         let db = Db::open(PATH, removing().env(Arc::new(MemEnv::new())))
             .map_err(|error| error.to_string())?;
         let number = |value: Option<&[u8]>| {

@@ -35,8 +35,8 @@ fn contents(db: &Db, options: &ReadOptions) -> Map {
 }
 
 #[test]
-fn parts_equal_the_whole() {
-    campaign("parts_equal_the_whole", scaled(12), |seed| {
+fn subcompactions_equal_the_whole() {
+    campaign("subcompactions_equal_the_whole", scaled(12), |seed| {
         let mut rng = Rng::new(seed);
         let mut options = options(Arc::new(MemEnv::new()), rng.between(1, 5));
         if rng.one_in(3) {
@@ -95,7 +95,7 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
         names.retain(|name| name.ends_with(".ldb"));
         names.len()
     };
-    let watchdog = Watchdog::new(Duration::from_secs(120), "parts that fail");
+    let watchdog = Watchdog::new(Duration::from_secs(120), "subcompactions that fail");
     let mut failures = 0;
     for after in [0, 1, 3, 7, 12] {
         // Work for a compaction everywhere, whatever has been compacted already.
@@ -126,7 +126,7 @@ fn a_part_that_fails_leaves_nothing_of_the_others() {
                 break;
             }
         }
-        watchdog.feed(format!("parts that fail: after {after} syncs"));
+        watchdog.feed(format!("subcompactions that fail: after {after} syncs"));
     }
     assert!(failures > 0);
 }

@@ -16,7 +16,7 @@ use terrace_testkit::scale::scaled;
 use terrace_testkit::watchdog::Watchdog;
 use terrace_testkit::workload::{Digest, Operation, State, Workload};
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// The files of a database with an extension, in order of their numbers.
 fn files(db: &Path, extension: &str) -> Vec<PathBuf> {
@@ -90,7 +90,7 @@ fn assert_names_file(error: &Error, path: &Path) {
 #[test]
 fn a_flipped_bit_in_a_log_of_leveldb_cuts_the_history_there() {
     let Some(peer) = Peer::find() else { return };
-    let _watchdog = Watchdog::new(PATIENCE, "a flipped bit in a log of LevelDB");
+    let _watchdog = Watchdog::new(TIME_LIMIT, "a flipped bit in a log of LevelDB");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let healthy = dir.path().join("healthy");
     let workload = Workload::new(31);
@@ -162,7 +162,7 @@ fn salvage_takes_what_follows_the_damage() {
 /// LevelDB loses keys that were acknowledged as synced, and reports nothing.
 #[test]
 fn a_flipped_bit_in_synced_data_is_an_error() {
-    let _watchdog = Watchdog::new(PATIENCE, "a flipped bit in synced data");
+    let _watchdog = Watchdog::new(TIME_LIMIT, "a flipped bit in synced data");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let healthy = dir.path().join("healthy");
     let options = || Options::new().create_if_missing(true);
@@ -264,7 +264,7 @@ fn current_does_not_lead_out_of_the_directory() {
 /// back.
 #[test]
 fn the_versions_of_a_key_stay_in_one_file() {
-    let _watchdog = Watchdog::new(PATIENCE, "the versions of a key");
+    let _watchdog = Watchdog::new(TIME_LIMIT, "the versions of a key");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("db");
     let options = || {
@@ -357,7 +357,7 @@ fn the_manifest_rolls_over() {
 /// In LevelDB deleted data stays until something overlaps it by chance.
 #[test]
 fn deletes_give_their_space_back() {
-    let _watchdog = Watchdog::new(PATIENCE, "deletes give their space back");
+    let _watchdog = Watchdog::new(TIME_LIMIT, "deletes give their space back");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("db");
     let options =

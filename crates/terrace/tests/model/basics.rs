@@ -376,10 +376,10 @@ fn a_listener_that_panics_in_a_manual_compaction_blocks_no_caller() {
             db.put("a", value).expect("puts");
             db.flush().expect("flushes");
         }
-        let merged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             db.compact_range::<&[u8]>(..)
         }));
-        assert!(merged.is_err(), "it panicked");
+        assert!(outcome.is_err(), "it panicked");
     }
     db.wait_idle().expect("no work");
     db.close().expect("closes");

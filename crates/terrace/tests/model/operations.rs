@@ -20,7 +20,7 @@ use terrace_testkit::simfs::SimFs;
 use terrace_testkit::watchdog::Watchdog;
 use terrace_testkit::workload::{Operation, Workload};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 fn run_all(path: &Path, env: Arc<dyn Env>, settings: &OptionSet, ops: &[Op]) -> Result<(), String> {
     let mut runner = Runner::open(path, env, settings.clone())?;
@@ -37,7 +37,7 @@ fn with_settings(settings: &OptionSet, error: String) -> String {
 
 #[test]
 fn random_operations_equal_the_model() {
-    let watchdog = Watchdog::new(PATIENCE, "random_operations_equal_the_model");
+    let watchdog = Watchdog::new(TIME_LIMIT, "random_operations_equal_the_model");
     campaign("random_operations_equal_the_model", scaled(2_000), |seed| {
         watchdog.feed(format!("random_operations_equal_the_model: seed {seed}"));
         let mut rng = Rng::new(seed);
@@ -57,7 +57,7 @@ fn random_operations_equal_the_model() {
 
 #[test]
 fn the_same_operations_give_equal_results_under_eight_option_sets() {
-    let watchdog = Watchdog::new(PATIENCE, "eight option sets");
+    let watchdog = Watchdog::new(TIME_LIMIT, "eight option sets");
     campaign("the_same_operations_give_equal_results_under_eight_option_sets", scaled(8), |seed| {
         let mut rng = Rng::new(seed);
         let ops = Generator::new(rng.next_u64(), Shape::random(&mut rng)).ops(5_000);
@@ -75,7 +75,7 @@ fn the_same_operations_give_equal_results_under_eight_option_sets() {
 fn readers_see_whole_batches_while_writers_write_and_tables_move() {
     const PAIRS: u64 = 50;
     campaign("readers_see_whole_batches", scaled(20), |seed| {
-        let watchdog = Watchdog::new(PATIENCE, format!("readers_see_whole_batches: seed {seed}"));
+        let watchdog = Watchdog::new(TIME_LIMIT, format!("readers_see_whole_batches: seed {seed}"));
         let settings = OptionSet::random(&mut Rng::new(seed));
         let db = Db::open("/db", settings.options(Arc::new(MemEnv::new())))
             .map_err(|error| error.to_string())?;

@@ -26,7 +26,7 @@ const BLOCK_SIZES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
 /// Open files below this are refused.
 const LEAST_OPEN_FILES: usize = 10;
 /// Between two looks at whether background work has ended.
-const SETTLING_STEP: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Looks in a row that have to find nothing to do: a finished flush may be followed by a
 /// compaction.
 const IDLE_LOOKS: u32 = 10;
@@ -144,7 +144,7 @@ impl Engine for Fjall {
         let mut idle = 0;
         let mut completed = self.db.compactions_completed();
         while idle < IDLE_LOOKS {
-            thread::sleep(SETTLING_STEP);
+            thread::sleep(POLL_INTERVAL);
             let busy = self.db.outstanding_flushes() > 0
                 || self.db.active_compactions() > 0
                 || self.keyspace.sealed_memtable_count() > 0;

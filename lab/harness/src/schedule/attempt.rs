@@ -148,7 +148,7 @@ impl Attempt<'_> {
     /// one.
     fn task_length(&self, steps: &[Step], flags: &[String]) -> usize {
         let follows = |step: &&Step| {
-            is_settling(step) || (!steps[0].makes_database() && self.flags(step) == *flags)
+            pays_debt(step) || (!steps[0].makes_database() && self.flags(step) == *flags)
         };
         1 + steps[1..].iter().take_while(follows).count()
     }
@@ -285,7 +285,7 @@ impl Extent {
 }
 
 /// Whether it does the work that the step before it put off.
-fn is_settling(step: &Step) -> bool {
+fn pays_debt(step: &Step) -> bool {
     matches!(step.role, Role::Debt { .. }) || step.workload.name == "waitcompact"
 }
 

@@ -71,7 +71,7 @@ fn file(version: &Version, number: u64) -> &Arc<FileMeta> {
 }
 
 #[test]
-fn level_0_is_merged_when_it_has_four_files() {
+fn level_0_is_compacted_when_it_has_four_files() {
     assert_eq!(pick(&version(&[]), false, &[]), None);
     let mut files =
         vec![(0, 7, 1, "a", "m"), (0, 8, 1, "c", "d"), (0, 9, 1, "x", "z"), (1, 5, 1, "l", "p")];
@@ -145,7 +145,7 @@ fn more_of_the_upper_level_comes_along_where_it_costs_little() {
 }
 
 /// LevelDB may end a table between two versions of a key. Where the first of them is a tombstone, a
-/// merge drops it when nothing deeper has the key, and so has to see the second.
+/// compaction drops it when nothing deeper has the key, and so has to see the second.
 #[test]
 fn all_versions_of_a_key_of_the_output_level_are_compacted() {
     let file = |(level, number): (usize, u64), from: (&str, u64), to: (&str, u64)| {

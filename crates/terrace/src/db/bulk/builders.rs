@@ -58,7 +58,7 @@ struct State {
     building: usize,
     finished: Vec<(usize, Staged)>,
     unsynced: VecDeque<Box<dyn WritableFile>>,
-    spare: Vec<Chunk>,
+    free: Vec<Chunk>,
     /// Bytes of final tables, and of the chunks that they were made of.
     table_bytes: u64,
     chunk_bytes: u64,
@@ -81,7 +81,7 @@ impl Builders {
 
     /// An empty chunk.
     pub(super) fn chunk(&self) -> Chunk {
-        self.shared.state.lock().spare.pop().unwrap_or_default()
+        self.shared.state.lock().free.pop().unwrap_or_default()
     }
 
     /// Bytes of entries that make a table of `size` bytes, as far as that is known.
@@ -195,7 +195,7 @@ impl Shared {
             }
         }
         chunk.clear();
-        state.spare.push(chunk);
+        state.free.push(chunk);
         drop(state);
         self.sync_down_to(MOST_UNSYNCED);
         let mut state = self.state.lock();

@@ -8,7 +8,7 @@ use crate::db::update::{Change, MergeOperator, change_key};
 /// Atomic updates. Each is one commit: nothing that others write is lost, whether they write by an
 /// update, a batch, a transaction or a bulk load, and no loop is needed around them.
 ///
-/// What is set in a keyspace with expiry has no time to live: use the methods of
+/// A value that is set in a keyspace with expiry has no time to live: use the methods of
 /// [`Keyspace`](crate::Keyspace#atomic-updates), which set one.
 impl Db {
     /// Sets `key` to what `change` makes of its value, and returns that. `None` stands for no

@@ -34,7 +34,7 @@ pub(in crate::db) struct Incarnations {
     pub(in crate::db) one_at_a_time: Mutex<()>,
     /// Held while the settings of a keyspace are taken from its entry or given to it: nothing waits
     /// meanwhile.
-    pub(in crate::db) settling: Mutex<()>,
+    pub(in crate::db) settings: Mutex<()>,
 }
 
 /// See [`Incarnations`].

@@ -67,9 +67,9 @@ impl Logs {
 
     /// Removes the logs that were kept.
     pub(in crate::db) fn delete_recycled_logs(&self) {
-        while let Some(spare) = self.recycled.take() {
-            let number = spare.number;
-            drop(spare);
+        while let Some(log) = self.recycled.take() {
+            let number = log.number;
+            drop(log);
             self.delete_recycled_log(number);
         }
     }

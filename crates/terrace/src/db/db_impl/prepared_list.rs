@@ -11,7 +11,7 @@ use crate::db::concurrency::ordered_key::shown;
 
 /// A transaction that is prepared, from before its record is durable until its decision is.
 pub(in crate::db) struct Prepared {
-    /// What commits it: its writes, and the removal of its record.
+    /// The batch that commits it: its writes, and the removal of its record.
     pub(in crate::db) commit: WriteBatch,
     /// Whether others have written its keys: it cannot be committed any more, and has locked
     /// nothing but the key of its record.

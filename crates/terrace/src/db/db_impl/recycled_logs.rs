@@ -1,4 +1,4 @@
-//! Logs whose memtables have become tables, emptied, for memtables to come.
+//! Logs whose memtables have been flushed, emptied, for memtables to come.
 //!
 //! Where a log's pages have not been written to the disk, the next log can have them
 //! ([`WritableFile::zero_out`]), which spares the system most of its work for a log. Until then the

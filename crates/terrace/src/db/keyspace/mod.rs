@@ -68,7 +68,7 @@ impl Terms for Ending<'_> {
     }
 }
 
-/// What a keyspace lies within: another one, or the database.
+/// The parent of a keyspace: another one, or the database.
 type Parent<'a> = Option<&'a Incarnation>;
 
 fn prefix_within(parent: Parent<'_>, name: &str) -> Result<Vec<u8>> {
@@ -93,9 +93,9 @@ fn create_keyspace(
     }
     core.files.check_writable()?;
     // Before there is a key that they are for.
-    let settling = core.keyspaces.settling.lock();
+    let settings = core.keyspaces.settings.lock();
     core.background.change_settings(|all| all.set(&prefix, options.prefix_setting()))?;
-    drop(settling);
+    drop(settings);
     let (key, value) = (entry::key(&prefix), entry::encode(options));
     core.writes.write_one(&key, Some(&value), WriteOptions::sync())?;
     core.background.schedule_expiry_check();
@@ -126,7 +126,7 @@ fn open_keyspace(
         let Some(options) = find_keyspace(core, &prefix)? else { return Ok(None) };
         // What was found may be gone, and what is created after it gets settings of its own, which
         // come later than these.
-        let _settling = core.keyspaces.settling.lock();
+        let _settings = core.keyspaces.settings.lock();
         if core.keyspaces.registry.lock().drops != drops {
             continue;
         }

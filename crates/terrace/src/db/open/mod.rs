@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! 1. Nothing is changed before the lock is held, and nothing at all in a read-only open.
-//! 2. The contents of the logs are in memtables when `open` returns and become tables in the
+//! 2. The contents of the logs are in memtables when `open` returns and are flushed in the
 //!    background; until then the MANIFEST still names those logs, so that a crash at any step
 //!    replays them again.
 //! 3. No write is acknowledged before those tables are durable, unless the log is continued, of

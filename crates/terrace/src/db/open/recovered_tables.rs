@@ -21,7 +21,7 @@ use crate::db::db_impl::background::write_memtable::write_memtable;
 use crate::db::db_impl::files::output_settings;
 use crate::db::options::Options;
 
-/// Memtables of a replay become tables once they take this many times the write buffer.
+/// Memtables of a replay are flushed once they take this many times the write buffer.
 const WRITE_BUFFERS: usize = 4;
 
 /// See the [module](self).
@@ -52,7 +52,7 @@ impl RecoveredTables {
         RecoveredTables { settings, keys, written: Vec::new(), threshold }
     }
 
-    /// Whether memtables of `bytes` should become tables.
+    /// Whether memtables of `bytes` should be flushed.
     pub(in crate::db) fn are_due(&self, bytes: usize) -> bool {
         bytes >= self.threshold
     }

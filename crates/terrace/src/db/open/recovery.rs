@@ -41,7 +41,7 @@ use crate::db::options::{Options, RecoveryMode};
 /// A memtable with what some logs held.
 pub(in crate::db) struct RecoveredMemtable {
     pub(in crate::db) writer: MemTableWriter,
-    /// The logs whose last entries are here: they are needed until this is a table.
+    /// The logs whose last entries are here: they are needed until this is flushed.
     pub(in crate::db) logs: Vec<u64>,
     pub(in crate::db) last_sequence: SequenceNumber,
 }
@@ -347,7 +347,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Makes tables of all memtables if they take too much memory, and begins a new one for their
+    /// Flushes all memtables if they take too much memory, and begins a new one for their
     /// logs.
     fn write_tables_if_due(&self, progress: &mut Progress) {
         let bytes =

@@ -467,8 +467,8 @@ impl Options {
         /// ```
         read_access: ReadAccess = |v| v;
         /// Append to the write-ahead log through prepared, mapped segments where the file system
-        /// allows it, instead of a system call per write, and go on with the file of an old log
-        /// that the disk has never seen. Logs are mapped on ext4 and tmpfs, on x86-64 and AArch64;
+        /// allows it, instead of a system call per write, and recycle the file of an old log that
+        /// the disk has never seen. Logs are mapped on ext4 and tmpfs, on x86-64 and AArch64;
         /// elsewhere, and on XFS, where a store after a shutdown of the file system would kill the
         /// process, they are written, and so is the rest of a log once a record of more than 8 KiB
         /// does not fit into its block of 32 KiB. The program that opens the database after the

@@ -35,7 +35,7 @@ pub(in crate::db) struct ManifestSurvey {
     pub(in crate::db) description: Option<Description>,
     /// Tables that some edit removed.
     pub(in crate::db) removed: BTreeSet<u64>,
-    /// Logs with smaller numbers have become tables.
+    /// The memtables of logs with smaller numbers have been flushed.
     pub(in crate::db) log_number: u64,
     pub(in crate::db) last_sequence: SequenceNumber,
     pub(in crate::db) problems: Vec<Problem>,

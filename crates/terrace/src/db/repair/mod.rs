@@ -2,11 +2,11 @@
 //!
 //! # How
 //! A MANIFEST that reads well and whose tables are there *describes* the database: its levels stay
-//! as they are, damaged tables are replaced by what can be read of them, and logs become tables.
-//! Otherwise every table and every log is taken, and all of it is merged into one sorted run, where
-//! the sequence number alone decides which version of a key is the newest. (LevelDB's repair puts
-//! all tables into level 0 under their old numbers, which decide there, and so brings old values
-//! back even to a healthy database.)
+//! as they are, damaged tables are replaced by what can be read of them, and logs are written to
+//! tables. Otherwise every table and every log is taken, and all of it is merged into one sorted
+//! run, where the sequence number alone decides which version of a key is the newest. (LevelDB's
+//! repair puts all tables into level 0 under their old numbers, which decide there, and so brings
+//! old values back even to a healthy database.)
 //!
 //! # Invariants
 //! 1. Nothing that is there is changed or moved before a new MANIFEST, and every table that it

@@ -241,7 +241,7 @@ impl RunWriter<'_> {
         if self.writer.present_size() >= self.max_file_size
             && self.order.keys.compare(user_key(last), user_key(key)) != Ordering::Equal
         {
-            self.writer.cut()?;
+            self.writer.finish_table()?;
         }
         last.clear();
         last.extend_from_slice(key);

@@ -63,7 +63,7 @@ pub struct Stats {
     pub levels: Vec<LevelStats>,
     /// Bytes of all memtables.
     pub memtable_bytes: u64,
-    /// Memtables that wait to become tables.
+    /// Full memtables that have not been flushed.
     pub immutable_memtables: usize,
     /// Bytes of keys and values that were written, with the few bytes a batch adds.
     pub user_bytes_written: u64,

@@ -14,8 +14,8 @@
 //!
 //! # Invariants
 //! 1. Between the check and the write no other writer writes.
-//! 2. The snapshot lives until then, so that compactions keep the newest entry of every key written
-//!    since, deletions included.
+//! 2. The snapshot is retained until then, so that compactions keep the newest entry of every key
+//!    written since, deletions included.
 //! 3. A lock is held, and a serializable transaction in the conflict set, before the commit lock
 //!    is taken for the first time after; what the transaction reads comes after that.
 

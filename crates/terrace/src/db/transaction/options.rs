@@ -36,9 +36,9 @@ pub enum Isolation {
     Snapshot,
     /// The transaction commits only if everything it has read, ranges and keys that were not there
     /// included, would read the same at its commit: all serializable transactions could as well
-    /// have run one after the other, each at the moment of its commit. Needs memory while it lives
-    /// for the keys that others write meanwhile, at most about 16 MiB for a database; a transaction
-    /// that is older than what fits conflicts.
+    /// have run one after the other, each at the moment of its commit. Needs memory while it is
+    /// active for the keys that others write meanwhile, at most about 16 MiB for a database; a
+    /// transaction that is older than what fits conflicts.
     Serializable,
 }
 

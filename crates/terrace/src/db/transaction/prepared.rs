@@ -68,7 +68,7 @@ impl fmt::Debug for PreparedTransaction {
     }
 }
 
-/// What a transaction that is to be prepared consists of.
+/// The contents of a transaction that is to be prepared.
 pub(super) struct Terms {
     pub(super) batch: WriteBatch,
     /// Keys that are not written, yet must not change.

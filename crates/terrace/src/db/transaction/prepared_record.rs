@@ -13,7 +13,7 @@ const PREFIX: &[u8] = b"!$terrace!prepared!";
 const FORMAT: &[u8] = b"prepared 1\n";
 const CHECKSUM_SIZE: usize = 4;
 
-/// What is known about the value of a key at the time when the transaction was prepared.
+/// State of a key's value at the time when the transaction was prepared, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     Absent,
@@ -22,7 +22,7 @@ pub(super) enum Before {
     MayVanish,
 }
 
-/// What a prepared transaction does when it is committed, and what must not change before.
+/// The writes of a prepared transaction, and the values that must not change before its commit.
 #[derive(Clone, Debug)]
 pub(super) struct PreparedRecord {
     pub(super) batch: WriteBatch,

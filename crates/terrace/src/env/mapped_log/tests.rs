@@ -216,12 +216,12 @@ fn a_recycled_log_is_reused_under_another_name() {
     let mut random = seed;
     let mut name = dir.path().join("0.log");
     let mut log = create(&name, 4 << 20);
-    for life in 1..=30_usize {
+    for round in 1..=30_usize {
         let mut appended = Vec::new();
-        let sizes = [300, 100_000][life / 3 % 2];
+        let sizes = [300, 100_000][round / 3 % 2];
         let end = xorshift(&mut random) as usize % (6 << 20);
         while appended.len() < end {
-            let record = vec![life as u8; xorshift(&mut random) as usize % sizes + 1];
+            let record = vec![round as u8; xorshift(&mut random) as usize % sizes + 1];
             match record.len() < 32 << 10 {
                 true => log.append(&record).unwrap(),
                 false => log.append_parts(&mut [IoSlice::new(&record)], &[]).unwrap(),
@@ -229,8 +229,8 @@ fn a_recycled_log_is_reused_under_another_name() {
             appended.extend_from_slice(&record);
         }
         let contents = fs::read(&name).unwrap();
-        assert!(contents.starts_with(&appended), "life {life}");
-        assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "life {life}");
+        assert!(contents.starts_with(&appended), "round {round}");
+        assert!(contents[appended.len()..].iter().all(|&byte| byte == 0), "round {round}");
         if log.plain.is_some() {
             // It outgrew its mapping.
             assert!(!log.zero_out());
@@ -242,14 +242,14 @@ fn a_recycled_log_is_reused_under_another_name() {
         if !log.zero_out() {
             assert!(
                 !system_call::is_in_memory_only(log.shared.region.file.file.as_fd()),
-                "life {life}"
+                "round {round}"
             );
             fs::remove_file(&name).unwrap();
             log = create(&name, 4 << 20);
             continue;
         }
-        assert!(fs::read(&name).unwrap().iter().all(|&byte| byte == 0), "life {life}");
-        let next = dir.path().join(format!("{life}.log"));
+        assert!(fs::read(&name).unwrap().iter().all(|&byte| byte == 0), "round {round}");
+        let next = dir.path().join(format!("{round}.log"));
         fs::rename(&name, &next).unwrap();
         log.set_path(&next);
         assert_eq!(log.shared.region.file.path(), next);

@@ -18,7 +18,7 @@ fn everything_at_once_equals_a_model() {
             world.step()?;
         }
         world.look()?;
-        // A log that a power cut has left is damaged where nothing was synced, until it is a table.
+        // A log that a power cut has left is damaged where nothing was synced, until it is flushed.
         world.db().flush().map_err(text)?;
         let problems = world.db().verify().map_err(text)?.problems;
         if problems.is_empty() { Ok(()) } else { Err(format!("{problems:?}")) }

@@ -56,18 +56,18 @@ pub(super) fn text(error: terrace::Error) -> String {
 }
 
 /// Entries as the filter leaves them in the end, without the catalogue.
-fn settled(entries: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Pairs {
+fn filtered_entries(entries: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Pairs {
     let entries = entries.filter(|(key, _)| !key.starts_with(b"!$terrace!"));
-    let settle = |(key, value): (Vec<u8>, Vec<u8>)| match key.starts_with(b"!f!") {
+    let keep = |(key, value): (Vec<u8>, Vec<u8>)| match key.starts_with(b"!f!") {
         true => Some((key, filtered(&value)?)),
         false => Some((key, value)),
     };
-    entries.filter_map(settle).collect()
+    entries.filter_map(keep).collect()
 }
 
 pub(super) fn alive(model: &Model, now: u64) -> Pairs {
     let alive = model.iter().filter(|(_, (_, end))| end.is_none_or(|end| end > now));
-    settled(alive.map(|(key, (value, _))| (key.clone(), value.clone())))
+    filtered_entries(alive.map(|(key, (value, _))| (key.clone(), value.clone())))
 }
 
 fn value_of(model: &Model, key: &[u8], now: u64) -> Option<Vec<u8>> {
@@ -471,7 +471,11 @@ impl World {
         self.db().checkpoint(&path).map_err(text)?;
         let copy = Db::open(&path, self.options()).map_err(text)?;
         let entries = copy.iter().and_then(Iterator::collect).map_err(text)?;
-        same("a checkpoint", &settled(Pairs::into_iter(entries)), &alive(&self.model, self.now))
+        same(
+            "a checkpoint",
+            &filtered_entries(Pairs::into_iter(entries)),
+            &alive(&self.model, self.now),
+        )
     }
 
     fn keep(&mut self) -> Tried {
@@ -501,7 +505,7 @@ impl World {
             kept.reader.status().map_err(text)?;
             let expected = alive(&kept.model, kept.now);
             let expected: Pairs = expected.into_iter().filter(|(key, _)| *key >= from).collect();
-            same("a cursor", &settled(found.into_iter()), &expected)?;
+            same("a cursor", &filtered_entries(found.into_iter()), &expected)?;
         }
         if self.rng.one_in(4) {
             self.snapshots.pop();
@@ -560,7 +564,7 @@ pub(super) fn found_after(fs: &SimFs, now: u64) -> Tried<Pairs> {
         db.keyspace(name).map_err(text)?;
     }
     let entries: Pairs = db.iter().and_then(Iterator::collect).map_err(text)?;
-    Ok(settled(entries.into_iter()))
+    Ok(filtered_entries(entries.into_iter()))
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> Tried {
@@ -591,8 +595,8 @@ fn check(db: &Db, options: &ReadOptions, model: &Model, now: u64) -> Tried {
     let forwards: Pairs = all()?.collect::<terrace::Result<_>>().map_err(text)?;
     let mut backwards: Pairs = all()?.rev().collect::<terrace::Result<_>>().map_err(text)?;
     backwards.reverse();
-    same("forwards", &settled(forwards.into_iter()), &expected)?;
-    same("backwards", &settled(backwards.into_iter()), &expected)?;
+    same("forwards", &filtered_entries(forwards.into_iter()), &expected)?;
+    same("backwards", &filtered_entries(backwards.into_iter()), &expected)?;
     let keys: Vec<_> = model.keys().collect();
     let values = db.multi_get_with(&keys, options).map_err(text)?;
     for (key, value) in keys.into_iter().zip(values) {
@@ -600,13 +604,13 @@ fn check(db: &Db, options: &ReadOptions, model: &Model, now: u64) -> Tried {
         let found = single.map(|value| (key.clone(), value));
         let again = value.map(|value| (key.clone(), value));
         let expected = expected.iter().filter(|(other, _)| other == key).cloned().collect();
-        same("get", &settled(found.into_iter()), &expected)?;
-        same("multi_get", &settled(again.into_iter()), &expected)?;
+        same("get", &filtered_entries(found.into_iter()), &expected)?;
+        same("multi_get", &filtered_entries(again.into_iter()), &expected)?;
     }
     Ok(())
 }
 
 fn check_transaction(transaction: &Transaction, model: &Model, now: u64) -> Tried {
     let seen = transaction.iter().collect::<terrace::Result<Pairs>>().map_err(text)?;
-    same("a transaction", &settled(seen.into_iter()), &alive(model, now))
+    same("a transaction", &filtered_entries(seen.into_iter()), &alive(model, now))
 }

@@ -1,5 +1,5 @@
-//! Flushes: an immutable memtable becomes a table of level 0, or of a deeper level that has nothing
-//! in its range.
+//! Flushes: an immutable memtable is written to a table of level 0, or of a deeper level that has
+//! nothing in its range.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Background {
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
         if let Ok(version) = &installed {
             self.made_version(version, output.as_slice());
-            // Before any thread sees that the memtable is a table: from then on no log of it needs
+            // Before any thread sees that the memtable is flushed: from then on no log of it needs
             // to be synced.
             self.logs.sync.flushed(log_number, immutable.last_sequence);
         }
@@ -173,8 +173,8 @@ impl Background {
         });
     }
 
-    /// Waits until every memtable ahead of this one has become a table. False if one of them could
-    /// not.
+    /// Waits until every memtable ahead of this one has been flushed. False if one of them could
+    /// not be.
     fn await_turn(&self, immutable: &Arc<Immutable>) -> bool {
         let mut state = self.state.lock();
         while !immutable.progress.is_spoiled() {

@@ -1,9 +1,9 @@
 //! Background work: flushes, compactions, removal of obsolete files.
 //!
 //! # Invariants
-//! 1. Memtables become tables of the database one after another, oldest first, with file numbers in
-//!    that order. The next one may be written meanwhile; it is written anew, with another number,
-//!    if the one ahead of it failed.
+//! 1. Flushes are installed one after another, oldest first, with file numbers in that order. The
+//!    next one may be written meanwhile; it is written anew, with another number, if the one ahead
+//!    of it failed.
 //! 2. An edit is durable before its version is seen, and a file is removed only after an edit that
 //!    drops it is durable and the last view that needs it is gone.
 //! 3. A job that fails or panics leaves its inputs as they were and the failure in the state; it is
@@ -49,7 +49,7 @@ use crate::db::db_impl::views::Views;
 use crate::db::options::events::Event;
 use crate::db::view::View;
 
-/// Memtables that are made tables at the same time.
+/// Memtables that are flushed at the same time.
 const FLUSHES_AT_ONCE: usize = 2;
 /// Files in level 0 at which writers begin to slow down.
 const LEVEL_0_COMFORTABLE: usize = 3 * LEVEL_0_TRIGGER;

@@ -33,7 +33,7 @@ impl Background {
         });
     }
 
-    /// Does away with the logs of a memtable that is a table now, but for those from `needed` on.
+    /// Does away with the logs of a flushed memtable, but for those from `needed` on.
     /// One may be kept for a memtable to come, if there seems to come one.
     pub(in crate::db) fn retire_logs(&self, immutable: &Immutable, needed: u64) {
         let mut log = immutable.log.lock().take();

@@ -13,7 +13,7 @@ use crate::log::LogWriter;
 use crate::memtable::MemTable;
 use crate::version::edit::NewFile;
 
-/// A full memtable and the logs that hold the same entries, until it is a table.
+/// A full memtable and the logs that hold the same entries, until it is flushed.
 pub(in crate::db) struct Immutable {
     pub(in crate::db) memtable: Arc<MemTable>,
     /// One log, or, recovered, several; oldest first. No log is another memtable's too.

@@ -14,7 +14,7 @@ use super::keyspace_options::{KeyspaceOptions, millis};
 /// The name of the keyspace that holds the catalogue.
 pub(in crate::db) const RESERVED: &str = "$terrace";
 
-/// What keys of the reserved keyspace begin with.
+/// The prefix of the keys of the reserved keyspace.
 pub(in crate::db) const PREFIX: &[u8] = b"!$terrace!";
 
 /// The first line of every entry.

@@ -97,7 +97,7 @@ final class EntryWindow {
         if (forward) {
             return index < count || advance(CONTINUE_FORWARD, AFTER);
         }
-        return index > 0 || turn(FIRST, AFTER);
+        return index > 0 || switchDirection(FIRST, AFTER);
     }
 
     /** Loads the entry before the gap. Returns whether there is one. */
@@ -108,7 +108,7 @@ final class EntryWindow {
         if (!forward) {
             return index < count || advance(CONTINUE_BACKWARD, BEFORE);
         }
-        return index > 0 || turn(LAST, BEFORE);
+        return index > 0 || switchDirection(LAST, BEFORE);
     }
 
     /** The entry behind the gap; {@link #hasNext} has returned true. */
@@ -175,7 +175,7 @@ final class EntryWindow {
     }
 
     /** Goes the other way from the window's first entry, or from an end if it is empty. */
-    private boolean turn(int end, int beyond) {
+    private boolean switchDirection(int end, int beyond) {
         if (bounded) {
             return false;
         }

@@ -103,12 +103,12 @@ class IteratorModelTest {
                 return gap + batch.size();
             }
             default -> {
-                return walk(iterator, list, gap, random);
+                return scan(iterator, list, gap, random);
             }
         }
     }
 
-    private static int walk(
+    private static int scan(
             TerraceIterator iterator,
             List<Map.Entry<String, String>> list,
             int start,
