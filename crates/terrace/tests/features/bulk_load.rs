@@ -553,7 +553,7 @@ fn leveldb_never_writes_into_a_table_that_is_being_moved_in() {
         }
         db.wait_idle().expect("no background work");
         if history == "written and not flushed" {
-            // LevelDB makes a table of it.
+            // LevelDB flushes it.
             db.put("other", "in the log").expect("a write");
         }
         let bytes = fs.contents(Path::new(OUTSIDE)).expect("a table");

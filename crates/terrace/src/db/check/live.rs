@@ -68,7 +68,7 @@ fn open_logs(core: &DbImpl) -> Result<Vec<(u64, Arc<dyn RandomAccessFile>)>> {
             .env
             .open_random(&core.files.path(&filename::log(number)), ReadAccess::Pread)
         {
-            // It became a table meanwhile.
+            // It was flushed meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             opened => opened?,
         };

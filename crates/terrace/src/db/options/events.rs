@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A memtable became a table.
+    /// A memtable was flushed.
     FlushFinished {
         /// The table's number; `None` if the memtable held nothing.
         table: Option<u64>,

@@ -95,8 +95,7 @@ impl WritePath {
             self.switch_memtable(commit)?;
             commit.left_suspect_log = true;
             self.files.log(format!(
-                "{suspect} could not be written: what it should hold becomes a table, and a new \
-                 log follows"
+                "{suspect} could not be written: its memtable is flushed, and a new log follows"
             ));
         }
         self.background.await_flushes(&mut self.background.state.lock(), earlier, |state| {
