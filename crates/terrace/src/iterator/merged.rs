@@ -8,6 +8,7 @@ use super::merging::MergingIter;
 use super::source::Source;
 
 /// See the [module](self).
+#[expect(clippy::large_enum_variant, reason = "a scan of one source need not follow a pointer")]
 pub(crate) enum Merged {
     Single(Source),
     Many(MergingIter),

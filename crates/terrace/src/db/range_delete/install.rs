@@ -29,6 +29,9 @@ use crate::db::view::View;
 /// one sorted run. So they cost little beside what is saved.
 const REWRITTEN_PART: u64 = 4;
 
+/// How often tables are rewritten beside writers, at most, before writers wait for the last ones.
+const ATTEMPTS: usize = 8;
+
 /// The reservation of the tables that a range delete removes. They have no output level: what
 /// replaces them lies within their keys.
 struct Claim<'a> {
@@ -106,9 +109,15 @@ pub(super) fn remove_ranges(core: &DbImpl, ranges: &KeyRanges, terms: &dyn Terms
     let removed = core.background.manually(|| {
         let claim = Claim::new(&core.background);
         let mut remainders = Remainders::new(core);
-        remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
-        // Flushes what was written meanwhile: little is left for the time when no writer can write.
-        core.writes.flush()?;
+        // Each attempt flushes what was written during the one before, so that little is left for
+        // the time when no writer can write.
+        for _ in 0..ATTEMPTS {
+            let written = remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
+            core.writes.flush()?;
+            if written <= 1 {
+                break;
+            }
+        }
         loop {
             remainders.prepare(&claim.await_extension(ranges)?, ranges)?;
             if let Some(removed) = install_removal(core, &claim, &mut remainders, ranges, terms)? {

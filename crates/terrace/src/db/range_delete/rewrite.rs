@@ -31,15 +31,18 @@ impl<'a> Remainders<'a> {
         Remainders { core, tables: HashMap::new() }
     }
 
-    /// Writes what is left of the tables of `cut` for which that has not been done yet.
-    pub(super) fn prepare(&mut self, cut: &Cut, ranges: &KeyRanges) -> Result<()> {
+    /// Writes what is left of the tables of `cut` for which that has not been done yet. Returns how
+    /// many these were.
+    pub(super) fn prepare(&mut self, cut: &Cut, ranges: &KeyRanges) -> Result<usize> {
+        let mut written = 0;
         for (level, file) in &cut.rewritten {
             if !self.tables.contains_key(&file.number) {
                 let left = write_outside(self.core, *level, file, ranges)?;
                 self.tables.insert(file.number, left);
+                written += 1;
             }
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Hands over what is left of the tables of `cut`, in their order and with their levels.
