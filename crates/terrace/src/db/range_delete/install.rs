@@ -30,7 +30,7 @@ use crate::db::view::View;
 const REWRITTEN_PART: u64 = 4;
 
 /// How often tables are rewritten beside writers, at most, before writers wait for the last ones.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 4;
 
 /// The reservation of the tables that a range delete removes. They have no output level: what
 /// replaces them lies within their keys.
