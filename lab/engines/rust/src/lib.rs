@@ -7,7 +7,8 @@
 //! `work` is what a thread does, `runner` starts the threads and takes the time, `meter` and
 //! `resources` count, `directory` keeps what is not a benchmark's, `output` prints, `parent` ends
 //! the program with the harness; `selftest` shows whether an engine is right. One thread runs a
-//! program; the threads of a benchmark share the engine and nothing else.
+//! program; the threads of a benchmark share the engine and nothing else. [`keyspaces`] is a
+//! program of its own.
 
 mod args;
 mod benchmark;
@@ -15,6 +16,7 @@ mod data;
 mod directory;
 mod engine;
 mod failure;
+pub mod keyspaces;
 mod meter;
 mod outcome;
 mod output;

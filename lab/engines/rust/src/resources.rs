@@ -62,6 +62,22 @@ pub(crate) fn peak_memory_bytes() -> u64 {
     number_of(&status, "VmHWM") * 1024
 }
 
+pub(crate) fn resident_memory_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    number_of(&status, "VmRSS") * 1024
+}
+
+/// Counts the files below a directory that `wanted` accepts.
+pub(crate) fn count_files(directory: &Path, wanted: impl Fn(&Path) -> bool) -> u64 {
+    let mut count = 0;
+    // Files may go while they are counted.
+    let _ = visit_files(directory, &mut |path| {
+        count += u64::from(wanted(path));
+        Ok(())
+    });
+    count
+}
+
 /// The bytes that the files below a directory occupy.
 pub(crate) fn disk_bytes(directory: &Path) -> u64 {
     let mut bytes = 0;
