@@ -201,6 +201,36 @@ fn a_deadlock_is_found_and_its_cycle_named() {
     db.close().unwrap();
 }
 
+/// A transaction that is begun anew by hand does not take back what it gave up before the other
+/// wakes: it would close the same cycle again and again.
+#[test]
+fn who_gives_way_hands_its_locks_over() {
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "who_gives_way_hands_its_locks_over");
+    let db = open();
+    let brief = locking().lock_timeout(Duration::from_millis(1));
+    for round in 0..20 {
+        let (mut first, mut second) = (begin(&db), begin(&db));
+        first.get_for_update("a").unwrap();
+        second.get_for_update("b").unwrap();
+        let (done, until_done) = std::sync::mpsc::channel::<()>();
+        let waits = db.stats().lock_waits;
+        thread::scope(|scope| {
+            let one = scope.spawn(move || {
+                first.get_for_update("b").unwrap();
+                until_done.recv().unwrap();
+            });
+            await_waits(&db, waits + 1, &one);
+            let error = second.get_for_update("a").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Deadlock);
+            let again = db.transaction_with(brief.clone()).get_for_update("b");
+            assert_eq!(again.unwrap_err().kind(), ErrorKind::TimedOut, "round {round}");
+            done.send(()).unwrap();
+            one.join().unwrap();
+        });
+    }
+    assert_eq!(db.stats().locked_keys, 0);
+}
+
 /// The one that was begun first goes on, whichever closes the circle.
 #[test]
 fn the_oldest_of_a_cycle_goes_on() {

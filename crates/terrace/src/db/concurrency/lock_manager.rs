@@ -3,10 +3,11 @@
 //! A lock has one holder at a time. A request for a held lock joins the lock's queue. A release
 //! grants the lock to the first request in it if that has waited for [`FAIR_AFTER`]. Before, the
 //! lock is free and the first request is woken: a thread that runs may take it meanwhile, so that
-//! short transactions on one key do not wait for a change of thread each. One that had to give way
-//! in a cycle before queues: it would come back too early time and again. An owner waits for one
-//! key at a time, so the wait-for graph is a set of chains, and a cycle is found when its last wait
-//! begins: the youngest owner in the cycle gets the error.
+//! short transactions on one key do not wait for a change of thread each. One that gives way in a
+//! cycle hands its locks over, and queues from then on: it would close the cycle again and again
+//! before the others wake. An owner waits for one key at a time, so the wait-for graph is a set of
+//! chains, and a cycle is found when its last wait begins: the youngest owner in the cycle gets the
+//! error.
 //!
 //! # Invariants
 //! 1. The count of users is changed under the table's lock, and is not zero while a lock is held.
@@ -339,16 +340,14 @@ impl LockOwner {
             match youngest {
                 Some(other) if other != self.id => table.refuse(other, error),
                 _ => {
-                    self.age = self.age.again();
-                    self.release(&mut table);
+                    self.give_way(&mut table);
                     return Err(error);
                 }
             }
         }
         let waited = self.wait(&mut table, key);
         if waited.as_ref().is_err_and(|error| error.kind() == ErrorKind::Deadlock) {
-            self.age = self.age.again();
-            self.release(&mut table);
+            self.give_way(&mut table);
         }
         waited
     }
@@ -418,15 +417,23 @@ impl LockOwner {
         Error::timed_out(format!("waited {time:?} for the lock of {shown}; {holder}"))
     }
 
-    /// Gives all locks up, each to the first in its queue if that has waited for long.
-    fn release(&mut self, table: &mut Table) {
+    /// Ends a cycle: gives all locks up, and hands each to the first in its queue. A transaction that
+    /// runs again would take a free one back before that wakes, and close the same cycle.
+    fn give_way(&mut self, table: &mut Table) {
+        self.age = self.age.again();
+        self.release(table, !mutated("cycles-hand-over"));
+    }
+
+    /// Gives all locks up, each to the first in its queue if that has waited for long or, for another
+    /// reason, `is_next`.
+    fn release(&mut self, table: &mut Table, is_next: bool) {
         for key in std::mem::take(&mut self.keys) {
             let Some(lock) = table.locks.get_mut(&key) else { continue };
             lock.holder = None;
             let first = lock.queue.front().copied();
             let wait = first.and_then(|first| table.waits.get_mut(&first));
             let is_due = |wait: &&mut Wait| {
-                self.manager.env.now_micros() >= wait.due && !mutated("fair-after")
+                is_next || self.manager.env.now_micros() >= wait.due && !mutated("fair-after")
             };
             match wait.filter(is_due) {
                 None => table.offer(&key, &self.manager.users),
@@ -447,7 +454,7 @@ impl Drop for LockOwner {
             let manager = self.manager.clone();
             let mut table = manager.table.lock();
             table.names.remove(&self.id);
-            self.release(&mut table);
+            self.release(&mut table, false);
         }
     }
 }
