@@ -125,6 +125,27 @@ fn every_writer_obeys_a_lock() {
     }
 }
 
+/// A range delete reads the keys of a small range before it waits for its turn. What is written
+/// until then comes before it, a new key as well as one that it has read.
+#[test]
+fn a_range_delete_that_waits_deletes_what_is_written_meanwhile() {
+    let _watchdog = Watchdog::new(Duration::from_secs(60), "a_range_delete_that_waits");
+    let db = open();
+    db.put("d1", "before").unwrap();
+    db.put("d2", "locked").unwrap();
+    let mut holder = begin(&db);
+    holder.get_for_update("d2").unwrap();
+    thread::scope(|scope| {
+        let deletes = scope.spawn(|| db.delete_range("d".."e"));
+        await_waits(&db, 1, &deletes);
+        db.put("d1", "meanwhile").unwrap();
+        db.put("d3", "meanwhile").unwrap();
+        drop(holder);
+        deletes.join().unwrap().unwrap();
+    });
+    assert_eq!(db.range("d".."e").unwrap().count(), 0);
+}
+
 #[test]
 fn a_transaction_that_reads_only_what_it_has_locked_does_not_conflict() {
     let db = open();

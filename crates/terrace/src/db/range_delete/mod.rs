@@ -2,8 +2,8 @@
 //!
 //! LevelDB's format has no record for this, so there are two ways:
 //!
-//! - A range with few entries becomes a batch with a deletion for each of them, made and written
-//!   under the commit lock.
+//! - A range with few entries becomes a batch with a deletion for each of them, written under the
+//!   commit lock, where no key can have been added that it lacks.
 //! - A larger one is a point in the history of writes, as the end of a bulk load is. With the
 //!   commit lock held and nothing left in memtables one edit removes the tables that lie inside the
 //!   range, and replaces those that lie across its ends by tables without what is inside
@@ -31,6 +31,7 @@ pub(in crate::db) mod terms;
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::base::mutation::mutated;
 use crate::write::batch::WriteBatch;
 
 use crate::db::concurrency::footprint::Ranges;
@@ -40,6 +41,7 @@ use crate::db::options::WriteOptions;
 use crate::db::range_delete::cut::Cut;
 use crate::db::range_delete::install::remove_ranges;
 use crate::db::range_delete::terms::Terms;
+use crate::db::read;
 use crate::db::read::cursor::Entries;
 use crate::db::read::read_options::ReadOptions;
 
@@ -83,14 +85,18 @@ fn delete_each(
     options: WriteOptions,
     terms: &dyn Terms,
 ) -> Result<bool> {
-    // Reads the keys once before the lock is taken, so that their blocks are in the cache.
+    // Reads the keys before the lock is taken, and under it once more only if something was written
+    // meanwhile; their blocks are in the cache then.
+    let last_write = || read::present(core, &ReadOptions::new()).map(|(_, sequence)| sequence);
+    let before = last_write()?;
     let Some(expected) = deletions(core, ranges)? else { return Ok(false) };
+    let size = (expected.approximate_size(), expected.len());
     let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
     let make = || {
         terms.check()?;
-        deletions(core, ranges)
+        let holds = last_write()? == before || mutated("deletions-hold");
+        if holds { Ok(Some(expected)) } else { deletions(core, ranges) }
     };
-    let size = (expected.approximate_size(), expected.len());
     core.writes.write_made(size, options, &footprint, make, || terms.done())
 }
 
