@@ -37,6 +37,10 @@ const EXPANSION_LIMIT: u64 = 25;
 /// A read-triggered compaction may rewrite this many times the bytes it moves down: less than a
 /// compaction that is due.
 const READ_TRIGGERED_REWRITE: u64 = 4;
+/// What a range delete left is little if it removed this many times as much. Then the steps that make
+/// it one sorted run may rewrite it this many times: once for each level but for what overlaps.
+const LITTLE: u64 = 4;
+const ONE_RUN_REWRITE: u64 = 8;
 /// The deepest level to which a memtable is written directly.
 pub(crate) const DEEPEST_FLUSH_LEVEL: usize = 2;
 
@@ -81,7 +85,7 @@ pub(crate) struct PlanSettings {
     pub(crate) max_file_size: u64,
     /// The sequence number of the oldest live snapshot; the last one if there is none.
     pub(crate) oldest_snapshot: u64,
-    /// The bytes that compactions may rewrite to make what range deletes have left one sorted run.
+    /// The bytes that compactions may still rewrite for one sorted run of what a range delete left.
     pub(crate) range_delete_bytes: u64,
     /// There are reads and no writes, or scans and few: the bytes that a compaction may rewrite for
     /// those since the last write.
@@ -150,6 +154,13 @@ pub(crate) fn level_limit(level: usize) -> u64 {
 pub(crate) fn level_with_room(version: &Version, bytes: u64) -> usize {
     let fits = |level: &usize| version.level_bytes(*level) + bytes <= level_limit(*level);
     (1..NUM_LEVELS - 1).find(fits).unwrap_or(NUM_LEVELS - 1)
+}
+
+/// The bytes that compactions may rewrite to make `left` one sorted run, after a range delete has
+/// `removed` so many.
+pub(crate) fn one_run_allowance(removed: u64, left: u64) -> u64 {
+    let is_little = left.saturating_mul(LITTLE) <= removed;
+    if is_little { left.saturating_mul(ONE_RUN_REWRITE).min(removed) } else { 0 }
 }
 
 /// The bytes that should be moved down before every level is within its limit.
@@ -300,12 +311,10 @@ impl Planner<'_> {
         })
     }
 
-    /// A step towards one sorted run of what range deletes have left, if they removed so much that
-    /// all of it may be rewritten.
+    /// A step towards one sorted run of what a range delete has left.
     fn pick_range_delete(&self) -> Option<Plan> {
-        let rewrite = self.settings.range_delete_bytes;
-        let pays = rewrite > 0 && rewrite >= self.version.bytes();
-        pays.then(|| self.pick_step(Reason::RangeDelete, |_, _| true)).flatten()
+        let is_allowed = self.settings.range_delete_bytes > 0;
+        is_allowed.then(|| self.pick_step(Reason::RangeDelete, |_, _| true)).flatten()
     }
 
     fn pick_read_triggered(&self) -> Option<Plan> {

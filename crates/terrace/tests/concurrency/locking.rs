@@ -243,7 +243,7 @@ fn who_gives_way_hands_its_locks_over() {
             await_waits(&db, waits + 1, &one);
             let error = second.get_for_update("a").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Deadlock);
-            let again = db.transaction_with(brief.clone()).get_for_update("b");
+            let again = db.transaction_with(brief).get_for_update("b");
             assert_eq!(again.unwrap_err().kind(), ErrorKind::TimedOut, "round {round}");
             done.send(()).unwrap();
             one.join().unwrap();

@@ -4,11 +4,15 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use terrace::{Db, ErrorKind, MemEnv, Options, ReadOptions, WriteBatch, WriteOptions};
+use terrace::{
+    Comparator, Db, ErrorKind, MemEnv, Options, ReadOptions, TableWriter, WriteBatch, WriteOptions,
+};
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::{read_all, read_all_ways};
 use terrace_testkit::leveldb::{Peer, PeerOptions};
@@ -499,7 +503,7 @@ fn readers_see_all_of_a_range_or_nothing_beside_writers_and_compactions() {
             }
             Ok(())
         };
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let readers = [true, false].map(|snapshot| scope.spawn(move || read(snapshot)));
             let fillers = [b'a', b'z'].map(|side| scope.spawn(move || fill(side)));
             let compactor = scope.spawn(|| {
@@ -547,7 +551,7 @@ fn updates_begin_anew_after_a_range_delete() {
             }
             Ok(())
         };
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let counters = [(); 2].map(|()| scope.spawn(count));
             let mut outcome = Ok(());
             for _ in 0..30 {
@@ -570,6 +574,63 @@ fn updates_begin_anew_after_a_range_delete() {
             outcome
         })
     });
+}
+
+/// Bytewise. Holds the thread that has the deletion made up at one key, until it is let go on.
+struct Holding {
+    thread: Mutex<Option<ThreadId>>,
+    arrived: Sender<()>,
+    goes_on: Mutex<Receiver<()>>,
+}
+
+impl Comparator for Holding {
+    fn name(&self) -> &str {
+        "terrace.tests.holding"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        let is_there = a == key(5) || b == key(5);
+        if is_there && *self.thread.lock().expect("a lock") == Some(thread::current().id()) {
+            *self.thread.lock().expect("a lock") = None;
+            self.arrived.send(()).expect("someone waits");
+            self.goes_on.lock().expect("a lock").recv().expect("someone lets it go on");
+        }
+        a.cmp(b)
+    }
+}
+
+/// A small range's keys are read before the commit lock is taken. An ingest beneath all sequence
+/// numbers, which comes in meanwhile, has no number by which the deletion could notice it.
+#[test]
+fn an_ingest_beside_a_small_range_delete_is_deleted_too() {
+    let _watchdog = Watchdog::new(TIME_LIMIT, "an ingest beside a small range delete");
+    let (arrived, arrival) = channel();
+    let (let_go, goes_on) = channel();
+    let order =
+        Arc::new(Holding { thread: Mutex::default(), arrived, goes_on: Mutex::new(goes_on) });
+    let options = small().env(Arc::new(MemEnv::new())).comparator(order.clone());
+    let db = Db::open(PATH, options.clone()).expect("opens");
+    (0..10).for_each(|number| db.put(key(number), "v").expect("a put"));
+    db.flush().expect("a flush");
+    let mut table = TableWriter::create("/one.ldb", &options).expect("a table");
+    table.put(key(20), "ingested").expect("an entry");
+    table.finish().expect("a table");
+    thread::scope(|scope| {
+        let deletes = scope.spawn(|| {
+            *order.thread.lock().expect("a lock") = Some(thread::current().id());
+            db.delete_range(key(0)..key(30))
+        });
+        arrival.recv().expect("it has read some keys");
+        let before = db.stats().sequence;
+        db.ingest(&["/one.ldb"]).expect("an ingest");
+        assert_eq!(db.stats().sequence, before, "beneath all numbers");
+        assert!(
+            db.get(key(20)).expect("a get").is_some() && db.get(key(9)).expect("a get").is_some()
+        );
+        let_go.send(()).expect("it waits");
+        deletes.join().expect("no panic").expect("a range delete");
+    });
+    assert_eq!(db.iter().expect("entries").count(), 0);
 }
 
 /// LevelDB reads, compacts and changes what is left, and gives it back.

@@ -228,16 +228,19 @@ fn a_read_triggered_compaction_makes_one_run_where_it_pays() {
 
 #[test]
 fn what_a_range_delete_left_becomes_one_run_if_it_is_little() {
+    assert_eq!(one_run_allowance(40, 10), 40);
+    assert_eq!(one_run_allowance(39, 10), 0, "not little");
+    assert_eq!(one_run_allowance(1000, 10), 80, "each level once, and what overlaps");
+    assert_eq!(one_run_allowance(1000, 0), 0);
     let left = version(&[(0, 5, 1, "a", "m"), (1, 6, 5, "b", "c")]);
-    let after_bytes = |megabytes: u64| {
-        let settings = PlanSettings { range_delete_bytes: megabytes * MB, ..settings(false) };
-        chosen(Planner { version: &left, settings: &settings, busy: &[] }.pick())
+    let with = |version: &Version, range_delete_bytes| {
+        let settings = PlanSettings { range_delete_bytes, ..settings(false) };
+        chosen(Planner { version, settings: &settings, busy: &[] }.pick())
     };
-    assert_eq!(after_bytes(5), None, "that is not all there is");
-    assert_eq!(after_bytes(6), Some((Reason::RangeDelete, 0, 1, vec![5], vec![6], false)));
-    let settings = PlanSettings { range_delete_bytes: 100 * MB, ..settings(false) };
+    assert_eq!(with(&left, 0), None);
+    assert_eq!(with(&left, 1), Some((Reason::RangeDelete, 0, 1, vec![5], vec![6], false)));
     let one_run = version(&[(2, 5, 1, "a", "b"), (2, 6, 1, "c", "d")]);
-    assert_eq!(chosen(Planner { version: &one_run, settings: &settings, busy: &[] }.pick()), None);
+    assert_eq!(with(&one_run, 1), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::base::internal_key::MAX_SEQUENCE;
 use crate::base::locks::MutexGuard;
 use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
-use crate::compaction::plan::Reservation;
+use crate::compaction::plan::{Reservation, one_run_allowance};
 use crate::version::NUM_LEVELS;
 use crate::version::edit::VersionEdit;
 use crate::version::filename;
@@ -24,10 +24,6 @@ use crate::db::range_delete::rewrite::Remainders;
 use crate::db::range_delete::terms::Terms;
 use crate::db::staged::{discard, give_names};
 use crate::db::view::View;
-
-/// Of the bytes that a range delete removes, compactions may rewrite this part to make what is left
-/// one sorted run. So they cost little beside what is saved.
-const REWRITTEN_PART: u64 = 4;
 
 /// How often tables are rewritten beside writers, at most, before writers wait for the last ones.
 const ATTEMPTS: usize = 4;
@@ -214,6 +210,7 @@ fn publish_removal(
 ) {
     let version = versions.current().clone();
     core.background.made_version(&version, outputs);
+    let left = version.bytes();
     let sequence = commit.last_sequence + 1;
     let memtable = core.writes.renew_memtable(commit);
     // Snapshots are taken before this or after it.
@@ -229,7 +226,8 @@ fn publish_removal(
         version,
         in_tables: sequence,
     });
-    state.range_delete_bytes += cut.bytes_inside() / REWRITTEN_PART;
+    let allowance = one_run_allowance(cut.bytes_inside(), left);
+    state.range_delete_bytes = state.range_delete_bytes.max(allowance);
     commit.last_sequence = sequence;
     core.views.visible.store(sequence, Ordering::Release);
     drop(gate);

@@ -29,6 +29,7 @@ mod rewrite;
 pub(in crate::db) mod terms;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::base::error::Result;
 use crate::base::mutation::mutated;
@@ -85,16 +86,19 @@ fn delete_each(
     options: WriteOptions,
     terms: &dyn Terms,
 ) -> Result<bool> {
-    // Reads the keys before the lock is taken, and under it once more only if something was written
-    // meanwhile; their blocks are in the cache then.
-    let last_write = || read::present(core, &ReadOptions::new()).map(|(_, sequence)| sequence);
-    let before = last_write()?;
+    // Reads the keys before the lock is taken, and under it once more only if something has come in
+    // meanwhile; their blocks are in the cache then. An ingest may come in without a number.
+    let last_change = || {
+        let ingests = core.views.ingests.load(Ordering::Acquire);
+        read::present(core, &ReadOptions::new()).map(|(_, sequence)| (sequence, ingests))
+    };
+    let before = last_change()?;
     let Some(expected) = deletions(core, ranges)? else { return Ok(false) };
     let size = (expected.approximate_size(), expected.len());
     let footprint = Ranges(|| ranges.iter().map(KeyRange::as_bounds));
     let make = || {
         terms.check()?;
-        let holds = last_write()? == before || mutated("deletions-hold");
+        let holds = last_change()? == before || mutated("deletions-hold");
         if holds { Ok(Some(expected)) } else { deletions(core, ranges) }
     };
     core.writes.write_made(size, options, &footprint, make, || terms.done())

@@ -137,7 +137,13 @@ impl Background {
             let settings = self.plan_settings(state.is_write_idle, state.range_delete_bytes);
             let planner =
                 Planner { version: &version, settings: &settings, busy: &state.reservations };
-            let Some(plan) = planner.pick().map(Arc::new) else { break };
+            let Some(plan) = planner.pick().map(Arc::new) else {
+                if state.reservations.is_empty() {
+                    // All is one run: the allowance is not for what is written later.
+                    state.range_delete_bytes = 0;
+                }
+                break;
+            };
             if plan.reason == Reason::RangeDelete && !plan.is_trivial_move {
                 let left = state.range_delete_bytes.saturating_sub(plan.input_bytes());
                 state.range_delete_bytes = left;
