@@ -44,17 +44,20 @@ pub(super) fn shared() -> Arc<Pool> {
     SHARED.load_full()
 }
 
-/// The least stack of a background thread, which is what LevelDB's have by default. Comparators,
-/// filter policies and jobs of the program's own run there.
-const LEAST_STACK: usize = 8 << 20;
+/// The stack of a background thread where the system sets no bound, which is what LevelDB's have by
+/// default. Comparators, filter policies and jobs of the program's own run there.
+const DEFAULT_STACK: usize = 8 << 20;
 
-/// No limit asks for more.
+/// No limit asks for less or more.
+const LEAST_STACK: usize = 1 << 20;
 const LARGEST_STACK: u64 = 1 << 30;
 
-/// As much stack as the system gives the threads of C programs, within bounds.
+/// As much stack as the system gives the threads of C programs, within bounds. A program whose memory
+/// is scarce asks for less by its limit (`ulimit -s`).
 fn stack_size() -> usize {
     let limit = getrlimit(Resource::Stack).current.filter(|&limit| limit <= LARGEST_STACK);
-    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0).max(LEAST_STACK)
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    limit.map_or(DEFAULT_STACK, |limit| limit.max(LEAST_STACK))
 }
 
 /// A set of background threads and the jobs that wait for them.

@@ -279,7 +279,7 @@ fn sixteen_descriptors_are_enough() {
 }
 
 /// Where so much data is written, overwritten, read and compacted, in a process that may have 64
-/// MiB.
+/// MiB. Of a thread's stack all counts, touched or not, so the process limits its stacks, too.
 #[test]
 fn sixty_four_mebibytes_are_enough() {
     const TEST: &str = "limits::sixty_four_mebibytes_are_enough";
@@ -309,7 +309,9 @@ fn sixty_four_mebibytes_are_enough() {
         let program = env::current_exe().expect("this program");
         command
             .arg("-c")
-            .arg(format!("ulimit -d 65536 && exec \"$0\" --exact {TEST} --test-threads=1"))
+            .arg(format!(
+                "ulimit -d 65536 && ulimit -s 2048 && exec \"$0\" --exact {TEST} --test-threads=1"
+            ))
             .arg(program);
         assert_eq!(in_child(TEST, &mut command, &dir.path().join("db")), Some(true));
         Ok(())
