@@ -58,6 +58,34 @@ const SMALL_LOOK: usize = 4 << 10;
 /// A larger log is not zeroed out: all its pages count as the process's memory.
 const LARGEST_RECYCLED: usize = 8 << 20;
 
+/// With more mapped logs than this open in the process, each may be that of one of hundreds of
+/// databases with few writes, and gives pages back while it is small. Giving back stops every
+/// thread of the process for a moment, and a busy database has a log for each full memtable.
+const FEW_LOGS: usize = 12;
+
+/// How many mapped logs are open.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a log that is open.
+struct Counted(());
+
+impl Counted {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Counted(())
+    }
+
+    fn are_many() -> bool {
+        OPEN.load(Ordering::Relaxed) > FEW_LOGS
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A record of at most as many bytes is stored in a log that is synced, too. For a larger one the
 /// mapping may be given up, once the thread that prepares has been waited for.
 const SURELY_STORED: usize = 4 << 10;
@@ -95,6 +123,7 @@ pub(super) struct MappedLog {
     asked_at: usize,
     /// Stores the headers of large records; made for the first one.
     headers: Option<ScatterCopy>,
+    _counted: Counted,
     /// Once the mapping has been given up: where `write` goes.
     plain: Option<u64>,
 }
@@ -128,7 +157,7 @@ impl Shared {
     fn prepare(&self, end: usize) -> Result<()> {
         let expected = match self.synced.swap(false, Ordering::Relaxed) {
             true => Use::Synced,
-            false if self.region.ready() < GROWS_FROM => Use::Small,
+            false if self.region.ready() < GROWS_FROM && Counted::are_many() => Use::Small,
             false => Use::Unsynced,
         };
         self.region.prepare(end, expected)
@@ -208,6 +237,7 @@ impl MappedLog {
             asked_at: 0,
             headers: None,
             plain: None,
+            _counted: Counted::new(),
         };
         log.set_low_water(FIRST_WINDOW);
         Some(log)
@@ -233,7 +263,8 @@ impl MappedLog {
 
     /// Whether this may be the log of one of hundreds of databases with few writes.
     fn is_small(&self) -> bool {
-        self.cursor.position() < GROWS_FROM
+        Counted::are_many()
+            && self.cursor.position() < GROWS_FROM
             && self.shared.times_recycled.load(Ordering::Relaxed) == 0
     }
 

@@ -63,6 +63,12 @@ impl LogWriter {
         let position = (self.offset % BLOCK_SIZE as u64) as usize;
         let length = parts.iter().map(|part| part.len()).sum();
         let room = BLOCK_SIZE - position;
+        if HEADER_SIZE + length <= room && length < UNCOPIED {
+            self.scratch.clear();
+            encode_full(&mut self.scratch, room, length, parts);
+            let done = self.file.append(&self.scratch);
+            return self.appended(done);
+        }
         let splits_visibly = HEADER_SIZE + length > room
             && self.file.is_prepared()
             && !mutated("records-in-one-block");
@@ -78,6 +84,12 @@ impl LogWriter {
             encode(&mut self.scratch, position, length, parts);
             self.file.append(&self.scratch)
         };
+        self.appended(done)
+    }
+
+    /// Counts what is in `scratch`, which was appended.
+    #[inline]
+    fn appended(&mut self, done: Result<()>) -> Result<()> {
         if let Err(error) = done {
             return Err(self.fail(error));
         }
@@ -212,6 +224,21 @@ fn encode(dst: &mut Vec<u8>, mut position: usize, length: usize, parts: &[&[u8]]
         dst[start..start + HEADER_SIZE].copy_from_slice(&header);
     }
     dst.resize(dst.len() + fragments.filler(), 0);
+}
+
+/// [`encode`] of a record of one fragment, as most are, into an empty `dst`: the block has `room` for
+/// it.
+#[inline]
+fn encode_full(dst: &mut Vec<u8>, room: usize, length: usize, parts: &[&[u8]]) {
+    dst.reserve(2 * HEADER_SIZE + length);
+    dst.extend_from_slice(&[0, 0, 0, 0, 0, 0, FULL]);
+    parts.iter().for_each(|part| dst.extend_from_slice(part));
+    let header = header(Checksum::of(&dst[HEADER_SIZE - 1..]), FULL, length);
+    dst[..HEADER_SIZE].copy_from_slice(&header);
+    let rest = room - dst.len();
+    if rest < HEADER_SIZE {
+        dst.resize(dst.len() + rest, 0);
+    }
 }
 
 /// Appends the filler of `room` bytes to `dst`: empty first fragments, and zeros where none finds

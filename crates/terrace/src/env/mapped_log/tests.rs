@@ -149,8 +149,10 @@ fn what_is_given_back_takes_no_memory_and_loses_no_byte() {
 }
 
 #[test]
-fn of_a_small_log_the_process_has_only_the_page_that_is_being_filled() {
+fn of_a_small_log_among_many_the_process_has_only_the_page_that_is_being_filled() {
     let Some(dir) = place() else { return };
+    let others = (0..FEW_LOGS).map(|other| create(&dir.path().join(other.to_string()), 1 << 20));
+    let _others: Vec<_> = others.collect();
     let mut log = create(&dir.path().join("log"), 8 << 20);
     let region = log.shared.region.clone();
     let fill_to = |log: &mut MappedLog, end: usize| {
