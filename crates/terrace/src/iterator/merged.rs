@@ -1,5 +1,7 @@
 //! One source, or several merged: most databases at rest have one, and a merge of one costs.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::base::error::Result;
 use crate::base::internal_key::{self, InternalOrder};
 use crate::table::{StoredBlock, TableIter};
@@ -8,10 +10,31 @@ use super::merging::MergingIter;
 use super::source::Source;
 
 /// See the [module](self).
-#[expect(clippy::large_enum_variant, reason = "a scan of one source need not follow a pointer")]
 pub(crate) enum Merged {
-    Single(Source),
+    Single(Only),
     Many(MergingIter),
+}
+
+/// The only source, where it was made: it is large, and a cursor is moved half a dozen times until
+/// its caller has it.
+pub(crate) struct Only(Box<[Source; 1]>);
+
+impl Deref for Only {
+    type Target = Source;
+
+    #[inline]
+    fn deref(&self) -> &Source {
+        let [source] = &*self.0;
+        source
+    }
+}
+
+impl DerefMut for Only {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Source {
+        let [source] = &mut *self.0;
+        source
+    }
 }
 
 macro_rules! each {
@@ -25,8 +48,8 @@ macro_rules! each {
 
 impl Merged {
     pub(crate) fn new(sources: Vec<Source>, order: &InternalOrder) -> Self {
-        match <[Source; 1]>::try_from(sources) {
-            Ok([source]) => Merged::Single(source),
+        match <Box<[Source; 1]>>::try_from(sources) {
+            Ok(source) => Merged::Single(Only(source)),
             Err(sources) => Merged::Many(MergingIter::new(sources, order.clone())),
         }
     }

@@ -181,7 +181,8 @@ impl Salvage<'_> {
     }
 
     fn flush(&self, memtable: &MemTableWriter, level: usize) -> Result<Vec<Output>> {
-        self.write(Merged::Single(Source::Memtable(memtable.table().iter())), level)
+        let source = Source::Memtable(memtable.table().iter());
+        self.write(Merged::new(vec![source], self.order), level)
     }
 
     fn write(&self, mut entries: Merged, level: usize) -> Result<Vec<Output>> {
