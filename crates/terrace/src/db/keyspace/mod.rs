@@ -166,16 +166,24 @@ fn drop_keyspace(core: &Arc<DbImpl>, parent: Parent<'_>, name: &str) -> Result<b
 /// keyspaces within it.
 fn find_keyspace(core: &Arc<DbImpl>, prefix: &[u8]) -> Result<Option<KeyspaceOptions>> {
     let key = entry::key(prefix);
+    let decoded = |value: &[u8]| {
+        entry::decode(value).map(Some).map_err(|error| error.context(name::shown(prefix)))
+    };
     if let Some(value) = read::get(core, &key, &ReadOptions::new(), <[u8]>::to_vec)? {
-        return entry::decode(&value).map(Some).map_err(|error| error.context(name::shown(prefix)));
+        return decoded(&value);
     }
-    // Keys of its own, or entries of keyspaces within it.
+    // Entries of keyspaces within it, or keys of its own. The cursor's view is newer than what was
+    // read above: the keyspace may have been created in between, and has its entry then.
     let mut cursor = Cursor::new(core, &ReadOptions::new().stored_values(true))?;
-    for begins in [prefix, &key] {
+    for begins in [&key, prefix] {
         cursor.seek(begins);
         cursor.status()?;
-        if cursor.valid() && cursor.key().starts_with(begins) {
-            return Ok(Some(KeyspaceOptions::new()));
+        match cursor.entry() {
+            Some((found, value)) if found == key => return decoded(value),
+            Some((found, _)) if found.starts_with(begins) => {
+                return Ok(Some(KeyspaceOptions::new()));
+            }
+            _ => {}
         }
     }
     Ok(None)
