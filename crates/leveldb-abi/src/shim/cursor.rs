@@ -9,10 +9,6 @@ use crate::memory::{detached, release};
 
 /// `shim_cursor`.
 #[expect(missing_debug_implementations, reason = "an opaque handle")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all of them are the large one, and a box would be one more allocation"
-)]
 pub enum ShimCursor {
     /// Over a database.
     Database(Cursor),
