@@ -26,6 +26,8 @@ use super::edit::NewFile;
 pub(crate) struct ObsoleteFiles {
     origin: Origin,
     numbers: Mutex<Vec<u64>>,
+    /// Whether there are any, set with the lock held: each cursor that ends asks.
+    any: AtomicBool,
     /// All that are obsolete, those that are still being read included, until their files are gone.
     present: Mutex<BTreeSet<u64>>,
 }
@@ -35,7 +37,9 @@ impl ObsoleteFiles {
         if self.origin.is_ancestor() {
             Vec::new()
         } else {
-            std::mem::take(&mut self.numbers.lock())
+            let mut numbers = self.numbers.lock();
+            self.any.store(false, Ordering::Release);
+            std::mem::take(&mut numbers)
         }
     }
 
@@ -43,7 +47,9 @@ impl ObsoleteFiles {
     pub(crate) fn put_back(&self, numbers: Vec<u64>) {
         if !self.origin.is_ancestor() {
             self.present.lock().extend(&numbers);
-            self.numbers.lock().extend(numbers);
+            let mut waiting = self.numbers.lock();
+            waiting.extend(numbers);
+            self.any.store(!waiting.is_empty(), Ordering::Release);
         }
     }
 
@@ -61,7 +67,7 @@ impl ObsoleteFiles {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.origin.is_ancestor() || self.numbers.lock().is_empty()
+        self.origin.is_ancestor() || !self.any.load(Ordering::Acquire)
     }
 }
 

@@ -39,6 +39,8 @@ pub(in crate::db) struct Catalogue {
     /// Empty until they are [known](Self::known).
     settings: ArcSwap<PrefixSettings>,
     is_known: AtomicBool,
+    /// Whether they are known and no value expires: each new cursor asks.
+    expires_nothing: AtomicBool,
     /// Held while the settings change, which they do not in a child of a fork.
     changing: Mutex<()>,
     origin: Origin,
@@ -59,6 +61,7 @@ impl Default for Catalogue {
         Catalogue {
             settings: ArcSwap::from_pointee(PrefixSettings::default()),
             is_known: AtomicBool::new(false),
+            expires_nothing: AtomicBool::new(false),
             changing: Mutex::new(()),
             origin: Origin::here(),
             filters: Mutex::default(),
@@ -81,7 +84,7 @@ impl Catalogue {
     /// Whether it is known that no value expires.
     #[inline]
     pub(in crate::db) fn expires_nothing(&self) -> bool {
-        self.known().is_some_and(|settings| !settings.any_expires())
+        self.expires_nothing.load(Ordering::Acquire)
     }
 
     /// Changes the settings, which `load` returns if they are not known yet.
@@ -99,6 +102,7 @@ impl Catalogue {
         let settings = Arc::new(settings);
         self.settings.swap(settings.clone());
         self.is_known.store(true, Ordering::Release);
+        self.expires_nothing.store(!settings.any_expires(), Ordering::Release);
         Ok(settings)
     }
 
