@@ -23,6 +23,10 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
+    /// The number of the first write that belongs to the logs from `log_number` on, if Terrace wrote
+    /// the edit that names that log: no table and no other log has had it. LevelDB records the last
+    /// number that it has handed out instead, wherever the logs begin.
+    pub(crate) logs_begin: Option<SequenceNumber>,
     /// The last record is torn, and where: it was never durable, and is not part of the state.
     pub(crate) torn: Option<String>,
     /// Terrace wrote all edits, so the logs are Terrace's, too: LevelDB starts a MANIFEST or adds
@@ -96,10 +100,16 @@ pub(crate) fn read_manifest(
                 damage = None;
                 let edit = VersionEdit::decode(data)
                     .map_err(|e| e.context(format!("{place} at offset {offset}")))?;
-                all_end_in_name &= edit.ends_in_name(data);
+                let is_terraces = edit.ends_in_name(data);
+                all_end_in_name &= is_terraces;
                 if let Some(name) = &edit.comparator {
                     check_comparator(name, order, &place)?;
                     state.comparator = edit.comparator.clone();
+                }
+                if is_terraces && edit.log_number.is_some() {
+                    state.logs_begin = edit.last_sequence.map(|last| last.saturating_add(1));
+                } else if edit.log_number.is_some_and(|number| log_number != Some(number)) {
+                    state.logs_begin = None;
                 }
                 log_number = edit.log_number.or(log_number);
                 next_file = edit.next_file_number.or(next_file);

@@ -39,7 +39,7 @@ fn flip(path: &Path, offset: usize, bit: u32) {
     fs::write(path, bytes).expect("the file can be replaced");
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a database directory") {
         let path = entry.expect("an entry").path();

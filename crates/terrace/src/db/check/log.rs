@@ -43,7 +43,7 @@ impl LogCheck {
     /// behind the one that follows.
     pub(in crate::db) fn new(flushed: Option<SequenceNumber>) -> Self {
         LogCheck {
-            continuity: Continuity::new(flushed, 0, true),
+            continuity: Continuity::without_manifest(flushed),
             in_tables: 0,
             last_sequence: flushed.unwrap_or(0),
             durable: 0,
@@ -54,8 +54,7 @@ impl LogCheck {
 
     /// The logs that belong to what a MANIFEST says. The newest entry of all tables is `in_tables`.
     pub(in crate::db) fn following(state: &ManifestState, in_tables: SequenceNumber) -> Self {
-        let continuity =
-            Continuity::new(Some(state.last_sequence), state.log_number, !state.is_terraces);
+        let continuity = Continuity::following(state);
         LogCheck { continuity, in_tables, ..Self::new(Some(state.last_sequence)) }
     }
 

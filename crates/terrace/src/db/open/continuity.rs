@@ -13,6 +13,7 @@
 use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::log::next_record_offset;
+use crate::version::manifest::ManifestState;
 
 /// Which sequence number the next batch must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(in crate::db) struct Continuity {
     /// The log that the MANIFEST names as the first one needed: its first batch is the first that
     /// no table has. 0 if there is none yet.
     first_log: u64,
+    /// The number of the first write of all logs, if the MANIFEST tells it.
+    logs_begin: Option<SequenceNumber>,
     /// LevelDB wrote the logs: a failed append uses numbers up, the first one of a log too.
     skips_numbers: bool,
     /// Bytes may be missing between the last batch and the next record.
@@ -56,18 +59,24 @@ pub(in crate::db) struct Continuity {
 }
 
 impl Continuity {
-    /// `flushed`: the last sequence number that the MANIFEST records, if there is one.
-    /// `is_leveldbs`: whether LevelDB may have written the logs.
-    pub(in crate::db) fn new(
-        flushed: Option<SequenceNumber>,
-        first_log: u64,
-        is_leveldbs: bool,
-    ) -> Self {
-        let expected = flushed.map_or(Expected::Any, |flushed| Expected::AtMost(flushed + 1));
+    /// That of the logs that belong to what a MANIFEST says.
+    pub(in crate::db) fn following(state: &ManifestState) -> Self {
         Continuity {
-            expected,
-            first_log,
-            skips_numbers: is_leveldbs,
+            first_log: state.log_number,
+            logs_begin: state.logs_begin.filter(|_| !mutated("logs-begin")),
+            skips_numbers: !state.is_terraces,
+            ..Self::without_manifest(Some(state.last_sequence))
+        }
+    }
+
+    /// That of logs of which nothing is known but, perhaps, the last sequence number that a
+    /// MANIFEST recorded.
+    pub(in crate::db) fn without_manifest(flushed: Option<SequenceNumber>) -> Self {
+        Continuity {
+            expected: flushed.map_or(Expected::Any, |flushed| Expected::AtMost(flushed + 1)),
+            first_log: 0,
+            logs_begin: None,
+            skips_numbers: true,
             may_miss: false,
             next_offset: 0,
             last: flushed,
@@ -100,6 +109,7 @@ impl Continuity {
             Expected::Exactly(due) if sequence == due || sequence > due && !self.may_miss => {
                 Place::Follows
             }
+            Expected::AtMost(_) if self.logs_begin == Some(sequence) => Place::Follows,
             Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
                 Place::FollowsTables
             }
@@ -150,15 +160,19 @@ mod tests {
     const END: u64 = BLOCK_SIZE as u64;
 
     /// The logs begin with log 3, the tables end at 10.
+    fn manifest(is_terraces: bool) -> ManifestState {
+        ManifestState { log_number: 3, last_sequence: 10, is_terraces, ..ManifestState::default() }
+    }
+
     fn at_first_log() -> Continuity {
-        let mut continuity = Continuity::new(Some(10), 3, false);
+        let mut continuity = Continuity::following(&manifest(true));
         continuity.begin_log(3);
         continuity
     }
 
     /// The same, and LevelDB wrote the logs.
     fn at_first_log_of_leveldb() -> Continuity {
-        let mut continuity = Continuity::new(Some(10), 3, true);
+        let mut continuity = Continuity::following(&manifest(false));
         continuity.begin_log(3);
         continuity
     }
@@ -220,11 +234,29 @@ mod tests {
         let mut later = at_first_log();
         later.begin_log(5);
         assert_eq!(one(&mut later, (0, 50), 11), Place::FollowsTables);
-        let mut without = Continuity::new(Some(0), 0, true);
+        let mut without = Continuity::without_manifest(Some(0));
         without.begin_log(5);
         assert_eq!(one(&mut without, (0, 50), 1), Place::Follows);
-        let mut unknown = Continuity::new(None, 0, true);
+        let mut unknown = Continuity::without_manifest(None);
         unknown.begin_log(5);
         assert_eq!(one(&mut unknown, (70, 80), 90), Place::Follows);
+    }
+
+    #[test]
+    fn the_write_with_which_the_logs_begin_follows_wherever_it_stands() {
+        for (log, sequence, place) in [
+            (3, 11, Place::Follows),
+            (5, 11, Place::Follows),
+            (3, 10, Place::FollowsTables),
+            (3, 12, Place::FollowsTables),
+            (3, 22, Place::Misplaced { due: 21 }),
+        ] {
+            // LevelDB, which went on in log 3, has recorded number 20 since.
+            let state =
+                ManifestState { logs_begin: Some(11), last_sequence: 20, ..manifest(false) };
+            let mut continuity = Continuity::following(&state);
+            continuity.begin_log(log);
+            assert_eq!(one(&mut continuity, (65536, 65590), sequence), place);
+        }
     }
 }

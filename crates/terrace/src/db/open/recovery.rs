@@ -171,7 +171,7 @@ impl Replay<'_> {
             written: RecoveredTables::new(self.options, self.dir, self.order, self.numbers),
             table_error: None,
             last_sequence: flushed,
-            continuity: Continuity::new(Some(flushed), state.log_number, !state.is_terraces),
+            continuity: Continuity::following(state),
             durable: 0,
             problem: None,
             damage: None,

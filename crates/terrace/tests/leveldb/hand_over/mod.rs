@@ -18,6 +18,7 @@ use terrace_testkit::rng::Rng;
 use terrace_testkit::scale::scaled;
 use terrace_testkit::workload::{State, Workload};
 
+use super::faults::copy;
 use settings::Settings;
 use terrace_side::Segment;
 
@@ -282,6 +283,48 @@ fn leveldb_continues_a_log_that_terrace_prepared() {
             );
         }
         assert!(!path.join("lost").exists(), "nothing was damaged");
+    }
+}
+
+/// The same for a log that is empty and begins behind writes of which tables hold nothing: a
+/// compaction dropped what they deleted, or a range delete removed it.
+#[test]
+fn leveldb_continues_an_empty_log_behind_writes_that_no_table_holds() {
+    let Some(peer) = Peer::find() else { return };
+    type End = fn(&Db) -> terrace::Result<()>;
+    let ends: [(&str, End); 2] = [
+        ("a compaction", |db| db.delete("key").and_then(|()| db.compact_range::<&[u8]>(..))),
+        ("a range delete", |db| db.delete_range::<&[u8]>(..)),
+    ];
+    for ((what, end), seed) in ends.into_iter().zip(61..) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (live, path) = (dir.path().join("live"), dir.path().join("db"));
+        let settings = Settings::Plain { snappy: true, bloom_bits: 0 };
+        let options = settings.terrace().range_delete_batch(0).create_if_missing(true);
+        let db = Db::open(&live, options).expect("a new database");
+        db.put("key", "value").expect("a write");
+        end(&db).expect(what);
+        // As a killed process leaves it.
+        copy(&live, &path);
+        db.close().expect("a close");
+
+        let workload = Workload::new(seed);
+        let options = PeerOptions { reuse_logs: true, ..settings.leveldb_paranoid() };
+        let fill = Fill { workload, from: 0, to: 300, batch: 1, sync_every: 0, kill: false };
+        peer.fill(&path, &options, &fill).expect("LevelDB writes");
+        let mut state = State::new(workload);
+        state.advance(300);
+        let report = terrace::verify(&path, &settings.terrace()).expect(what);
+        assert!(report.is_clean(), "{what}: {:?}", report.problems);
+        for strict in [true, false] {
+            terrace_side::compare_with(
+                &path,
+                settings.terrace().paranoid_checks(strict).read_only(strict),
+                &settings,
+                &state,
+            );
+        }
+        assert!(!path.join("lost").exists(), "{what}: nothing was damaged");
     }
 }
 
