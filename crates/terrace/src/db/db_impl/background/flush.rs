@@ -72,8 +72,10 @@ impl Background {
     fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>, number: u64) -> Result<()> {
         let start = self.files.env.now_micros();
         self.versions.lock().prepare()?;
-        // Tables are written as they say. Where they cannot be read that is no reason to fail.
-        let _ = self.prefix_settings();
+        // A table is written as they say. Where they cannot be read that is no reason to fail.
+        if !immutable.memtable.is_empty() {
+            let _ = self.prefix_settings();
+        }
         let output = self.write_memtable(&immutable.memtable, number)?;
         if output.is_none() {
             // The edit names the next log, which must not be lost then. A table's writer has synced
