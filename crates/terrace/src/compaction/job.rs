@@ -73,6 +73,7 @@ impl CompactionJob {
             if until_look == 0 {
                 until_look = CANCEL_INTERVAL;
                 if (self.cancelled)() || given_up() {
+                    // Stopped for any other reason nobody is told.
                     return Err(Error::busy("the database is closing"));
                 }
             }

@@ -11,7 +11,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use terrace::{
-    Comparator, Db, ErrorKind, MemEnv, Options, ReadOptions, TableWriter, WriteBatch, WriteOptions,
+    CompactionFilter, Comparator, Db, ErrorKind, FilterDecision, Logger, MemEnv, Options,
+    ReadOptions, TableWriter, WriteBatch, WriteOptions,
 };
 use terrace_testkit::campaign::campaign;
 use terrace_testkit::driver::{read_all, read_all_ways};
@@ -735,4 +736,74 @@ fn a_synced_deletion_of_nothing_makes_durable_what_came_before() {
         let after_crash = open(&fs.power_loss(PowerLoss::STRICT));
         assert_eq!(after_crash.get("key").expect("reads").as_deref(), Some(&b"value"[..]));
     }
+}
+
+/// Keeps the first compaction from going on until a range delete has asked it to stop.
+struct Gate {
+    entered: AtomicBool,
+    entries: AtomicU64,
+    stop: Mutex<Receiver<()>>,
+}
+
+impl CompactionFilter for Gate {
+    fn filter(&self, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        self.entries.fetch_add(1, Ordering::SeqCst);
+        if !self.entered.swap(true, Ordering::SeqCst) {
+            let asked = self.stop.lock().expect("a lock").recv_timeout(TIME_LIMIT);
+            asked.expect("the range delete waits for the compaction");
+        }
+        FilterDecision::Keep
+    }
+}
+
+struct Messages(Mutex<Sender<()>>);
+
+impl Logger for Messages {
+    fn log(&self, message: &str) {
+        if message.contains("a range delete stops 1 compactions") {
+            self.0.lock().expect("a lock").send(()).expect("the filter listens");
+        }
+    }
+}
+
+/// A compaction of what a range delete removes is not carried out to its end, and later ones are.
+#[test]
+fn compactions_of_what_is_removed_stop() {
+    let (asked, stop) = channel();
+    let gate = Arc::new(Gate {
+        entered: AtomicBool::new(false),
+        entries: AtomicU64::new(0),
+        stop: Mutex::new(stop),
+    });
+    let options = removing()
+        .env(Arc::new(MemEnv::new()))
+        .compaction_filter(Some(gate.clone()))
+        .logger(Some(Arc::new(Messages(Mutex::new(asked)))));
+    let db = Db::open(PATH, options).expect("opens");
+    let mut rng = Rng::new(5);
+    let mut rounds = 0;
+    while !gate.entered.load(Ordering::SeqCst) {
+        for number in 0..1_000 {
+            db.put(key(number), value(&mut rng)).expect("a put");
+        }
+        db.flush().expect("a flush");
+        rounds += 1;
+        assert!(rounds < 100, "no compaction has begun");
+    }
+    db.put("other", "stays").expect("a put");
+    db.delete_range(&b"key"[..]..&b"kez"[..]).expect("a range delete");
+    let seen = gate.entries.load(Ordering::SeqCst);
+    assert!(seen <= 1_024, "{seen} entries of what was removed were compacted");
+    assert_eq!(read_all(&db).expect("reads"), [(b"other".to_vec(), b"stays".to_vec())]);
+    // The compactions that follow are carried out, and a stopped one is no failure.
+    for _ in 0..2 {
+        for number in 0..1_000 {
+            db.put(key(number), value(&mut rng)).expect("a put");
+        }
+        db.flush().expect("a flush");
+    }
+    db.compact_range::<&[u8]>(..).expect("a compaction");
+    assert!(gate.entries.load(Ordering::SeqCst) >= 1_000 + seen, "the filter was asked");
+    assert_eq!(db.stats().background_error, None);
+    db.close().expect("closes");
 }

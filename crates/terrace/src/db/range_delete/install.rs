@@ -17,6 +17,7 @@ use std::sync::Arc;
 use crate::db::concurrency::footprint::{Footprint, Ranges};
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::Background;
+use crate::db::db_impl::background::state::State;
 use crate::db::db_impl::write_path::commit::Commit;
 use crate::db::key_range::{KeyRange, KeyRanges};
 use crate::db::range_delete::cut::Cut;
@@ -54,7 +55,7 @@ impl<'a> Claim<'a> {
         self.extend(&mut state.reservations, ranges)
     }
 
-    /// The same, waiting for compactions.
+    /// The same, waiting for compactions, of which those stop that mostly read what has to go.
     fn await_extension(&self, ranges: &KeyRanges) -> Result<Cut> {
         let mut state = self.background.state.lock();
         self.background.retry(&mut state)?;
@@ -63,16 +64,44 @@ impl<'a> Claim<'a> {
             if let Some(cut) = self.extend(&mut state.reservations, ranges) {
                 return Ok(cut);
             }
-            self.background.changed.wait(&mut state);
+            let stopped = self.stop_compactions(&mut state, ranges);
+            if stopped == 0 {
+                self.background.changed.wait(&mut state);
+                continue;
+            }
+            // A logger is the program's.
+            drop(state);
+            let message = format!("a range delete stops {stopped} compactions of what it removes");
+            self.background.files.log(message);
+            state = self.background.state.lock();
         }
     }
 
+    /// Has compactions stop of whose tables at least half lie inside the ranges. Returns how many
+    /// had not been told so before. A manual one does not heed it.
+    fn stop_compactions(&self, state: &mut State, ranges: &KeyRanges) -> usize {
+        let inside = self.cut(ranges).dropped;
+        let mut inside: Vec<_> = inside.iter().map(|(_, file)| file.number).collect();
+        inside.sort_unstable();
+        let is_inside = |number: &&u64| inside.binary_search(number).is_ok();
+        let mut stopped = 0;
+        for other in state.reservations.iter().filter(|other| other.id != self.id) {
+            let count = other.files.iter().filter(is_inside).count();
+            if count > 0 && 2 * count >= other.files.len() {
+                stopped += usize::from(state.cancelled.insert(other.id));
+            }
+        }
+        stopped
+    }
+
+    /// What the ranges cut out of the present version.
+    fn cut(&self, ranges: &KeyRanges) -> Cut {
+        let version = &self.background.views.current.load().version;
+        Cut::of(version, &self.background.files.order.keys, ranges)
+    }
+
     fn extend(&self, reservations: &mut [Reservation], ranges: &KeyRanges) -> Option<Cut> {
-        let cut = Cut::of(
-            &self.background.views.current.load().version,
-            &self.background.files.order.keys,
-            ranges,
-        );
+        let cut = self.cut(ranges);
         let numbers = cut.numbers();
         let is_ours = |other: &&mut Reservation| other.id == self.id;
         let is_taken = reservations

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::compaction::filter::AppliedFilter;
@@ -33,13 +33,17 @@ impl Background {
         // that a caller that waits for it finds their space free.
         drop((plan, version));
         self.files.purge();
-        if let Err(failure) = &result {
+        let failure = result.err().filter(|failure| {
+            failure.error.kind() != ErrorKind::Busy
+                || !self.state.lock().cancelled.contains(&reservation)
+        });
+        if let Some(failure) = &failure {
             self.tell_failure(failure);
         }
         let mut state = self.state.lock();
         state.compactions -= 1;
         state.release(reservation);
-        if let Err(failure) = &result {
+        if let Some(failure) = &failure {
             self.note_failure(&mut state, failure);
         }
         self.schedule(&mut state);
@@ -81,7 +85,7 @@ impl Background {
             self.versions.lock().prepare()?;
             let (snapshots, _) = self.views.snapshots.all(|| self.views.visible_sequence());
             newest_kept = snapshots.last().copied().unwrap_or(0);
-            let job = self.job_of(plan, version, snapshots, filter.clone());
+            let job = self.job_of(plan, version, snapshots, filter.clone(), reservation);
             outputs = subcompactions::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
         }
@@ -143,7 +147,9 @@ impl Background {
         version: &Arc<Version>,
         snapshots: Vec<SequenceNumber>,
         filter: Option<Arc<AppliedFilter>>,
+        reservation: u64,
     ) -> CompactionJob {
+        let is_automatic = plan.reason != Reason::Manual;
         // Threads of subcompactions drop it a moment after they are waited for.
         let held = self.jobs.hold(self);
         CompactionJob {
@@ -157,7 +163,8 @@ impl Background {
             filter,
             cancelled: Box::new(move || {
                 held.files.env.yield_to_flushes();
-                held.state.lock().closing
+                let state = held.state.lock();
+                state.closing || is_automatic && state.cancelled.contains(&reservation)
             }),
         }
     }

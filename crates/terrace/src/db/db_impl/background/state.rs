@@ -80,6 +80,8 @@ pub(in crate::db) struct State {
     /// Manual compactions in progress: automatic ones wait.
     pub(in crate::db) manual: usize,
     pub(in crate::db) reservations: Vec<Reservation>,
+    /// Reservations of automatic compactions that are to stop, because what they read is to go.
+    pub(in crate::db) cancelled: BTreeSet<u64>,
     pub(in crate::db) next_reservation: u64,
     /// Callers that wait until no background work is due.
     pub(in crate::db) awaited: usize,
@@ -143,6 +145,7 @@ impl State {
 
     pub(in crate::db) fn release(&mut self, id: u64) {
         self.reservations.retain(|reservation| reservation.id != id);
+        self.cancelled.remove(&id);
     }
 }
 
