@@ -365,15 +365,7 @@ impl Version {
         order: &InternalOrder,
         key: &[u8],
     ) -> Result<u64> {
-        let mut offset = 0;
-        for (_, file) in self.files() {
-            if order.compare(&file.largest, key) != KeyOrdering::Greater {
-                offset += file.size;
-            } else if order.compare(&file.smallest, key) == KeyOrdering::Less {
-                offset += tables.table(file)?.approximate_offset_of(key);
-            }
-        }
-        Ok(offset)
+        self.files().map(|(_, file)| bytes_before(file, tables, order, key)).sum()
     }
 
     /// This version changed by `edit`. An edit that breaks an invariant is a corruption.
@@ -447,6 +439,22 @@ impl Version {
 
 pub(crate) fn total_size(files: &[Arc<FileMeta>]) -> u64 {
     files.iter().map(|file| file.size).sum()
+}
+
+/// About how many bytes of a table lie before an internal key.
+pub(crate) fn bytes_before(
+    file: &Arc<FileMeta>,
+    tables: &TableSet,
+    order: &InternalOrder,
+    key: &[u8],
+) -> Result<u64> {
+    if order.compare(&file.largest, key) != KeyOrdering::Greater {
+        Ok(file.size)
+    } else if order.compare(&file.smallest, key) == KeyOrdering::Less {
+        tables.table(file).map(|table| table.approximate_offset_of(key))
+    } else {
+        Ok(0)
+    }
 }
 
 /// The user keys between which all of `files` lie. `None` for no files.

@@ -1,12 +1,15 @@
-//! Chooses the tables of a version that a range delete removes or rewrites. Pure.
+//! Chooses the tables of a version that a range delete removes or rewrites.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
+use crate::base::internal_key::{self, KIND_FOR_SEEK, MAX_SEQUENCE};
 use crate::base::mutation::mutated;
 use crate::version::file_meta::FileMeta;
-use crate::version::version::Version;
+use crate::version::version::{Version, bytes_before};
 
+use crate::db::db_impl::files::Files;
 use crate::db::key_range::KeyRanges;
 
 /// A table and its level.
@@ -56,4 +59,20 @@ impl Cut {
     pub(super) fn bytes_inside(&self) -> u64 {
         self.dropped.iter().map(|(_, file)| file.size).sum()
     }
+}
+
+/// About how many bytes of a table lie inside the ranges; none if it cannot be opened.
+pub(super) fn bytes_of(files: &Files, file: &Arc<FileMeta>, ranges: &KeyRanges) -> u64 {
+    let before = |bound: Bound<&[u8]>, unbounded: u64| match bound {
+        Bound::Unbounded => unbounded,
+        Bound::Included(key) | Bound::Excluded(key) => {
+            let key = internal_key::encode(key, MAX_SEQUENCE, KIND_FOR_SEEK);
+            bytes_before(file, &files.tables, &files.order, &key).unwrap_or(0)
+        }
+    };
+    let inside = ranges.iter().map(|range| {
+        let (from, to) = range.as_bounds();
+        before(to, file.size).saturating_sub(before(from, 0))
+    });
+    inside.sum()
 }

@@ -17,10 +17,9 @@ use std::sync::Arc;
 use crate::db::concurrency::footprint::{Footprint, Ranges};
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::Background;
-use crate::db::db_impl::background::state::State;
 use crate::db::db_impl::write_path::commit::Commit;
 use crate::db::key_range::{KeyRange, KeyRanges};
-use crate::db::range_delete::cut::Cut;
+use crate::db::range_delete::cut::{Cut, bytes_of};
 use crate::db::range_delete::rewrite::Remainders;
 use crate::db::range_delete::terms::Terms;
 use crate::db::staged::{discard, give_names};
@@ -57,6 +56,7 @@ impl<'a> Claim<'a> {
 
     /// The same, waiting for compactions, of which those stop that mostly read what has to go.
     fn await_extension(&self, ranges: &KeyRanges) -> Result<Cut> {
+        let mut seen = vec![self.id];
         let mut state = self.background.state.lock();
         self.background.retry(&mut state)?;
         loop {
@@ -64,34 +64,43 @@ impl<'a> Claim<'a> {
             if let Some(cut) = self.extend(&mut state.reservations, ranges) {
                 return Ok(cut);
             }
-            let stopped = self.stop_compactions(&mut state, ranges);
-            if stopped == 0 {
+            let others = state.reservations.iter().filter(|other| !seen.contains(&other.id));
+            let others: Vec<_> = others.cloned().collect();
+            if others.is_empty() {
                 self.background.changed.wait(&mut state);
                 continue;
             }
-            // A logger is the program's.
+            seen.extend(others.iter().map(|other| other.id));
             drop(state);
-            let message = format!("a range delete stops {stopped} compactions of what it removes");
-            self.background.files.log(message);
+            self.stop_compactions(&others, ranges);
             state = self.background.state.lock();
         }
     }
 
-    /// Has compactions stop of whose tables at least half lie inside the ranges. Returns how many
-    /// had not been told so before. A manual one does not heed it.
-    fn stop_compactions(&self, state: &mut State, ranges: &KeyRanges) -> usize {
-        let inside = self.cut(ranges).dropped;
-        let mut inside: Vec<_> = inside.iter().map(|(_, file)| file.number).collect();
-        inside.sort_unstable();
-        let is_inside = |number: &&u64| inside.binary_search(number).is_ok();
+    /// Has those of the compactions stop that mostly read what lies inside the ranges. Manual ones
+    /// do not heed it.
+    fn stop_compactions(&self, compactions: &[Reservation], ranges: &KeyRanges) {
+        let (files, view) = (&self.background.files, self.background.views.current.load_full());
+        let is_vain = |compaction: &&Reservation| {
+            let inputs = view.version.files().map(|(_, file)| file);
+            let inputs = inputs.filter(|file| compaction.files.contains(&file.number));
+            let (inside, all) = inputs.fold((0, 0), |(inside, all), file| {
+                (inside + bytes_of(files, file, ranges), all + file.size)
+            });
+            inside > all / 2
+        };
         let mut stopped = 0;
-        for other in state.reservations.iter().filter(|other| other.id != self.id) {
-            let count = other.files.iter().filter(is_inside).count();
-            if count > 0 && 2 * count >= other.files.len() {
-                stopped += usize::from(state.cancelled.insert(other.id));
+        for compaction in compactions.iter().filter(is_vain) {
+            let mut state = self.background.state.lock();
+            if state.reservations.iter().any(|other| other.id == compaction.id) {
+                state.cancelled.insert(compaction.id);
+                stopped += 1;
             }
         }
-        stopped
+        if stopped > 0 {
+            // Without a lock: a logger is the program's.
+            files.log(format!("a range delete stops {stopped} compactions of what it removes"));
+        }
     }
 
     /// What the ranges cut out of the present version.
