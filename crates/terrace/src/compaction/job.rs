@@ -22,7 +22,7 @@ use super::filter::{AppliedFilter, FilterDecision};
 use super::output::{Output, OutputSettings, OutputWriter};
 use super::plan::Plan;
 
-/// Entries between two looks at whether to stop.
+/// Entries, or KiB of values, between two looks at whether to stop.
 const CANCEL_INTERVAL: u64 = 512;
 
 /// The inputs of a compaction.
@@ -69,7 +69,7 @@ impl CompactionJob {
             Some(from) => merged.seek(&internal_key::encode(from, MAX_SEQUENCE, KIND_FOR_SEEK)),
         }
         while merged.valid() {
-            until_look -= 1;
+            until_look = until_look.saturating_sub(1 + (merged.value().len() as u64 >> 10));
             if until_look == 0 {
                 until_look = CANCEL_INTERVAL;
                 if (self.cancelled)() || given_up() {

@@ -23,14 +23,15 @@ pub(crate) struct ManifestState {
     pub(crate) previous_log_number: u64,
     pub(crate) next_file_number: u64,
     pub(crate) last_sequence: SequenceNumber,
-    /// The number of the first write that belongs to the logs from `log_number` on, if Terrace wrote
-    /// the edit that names that log: no table and no other log has had it. LevelDB records the last
-    /// number that it has handed out instead, wherever the logs begin.
+    /// The number of the first write that belongs to the logs from `log_number` on, if an edit of
+    /// Terrace's has told it, which names that log and the number before: no table and no other log
+    /// has had it. LevelDB records the last number that it has handed out instead, wherever the logs
+    /// begin.
     pub(crate) logs_begin: Option<SequenceNumber>,
     /// The last record is torn, and where: it was never durable, and is not part of the state.
     pub(crate) torn: Option<String>,
-    /// Terrace wrote all edits, so the logs are Terrace's, too: LevelDB starts a MANIFEST or adds
-    /// an edit before it logs.
+    /// The logs are Terrace's: it named the first one, and no edit since is LevelDB's, which starts
+    /// a MANIFEST or adds an edit before it logs.
     pub(crate) is_terraces: bool,
     pub(crate) edits: u64,
 }
@@ -100,16 +101,25 @@ pub(crate) fn read_manifest(
                 damage = None;
                 let edit = VersionEdit::decode(data)
                     .map_err(|e| e.context(format!("{place} at offset {offset}")))?;
-                let is_terraces = edit.ends_in_name(data);
-                all_end_in_name &= is_terraces;
+                let ends_in_name = edit.ends_in_name(data);
+                all_end_in_name &= ends_in_name;
                 if let Some(name) = &edit.comparator {
                     check_comparator(name, order, &place)?;
                     state.comparator = edit.comparator.clone();
                 }
-                if is_terraces && edit.log_number.is_some() {
-                    state.logs_begin = edit.last_sequence.map(|last| last.saturating_add(1));
-                } else if edit.log_number.is_some_and(|number| log_number != Some(number)) {
-                    state.logs_begin = None;
+                match (ends_in_name, edit.log_number, edit.last_sequence) {
+                    // The snapshot at the beginning of a MANIFEST.
+                    (true, None, None) => {}
+                    (true, Some(_), Some(last)) => {
+                        state.is_terraces = true;
+                        state.logs_begin = Some(last.saturating_add(1));
+                    }
+                    (_, named, _) => {
+                        state.is_terraces = false;
+                        state.logs_begin = state
+                            .logs_begin
+                            .filter(|_| named.is_none_or(|number| log_number == Some(number)));
+                    }
                 }
                 log_number = edit.log_number.or(log_number);
                 next_file = edit.next_file_number.or(next_file);
@@ -140,7 +150,6 @@ pub(crate) fn read_manifest(
             }
         }
     }
-    state.is_terraces = all_end_in_name && state.edits > 0;
     let missing = |what: &str| Error::corruption(format!("{place}: records no {what}"));
     state.next_file_number = next_file.ok_or_else(|| missing("next file number"))?;
     state.last_sequence = last_sequence.ok_or_else(|| missing("last sequence number"))?;

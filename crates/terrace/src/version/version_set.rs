@@ -10,6 +10,10 @@
 //! 2. After a failed write or sync nothing more is ever appended to that MANIFEST: whether the
 //!    failed edit is durable is unknown. The next edit starts a fresh MANIFEST, and no file that
 //!    the old one may name is removed before the fresh one is installed.
+//! 3. An edit has both a log and a last sequence number only if that log begins right behind the
+//!    number, and Terrace wrote it and all later ones. Until an edit names a log of this open, the
+//!    logs that LevelDB left are named by an edit without a number, and numbers are raised by an
+//!    edit that names no log: what LevelDB recorded tells less ([`ManifestState`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,6 +80,11 @@ pub(crate) struct VersionSet {
     current: Arc<Version>,
     log_number: u64,
     last_sequence: SequenceNumber,
+    /// See [`ManifestState`].
+    logs_begin: Option<SequenceNumber>,
+    is_terraces: bool,
+    /// Greater numbers of logs are those of this open.
+    newest_found_log: u64,
     manifest_number: u64,
     /// `None` before the first edit of this open and after a failure: the next edit starts a fresh
     /// MANIFEST.
@@ -90,11 +99,13 @@ pub(crate) struct VersionSet {
 }
 
 impl VersionSet {
-    /// Continues from what the MANIFEST `manifest_number` says.
+    /// Continues from what the MANIFEST `manifest_number` says. No log was found with a greater
+    /// number than `newest_found_log`.
     pub(crate) fn new(
         settings: ManifestSettings,
         state: ManifestState,
         manifest_number: u64,
+        newest_found_log: u64,
         obsolete_files: Arc<ObsoleteFiles>,
     ) -> Self {
         let numbers = Arc::new(FileNumbers::new(state.next_file_number));
@@ -109,6 +120,9 @@ impl VersionSet {
             current: Arc::new(state.version),
             log_number: state.log_number,
             last_sequence: state.last_sequence,
+            logs_begin: state.logs_begin,
+            is_terraces: state.is_terraces,
+            newest_found_log: newest_found_log.max(state.log_number),
             manifest_number,
             writer: None,
             abandoned: Vec::new(),
@@ -148,10 +162,19 @@ impl VersionSet {
         let version =
             Arc::new(self.current.apply(&edit, &self.settings.order, &self.obsolete_files)?);
         let last_sequence = if mutated("last-sequence") { 0 } else { last_sequence };
-        edit.last_sequence = Some(last_sequence.max(self.last_sequence));
+        let last_sequence = last_sequence.max(self.last_sequence);
+        let log_number = edit.log_number.unwrap_or(self.log_number);
         edit.next_file_number = Some(self.numbers.peek());
-        edit.log_number.get_or_insert(self.log_number);
         edit.previous_log_number = Some(0);
+        let is_terraces = self.is_terraces || log_number > self.newest_found_log;
+        (edit.log_number, edit.last_sequence) = if is_terraces || mutated("found-logs-begin") {
+            (Some(log_number), Some(last_sequence))
+        } else if log_number == self.log_number {
+            (None, Some(last_sequence))
+        } else {
+            self.raise(last_sequence)?;
+            (Some(log_number), None)
+        };
         if let Err(error) = self.write(&edit) {
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
             self.uncertain.extend(
@@ -169,8 +192,14 @@ impl VersionSet {
                 file.mark_obsolete();
             }
         }
-        self.log_number = edit.log_number.unwrap_or(self.log_number);
-        self.last_sequence = edit.last_sequence.unwrap_or(self.last_sequence);
+        if is_terraces {
+            self.logs_begin = Some(last_sequence.saturating_add(1));
+        } else if log_number != self.log_number {
+            self.logs_begin = None;
+        }
+        self.is_terraces = is_terraces;
+        self.log_number = log_number;
+        self.last_sequence = last_sequence;
         self.current = version.clone();
         Ok(version)
     }
@@ -193,10 +222,18 @@ impl VersionSet {
         self.write(&self.no_change())
     }
 
+    /// Records a last sequence number, durably, where the logs are not this open's.
+    fn raise(&mut self, last_sequence: SequenceNumber) -> Result<()> {
+        self.write(&VersionEdit { last_sequence: Some(last_sequence), ..self.no_change() })?;
+        self.last_sequence = last_sequence;
+        Ok(())
+    }
+
     /// An edit that leaves the version as it is.
     fn no_change(&self) -> VersionEdit {
+        let names_log = self.is_terraces || mutated("found-logs-begin");
         VersionEdit {
-            log_number: Some(self.log_number),
+            log_number: names_log.then_some(self.log_number),
             previous_log_number: Some(0),
             next_file_number: Some(self.numbers.peek()),
             last_sequence: Some(self.last_sequence),
@@ -277,8 +314,13 @@ impl VersionSet {
         Ok(())
     }
 
+    /// The present version. The log is named by the edit behind it, or here if it was found.
     fn snapshot(&self) -> VersionEdit {
+        let is_found = !self.is_terraces;
+        let before = self.logs_begin.map(|begin| begin.saturating_sub(1));
         VersionEdit {
+            log_number: is_found.then_some(self.log_number),
+            last_sequence: before.filter(|_| is_found),
             previous_log_number: Some(0),
             new_files: self.current.files().map(|(level, file)| file.record(level)).collect(),
             ..VersionEdit::default()
@@ -353,4 +395,59 @@ pub(crate) fn begin_history(
     writer.close()?;
     set_current(settings.env.as_ref(), &settings.dir, number, settings.file_mode)
         .map_err(|e: Error| e.context("creating a database"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::comparator::KeyOrder;
+    use crate::env::MemEnv;
+    use crate::version::manifest::{read_current, read_manifest};
+
+    fn read_back(settings: &ManifestSettings) -> ManifestState {
+        let (env, dir) = (settings.env.as_ref(), settings.dir.as_path());
+        let number = read_current(env, dir).expect("CURRENT");
+        read_manifest(env, dir, number, &settings.order, &Arc::default()).expect("a MANIFEST")
+    }
+
+    /// Log 3, which LevelDB may have continued, begins at 11 as far as that is known; logs up to 5
+    /// were found.
+    #[test]
+    fn only_an_edit_that_names_a_log_of_this_open_tells_where_the_logs_begin() {
+        for begin in [Some(11), None] {
+            let env = Arc::new(MemEnv::new());
+            let settings = ManifestSettings {
+                env: env.clone(),
+                dir: PathBuf::from("/"),
+                order: InternalOrder::new(KeyOrder::default()),
+                file_mode: 0o644,
+                max_manifest_size: 1 << 20,
+            };
+            let state = ManifestState {
+                log_number: 3,
+                last_sequence: 20,
+                logs_begin: begin,
+                next_file_number: 6,
+                ..ManifestState::default()
+            };
+            let mut versions = VersionSet::new(settings.clone(), state, 2, 5, Arc::default());
+            let naming = |log| VersionEdit { log_number: Some(log), ..VersionEdit::default() };
+            let read = || {
+                let state = read_back(&settings);
+                (state.log_number, state.last_sequence, state.logs_begin, state.is_terraces)
+            };
+            versions.prepare().expect("a fresh MANIFEST");
+            assert_eq!(read(), (3, 20, begin, false));
+            versions.log_and_apply(VersionEdit::default(), 25).expect("a compaction");
+            assert_eq!(read(), (3, 25, begin, false));
+            versions.log_and_apply(naming(5), 30).expect("a flush of the first of two found logs");
+            assert_eq!(read(), (5, 30, None, false));
+            versions.record_numbers().expect("an edit");
+            assert_eq!(read(), (5, 30, None, false));
+            versions.log_and_apply(naming(9), 40).expect("a flush of what was found");
+            assert_eq!(read(), (9, 40, Some(41), true));
+            versions.log_and_apply(VersionEdit::default(), 0).expect("a compaction");
+            assert_eq!(read(), (9, 40, Some(41), true));
+        }
+    }
 }

@@ -96,7 +96,9 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         // The names found, CURRENT above all, before any new one.
         env.sync_dir(dir)?;
     }
-    let versions = VersionSet::new(settings, state, manifest_number, obsolete_files.clone());
+    let newest_log = logs.last().copied().unwrap_or(0);
+    let versions =
+        VersionSet::new(settings, state, manifest_number, newest_log, obsolete_files.clone());
     recovered.tables.iter().for_each(|table| versions.numbers().skip(table.number));
     if !mutated("skip-found-numbers") {
         files.numbers.iter().for_each(|&number| versions.numbers().skip(number));

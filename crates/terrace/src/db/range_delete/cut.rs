@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
+use crate::base::error::Result;
 use crate::base::internal_key::{self, KIND_FOR_SEEK, MAX_SEQUENCE};
 use crate::base::mutation::mutated;
 use crate::version::file_meta::FileMeta;
@@ -61,18 +62,18 @@ impl Cut {
     }
 }
 
-/// About how many bytes of a table lie inside the ranges; none if it cannot be opened.
-pub(super) fn bytes_of(files: &Files, file: &Arc<FileMeta>, ranges: &KeyRanges) -> u64 {
+/// About how many bytes of a table lie inside the ranges, which are disjoint.
+pub(super) fn bytes_of(files: &Files, file: &Arc<FileMeta>, ranges: &KeyRanges) -> Result<u64> {
     let before = |bound: Bound<&[u8]>, unbounded: u64| match bound {
-        Bound::Unbounded => unbounded,
+        Bound::Unbounded => Ok(unbounded),
         Bound::Included(key) | Bound::Excluded(key) => {
             let key = internal_key::encode(key, MAX_SEQUENCE, KIND_FOR_SEEK);
-            bytes_before(file, &files.tables, &files.order, &key).unwrap_or(0)
+            bytes_before(file, &files.tables, &files.order, &key)
         }
     };
     let inside = ranges.iter().map(|range| {
         let (from, to) = range.as_bounds();
-        before(to, file.size).saturating_sub(before(from, 0))
+        Ok(before(to, file.size)?.saturating_sub(before(from, 0)?))
     });
     inside.sum()
 }

@@ -85,17 +85,14 @@ impl<'a> Claim<'a> {
             let inputs = view.version.files().map(|(_, file)| file);
             let inputs = inputs.filter(|file| compaction.files.contains(&file.number));
             let (inside, all) = inputs.fold((0, 0), |(inside, all), file| {
-                (inside + bytes_of(files, file, ranges), all + file.size)
+                // One that cannot be opened is the error of those who read it.
+                (inside + bytes_of(files, file, ranges).unwrap_or(0), all + file.size)
             });
             inside > all / 2
         };
         let mut stopped = 0;
         for compaction in compactions.iter().filter(is_vain) {
-            let mut state = self.background.state.lock();
-            if state.reservations.iter().any(|other| other.id == compaction.id) {
-                state.cancelled.insert(compaction.id);
-                stopped += 1;
-            }
+            stopped += usize::from(self.background.state.lock().stop(compaction.id));
         }
         if stopped > 0 {
             // Without a lock: a logger is the program's.

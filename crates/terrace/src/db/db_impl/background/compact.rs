@@ -34,8 +34,7 @@ impl Background {
         drop((plan, version));
         self.files.purge();
         let failure = result.err().filter(|failure| {
-            failure.error.kind() != ErrorKind::Busy
-                || !self.state.lock().cancelled.contains(&reservation)
+            failure.error.kind() != ErrorKind::Busy || !self.state.lock().stops(reservation)
         });
         if let Some(failure) = &failure {
             self.tell_failure(failure);
@@ -67,7 +66,7 @@ impl Background {
         version: &Arc<Version>,
         reservation: u64,
     ) -> Result<()> {
-        if self.state.lock().closing {
+        if self.state.lock().stops(reservation) {
             return Err(Error::busy("the database is closing"));
         }
         let start = self.files.env.now_micros();
@@ -149,7 +148,6 @@ impl Background {
         filter: Option<Arc<AppliedFilter>>,
         reservation: u64,
     ) -> CompactionJob {
-        let is_automatic = plan.reason != Reason::Manual;
         // Threads of subcompactions drop it a moment after they are waited for.
         let held = self.jobs.hold(self);
         CompactionJob {
@@ -163,8 +161,7 @@ impl Background {
             filter,
             cancelled: Box::new(move || {
                 held.files.env.yield_to_flushes();
-                let state = held.state.lock();
-                state.closing || is_automatic && state.cancelled.contains(&reservation)
+                held.state.lock().stops(reservation)
             }),
         }
     }

@@ -72,8 +72,9 @@ impl Background {
     fn flush_one(self: &Arc<Self>, immutable: &Arc<Immutable>, number: u64) -> Result<()> {
         let start = self.files.env.now_micros();
         self.versions.lock().prepare()?;
-        // A table is written as they say. Where they cannot be read that is no reason to fail.
-        if !immutable.memtable.is_empty() {
+        // A table is written as they say, and what expires in an idle database is looked for. Where
+        // they cannot be read that is no reason to fail.
+        if !immutable.memtable.is_empty() || self.may_have_catalogue() {
             let _ = self.prefix_settings();
         }
         let output = self.write_memtable(&immutable.memtable, number)?;

@@ -149,6 +149,7 @@ impl Background {
                 state.range_delete_bytes = left;
             }
             let id = state.reserve(|id| plan.reservation(id, &self.files.order.keys));
+            state.automatic.insert(id, false);
             state.compactions += 1;
             self.in_background(Priority::Compaction, move |background| {
                 background.compaction_job(plan, version, id)

@@ -1,7 +1,7 @@
 //! The state of background work: what is queued and running. Guarded by the state lock, which is
 //! held for pointer work only.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,8 +80,9 @@ pub(in crate::db) struct State {
     /// Manual compactions in progress: automatic ones wait.
     pub(in crate::db) manual: usize,
     pub(in crate::db) reservations: Vec<Reservation>,
-    /// Reservations of automatic compactions that are to stop, because what they read is to go.
-    pub(in crate::db) cancelled: BTreeSet<u64>,
+    /// The reservations of automatic compactions, and whether they are to stop, because what they
+    /// read is to go.
+    pub(in crate::db) automatic: BTreeMap<u64, bool>,
     pub(in crate::db) next_reservation: u64,
     /// Callers that wait until no background work is due.
     pub(in crate::db) awaited: usize,
@@ -145,7 +146,17 @@ impl State {
 
     pub(in crate::db) fn release(&mut self, id: u64) {
         self.reservations.retain(|reservation| reservation.id != id);
-        self.cancelled.remove(&id);
+        self.automatic.remove(&id);
+    }
+
+    /// Has an automatic compaction stop. Returns whether there was one with this reservation.
+    pub(in crate::db) fn stop(&mut self, id: u64) -> bool {
+        self.automatic.get_mut(&id).is_some_and(|stops| !std::mem::replace(stops, true))
+    }
+
+    /// Whether the compaction with this reservation is to stop.
+    pub(in crate::db) fn stops(&self, id: u64) -> bool {
+        self.closing || self.automatic.get(&id) == Some(&true)
     }
 }
 

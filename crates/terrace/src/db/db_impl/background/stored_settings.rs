@@ -12,7 +12,10 @@ use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 use crate::table::{PrefixSetting, PrefixSettings};
 
+use crate::version::NUM_LEVELS;
+
 use crate::db::db_impl::background::Background;
+use crate::db::key_range::prefix_end;
 use crate::db::view::catalogue::entry;
 
 /// Passes over deleted entries one by one.
@@ -61,6 +64,14 @@ impl Background {
             self.schedule_expiry_check();
         }
         Ok(())
+    }
+
+    /// Whether a table may hold entries of the catalogue, as far as its first and last keys tell.
+    pub(super) fn may_have_catalogue(&self) -> bool {
+        let (keys, version) = (&self.files.order.keys, &self.views.current.load().version);
+        let end = prefix_end(entry::PREFIX).unwrap_or_default();
+        keys.is_bytewise()
+            && (0..NUM_LEVELS).any(|level| version.overlaps_level(keys, level, entry::PREFIX, &end))
     }
 
     fn load_settings(&self) -> Result<PrefixSettings> {

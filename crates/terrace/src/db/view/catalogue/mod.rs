@@ -100,6 +100,10 @@ impl Catalogue {
         };
         change(&mut settings);
         let settings = Arc::new(settings);
+        if settings.any_expires() {
+            // First: a child that is forked in between must not miss it.
+            self.expires_nothing.store(false, Ordering::Release);
+        }
         self.settings.swap(settings.clone());
         self.is_known.store(true, Ordering::Release);
         self.expires_nothing.store(!settings.any_expires(), Ordering::Release);
