@@ -147,22 +147,58 @@ fn numbers_that_an_intact_log_skips() {
     outcomes(skip, every_mode(["abcde"; 3]));
 }
 
+fn lose_first_append(dir: &Path) {
+    let later = [batch(4, "c", b"1"), batch(6, "e", b"1")].map(|batch| record(&batch));
+    fs::write(path(dir, ".log"), later.concat()).expect("writes");
+    // An edit as LevelDB writes it: previous log 0.
+    append(&path(dir, "MANIFEST"), &record(&[9, 0]));
+}
+
 /// The append that fails may be the first one of a log: LevelDB's MANIFEST then ends before it, and
 /// the log begins behind it.
 #[test]
 fn numbers_that_the_first_append_to_a_log_of_leveldb_used_up() {
-    let skip = |dir: &Path| {
-        let later = [batch(4, "c", b"1"), batch(6, "e", b"1")].map(|batch| record(&batch));
-        fs::write(path(dir, ".log"), later.concat()).expect("writes");
-        // An edit as LevelDB writes it: previous log 0.
-        append(&path(dir, "MANIFEST"), &record(&[9, 0]));
-    };
-    outcomes(skip, every_mode(["ace"; 3]));
+    outcomes(lose_first_append, every_mode(["ace"; 3]));
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path());
-    skip(dir.path());
+    lose_first_append(dir.path());
     let report = verify(dir.path(), &Options::new()).expect("checks");
     assert!(report.problems.is_empty(), "{report:#?}");
+}
+
+/// The edits that an open makes before its first flush do not make LevelDB's log one of Terrace's.
+#[test]
+fn an_open_of_such_a_log_may_end_at_every_step() {
+    let made = tempfile::tempdir().expect("a directory");
+    database(made.path());
+    lose_first_append(made.path());
+    let disk = SimFs::new();
+    let dir = Path::new("/db");
+    disk.env().create_dir(dir, 0o755).expect("a directory");
+    disk.env().sync_dir(Path::new("/")).expect("a synced name");
+    for entry in fs::read_dir(made.path()).expect("lists") {
+        let path = entry.expect("lists").path();
+        let name = path.file_name().expect("a name");
+        disk.set_contents(&dir.join(name), &fs::read(&path).expect("reads"));
+    }
+    let open = |disk: &SimFs| Db::open(dir, options(RecoveryMode::Prefix).env(disk.env()));
+    disk.record();
+    let db = open(&disk).expect("opens");
+    db.wait_idle().expect("flushes what was recovered");
+    db.close().expect("closes");
+    let recording = disk.take_recording();
+    let mut replay = recording.replay();
+    loop {
+        for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT] {
+            let at = replay.at();
+            let db = open(&replay.power_loss(loss)).expect("opens again");
+            assert_eq!(keys(&db), "ace", "after step {at}, {loss:?}:\n{}", recording.describe(at));
+        }
+        if !replay.advance() {
+            break;
+        }
+    }
+    assert!(recording.len() > 10, "{} steps", recording.len());
 }
 
 /// Terrace syncs older writes first, so that no synced write can be behind them. With LevelDB one
