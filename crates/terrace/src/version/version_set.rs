@@ -167,15 +167,16 @@ impl VersionSet {
         edit.next_file_number = Some(self.numbers.peek());
         edit.previous_log_number = Some(0);
         let is_terraces = self.is_terraces || log_number > self.newest_found_log;
+        let mut raised = Ok(());
         (edit.log_number, edit.last_sequence) = if is_terraces || mutated("found-logs-begin") {
             (Some(log_number), Some(last_sequence))
         } else if log_number == self.log_number {
             (None, Some(last_sequence))
         } else {
-            self.raise(last_sequence)?;
+            raised = self.raise(last_sequence);
             (Some(log_number), None)
         };
-        if let Err(error) = self.write(&edit) {
+        if let Err(error) = raised.and_then(|()| self.write(&edit)) {
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
             self.uncertain.extend(
                 edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),

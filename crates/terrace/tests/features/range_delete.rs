@@ -760,7 +760,7 @@ struct Messages(Mutex<Sender<()>>);
 
 impl Logger for Messages {
     fn log(&self, message: &str) {
-        if message.contains("a range delete stops 1 compactions") {
+        if message.contains("compactions stopped for a range delete: 1") {
             self.0.lock().expect("a lock").send(()).expect("the filter listens");
         }
     }

@@ -96,7 +96,7 @@ impl<'a> Claim<'a> {
         }
         if stopped > 0 {
             // Without a lock: a logger is the program's.
-            files.log(format!("a range delete stops {stopped} compactions of what it removes"));
+            files.log(format!("compactions stopped for a range delete: {stopped}"));
         }
     }
 

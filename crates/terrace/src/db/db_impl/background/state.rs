@@ -149,7 +149,8 @@ impl State {
         self.automatic.remove(&id);
     }
 
-    /// Has an automatic compaction stop. Returns whether there was one with this reservation.
+    /// Has the automatic compaction with this reservation stop. Returns whether there is one that
+    /// was not told so before.
     pub(in crate::db) fn stop(&mut self, id: u64) -> bool {
         self.automatic.get_mut(&id).is_some_and(|stops| !std::mem::replace(stops, true))
     }

@@ -11,7 +11,6 @@ use crate::iterator::db_iter::DbIter;
 use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 use crate::table::{PrefixSetting, PrefixSettings};
-
 use crate::version::NUM_LEVELS;
 
 use crate::db::db_impl::background::Background;
