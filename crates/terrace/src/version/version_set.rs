@@ -13,7 +13,8 @@
 //! 3. An edit has both a log and a last sequence number only if that log begins right behind the
 //!    number, and Terrace wrote it and all later ones. Until an edit names a log of this open, the
 //!    logs that LevelDB left are named by an edit without a number, and numbers are raised by an
-//!    edit that names no log: what LevelDB recorded tells less ([`ManifestState`]).
+//!    edit that names no log, in the same MANIFEST and before it: what LevelDB recorded tells less
+//!    ([`ManifestState`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, Env};
 use crate::log::LogWriter;
 
-use super::edit::VersionEdit;
+use super::edit::{NewFile, VersionEdit};
 use super::file_meta::ObsoleteFiles;
 use super::filename;
 use super::manifest::ManifestState;
@@ -153,7 +154,8 @@ impl VersionSet {
     /// every table.
     ///
     /// After an error the edit may or may not be durable: the caller must keep every file that it
-    /// adds or removes. New tables are removed here once they certainly belong to nothing.
+    /// adds or removes. New tables are removed here once they certainly belong to nothing, but for
+    /// those that it [keeps](Self::keep) for another attempt.
     pub(crate) fn log_and_apply(
         &mut self,
         mut edit: VersionEdit,
@@ -167,16 +169,19 @@ impl VersionSet {
         edit.next_file_number = Some(self.numbers.peek());
         edit.previous_log_number = Some(0);
         let is_terraces = self.is_terraces || log_number > self.newest_found_log;
-        let mut raised = Ok(());
+        let mut edits = Vec::new();
         (edit.log_number, edit.last_sequence) = if is_terraces || mutated("found-logs-begin") {
             (Some(log_number), Some(last_sequence))
         } else if log_number == self.log_number {
             (None, Some(last_sequence))
         } else {
-            raised = self.raise(last_sequence);
+            edits.push(VersionEdit { last_sequence: Some(last_sequence), ..self.no_change() });
             (Some(log_number), None)
         };
-        if let Err(error) = raised.and_then(|()| self.write(&edit)) {
+        edits.push(edit);
+        let written = self.write(&edits);
+        let edit = edits.pop().unwrap_or_default();
+        if let Err(error) = written {
             let moved = |number| edit.deleted_files.iter().any(|&(_, deleted)| deleted == number);
             self.uncertain.extend(
                 edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),
@@ -205,13 +210,20 @@ impl VersionSet {
         Ok(version)
     }
 
+    /// Has tables of an edit that failed stay where they are: another edit will add them.
+    pub(crate) fn keep(&mut self, tables: &[NewFile]) {
+        if !mutated("keep-tables-for-the-next-edit") {
+            self.uncertain.retain(|number| !tables.iter().any(|table| table.number == *number));
+        }
+    }
+
     /// Makes sure that there is a MANIFEST to write to, after a failure that left none. Called
     /// before costly work whose outcome could not be recorded.
     pub(crate) fn prepare(&mut self) -> Result<()> {
         if self.writer.is_some() {
             return Ok(());
         }
-        self.roll(&self.no_change())
+        self.roll(&[self.no_change()])
     }
 
     /// Records, durably, which file numbers have been handed out. Without this the next open, by
@@ -220,14 +232,7 @@ impl VersionSet {
         if mutated("numbers-before-links") {
             return Ok(());
         }
-        self.write(&self.no_change())
-    }
-
-    /// Records a last sequence number, durably, where the logs are not this open's.
-    fn raise(&mut self, last_sequence: SequenceNumber) -> Result<()> {
-        self.write(&VersionEdit { last_sequence: Some(last_sequence), ..self.no_change() })?;
-        self.last_sequence = last_sequence;
-        Ok(())
+        self.write(&[self.no_change()])
     }
 
     /// An edit that leaves the version as it is.
@@ -242,12 +247,16 @@ impl VersionSet {
         }
     }
 
-    fn write(&mut self, edit: &VersionEdit) -> Result<()> {
+    /// Makes edits durable, in one MANIFEST.
+    fn write(&mut self, edits: &[VersionEdit]) -> Result<()> {
         let has_room = |writer: &&mut LogWriter| writer.offset() < self.settings.max_manifest_size;
-        let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edit) };
+        let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edits) };
         let sync =
             |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
-        let written = writer.add_record(&self.settings.encode(edit)).and_then(|()| sync(writer));
+        let written = edits
+            .iter()
+            .try_for_each(|edit| writer.add_record(&self.settings.encode(edit)))
+            .and_then(|()| sync(writer));
         if let Err(error) = written {
             self.in_doubt = true;
             if mutated("manifest-errors") {
@@ -261,19 +270,22 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Starts a fresh MANIFEST: a snapshot of the present version, then `edit`; then makes it the
+    /// Starts a fresh MANIFEST: a snapshot of the present version, then `edits`; then makes it the
     /// current one.
-    fn roll(&mut self, edit: &VersionEdit) -> Result<()> {
+    fn roll(&mut self, edits: &[VersionEdit]) -> Result<()> {
         let number = self.numbers.take();
         let ManifestSettings { env, dir, file_mode, .. } = self.settings.clone();
         let path = dir.join(filename::manifest(number));
-        let edit = VersionEdit { next_file_number: Some(self.numbers.peek()), ..edit.clone() };
+        let next_file_number = Some(self.numbers.peek());
         let written = env
             .create(&path, CreateOptions { mode: file_mode, exclusive: true })
             .and_then(|file| {
                 let mut writer = LogWriter::new(file, 0);
                 writer.add_record(&self.settings.encode(&self.snapshot()))?;
-                writer.add_record(&self.settings.encode(&edit))?;
+                for edit in edits {
+                    let edit = VersionEdit { next_file_number, ..edit.clone() };
+                    writer.add_record(&self.settings.encode(&edit))?;
+                }
                 if !mutated("fresh-manifest-sync") {
                     writer.sync()?;
                 }
@@ -412,17 +424,19 @@ mod tests {
     }
 
     /// Log 3, which LevelDB may have continued, begins at 11 as far as that is known; logs up to 5
-    /// were found.
+    /// were found. Whether every edit begins a MANIFEST changes nothing.
     #[test]
     fn only_an_edit_that_names_a_log_of_this_open_tells_where_the_logs_begin() {
-        for begin in [Some(11), None] {
+        for (begin, max_manifest_size) in
+            [Some(11), None].into_iter().flat_map(|begin| [1 << 20, 1].map(|size| (begin, size)))
+        {
             let env = Arc::new(MemEnv::new());
             let settings = ManifestSettings {
                 env: env.clone(),
                 dir: PathBuf::from("/"),
                 order: InternalOrder::new(KeyOrder::default()),
                 file_mode: 0o644,
-                max_manifest_size: 1 << 20,
+                max_manifest_size,
             };
             let state = ManifestState {
                 log_number: 3,

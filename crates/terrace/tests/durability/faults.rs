@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use terrace::{Db, Env, ErrorKind, WriteOptions};
+use terrace::{Db, Env, ErrorKind, Options, WriteOptions};
 use terrace_testkit::campaign::{campaign, panics, seed};
 use terrace_testkit::driver::{Driver, read_all, read_all_ways};
 use terrace_testkit::history::{History, Survived};
@@ -385,6 +385,51 @@ fn what_a_failed_sync_left_is_not_built_upon() {
 }
 
 /// A recycled log has to be renamed. Where that fails a new one is begun.
+/// A flush that ran out of descriptors is tried again with the tables that the replay has made: those
+/// of the first attempt, which a fresh MANIFEST then names.
+#[test]
+fn an_open_that_runs_out_of_descriptors_keeps_what_it_has_recovered() {
+    let dir = Path::new("/db");
+    let options = |fs: &SimFs| {
+        Options::new()
+            .create_if_missing(true)
+            .env(fs.env())
+            .write_buffer_size(64 << 10)
+            .max_manifest_size(4 << 10)
+    };
+    let key = |number: u32| format!("{number:04}");
+    let made = SimFs::new();
+    let large = Db::open(dir, options(&made).write_buffer_size(1 << 20)).expect("creates");
+    // A key that makes the snapshot in a MANIFEST as large as a MANIFEST may be.
+    large.put(vec![b'k'; 5000], "1").expect("puts");
+    large.flush().expect("flushes");
+    (0..360).for_each(|number| large.put(key(number), [7; 1000]).expect("puts"));
+    let work = |fs: &SimFs| {
+        let db = Db::open(dir, options(fs))?;
+        db.wait_idle()?;
+        db.close()
+    };
+    let mut after = 0;
+    loop {
+        let fs = made.power_loss(PowerLoss::PROCESS_ONLY);
+        fs.set_faults(Some(FaultPlan::at(after, Fault::TooManyFiles, false)));
+        let _ = work(&fs);
+        if fs.injected() == 0 {
+            break;
+        }
+        // A background thread may hold what failed for a moment more.
+        let fs = fs.power_loss(PowerLoss::PROCESS_ONLY);
+        work(&fs).unwrap_or_else(|error| panic!("without descriptors at {after}: {error}"));
+        let db = Db::open(dir, options(&fs)).expect("opens");
+        for number in 0..360 {
+            let value = db.get(key(number)).expect("reads");
+            assert!(value.is_some(), "{number}, without descriptors at {after}");
+        }
+        after += 1;
+    }
+    assert!(after > 50, "{after} operations");
+}
+
 #[test]
 fn logs_that_cannot_be_renamed_are_replaced() {
     let settings =

@@ -150,20 +150,48 @@ fn numbers_that_an_intact_log_skips() {
 fn lose_first_append(dir: &Path) {
     let later = [batch(4, "c", b"1"), batch(6, "e", b"1")].map(|batch| record(&batch));
     fs::write(path(dir, ".log"), later.concat()).expect("writes");
+}
+
+fn lose_first_append_and_edit(dir: &Path) {
+    lose_first_append(dir);
     // An edit as LevelDB writes it: previous log 0.
     append(&path(dir, "MANIFEST"), &record(&[9, 0]));
 }
 
 /// The append that fails may be the first one of a log: LevelDB's MANIFEST then ends before it, and
-/// the log begins behind it.
+/// the log begins behind it. With `reuse_logs` it goes on in Terrace's MANIFEST and log without an
+/// edit.
 #[test]
 fn numbers_that_the_first_append_to_a_log_of_leveldb_used_up() {
-    outcomes(lose_first_append, every_mode(["ace"; 3]));
-    let dir = tempfile::tempdir().expect("a directory");
-    database(dir.path());
-    lose_first_append(dir.path());
-    let report = verify(dir.path(), &Options::new()).expect("checks");
-    assert!(report.problems.is_empty(), "{report:#?}");
+    for lose in [lose_first_append, lose_first_append_and_edit] {
+        outcomes(lose, every_mode(["ace"; 3]));
+        let dir = tempfile::tempdir().expect("a directory");
+        database(dir.path());
+        lose(dir.path());
+        let report = verify(dir.path(), &Options::new()).expect("checks");
+        assert!(report.problems.is_empty(), "{report:#?}");
+    }
+}
+
+/// The number of a bulk load is skipped in the log, too: where the MANIFEST has lost the load's edit,
+/// and its table is there, what comes later in the log does not follow.
+#[test]
+fn a_manifest_without_the_edit_of_a_load() {
+    let lose = |dir: &Path| {
+        let db = Db::open(dir, options(RecoveryMode::Prefix)).expect("opens");
+        db.flush().expect("flushes");
+        let manifest = path(dir, "MANIFEST");
+        let before = fs::metadata(&manifest).expect("a file").len();
+        let mut load = db.bulk_load().expect("begins");
+        load.put("e", "1").expect("puts");
+        load.finish().expect("loads");
+        assert_eq!(path(dir, "MANIFEST"), manifest);
+        db.put("f", "1").expect("puts");
+        db.close().expect("closes");
+        let bytes = fs::read(&manifest).expect("reads");
+        fs::write(&manifest, &bytes[..before as usize]).expect("writes");
+    };
+    outcomes(lose, every_mode(["abcd", "abcd", "abcdf"]));
 }
 
 /// The edits that an open makes before its first flush do not make LevelDB's log one of Terrace's.
@@ -171,7 +199,7 @@ fn numbers_that_the_first_append_to_a_log_of_leveldb_used_up() {
 fn an_open_of_such_a_log_may_end_at_every_step() {
     let made = tempfile::tempdir().expect("a directory");
     database(made.path());
-    lose_first_append(made.path());
+    lose_first_append_and_edit(made.path());
     let disk = SimFs::new();
     let dir = Path::new("/db");
     disk.env().create_dir(dir, 0o755).expect("a directory");

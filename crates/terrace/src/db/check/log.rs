@@ -12,6 +12,7 @@ use crate::write::batch::BatchView;
 
 use crate::db::io_error::{ATTEMPTS, is_damage};
 use crate::db::open::continuity::{Continuity, Place};
+use crate::db::open::own_files::OwnFiles;
 
 /// A finding in a log.
 pub(in crate::db) enum Finding<'a> {
@@ -52,9 +53,14 @@ impl LogCheck {
         }
     }
 
-    /// The logs that belong to what a MANIFEST says. The newest entry of all tables is `in_tables`.
-    pub(in crate::db) fn following(state: &ManifestState, in_tables: SequenceNumber) -> Self {
-        let continuity = Continuity::following(state);
+    /// The logs that belong to what a MANIFEST says, among the database's files. The newest entry of
+    /// all tables is `in_tables`.
+    pub(in crate::db) fn following(
+        state: &ManifestState,
+        own: &OwnFiles,
+        in_tables: SequenceNumber,
+    ) -> Self {
+        let continuity = Continuity::following(state, own.has_unnamed_tables(state));
         LogCheck { continuity, in_tables, ..Self::new(Some(state.last_sequence)) }
     }
 

@@ -359,7 +359,7 @@ impl<'a> Verification<'a> {
         if state.log_number != 0 && !logs.contains(&state.log_number) {
             self.problem(&filename::log(state.log_number), "missing, and the MANIFEST needs it");
         }
-        self.logs(&logs, LogCheck::following(state, self.newest_in_tables))
+        self.logs(&logs, LogCheck::following(state, own, self.newest_in_tables))
     }
 
     /// Checks tables and logs that no MANIFEST describes, each by itself.

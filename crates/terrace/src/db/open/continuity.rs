@@ -2,8 +2,9 @@
 //!
 //! Sequence numbers alone do not tell. LevelDB uses numbers up for an append that fails, and goes
 //! on in the same log; and its MANIFEST records the last number that it had handed out, not where
-//! the logs begin. So numbers that are skipped mean a loss only where bytes may be missing: behind
-//! damage or zeros, and at the beginning of a log.
+//! the logs begin. So numbers that are skipped mean a loss only where bytes may be missing (behind
+//! damage or zeros, and at the beginning of a later log), or where a table that no MANIFEST names
+//! may hold what a MANIFEST that lost its end had named.
 //!
 //! # Invariants
 //! 1. Where no byte is missing no batch is refused for the number that it begins with, unless that
@@ -46,7 +47,8 @@ pub(in crate::db) struct Continuity {
     first_log: u64,
     /// The number of the first write of all logs, if the MANIFEST tells it.
     logs_begin: Option<SequenceNumber>,
-    /// LevelDB wrote the logs: a failed append uses numbers up, the first one of a log too.
+    /// The numbers before the first batch may be those of a failed append of LevelDB's. It may have
+    /// written the log whoever wrote the MANIFEST: with `reuse_logs` it adds no edit.
     skips_numbers: bool,
     /// Bytes may be missing between the last batch and the next record.
     may_miss: bool,
@@ -59,12 +61,13 @@ pub(in crate::db) struct Continuity {
 }
 
 impl Continuity {
-    /// That of the logs that belong to what a MANIFEST says.
-    pub(in crate::db) fn following(state: &ManifestState) -> Self {
+    /// That of the logs that belong to what a MANIFEST says, beside tables that it does not name or
+    /// without any.
+    pub(in crate::db) fn following(state: &ManifestState, unnamed_tables: bool) -> Self {
         Continuity {
             first_log: state.log_number,
             logs_begin: state.logs_begin.filter(|_| !mutated("logs-begin")),
-            skips_numbers: !state.is_terraces,
+            skips_numbers: !state.is_terraces || !unnamed_tables,
             ..Self::without_manifest(Some(state.last_sequence))
         }
     }
@@ -159,20 +162,20 @@ mod tests {
 
     const END: u64 = BLOCK_SIZE as u64;
 
-    /// The logs begin with log 3, the tables end at 10.
+    /// The logs begin with log 3, the tables end at 10, and there are others.
     fn manifest(is_terraces: bool) -> ManifestState {
         ManifestState { log_number: 3, last_sequence: 10, is_terraces, ..ManifestState::default() }
     }
 
     fn at_first_log() -> Continuity {
-        let mut continuity = Continuity::following(&manifest(true));
+        let mut continuity = Continuity::following(&manifest(true), true);
         continuity.begin_log(3);
         continuity
     }
 
     /// The same, and LevelDB wrote the logs.
     fn at_first_log_of_leveldb() -> Continuity {
-        let mut continuity = Continuity::following(&manifest(false));
+        let mut continuity = Continuity::following(&manifest(false), true);
         continuity.begin_log(3);
         continuity
     }
@@ -185,6 +188,10 @@ mod tests {
         let mut later = at_first_log_of_leveldb();
         later.begin_log(5);
         assert_eq!(one(&mut later, (0, 50), 12), Place::Misplaced { due: 11 });
+        // It may have gone on in a log of Terrace's without an edit.
+        let mut reused = Continuity::following(&manifest(true), false);
+        reused.begin_log(3);
+        assert_eq!(one(&mut reused, (0, 50), 12), Place::Follows);
     }
 
     /// Notes a record and places its batch of one operation.
@@ -254,7 +261,7 @@ mod tests {
             // LevelDB, which went on in log 3, has recorded number 20 since.
             let state =
                 ManifestState { logs_begin: Some(11), last_sequence: 20, ..manifest(false) };
-            let mut continuity = Continuity::following(&state);
+            let mut continuity = Continuity::following(&state, true);
             continuity.begin_log(log);
             assert_eq!(one(&mut continuity, (65536, 65590), sequence), place);
         }

@@ -87,6 +87,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         version: &state.version,
         tables: &tables,
         numbers: &numbers,
+        unnamed_tables: files.has_unnamed_tables(&state),
     };
     let mut recovered = replay.run(&logs, &state)?;
 

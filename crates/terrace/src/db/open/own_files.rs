@@ -49,6 +49,12 @@ impl OwnFiles {
         self.found.iter().filter(move |(_, kind, _)| *kind == wanted).map(|(_, _, number)| *number)
     }
 
+    /// Whether there is a table that the MANIFEST does not name.
+    pub(in crate::db) fn has_unnamed_tables(&self, state: &ManifestState) -> bool {
+        let named: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
+        self.of_kind(FileKind::Table).any(|number| !named.contains(&number))
+    }
+
     pub(super) fn check_tables(&self, dir: &Path, state: &ManifestState) -> Result<()> {
         let present: BTreeSet<_> = self.of_kind(FileKind::Table).collect();
         let missing: Vec<_> = state

@@ -128,6 +128,8 @@ pub(in crate::db) struct Replay<'a> {
     pub(in crate::db) version: &'a Version,
     pub(in crate::db) tables: &'a TableSet,
     pub(in crate::db) numbers: &'a Arc<FileNumbers>,
+    /// Whether there are tables that the MANIFEST does not name.
+    pub(in crate::db) unnamed_tables: bool,
 }
 
 /// The state of a replay.
@@ -171,7 +173,7 @@ impl Replay<'_> {
             written: RecoveredTables::new(self.options, self.dir, self.order, self.numbers),
             table_error: None,
             last_sequence: flushed,
-            continuity: Continuity::following(state),
+            continuity: Continuity::following(state, self.unnamed_tables),
             durable: 0,
             problem: None,
             damage: None,

@@ -98,7 +98,7 @@ impl Gathering<'_> {
         let in_tables =
             tables.iter().map(|table| table.summary.largest_sequence).max().unwrap_or(0);
         let mut check = match described {
-            Some(description) => LogCheck::following(&description.state, in_tables),
+            Some(description) => LogCheck::following(&description.state, self.own, in_tables),
             None => LogCheck::new(None),
         };
         let log_entries = self.check_logs(&logs, &mut check)?;

@@ -74,7 +74,9 @@ impl Background {
         self.versions.lock().prepare()?;
         // A table is written as they say, and what expires in an idle database is looked for. Where
         // they cannot be read that is no reason to fail.
-        if !immutable.memtable.is_empty() || self.may_have_catalogue() {
+        let may_have_catalogue =
+            || !immutable.recovered_tables.is_empty() || self.may_have_catalogue();
+        if !immutable.memtable.is_empty() || may_have_catalogue() {
             let _ = self.prefix_settings();
         }
         let output = self.write_memtable(&immutable.memtable, number)?;
@@ -109,11 +111,15 @@ impl Background {
                 .for_each(|&log| self.retire_log(log));
         }
         let installed = versions.log_and_apply(edit, immutable.last_sequence);
-        if let Ok(version) = &installed {
-            self.made_version(version, output.as_slice());
-            // Before any thread sees that the memtable is flushed: from then on no log of it needs
-            // to be synced.
-            self.logs.sync.flushed(log_number, immutable.last_sequence);
+        match &installed {
+            Ok(version) => {
+                self.made_version(version, output.as_slice());
+                // Before any thread sees that the memtable is flushed: from then on no log of it
+                // needs to be synced.
+                self.logs.sync.flushed(log_number, immutable.last_sequence);
+            }
+            // The next attempt writes the memtable anew, and comes in with the same ones.
+            Err(_) => versions.keep(&immutable.recovered_tables),
         }
         let micros = self.files.env.now_micros().saturating_sub(start);
         let (replaced, recovered);
