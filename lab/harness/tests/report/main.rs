@@ -1,6 +1,7 @@
-//! The report of invented runs.
+//! Reports and comparisons of invented runs.
 
 mod browser;
+mod compare;
 mod content;
 mod data;
 mod markup;
