@@ -1,5 +1,6 @@
-//! Reports and comparisons of invented runs.
+//! Reports, summaries and comparisons of invented runs.
 
+mod brief;
 mod browser;
 mod compare;
 mod content;
