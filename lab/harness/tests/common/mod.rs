@@ -53,6 +53,9 @@ for benchmark in $benchmarks; do
     single-fillrandom) [ -e "$db/again" ] || more=',"truncated":true'; touch "$db/again" ;;
     single-fillrandbatch) exit 3 ;;
     noisy-overwrite) rate=$(($(grep -c '^noisy.*overwrite' TRACE) % 3 * 1000 + 500)) ;;
+    full-overwrite)
+        head -c 700000000 /dev/zero >"$db/fill" && exit 1
+        exit 3 ;;
     forgetful-readrandom) more=',"found":6' ;;
     hangtimed-readpareto) sleep 600 & wait ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;
