@@ -54,6 +54,7 @@ class Operations {
         random_(task.settings.seed, task.benchmark.number, thread),
         pareto_(task.settings.num, task.benchmark.reads_in_100 == 0 ? 0.0001 : 0.2),
         scrambled_(task.settings.num),
+        graph_(task.settings.num),
         key_(task.settings.key_size, task.benchmark.keys == Keys::kMissing),
         values_(task.pool, task.benchmark.large_values ? kLargeValue : task.settings.value_size,
                 task.benchmark.large_values ? 0 : task.settings.value_size_max) {}
@@ -85,6 +86,8 @@ class Operations {
         return Each([this](uint64_t i) { GetAndPut(NextKey(i)); });
       case Kind::kQueue:
         return Each([this](uint64_t i) { PutLastTakeFirst(i); });
+      case Kind::kMixGraph:
+        return Each([this](uint64_t) { GetPutOrScan(); });
       case Kind::kBulkLoad:
         return Load();
       case Kind::kCompact:
@@ -226,6 +229,19 @@ class Operations {
     Steps(key, 1 + random_.Next() % 100, false);
   }
 
+  void GetPutOrScan() {
+    const uint64_t what = random_.Next() % 100;
+    const uint64_t number = graph_.Key(&random_);
+    if (what < MixGraph::kGets) return Get(number);
+    if (what >= MixGraph::kGets + MixGraph::kPuts) {
+      return Steps(number, graph_.Steps(&random_), false);
+    }
+    const std::string_view key = key_.Set(number);
+    const std::string_view value = values_.Cut(graph_.ValueSize(&random_));
+    session_.Put(key, value);
+    meter_.End(1, key.size() + value.size());
+  }
+
   void PutLastTakeFirst(uint64_t number) {
     const std::string_view key = key_.Set(number);
     const std::string_view value = values_.Next(&random_);
@@ -309,6 +325,7 @@ class Operations {
   Random random_;
   const Pareto pareto_;
   const ScrambledZipfian scrambled_;
+  const MixGraph graph_;
   Key key_;
   Values values_;
   std::string value_;

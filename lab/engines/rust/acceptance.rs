@@ -14,7 +14,7 @@ const PROGRAM: &str = env!(concat!("CARGO_BIN_EXE_", env!("CARGO_PKG_NAME")));
 const BENCHMARKS: &str = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,\
     readseq,readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,\
     readwriterandom,deleterandom,deleteseq,fillseqsync,bulkload,cold,readseq,waitcompact,compact,readrandom,readpareto,\
-    mixedpareto,writepareto,queue,selftest";
+    mixedpareto,writepareto,queue,fillseq,mixgraph,selftest";
 
 fn run(db: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);

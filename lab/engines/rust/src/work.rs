@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::benchmark::{Benchmark, Choice, Kind};
-use crate::data::{Key, Keys, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
+use crate::data::{Key, Keys, MixGraph, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
 use crate::engine::{Durability, Operation, Operations, Session, Start};
 use crate::meter::Meter;
 use crate::{Failure, Result, Settings};
@@ -171,6 +171,10 @@ impl<'a, S: Session> Worker<'a, S> {
                 self.each(meter, |worker, i, meter| worker.get_and_put(gets, i, meter))
             }
             Kind::Queue => self.each(meter, Self::put_last_take_first),
+            Kind::Graph => {
+                let graph = MixGraph::new(self.task.settings.num);
+                self.each(meter, |worker, _, meter| worker.get_put_or_scan(&graph, meter))
+            }
             Kind::BulkLoad => self.load(meter),
             Kind::Compact | Kind::WaitCompact | Kind::Cold | Kind::SelfTest => Err(Failure::new(
                 format!("{} concerns the whole database", self.task.benchmark.name),
@@ -314,6 +318,24 @@ impl<'a, S: Session> Worker<'a, S> {
             if seen == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         meter.end_steps(steps, bytes);
+        Ok(())
+    }
+
+    fn get_put_or_scan(&mut self, graph: &MixGraph, meter: &mut Meter<'_>) -> Result<()> {
+        let what = self.source.random.below(100);
+        let number = graph.key(&mut self.source.random);
+        if what < MixGraph::GETS {
+            return self.get(number, meter);
+        }
+        if what >= MixGraph::GETS + MixGraph::PUTS {
+            let steps = MixGraph::steps(&mut self.source.random);
+            return self.steps(number, steps, false, meter);
+        }
+        let Source { random, key, values, position, .. } = &mut self.source;
+        let value = values.cut(position, MixGraph::value_size(random));
+        let key = key.set(number);
+        self.session.put(key, value, Durability::Asynchronous)?;
+        meter.end(1, (key.len() + value.len()) as u64);
         Ok(())
     }
 
