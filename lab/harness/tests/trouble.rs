@@ -416,6 +416,11 @@ impl Mounted {
         if mount.is_ok_and(|output| output.status.success()) {
             return Some(Mounted(dir));
         }
+        let may_skip = std::env::var("TERRACE_MAY_SKIP").unwrap_or_default();
+        assert!(
+            std::env::var_os("CI").is_none() || may_skip.split_whitespace().any(|w| w == "mount"),
+            "under CI, there is no right to mount a file system"
+        );
         eprintln!("SKIPPED: there is no right to mount a file system");
         None
     }
