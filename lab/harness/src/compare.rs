@@ -327,8 +327,9 @@ impl Machines {
         }
         if !self.alike {
             text.push_str(
-                "  THE MACHINES DIFFER: ratios of rates say as much about them as about the engines. \
-                 Terrace ÷ engine,\n  taken within each round, has both engines on the same machine.\n",
+                "  THE MACHINES DIFFER, or one of them was busy: ratios of rates say as much about them \
+                 as about the engines.\n  Terrace ÷ engine, taken within each round, has both on the same \
+                 machine.\n",
             );
         }
         text
@@ -374,7 +375,7 @@ impl Comparison {
                 section = &cell.section;
                 let (engine, before, after) = ("engine", "before", "after");
                 text.push_str(&format!(
-                    "\n{section:<40} {engine:<18} {before:>12} {after:>12} {:>7} {:>15} {:>11} {:>17}\n",
+                    "\n{section:<50} {engine:<18} {before:>12} {after:>12} {:>7} {:>15} {:>11} {:>17}\n",
                     "ratio", "95% of it", "spreads", "Terrace ÷ engine"
                 ));
             }
@@ -394,7 +395,7 @@ impl Comparison {
         let cut = self.cells.iter().filter(|cell| cell.cut).count();
         if cut > 0 {
             let cut = thousands(cut as f64);
-            text.push_str(&format!("{cut} figures were cut short in a run and count in nothing\n"));
+            text.push_str(&format!("cut short in a run, which count in nothing: {cut}\n"));
         }
         let Ratios { all, within_tenth, within_tenth_by_round, within_tenth_of_best } = self.ratios;
         if all > 0 {
@@ -420,7 +421,7 @@ impl Compared {
         });
         let star = if self.distinct { " *" } else { "" };
         let line = format!(
-            "  {:<38} {:<18} {before:>12} {after:>12} {:>7.3} {:>15} {spreads:>11} {terrace:>17}  {}{star}",
+            "  {:<48} {:<18} {before:>12} {after:>12} {:>7.3} {:>15} {spreads:>11} {terrace:>17}  {}{star}",
             self.label,
             self.engine,
             self.ratio,

@@ -180,8 +180,12 @@ impl CostChange {
     /// For readers.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let CostChange { operation, before_ns, after_ns, ratio, .. } = self;
-        format!("{operation}: {before_ns:.0} ns, then {after_ns:.0} ns ({ratio:.2} times)")
+        let time = |ns: f64| match ns {
+            ns if ns < 10_000.0 => format!("{ns:.0} ns"),
+            ns => format!("{:.0} µs", ns / 1e3),
+        };
+        let (before, after) = (time(self.before_ns), time(self.after_ns));
+        format!("{}: {before}, then {after} ({:.2} times)", self.operation, self.ratio)
     }
 }
 
@@ -381,5 +385,7 @@ mod tests {
         assert_eq!(notable(costs(450.0, 1800.0)), ["write of 128 bytes", "fdatasync"]);
         let words = costs(900.0, 700.0).changes(&costs(450.0, 700.0))[0].in_words();
         assert_eq!(words, "write of 128 bytes: 900 ns, then 450 ns (0.50 times)");
+        let words = costs(900.0, 700.0).changes(&costs(900.0, 70.0))[2].in_words();
+        assert_eq!(words, "fdatasync: 700 µs, then 70 µs (0.10 times)");
     }
 }

@@ -88,7 +88,7 @@ fn what_was_cut_short_counts_in_nothing() {
     assert!(cell.cut && cell.verdict == Verdict::CutShort);
     assert_eq!((comparison.engines[0].cells, comparison.engines[0].ratio), (1, 1.0));
     assert_eq!(comparison.ratios.all, 1);
-    assert!(comparison.text().contains("1 figures were cut short"), "{}", comparison.text());
+    assert!(comparison.text().contains("which count in nothing: 1"), "{}", comparison.text());
 }
 
 #[test]
