@@ -46,6 +46,7 @@ class Operations {
       : benchmark_(task.benchmark),
         settings_(task.settings),
         task_(task),
+        thread_(thread),
         first_(task.operations() * thread / task.threads),
         end_(task.operations() * (thread + 1) / task.threads),
         range_(RangeOf(task)),
@@ -131,6 +132,7 @@ class Operations {
   // `body` once for every operation of this thread, or until time is up.
   template <typename Body>
   void Each(const Body& body) {
+    if (settings_.rate > 0) return Paced(body);
     if (benchmark_.timed) {
       while (meter_.GoesOn()) body(0);
       return;
@@ -138,6 +140,23 @@ class Operations {
     uint64_t i = first_;
     for (; i < end_ && meter_.GoesOn(); i++) body(i);
     if (i < end_) meter_.Truncate();
+  }
+
+  // The same as an open loop: every operation is due at a time of its own, however long those
+  // before it took. The threads take turns.
+  template <typename Body>
+  void Paced(const Body& body) {
+    const uint64_t begin = meter_.last();
+    const double rate = static_cast<double>(settings_.rate);
+    for (uint64_t done = 0; benchmark_.timed || done < end_ - first_; done++) {
+      if (!meter_.GoesOn()) {
+        if (!benchmark_.timed) meter_.Truncate();
+        return;
+      }
+      const uint64_t place = done * task_.threads + thread_;
+      meter_.AwaitDue(begin + static_cast<uint64_t>(1e9 * static_cast<double>(place) / rate));
+      body(benchmark_.timed ? 0 : first_ + done);
+    }
   }
 
   uint64_t NextKey(uint64_t i) {
@@ -317,6 +336,7 @@ class Operations {
   const Benchmark& benchmark_;
   const Settings& settings_;
   const Task& task_;
+  const uint64_t thread_;
   const uint64_t first_;
   const uint64_t end_;
   const uint64_t range_;

@@ -100,6 +100,18 @@ fn every_benchmark_does_what_it_says() {
     }
 }
 
+#[test]
+fn an_open_loop_keeps_its_rate() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let flags =
+        ["--benchmarks=fillseq,mixgraph", "--num=400", "--rate=2000", "--threads=2", "--json"];
+    let lines = lines(&run(directory.path(), &flags));
+    // Nothing begins before it is due: the last of 400 operations after 399 / 2,000 seconds.
+    for line in lines {
+        assert!(line["ops"] == 400 && line["seconds"].as_f64() >= Some(0.1995), "{line}");
+    }
+}
+
 /// Work put off includes what lies in a write buffer: it would otherwise be no debt, and be read
 /// from memory.
 #[test]

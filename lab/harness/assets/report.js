@@ -270,7 +270,7 @@
         node.innerHTML = was.html;
         node.title = was.title;
         if (was.sort === undefined) delete node.dataset.sort; else node.dataset.sort = was.sort;
-        if (was.names) node.className = was.names;
+        node.className = was.names;
         return;
       }
       node.innerHTML = "";
@@ -278,9 +278,9 @@
       if (title !== undefined) node.title = title;
       if (node.tagName === "TD") {
         if (value === null) delete node.dataset.sort; else node.dataset.sort = value;
-        node.classList.toggle("bad", value !== null && value < 1);
         node.classList.toggle("none", value === null);
       }
+      node.classList.toggle("bad", value !== null && value < 1);
     }
     function meanItem(item, row, kind, place) {
       var engine = row.dataset.e === undefined ? null : Number(row.dataset.e);
@@ -316,11 +316,6 @@
               var inTable = node.tagName === "TD";
               var text = value === null ? (inTable ? "–" : "") : (kind === "debt" && !inTable ? "debt " : "") + ratioText(value);
               fill(node, text, value);
-              if (!inTable && kind === "ratio") {
-                var item = node.closest("td");
-                var names = keep(item).names;
-                if (whole()) item.className = names; else item.classList.toggle("bad-under", value !== null && value < 1);
-              }
             });
           });
           row.querySelectorAll("[data-mean]").forEach(function (item) { meanItem(item, row, "r", item.dataset.mean); });

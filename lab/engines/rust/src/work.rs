@@ -70,6 +70,7 @@ pub(crate) struct Worker<'a, S> {
     task: &'a Task<'a>,
     session: S,
     source: Source<'a>,
+    thread: u64,
     part: Range<u64>,
     /// Of a queue.
     first_in_queue: Vec<u8>,
@@ -116,7 +117,8 @@ impl<'a, S: Session> Worker<'a, S> {
             values: task.values,
             position: 0,
         };
-        Ok(Worker { task, session, source, part: task.part_of(thread), first_in_queue: Vec::new() })
+        let part = task.part_of(thread);
+        Ok(Worker { task, session, source, thread, part, first_in_queue: Vec::new() })
     }
 
     pub(crate) fn run(&mut self, meter: &mut Meter<'_>) -> Result<()> {
@@ -204,6 +206,9 @@ impl<'a, S: Session> Worker<'a, S> {
         meter: &mut Meter<'_>,
         operation: impl Fn(&mut Self, u64, &mut Meter<'_>) -> Result<()>,
     ) -> Result<()> {
+        if self.task.settings.rate > 0 {
+            return self.paced(meter, operation);
+        }
         if self.task.benchmark.timed {
             while meter.goes_on() {
                 operation(self, 0, meter)?;
@@ -216,6 +221,31 @@ impl<'a, S: Session> Worker<'a, S> {
                 break;
             }
             operation(self, i, meter)?;
+        }
+        Ok(())
+    }
+
+    /// The same as an open loop: every operation is due at a time of its own, however long those
+    /// before it took. The threads take turns.
+    fn paced(
+        &mut self,
+        meter: &mut Meter<'_>,
+        operation: impl Fn(&mut Self, u64, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (begin, timed) = (meter.last, self.task.benchmark.timed);
+        let rate = self.task.settings.rate as f64;
+        for done in 0.. {
+            let i = self.part.start + done;
+            if !timed && i >= self.part.end {
+                break;
+            }
+            if !meter.goes_on() {
+                meter.truncated |= !timed;
+                break;
+            }
+            let place = done * self.task.threads + self.thread;
+            meter.await_due(begin + Duration::from_secs_f64(place as f64 / rate));
+            operation(self, if timed { 0 } else { i }, meter)?;
         }
         Ok(())
     }

@@ -94,7 +94,7 @@ fn part(suite: &Suite<'_>, chosen: &[String]) -> String {
 fn workloads<'a, 'b>(suite: &'b Suite<'a>, chosen: &[String]) -> Vec<Workload<'a, 'b>> {
     // The first cell of a benchmark, or the first with a comparison if there is one.
     let mut found: Vec<Workload<'a, 'b>> = Vec::new();
-    for (section, cell) in suite.cells() {
+    for (section, cell) in suite.cells().filter(|(_, cell)| !cell.cell.paced) {
         let compared = |cell: &CellView<'_>| suite.against_best(cell).is_some();
         let same = |other: &&mut Workload<'a, 'b>| other.1.cell.benchmark == cell.cell.benchmark;
         match found.iter_mut().find(same) {

@@ -63,11 +63,8 @@ pub(crate) fn json(suite: &Suite<'_>) -> String {
 
 fn of(suite: &Suite<'_>, cell: &CellView<'_>) -> Cell {
     let columns = || 0..suite.columns.len();
-    let with_debt = |column: usize| {
-        let figures = cell.outcomes[column].figures().filter(|figures| figures.comparable)?;
-        figures.rate_with_debt.and_then(rounded)
-    };
-    let d: Vec<Option<f64>> = columns().map(with_debt).collect();
+    let d: Vec<Option<f64>> =
+        columns().map(|column| cell.rate_with_debt(column).and_then(rounded)).collect();
     Cell {
         r: columns().map(|at| cell.rate(at).and_then(|rate| rounded(rate.middle))).collect(),
         d: if d.iter().any(Option::is_some) { d } else { Vec::new() },

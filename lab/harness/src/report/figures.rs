@@ -172,6 +172,16 @@ pub(crate) fn now(
         .map(|(column, outcome)| {
             let pen = pen(suite, column, cell.cell);
             let (value, tip) = match outcome {
+                Outcome::Figures(figures) if cell.cell.paced => {
+                    let us = figures.latency(99.0).unwrap_or_default();
+                    let mark = if figures.remarks.is_empty() { "" } else { " *" };
+                    let value = bars::Value::Figure {
+                        value: us,
+                        rounds: Vec::new(),
+                        text: format!("{}{mark}", number::duration_us(us)),
+                    };
+                    (value, tip(&pen.title, "op/s", figures))
+                }
                 Outcome::Figures(figures) => {
                     let mut text = number::si(figures.rate.middle);
                     let base = reference
@@ -199,10 +209,10 @@ pub(crate) fn now(
         })
         .collect();
     let figures = || cell.outcomes.iter().filter_map(Outcome::figures);
-    let unit = &cell.cell.unit;
+    let unit = if cell.cell.paced { "p99, less is better" } else { cell.cell.unit.as_str() };
     let note = match figures().any(|figures| !figures.remarks.is_empty()) {
         true => format!("{unit} · * cut short, or with another remark"),
-        false => unit.clone(),
+        false => unit.to_owned(),
     };
     bars::draw(&bars, heading, &note, width)
 }

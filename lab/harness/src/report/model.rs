@@ -127,13 +127,25 @@ impl Column<'_> {
 }
 
 impl CellView<'_> {
-    /// The figure of a column, if it can be compared with others.
+    /// The rate of a column, if it can be compared with others: not that of an open loop.
     pub(crate) fn rate(&self, column: usize) -> Option<Spread> {
-        self.outcomes
-            .get(column)?
-            .figures()
-            .filter(|figures| figures.comparable)
-            .map(|figures| figures.rate)
+        self.comparable(column).map(|figures| figures.rate)
+    }
+
+    /// The same with the time for the work that was put off.
+    pub(crate) fn rate_with_debt(&self, column: usize) -> Option<f64> {
+        self.comparable(column)?.rate_with_debt.filter(|rate| *rate > 0.0)
+    }
+
+    fn comparable(&self, column: usize) -> Option<&Figures> {
+        let figures = self.outcomes.get(column)?.figures()?;
+        (figures.comparable && !self.cell.paced).then_some(figures)
+    }
+
+    /// The 99th percentile of a column's latencies, if it can be compared with others.
+    pub(crate) fn p99(&self, column: usize) -> Option<f64> {
+        let figures = self.outcomes.get(column)?.figures()?;
+        figures.latency(99.0).filter(|_| figures.comparable)
     }
 
     /// Whether a column's figure is of a part of the work.

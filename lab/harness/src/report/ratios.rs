@@ -114,11 +114,7 @@ impl Suite<'_> {
     /// Terrace against one column, the time for the work that writes put off included on both
     /// sides.
     pub(crate) fn against_with_debt(&self, cell: &CellView<'_>, column: usize) -> Option<f64> {
-        let rate = |column: usize| {
-            let figures = cell.outcomes.get(column)?.figures().filter(|f| f.comparable)?;
-            figures.rate_with_debt.filter(|rate| *rate > 0.0)
-        };
-        Some(rate(self.terrace()?)? / rate(column)?)
+        Some(cell.rate_with_debt(self.terrace()?)? / cell.rate_with_debt(column)?)
     }
 
     /// Terrace against the best of the rest, the time for the work that writes put off included on

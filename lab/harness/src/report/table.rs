@@ -65,6 +65,8 @@ struct Below {
     kind: &'static str,
     cell: usize,
     text: String,
+    /// Whether it is below 1.
+    bad: bool,
 }
 
 impl Item {
@@ -277,20 +279,27 @@ fn overview_item(
                 .tip(reason.clone());
         }
     };
+    if cell.cell.paced {
+        let us = |percentile| figures.latency(percentile).unwrap_or_default();
+        let tip = super::figures::tip(&suite.columns[column].title, "op/s", figures);
+        let mark = if figures.remarks.is_empty() { "" } else { " *" };
+        return Item::figure(us(99.0), number::duration_us(us(99.0)))
+            .under(format!("p99.9 {}{mark}", number::duration_us(us(99.9))))
+            .tip(tip);
+    }
     let mut item = Item::figure(figures.rate.middle, number::precise(figures.rate.middle));
     let mut under = Vec::new();
     let terrace = suite.columns[column].is_terrace();
     let ratio = suite.against(cell, column).filter(|_| !terrace);
-    if ratio.is_some_and(|ratio| ratio < 1.0) {
-        item.class = "figure bad-under";
-    }
     // Terrace has none, but for another baseline.
-    let text = ratio.map_or_else(String::new, number::ratio);
-    item.below.push(Below { kind: "ratio", cell: place, text });
+    let mut below = |kind, ratio: Option<f64>, words: &str| {
+        let text = ratio.map_or_else(String::new, |ratio| words.to_owned() + &number::ratio(ratio));
+        let bad = ratio.is_some_and(|ratio| ratio < 1.0);
+        item.below.push(Below { kind, cell: place, text, bad });
+    };
+    below("ratio", ratio, "");
     if figures.rate_with_debt.is_some() {
-        let ratio = suite.against_with_debt(cell, column).filter(|_| !terrace);
-        let text = ratio.map_or_else(String::new, |r| format!("debt {}", number::ratio(r)));
-        item.below.push(Below { kind: "debt", cell: place, text });
+        below("debt", suite.against_with_debt(cell, column).filter(|_| !terrace), "debt ");
     }
     if figures.rate.is_notable() {
         under.push(format!("±{}", number::percent(figures.rate.spread / 2.0)));

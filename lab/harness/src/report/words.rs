@@ -152,6 +152,9 @@ fn counts(suite: &Suite<'_>, count: impl Fn(Reliability) -> usize) -> String {
 
 /// A cell in a sentence.
 pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&Against>) -> String {
+    if cell.cell.paced {
+        return paced_verdict(suite, cell);
+    }
     let Some(against) = against else {
         return match suite.terrace().and_then(|terrace| cell.rate(terrace)) {
             Some(_) => "no other engine to compare with".to_owned(),
@@ -161,6 +164,21 @@ pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&A
     let best = &suite.columns[against.column].title;
     let close = if against.is_close() { "; the ranges of their rounds overlap" } else { "" };
     format!("the best of the rest, {best}{close}")
+}
+
+/// An open loop in a sentence: the latencies of Terrace and of the best of the rest.
+fn paced_verdict(suite: &Suite<'_>, cell: &CellView<'_>) -> String {
+    let own = suite.terrace().and_then(|terrace| cell.p99(terrace)).map(number::duration_us);
+    let competitors =
+        (0..suite.columns.len()).filter(|column| suite.columns[*column].competes_in(cell.cell));
+    let best = competitors
+        .filter_map(|column| Some((cell.p99(column)?, &suite.columns[column].title)))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let best = best.map(|(us, title)| format!("{}, {title}", number::duration_us(us)));
+    let said = [("Terrace", own), ("the best of the rest", best)];
+    let said = said.into_iter().filter_map(|(who, us)| Some(format!("{who}: {}", us?)));
+    let said: Vec<String> = said.collect();
+    format!("An open loop at a fixed rate: p99 is compared, less is better. {}", said.join("; "))
 }
 
 /// The ratio of a cell that put work off, with the time for it on both sides.

@@ -296,6 +296,10 @@ pub struct Cell {
     /// Whether anything is written, so that durability matters.
     #[serde(default)]
     pub writes: bool,
+    /// Whether it is an open loop at a fixed rate: all engines do the same number of operations a
+    /// second, so that latencies are compared and rates are not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paced: bool,
 }
 
 /// A value on the axis of a sweep.

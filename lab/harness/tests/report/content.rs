@@ -539,10 +539,41 @@ fn debt_counts_on_both_sides() {
         // 2,000 operations in 1 s and 3 s of debt, beside 2 s without.
         "Terrace’s mean over the 1 cells that write is 0.50× the best of the rest, instead of 2.00×",
         "0.50× with the time for write debt on both sides",
-        "<span data-debt=\"0\">debt 0.50×</span>",
+        "<span data-debt=\"0\" class=\"bad\">debt 0.50×</span>",
     ] {
         assert!(page.contains(words), "{words}");
     }
+}
+
+#[test]
+fn an_open_loop_is_compared_by_latency() {
+    let (mut run, mut measurements) = two_cells([[2000.0, 1000.0, 1.0], [4000.0, 500.0, 1.0]]);
+    let closed = report(&run, &measurements);
+    assert!(closed.page.contains("Terrace leads all 2 cells"));
+    run.sections[0].cells[0].paced = true;
+    let p99 = |engine: &str| if engine == "terrace" { 120.0 } else { 3400.0 };
+    measurements = measurements
+        .iter()
+        .cloned()
+        .map(|mut measurement| {
+            let result = measurement.result.as_mut().expect("a result");
+            result.p99_us = p99(&measurement.engine);
+            measurement
+        })
+        .collect();
+    let open = report(&run, &measurements);
+    for words in [
+        // Equal rates are no ratio, and in no mean.
+        "Terrace leads all 1 cells; its geometric mean is 8.00×",
+        "One cell has nothing to compare.",
+        "p99 is compared, less is better. Terrace: 120 µs; the best of the rest: 3.40 ms, LevelDB",
+        "p99, less is better",
+    ] {
+        assert!(open.page.contains(words), "{words}");
+    }
+    let source = Source { run, measurements, paths: Vec::new() };
+    let brief = report::markdown(&[source], &[]).expect("a page");
+    assert!(!brief.contains("Sequential writes") && brief.contains("Random reads"), "{brief}");
 }
 
 #[test]
