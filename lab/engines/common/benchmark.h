@@ -23,6 +23,7 @@ enum class Kind {
   kShortScans,
   kGetAndPut,
   kQueue,
+  kMixGraph,
   kBulkLoad,
   kCompact,
   kWaitCompact,
@@ -52,7 +53,7 @@ struct Benchmark {
   bool ReportsFound() const {
     return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting ||
            kind == Kind::kGetAndPut || kind == Kind::kLatest || kind == Kind::kQueue ||
-           (kind == Kind::kMix && reads_in_100 > 0);
+           kind == Kind::kMixGraph || (kind == Kind::kMix && reads_in_100 > 0);
   }
 
   bool CountsReads() const {
@@ -107,6 +108,7 @@ inline constexpr Benchmark kBenchmarks[] = {
   {"ycsbf", 32, Kind::kGetAndPut, Keys::kZipfian, false, 1, false, false, false, 50},
   {"readwriterandom", 33, Kind::kMix, Keys::kRandom, false, 1, false, false, false, 50},
   {"queue", 34, Kind::kQueue, Keys::kInOrder, true, 1, false, false, false, 0},
+  {"mixgraph", 35, Kind::kMixGraph, Keys::kRandom, false, 1, false, false, false, 0},
 };
 // clang-format on
 

@@ -63,7 +63,11 @@ class Values {
       : pool_(pool.bytes()), size_(size), sizes_(greatest > size ? greatest - size + 1 : 1) {}
 
   std::string_view Next(Random* random) {
-    const size_t size = sizes_ == 1 ? size_ : size_ + random->Next() % sizes_;
+    return Cut(sizes_ == 1 ? size_ : size_ + random->Next() % sizes_);
+  }
+
+  // The next value, of this size.
+  std::string_view Cut(size_t size) {
     if (position_ + size > pool_.size()) position_ = 0;
     const std::string_view value = pool_.substr(position_, size);
     position_ += size;

@@ -4,7 +4,9 @@
 #define LAB_COMMON_METER_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "histogram.h"
 #include "resources.h"
@@ -20,6 +22,18 @@ class alignas(128) Meter {
   explicit Meter(const Deadline* deadline) : deadline_(deadline) {}
 
   void Begin() { last_ = NowNanos(); }
+
+  // Waits until an operation is due. Its latency counts from then if the one before it was still
+  // running, and else from when the thread woke up: that delay is the machine's.
+  void AwaitDue(uint64_t due) {
+    if (last_ < due) {
+      std::this_thread::sleep_until(
+          std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due)));
+      last_ = NowNanos();
+    } else {
+      last_ = due;
+    }
+  }
 
   // A call to the engine ended that did `count` operations on `bytes` of keys and values.
   void End(uint64_t count, uint64_t bytes) {

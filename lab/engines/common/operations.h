@@ -46,6 +46,7 @@ class Operations {
       : benchmark_(task.benchmark),
         settings_(task.settings),
         task_(task),
+        thread_(thread),
         first_(task.operations() * thread / task.threads),
         end_(task.operations() * (thread + 1) / task.threads),
         range_(RangeOf(task)),
@@ -54,6 +55,7 @@ class Operations {
         random_(task.settings.seed, task.benchmark.number, thread),
         pareto_(task.settings.num, task.benchmark.reads_in_100 == 0 ? 0.0001 : 0.2),
         scrambled_(task.settings.num),
+        graph_(task.settings.num),
         key_(task.settings.key_size, task.benchmark.keys == Keys::kMissing),
         values_(task.pool, task.benchmark.large_values ? kLargeValue : task.settings.value_size,
                 task.benchmark.large_values ? 0 : task.settings.value_size_max) {}
@@ -85,6 +87,8 @@ class Operations {
         return Each([this](uint64_t i) { GetAndPut(NextKey(i)); });
       case Kind::kQueue:
         return Each([this](uint64_t i) { PutLastTakeFirst(i); });
+      case Kind::kMixGraph:
+        return Each([this](uint64_t) { GetPutOrScan(); });
       case Kind::kBulkLoad:
         return Load();
       case Kind::kCompact:
@@ -128,6 +132,7 @@ class Operations {
   // `body` once for every operation of this thread, or until time is up.
   template <typename Body>
   void Each(const Body& body) {
+    if (settings_.rate > 0) return Paced(body);
     if (benchmark_.timed) {
       while (meter_.GoesOn()) body(0);
       return;
@@ -135,6 +140,23 @@ class Operations {
     uint64_t i = first_;
     for (; i < end_ && meter_.GoesOn(); i++) body(i);
     if (i < end_) meter_.Truncate();
+  }
+
+  // The same as an open loop: every operation is due at a time of its own, however long those
+  // before it took. The threads take turns.
+  template <typename Body>
+  void Paced(const Body& body) {
+    const uint64_t begin = meter_.last();
+    const double rate = static_cast<double>(settings_.rate);
+    for (uint64_t done = 0; benchmark_.timed || done < end_ - first_; done++) {
+      if (!meter_.GoesOn()) {
+        if (!benchmark_.timed) meter_.Truncate();
+        return;
+      }
+      const uint64_t place = done * task_.threads + thread_;
+      meter_.AwaitDue(begin + static_cast<uint64_t>(1e9 * static_cast<double>(place) / rate));
+      body(benchmark_.timed ? 0 : first_ + done);
+    }
   }
 
   uint64_t NextKey(uint64_t i) {
@@ -226,6 +248,19 @@ class Operations {
     Steps(key, 1 + random_.Next() % 100, false);
   }
 
+  void GetPutOrScan() {
+    const uint64_t what = random_.Next() % 100;
+    const uint64_t number = graph_.Key(&random_);
+    if (what < MixGraph::kGets) return Get(number);
+    if (what >= MixGraph::kGets + MixGraph::kPuts) {
+      return Steps(number, graph_.Steps(&random_), false);
+    }
+    const std::string_view key = key_.Set(number);
+    const std::string_view value = values_.Cut(graph_.ValueSize(&random_));
+    session_.Put(key, value);
+    meter_.End(1, key.size() + value.size());
+  }
+
   void PutLastTakeFirst(uint64_t number) {
     const std::string_view key = key_.Set(number);
     const std::string_view value = values_.Next(&random_);
@@ -301,6 +336,7 @@ class Operations {
   const Benchmark& benchmark_;
   const Settings& settings_;
   const Task& task_;
+  const uint64_t thread_;
   const uint64_t first_;
   const uint64_t end_;
   const uint64_t range_;
@@ -309,6 +345,7 @@ class Operations {
   Random random_;
   const Pareto pareto_;
   const ScrambledZipfian scrambled_;
+  const MixGraph graph_;
   Key key_;
   Values values_;
   std::string value_;

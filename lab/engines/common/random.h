@@ -3,6 +3,8 @@
 #ifndef LAB_COMMON_RANDOM_H_
 #define LAB_COMMON_RANDOM_H_
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -97,6 +99,55 @@ class ScrambledZipfian {
  private:
   uint64_t num_;
   Zipfian ranks_;
+};
+
+// RocksDB's model of production traffic: Cao et al., "Characterizing, Modeling, and Benchmarking
+// RocksDB Key-Value Workloads at Facebook" (FAST 2020), with the parameters that RocksDB's own
+// documentation gives for it. lab/WORKLOADS.md has every formula.
+class MixGraph {
+ public:
+  static constexpr uint64_t kGets = 85;
+  static constexpr uint64_t kPuts = 14;
+
+  explicit MixGraph(uint64_t num) : num_(num), range_(std::max<uint64_t>(num / kRanges, 1)) {
+    double sum = 0;
+    for (uint64_t i = 0; i < kRanges; i++) {
+      const double place = static_cast<double>(i + 1);
+      sum += 14.18 * std::exp(-2.917 * place) + 0.0164 * std::exp(-0.08082 * place);
+      heat_[i] = sum;
+    }
+  }
+
+  uint64_t Key(Random* random) const {
+    const double heat = random->Unit() * heat_[kRanges - 1];
+    uint64_t rank = 0;
+    while (rank < kRanges - 1 && heat >= heat_[rank]) rank++;
+    const uint64_t start = (7 * rank + 3) % kRanges * range_;
+    const double place = std::ceil(std::pow(random->Unit() / 0.002312, 1 / 0.3467));
+    return (start + Mix(static_cast<uint64_t>(place)) % range_) % num_;
+  }
+
+  uint64_t ValueSize(Random* random) const {
+    return Pareto(random, 0.2615, 25.45, kGreatestValue);
+  }
+  uint64_t Steps(Random* random) const { return Pareto(random, 2.517, 14.236, kLongestScan); }
+
+ private:
+  static constexpr uint64_t kRanges = 30;
+  static constexpr uint64_t kGreatestValue = 1024;
+  static constexpr uint64_t kLongestScan = 10000;
+
+  // The generalised Pareto distribution, from 1 to `most`.
+  static uint64_t Pareto(Random* random, double k, double sigma, uint64_t most) {
+    const double value = sigma * (std::pow(1 - random->Unit(), -k) - 1) / k;
+    // At most 2^(53 * k) / k times sigma, which 64 bits do not hold for scans.
+    return 1 + static_cast<uint64_t>(std::fmod(value, static_cast<double>(most)));
+  }
+
+  uint64_t num_;
+  uint64_t range_;
+  // What is sought in the ranges up to each, the hottest first.
+  std::array<double, kRanges> heat_;
 };
 
 }  // namespace lab

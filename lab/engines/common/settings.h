@@ -25,6 +25,8 @@ struct Settings {
   uint64_t threads = 1;
   uint64_t batch = 1000;
   uint64_t write_rate = 0;
+  // Operations a second of an open loop; 0 for a closed one.
+  uint64_t rate = 0;
   uint64_t seed = 301;
   double duration = 10;
   double interval = 0;
@@ -95,6 +97,7 @@ inline void Validate(Settings* settings) {
   Limit("threads", settings->threads, 1, 256);
   Limit("batch", settings->batch, 1, 1000000);
   Limit("write_rate", settings->write_rate, 0, 1000000000);
+  Limit("rate", settings->rate, 0, 1000000000);
   Limit("bloom_bits", settings->bloom_bits, 0, 64);
   Limit("max_open_files", settings->max_open_files, 0, 1000000);
   // Twice num: ycsbd and ycsbe put keys above it.
@@ -121,6 +124,7 @@ inline Settings ParseSettings(int argc, char** argv) {
       {"threads", &settings.threads},
       {"batch", &settings.batch},
       {"write_rate", &settings.write_rate},
+      {"rate", &settings.rate},
       {"seed", &settings.seed},
       {"cache_size", &settings.cache_size},
       {"write_buffer_size", &settings.write_buffer_size},

@@ -14,7 +14,7 @@ const PROGRAM: &str = env!(concat!("CARGO_BIN_EXE_", env!("CARGO_PKG_NAME")));
 const BENCHMARKS: &str = "fillseq,fillrandom,overwrite,fillseqbatch,fillrandbatch,fillsync,fill100K,fill100Krandom,fillseq,\
     readseq,readreverse,readrandom,readmissing,readhot,seekrandom,readwhilewriting,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,\
     readwriterandom,deleterandom,deleteseq,fillseqsync,bulkload,cold,readseq,waitcompact,compact,readrandom,readpareto,\
-    mixedpareto,writepareto,queue,selftest";
+    mixedpareto,writepareto,queue,fillseq,mixgraph,selftest";
 
 fn run(db: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
@@ -97,6 +97,18 @@ fn every_benchmark_does_what_it_says() {
         assert_eq!(result("queue", 0)["found"], NUM - 2000);
         assert!(result("readwhilewriting", 0)["writer_ops_per_sec"].as_f64() > Some(0.0));
         assert!(result("cold", 0)["disk_bytes"].as_u64() > Some(NUM * 50));
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let flags =
+        ["--benchmarks=fillseq,mixgraph", "--num=400", "--rate=2000", "--threads=2", "--json"];
+    let lines = lines(&run(directory.path(), &flags));
+    // Nothing begins before it is due: the last of 400 operations after 399 / 2,000 seconds.
+    for line in lines {
+        assert!(line["ops"] == 400 && line["seconds"].as_f64() >= Some(0.1995), "{line}");
     }
 }
 

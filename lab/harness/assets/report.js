@@ -61,7 +61,7 @@
     });
     for (var entry of rows) body.appendChild(entry.row);
   }
-  document.querySelectorAll("table.sortable").forEach(function (table) {
+  function sortable(table) {
     Array.from(table.tHead.rows[0].cells).forEach(function (head, column) {
       var press = document.createElement("button");
       press.type = "button";
@@ -69,7 +69,8 @@
       head.appendChild(press);
       press.addEventListener("click", function () { sort(table, head, column); });
     });
-  });
+  }
+  document.querySelectorAll("table.sortable").forEach(sortable);
 
   // Values when pointed at. The titles inside the charts serve readers without scripts.
   var tip = document.getElementById("tip");
@@ -82,7 +83,7 @@
     tip.style.transform = "translate(" + Math.max(8, left) + "px," + Math.max(8, top) + "px)";
   }
   function hush() { tip.hidden = true; }
-  document.querySelectorAll("svg.chart").forEach(function (chart) {
+  function prepare(chart) {
     chart.querySelectorAll("title").forEach(function (title) {
       title.parentNode.dataset.tip = title.textContent;
       title.remove();
@@ -119,6 +120,234 @@
       lift(marks[at]);
       say(marks[at].dataset.tip, box.left + box.width / 2, box.bottom - 10);
     });
+  }
+  document.querySelectorAll("svg.chart").forEach(prepare);
+
+  // The table or the charts of a folded part: inflated and drawn when it is opened.
+  function unpack(part) {
+    var grid = part.querySelector("[data-packed]");
+    if (!grid) return;
+    if (!window.DecompressionStream) {
+      grid.append("This browser cannot draw it; the charts are beside this page as files, all figures in results.csv.");
+      return;
+    }
+    var bytes = Uint8Array.from(atob(grid.dataset.packed), function (c) { return c.charCodeAt(0); });
+    grid.removeAttribute("data-packed");
+    var inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    new Response(inflated).text().then(function (text) {
+      var labels = grid.querySelectorAll(".label");
+      if (!labels.length) {
+        grid.innerHTML = text;
+        grid.querySelectorAll("table").forEach(sortable);
+      } else text.split("\n").forEach(function (svg, at) {
+        labels[at].insertAdjacentHTML("afterend", svg);
+        prepare(labels[at].nextElementSibling);
+        labels[at].remove();
+      });
+      var suite = grid.closest("article");
+      if (suite && suite.follow) suite.follow();
+      grid.dataset.drawn = "";
+    }).catch(function (problem) { root.dataset.error = String(problem); });
+  }
+  document.querySelectorAll("details.folded").forEach(function (part) {
+    part.addEventListener("toggle", function () { if (part.open) unpack(part); });
+  });
+
+  // The choice of engines and of the baseline. What the page said before is kept, so that the whole
+  // choice brings it back.
+  function ratioText(value) {
+    function cut(factor) { return Math.floor(value * factor + 1e-9) / factor; }
+    if (value === null || !isFinite(value)) return "–";
+    if (value >= 100) return cut(1).toLocaleString("en-US") + "×";
+    if (value >= 10) return cut(10).toFixed(1) + "×";
+    if (value >= 0.1 || value <= 0) return cut(100).toFixed(2) + "×";
+    return cut(1000).toFixed(3) + "×";
+  }
+  // Rows are `mark`s or `row`s with a place to hit; those that are hidden close up.
+  function lay(chart, hidden) {
+    if (!chart.was) chart.was = { box: chart.getAttribute("viewBox"), height: chart.getAttribute("height") };
+    var parts = Array.from(chart.children).map(function (part) {
+      var hit = part.tagName === "g" ? part.querySelector(":scope > .hit") : null;
+      var number = function (name) { return Number((hit || part).getAttribute(name)); };
+      var tall = part.tagName === "line" ? "y2" : "height";
+      if (!part.was) part.was = { y: part.tagName === "line" ? number("y1") : number("y"), end: number(tall), tall: tall };
+      return { part: part, hit: hit, gone: Boolean(hit) && part.dataset.e !== undefined && hidden(Number(part.dataset.e)) };
+    });
+    var gone = parts.filter(function (row) { return row.gone; });
+    function closed(from, to) {
+      return gone.reduce(function (sum, row) { return sum + (row.part.was.y >= from && row.part.was.y < to ? row.part.was.end : 0); }, 0);
+    }
+    parts.forEach(function (row) {
+      var part = row.part, was = part.was;
+      part.classList.toggle("gone", row.gone || (!row.hit && part.dataset.e !== undefined && hidden(Number(part.dataset.e))));
+      if (part.classList.contains("line") || (part.tagName === "g" && !row.hit)) return;
+      var up = closed(-Infinity, was.y);
+      if (part.tagName === "line" && was.end > was.y) part.setAttribute("y2", was.end - closed(was.y, was.end));
+      if (part.tagName === "rect" && was.end > 60) part.setAttribute("height", was.end - closed(was.y, was.y + was.end));
+      if (up || part.hasAttribute("transform")) part.setAttribute("transform", "translate(0," + -up + ")");
+    });
+    var less = closed(-Infinity, Infinity);
+    var box = chart.was.box.split(" ");
+    box[3] = Number(box[3]) - less;
+    chart.setAttribute("viewBox", box.join(" "));
+    chart.setAttribute("height", Number(chart.was.height) - less);
+    if (chart.dataset.from !== undefined) stretchBars(parts, Number(chart.dataset.from));
+  }
+  // The longest bar that is shown is as long as the longest of all was.
+  function stretchBars(parts, from) {
+    var bars = [];
+    parts.forEach(function (row) {
+      var bar = row.hit && row.part.querySelector(".f, .weak");
+      if (!bar) return;
+      var dots = row.part.querySelector(".rounds");
+      var texts = Array.from(row.part.querySelectorAll(".number"));
+      if (!bar.was) {
+        bar.was = Number(bar.getAttribute("width"));
+        if (dots) dots.was = dots.getAttribute("d").split("M").slice(1).map(function (dot) { return dot.split(/[ h]/).slice(0, 2).map(Number); });
+        texts.forEach(function (text) { text.was = Number(text.getAttribute("x")); });
+      }
+      var places = (dots ? dots.was : []).map(function (dot) { return dot[0] - from; });
+      bars.push({ gone: row.gone, bar: bar, dots: dots, texts: texts, end: Math.max.apply(null, places.concat(bar.was)) });
+    });
+    function longest(all) { return all.reduce(function (most, one) { return Math.max(most, one.end); }, 0); }
+    var most = longest(bars), shown = longest(bars.filter(function (one) { return !one.gone; }));
+    var factor = shown > 0 ? most / shown : 1;
+    bars.forEach(function (one) {
+      one.bar.setAttribute("width", one.bar.was * factor);
+      if (one.dots) one.dots.setAttribute("d", one.dots.was.map(function (dot) { return "M" + (from + (dot[0] - from) * factor) + " " + dot[1] + "h0"; }).join(""));
+      one.texts.forEach(function (text) { text.setAttribute("x", text.was + one.end * (factor - 1)); });
+    });
+  }
+  document.querySelectorAll("article.suite").forEach(function (suite) {
+    var bar = suite.querySelector(".choice");
+    if (!bar) return;
+    var data = JSON.parse(suite.querySelector("script.figures").textContent);
+    var boxes = Array.from(bar.querySelectorAll("input"));
+    var select = bar.querySelector("select");
+    var note = bar.querySelector(".note");
+    var off = new Set();
+    var base = null;
+    function hidden(engine) { return off.has(engine) || (off.size > 0 && !data.engines[engine].ran); }
+    function cells(place) { return place === "all" ? [].concat.apply([], data.sections) : data.sections[place]; }
+    function isCut(cell, engine) { return (cell.c || []).indexOf(engine) >= 0; }
+    // The ratio of an engine in a cell, of its rates or of those with debt; null if there is none.
+    function ratioOf(cell, engine, kind) {
+      var rates = cell[kind] || [];
+      var own = base === null ? rates[data.terrace] : rates[engine];
+      var other = base === null ? rates[engine] : rates[base];
+      return own && other ? own / other : null;
+    }
+    // The best of the rest among those that are chosen.
+    function best(cell, kind) {
+      var found = null;
+      (cell[kind] || []).forEach(function (rate, engine) {
+        var counts = rate && !data.engines[engine].own && !hidden(engine) && (cell.l || []).indexOf(engine) < 0;
+        if (counts && (found === null || rate > cell[kind][found])) found = engine;
+      });
+      return found;
+    }
+    function tally(place, engine, kind) {
+      var ratios = [], cut = 0;
+      cells(place).forEach(function (cell) {
+        var other = engine === null ? best(cell, kind) : engine;
+        var ratio = other === null ? null : ratioOf(cell, other, kind);
+        if (ratio === null) return;
+        if (isCut(cell, other) || isCut(cell, base === null ? data.terrace : base)) cut += 1;
+        else ratios.push(ratio);
+      });
+      var logs = ratios.reduce(function (sum, ratio) { return sum + Math.log(ratio); }, 0);
+      var led = ratios.filter(function (ratio) { return ratio >= 1; }).length;
+      return { mean: ratios.length ? Math.exp(logs / ratios.length) : null, led: led, all: ratios.length, cut: cut };
+    }
+    function keep(node) {
+      if (!node.was) node.was = { text: node.textContent, html: node.innerHTML, title: node.title, sort: node.dataset.sort, names: node.className };
+      return node.was;
+    }
+    function whole() { return off.size === 0 && base === null; }
+    function fill(node, text, value, title) {
+      var was = keep(node);
+      if (whole()) {
+        node.innerHTML = was.html;
+        node.title = was.title;
+        if (was.sort === undefined) delete node.dataset.sort; else node.dataset.sort = was.sort;
+        node.className = was.names;
+        return;
+      }
+      node.innerHTML = "";
+      node.append(text);
+      if (title !== undefined) node.title = title;
+      if (node.tagName === "TD") {
+        if (value === null) delete node.dataset.sort; else node.dataset.sort = value;
+        node.classList.toggle("none", value === null);
+      }
+      node.classList.toggle("bad", value !== null && value < 1);
+    }
+    function meanItem(item, row, kind, place) {
+      var engine = row.dataset.e === undefined ? null : Number(row.dataset.e);
+      var found = tally(place, engine, kind);
+      fill(item, ratioText(found.mean), found.mean, "geometric mean of " + found.all + " cells; " + found.led + " at 1 or more; " + found.cut + " cut short");
+      if (!whole() && found.all) {
+        var small = document.createElement("small");
+        small.textContent = found.led + "/" + found.all;
+        item.append(small);
+      }
+    }
+    function follow() {
+      var way = base === null ? "Terrace ÷ engine" : "engine ÷ " + data.engines[base].title;
+      suite.querySelectorAll("tr[data-e], .card[data-e], .engine[data-e], .promises div[data-e]").forEach(function (part) {
+        part.hidden = hidden(Number(part.dataset.e));
+      });
+      suite.querySelectorAll("table[data-s], table[data-means]").forEach(function (table) {
+        var caption = table.caption.querySelector("span");
+        caption.textContent = keep(caption).text.replace("Terrace ÷ engine", way);
+        Array.from(table.tHead.rows[0].cells).forEach(function (head) {
+          var label = head.querySelector("button") || head;
+          if (keep(label).text.trim() === "Terrace ÷") label.textContent = base === null ? label.was.text : "÷ " + data.engines[base].title;
+        });
+        Array.from(table.tBodies[0].rows).forEach(function (row) {
+          var engine = Number(row.dataset.e);
+          // The best of the rest is Terrace's opponent, no other engine's.
+          if (row.dataset.e === undefined) row.hidden = base !== null;
+          if (table.dataset.means !== undefined && engine === data.terrace) row.hidden = base === null || hidden(engine);
+          ["ratio", "debt"].forEach(function (kind) {
+            row.querySelectorAll("[data-" + kind + "]").forEach(function (node) {
+              var cell = data.sections[table.dataset.s][node.dataset[kind]];
+              var value = base === null && engine === data.terrace ? null : ratioOf(cell, engine, kind === "debt" ? "d" : "r");
+              var inTable = node.tagName === "TD";
+              var text = value === null ? (inTable ? "–" : "") : (kind === "debt" && !inTable ? "debt " : "") + ratioText(value);
+              fill(node, text, value);
+            });
+          });
+          row.querySelectorAll("[data-mean]").forEach(function (item) { meanItem(item, row, "r", item.dataset.mean); });
+          row.querySelectorAll("[data-debts]").forEach(function (item) { meanItem(item, row, "d", "all"); });
+        });
+      });
+      suite.querySelectorAll("svg.chart").forEach(function (chart) {
+        if (chart.querySelector("[data-e]")) lay(chart, hidden);
+      });
+      bar.querySelector("summary b").textContent = (boxes.length - off.size) + " of " + boxes.length;
+      note.hidden = whole();
+    }
+    suite.follow = function () { if (!whole()) follow(); };
+    function chosen() {
+      off = new Set(boxes.filter(function (box) { return !box.checked; }).map(function (box) { return Number(box.value); }));
+      base = select.value === "" ? null : Number(select.value);
+      follow();
+    }
+    boxes.forEach(function (box) { box.addEventListener("change", chosen); });
+    select.addEventListener("change", chosen);
+    bar.querySelector(".none-of").addEventListener("click", function () {
+      boxes.forEach(function (box) { box.checked = Number(box.value) === data.terrace; });
+      bar.querySelector("details").open = true;
+      chosen();
+    });
+    bar.querySelector(".all-of").addEventListener("click", function () {
+      boxes.forEach(function (box) { box.checked = true; });
+      select.value = "";
+      chosen();
+    });
+    bar.querySelector("summary b").textContent = boxes.length + " of " + boxes.length;
+    bar.hidden = false;
   });
 
   // Paper cannot be unfolded.

@@ -40,6 +40,17 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Prints runs on one page of Markdown, for a README or a comment: engines with versions and
+    /// builds, a few workloads with rates and ratios, what was cut short, who promises less, the
+    /// machine.
+    Summary {
+        /// Directories of runs; those of the same suite are taken together.
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// The workloads of the table, by their names in WORKLOADS.md. Default: six telling ones.
+        #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+        benchmarks: Vec<String>,
+    },
     /// Compares two runs of a suite: each engine's rates in the second over those in the first,
     /// with spreads.
     Compare {

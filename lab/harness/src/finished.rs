@@ -1,15 +1,16 @@
-//! `lab report` and `lab compare`: what is done with finished runs.
+//! `lab report`, `lab summary` and `lab compare`: what is done with finished runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab_harness::compare;
+use lab_harness::notice::notice;
 use lab_harness::overview;
 use lab_harness::pool::pool;
 use lab_harness::report::{self, Source};
 use lab_harness::results;
-use lab_harness::run::Directory;
+use lab_harness::run::{Directory, MEASUREMENTS, Measurements, Run};
 
 use crate::output::print;
 
@@ -30,6 +31,12 @@ pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, S
         return Err(format!("{}: there is a run here already", out.display()));
     }
     let mut sources = sources(dirs)?;
+    if let [first, others @ ..] = sources.as_slice()
+        && let Some(other) = others.iter().find(|s| s.run.machine.is_another(&first.run.machine))
+    {
+        let differences = first.run.machine.differences(&other.run.machine).join("; ");
+        notice(&format!("these suites were measured on different machines: {differences}"));
+    }
     fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     for source in &sources {
         print(&overview::text(&source.run, &source.measurements))?;
@@ -52,6 +59,11 @@ pub(crate) fn report(dirs: &[PathBuf], out: Option<&Path>) -> Result<ExitCode, S
     Ok(ExitCode::SUCCESS)
 }
 
+pub(crate) fn summary(dirs: &[PathBuf], benchmarks: &[String]) -> Result<ExitCode, String> {
+    print(&report::markdown(&sources(dirs)?, benchmarks)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The runs in these directories; those of the same suite as one.
 fn sources(dirs: &[PathBuf]) -> Result<Vec<Source>, String> {
     let mut suites: Vec<(String, Vec<PathBuf>)> = Vec::new();
@@ -63,11 +75,22 @@ fn sources(dirs: &[PathBuf]) -> Result<Vec<Source>, String> {
         }
     }
     let pooled = |(_, paths): (String, Vec<PathBuf>)| {
-        let runs =
-            paths.iter().map(|path| Directory::new(path).read()).collect::<Result<Vec<_>, _>>()?;
+        let runs = paths.iter().map(|path| measured(path)).collect::<Result<Vec<_>, _>>()?;
         pool(runs).map(|(run, measurements)| Source { run, measurements, paths })
     };
     suites.into_iter().map(pooled).collect()
+}
+
+/// A run that has measurements: figures alone, as `docs/results` keeps them, are no run.
+fn measured(dir: &Path) -> Result<(Run, Measurements), String> {
+    let (run, measurements) = Directory::new(dir).read()?;
+    if measurements.iter().next().is_none() {
+        let dir = dir.display();
+        return Err(format!(
+            "{dir}: nothing was measured here ({MEASUREMENTS} is missing or empty)"
+        ));
+    }
+    Ok((run, measurements))
 }
 
 /// A pooled run can be compared and reported like any other.
@@ -83,8 +106,7 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 pub(crate) fn compare(before: &Path, after: &Path, json: bool) -> Result<ExitCode, String> {
-    let comparison =
-        compare::compare(&Directory::new(before).read()?, &Directory::new(after).read()?)?;
+    let comparison = compare::compare(&measured(before)?, &measured(after)?)?;
     if json {
         let json = serde_json::to_string_pretty(&comparison).map_err(|e| e.to_string())?;
         print(&format!("{json}\n"))?;

@@ -11,7 +11,17 @@ use crate::start::cache_dir;
 
 pub(crate) fn list(lab: &Path) -> Result<ExitCode, String> {
     let mut text = "Suites, with their sections:\n".to_owned();
-    for suite in suite::load_all(&lab.join("suites"))? {
+    let suites = lab.join("suites");
+    let mut broken = Vec::new();
+    for name in suite::names(&suites)? {
+        let suite = match suite::load_named(&suites, &name) {
+            Ok(suite) => suite,
+            Err(problem) => {
+                text.push_str(&format!("\n  {name}: CANNOT BE RUN, its file has an error\n"));
+                broken.push(problem);
+                continue;
+            }
+        };
         let short = &suite.short;
         text.push_str(&format!("\n  {}: {}\n", suite.name, suite.title));
         text.push_str(&format!(
@@ -29,7 +39,7 @@ pub(crate) fn list(lab: &Path) -> Result<ExitCode, String> {
         text.push_str(&format!("  {:<22} {:<28} {state}\n", column.id, column.title));
     }
     print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    if broken.is_empty() { Ok(ExitCode::SUCCESS) } else { Err(broken.join("\nlab: ")) }
 }
 
 pub(crate) fn describe(lab: &Path, ids: &[String]) -> Result<ExitCode, String> {

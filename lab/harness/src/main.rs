@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::List => list::list(&lab),
         Command::Describe { engines } => list::describe(&lab, engines),
         Command::Report { dirs, out } => finished::report(dirs, out.as_deref()),
+        Command::Summary { dirs, benchmarks } => finished::summary(dirs, benchmarks),
         Command::Compare { before, after, json } => finished::compare(before, after, *json),
     };
     outcome.unwrap_or_else(|problem| {

@@ -1,7 +1,7 @@
 //! The overview of a run on a terminal: Terrace, the best of the rest, and every engine.
 
 use crate::report::ratio;
-use crate::run::{Measurements, Run, Section, Status, best_of_rest, geometric_mean};
+use crate::run::{DriverResult, Measurements, Run, Section, Status, best_of_rest, geometric_mean};
 
 /// The column that is compared with the others.
 pub const SUBJECT: &str = "terrace";
@@ -25,7 +25,11 @@ fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
         "\n{:<46} {:>12} {:>7} {:>8}  best of the rest\n",
         section.title, "Terrace", "spread", "ratio"
     );
-    for place in 0..section.cells.len() {
+    for (place, cell) in section.cells.iter().enumerate() {
+        if cell.paced {
+            text.push_str(&paced(run, measurements, section, place));
+            continue;
+        }
         let own = measurements.rate(run.figure, &section.id, place, SUBJECT);
         let best = best_of_rest(run, measurements, section, place);
         let rate = own.map_or_else(|| "-".to_owned(), |own| rate(own.middle));
@@ -44,6 +48,23 @@ fn cells(run: &Run, measurements: &Measurements, section: &Section) -> String {
         text.push_str(&format!("  {label:<44} {rate:>12} {spread:>7} {against:>8}  {rest}\n"));
     }
     text
+}
+
+/// An open loop: the 99th percentile of Terrace, and the lowest of another engine.
+fn paced(run: &Run, measurements: &Measurements, section: &Section, place: usize) -> String {
+    let p99 = |engine: &str| {
+        let of = |result: &DriverResult| result.p99_us;
+        let p99 = measurements.summary(run.figure, &section.id, place, engine, of)?.middle;
+        Some(p99).filter(|us| *us > 0.0)
+    };
+    let own = p99(SUBJECT).map_or_else(|| "-".to_owned(), |us| format!("{us:.0} µs"));
+    let others = run.engines.iter().filter(|engine| !engine.is_terrace());
+    let best = others
+        .filter_map(|engine| Some((p99(&engine.id)?, engine.id.as_str())))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let rest = best.map_or_else(|| "-".to_owned(), |(us, id)| format!("{us:.0} µs {id}"));
+    let label = format!("{}, p99", cell_label(section, place));
+    format!("  {label:<44} {own:>12} {:>7} {:>8}  {rest}\n", "", "")
 }
 
 fn engines(run: &Run, measurements: &Measurements) -> String {
@@ -72,7 +93,7 @@ fn engines(run: &Run, measurements: &Measurements) -> String {
 fn ratios(run: &Run, measurements: &Measurements, engine: &str) -> Vec<f64> {
     let mut ratios = Vec::new();
     for section in &run.sections {
-        for place in 0..section.cells.len() {
+        for (place, _) in section.cells.iter().enumerate().filter(|(_, cell)| !cell.paced) {
             let rate = |engine| {
                 let whole = measurements.is_whole(&section.id, place, engine);
                 measurements.rate(run.figure, &section.id, place, engine).filter(|_| whole)

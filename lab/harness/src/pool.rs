@@ -25,6 +25,17 @@ pub fn pool(runs: Vec<(Run, Measurements)>) -> Result<(Run, Measurements), Strin
                 run.num, run.time_limit, other.num, other.time_limit
             ));
         }
+        if run.machine.is_another(&other.machine) {
+            return Err(format!(
+                "cannot pool these runs: they are of two machines ({}); `lab compare` compares them",
+                run.machine.differences(&other.machine).join("; ")
+            ));
+        }
+        for note in run.machine.notes(&other.machine) {
+            if !run.notes.contains(&note) {
+                run.notes.push(note);
+            }
+        }
         for engine in other.engines {
             match run.engine(&engine.id) {
                 None => run.engines.push(engine),

@@ -11,7 +11,7 @@ use lab_harness::notice::notice;
 use lab_harness::overview;
 use lab_harness::report;
 use lab_harness::results;
-use lab_harness::run::{Directory, Measurements, Run, SCHEMA};
+use lab_harness::run::{Directory, Machine, Measurements, Run, SCHEMA};
 use lab_harness::schedule::{self, Ended, Session};
 use lab_harness::suite::{self, Form, Plan, Scale, Suite};
 
@@ -24,7 +24,7 @@ const SEED: u64 = 301;
 const MEMORY_SHARE: f64 = 0.5;
 
 pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, String> {
-    let suite = find_suite(lab, &arguments.suite)?;
+    let suite = suite::load_named(&lab.join("suites"), &arguments.suite)?;
     interrupt::install()?;
     let directory = Directory::new(&out_dir(lab, arguments, &suite));
     let earlier = match (arguments.resume, directory.holds_a_run()) {
@@ -62,7 +62,8 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
     }
     let (run, measurements) = match earlier {
         Some((run, measurements)) => {
-            (continued(run, &suite, &form, &plan, arguments, &ready)?, measurements)
+            let here = machine::here(&databases);
+            (continued(run, &suite, &form, &plan, arguments, (&ready, here))?, measurements)
         }
         None => {
             (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new())
@@ -80,7 +81,11 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
 
 /// Writes the report of what there is, whatever has happened.
 fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCode, String> {
-    let (run, measurements) = directory.read()?;
+    let (run, measurements) = match (directory.read(), &ended) {
+        (Ok(run), _) => run,
+        (Err(unread), Err(problem)) => return Err(format!("{problem}\nlab: {unread}")),
+        (Err(unread), Ok(_)) => return Err(unread),
+    };
     let path = directory.path();
     let written =
         results::write(&run, &measurements, path).and(report::write(&run, &measurements, path));
@@ -107,17 +112,6 @@ fn finish(directory: &Directory, ended: Result<Ended, String>) -> Result<ExitCod
     } else {
         ExitCode::SUCCESS
     })
-}
-
-fn find_suite(lab: &Path, name: &str) -> Result<Suite, String> {
-    let mut suites = suite::load_all(&lab.join("suites"))?;
-    match suites.iter().position(|suite| suite.name == name) {
-        Some(place) => Ok(suites.swap_remove(place)),
-        None => {
-            let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
-            Err(format!("there is no suite {name:?}, only {}", names.join(", ")))
-        }
-    }
 }
 
 /// Where results go unless it is said: beside what the rest of the project builds.
@@ -333,7 +327,7 @@ fn continued(
     form: &Form,
     plan: &Plan,
     arguments: &RunArguments,
-    ready: &[Ready],
+    (ready, here): (&[Ready], Machine),
 ) -> Result<Run, String> {
     if run.suite != suite.name {
         return Err(format!("the run there is of the suite {}, not {}", run.suite, suite.name));
@@ -343,6 +337,13 @@ fn continued(
             "cannot resume: the suite has changed since that run began, or --sections is not what it was".into()
         );
     }
+    if run.machine.is_another(&here) {
+        return Err(format!(
+            "cannot resume: the run began on another machine ({}); measure anew here, and `lab compare` compares both",
+            run.machine.differences(&here).join("; ")
+        ));
+    }
+    run.notes.extend(run.machine.notes(&here));
     run.rounds = form.rounds;
     run.precision = precision(arguments).or(run.precision);
     run.complete = false;

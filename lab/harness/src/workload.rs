@@ -76,7 +76,7 @@ const fn timed(workload: Workload) -> Workload {
 }
 
 /// All of them, in the order of `WORKLOADS.md`.
-pub const WORKLOADS: [Workload; 34] = [
+pub const WORKLOADS: [Workload; 35] = [
     fill("fillseq", "Sequential writes"),
     fill("fillrandom", "Random writes"),
     write("overwrite", "Random overwrites"),
@@ -111,6 +111,7 @@ pub const WORKLOADS: [Workload; 34] = [
     write("ycsbf", "YCSB F: 50% reads, 50% read, modify, write"),
     write("readwriterandom", "Random reads and writes, half each"),
     fill("queue", "Queue: put last, take first"),
+    write("mixgraph", "Production mix: 85% reads, 14% writes, 1% scans"),
 ];
 
 #[cfg(test)]

@@ -114,6 +114,35 @@ fn a_timed_benchmark_reports_every_interval_and_a_limit_cuts_others_short() {
 }
 
 #[test]
+fn an_open_loop_keeps_its_rate() {
+    let Some(program) = program() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    for threads in ["--threads=1", "--threads=3"] {
+        let flags = [
+            "--num=400",
+            "--benchmarks=fillseq,ycsba,mixedpareto,readseq",
+            "--rate=2000",
+            "--duration=0.2",
+            "--json",
+            threads,
+        ];
+        let lines = lines(&run(program, dir.path(), &flags));
+        let of = |at: usize, key: &str| lines[at][key].as_f64().expect("a number");
+        // Nothing begins before it is due: the last of 400 operations after 399 / 2,000 seconds.
+        for at in [0, 1] {
+            assert!(of(at, "ops") == 400.0 && of(at, "seconds") >= 0.1995, "{}", lines[at]);
+        }
+        assert!(of(2, "ops") <= 1.0 + 2000.0 * of(2, "seconds"), "{}", lines[2]);
+        // A scan is no single operation.
+        assert!(of(3, "seconds") < 0.1995 && of(3, "ops") == 400.0, "{}", lines[3]);
+    }
+    let flags =
+        ["--num=400000000", "--benchmarks=overwrite", "--rate=100", "--time_limit=0.1", "--json"];
+    let cut = lines(&run(program, dir.path(), &flags));
+    assert!(cut[0]["truncated"] == true && cut[0]["ops"].as_u64() < Some(100), "{}", cut[0]);
+}
+
+#[test]
 fn wrong_use_and_foreign_directories_are_refused() {
     let Some(program) = program() else { return };
     let dir = tempfile::tempdir().expect("a directory");

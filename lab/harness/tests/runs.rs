@@ -199,6 +199,14 @@ fn reports_are_written_anew_and_pooled() {
     succeeded(&lab.lab(&["report", &first, &other, &second, "--out", &page]));
     assert!(lab.root().join("page/report.html").exists());
     refused(&lab.lab(&["report", &first, "--out", &second]), &["there is a run here already"]);
+
+    let summary = lab.lab(&["summary", &first, &other, &second, "--benchmarks", "overwrite"]);
+    succeeded(&summary);
+    let text = stdout(&summary);
+    assert!(text.contains("### Tiny (tiny)") && text.contains("### Tiny (other)"), "{text}");
+    assert!(text.contains("| Fake (fake-fast) 1.0 | 0.50× (0/6) | 2,000 (0.50×) |"), "{text}");
+    refused(&lab.lab(&["summary", &first, "--benchmarks", "fly"]), &["\"fly\""]);
+    refused(&lab.lab(&["summary", &page]), &["there is no run here"]);
     refused(&lab.lab(&["compare", &first, &other]), &["different suites", "tiny", "other"]);
 }
 

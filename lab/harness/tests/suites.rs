@@ -172,6 +172,26 @@ fn against_leveldb_has_every_workload_with_three_amounts_of_memory() {
 }
 
 #[test]
+fn an_open_loop_is_paced_and_its_database_is_not() {
+    let suite = suite("modern");
+    let plan = full(&suite);
+    let section = plan.sections.iter().find(|s| s.id == "open-loop").expect("a section");
+    assert!(section.cells.iter().all(|cell| cell.paced && cell.unit == "p99"));
+    let others = plan.sections.iter().filter(|section| section.id != "open-loop");
+    assert!(others.flat_map(|section| &section.cells).all(|cell| !cell.paced));
+    let reads = flags(&plan, "open-loop", 0, "terrace", 1_000_000);
+    for flag in ["--num=200000", "--reads=200000", "--rate=20000"] {
+        assert!(reads.iter().any(|known| known == flag), "{flag}: {reads:?}");
+    }
+    let prepared =
+        plan.groups.iter().flat_map(|group| &group.steps).filter(|step| step.role == Role::Prepare);
+    for step in prepared {
+        let flags = step.settings("terrace").flags(1_000_000);
+        assert!(flags.iter().all(|flag| !flag.starts_with("--rate")), "{flags:?}");
+    }
+}
+
+#[test]
 fn short_scans_begin_with_a_database_of_their_own() {
     let suite = suite("modern");
     let plan = full(&suite);

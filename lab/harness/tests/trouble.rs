@@ -299,6 +299,243 @@ fn earlier_results_are_never_overwritten() {
 }
 
 #[test]
+fn files_that_were_cut_off_are_named_and_left_as_they_are() {
+    let lab = Lab::new();
+    succeeded(&lab.run(&["--reps", "1"]));
+    let (run, measurements) = (lab.out().join("run.json"), lab.out().join("measurements.jsonl"));
+    let whole = fs::read(&run).expect("read");
+    let out = lab.out_text();
+    let all: [&[&str]; 3] = [&["report", &out], &["summary", &out], &["compare", &out, &out]];
+    fs::write(&run, &whole[..whole.len() / 2]).expect("write");
+    for command in all {
+        refused(&lab.lab(command), &["run.json", "not a run", "EOF"]);
+    }
+    refused(&lab.run(&["--resume"]), &["run.json", "not a run"]);
+    assert_eq!(fs::read(&run).expect("read").len(), whole.len() / 2);
+    fs::write(&run, whole).expect("write");
+
+    // What is not text, in the middle; the end of a line that an interrupted run left is dropped.
+    let lines = fs::read(&measurements).expect("read");
+    let mut broken = lines.clone();
+    broken[40] = 0xff;
+    fs::write(&measurements, &broken).expect("write");
+    for command in all {
+        refused(&lab.lab(command), &["measurements.jsonl, line 1"]);
+    }
+    assert_eq!(fs::read(&measurements).expect("read"), broken);
+    fs::write(&measurements, &lines[..lines.len() - 9]).expect("write");
+    succeeded(&lab.lab(&["report", &out]));
+    assert_eq!(lab.results().1.iter().count(), CELLS - 1);
+    succeeded(&lab.run(&["--resume"]));
+    assert_eq!(lab.results().1.iter().count(), CELLS);
+
+    // Without measurements there is nothing to report, which is not a report without figures.
+    fs::remove_file(&measurements).expect("remove");
+    for command in all {
+        refused(&lab.lab(command), &[&out, "nothing was measured here", "measurements.jsonl"]);
+    }
+}
+
+#[test]
+fn a_suite_with_an_error_is_named_and_hinders_no_other() {
+    let lab = Lab::new();
+    let suites = lab.dir().join("suites");
+    let tiny = fs::read_to_string(suites.join("tiny.toml")).expect("a suite");
+    for (name, text, words) in [
+        ("cut", tiny[..tiny.len() / 2].to_owned(), "TOML parse error at line"),
+        ("field", tiny.replace("rounds = 2", "rouns = 2"), "unknown field `rouns`"),
+        ("benchmark", tiny.replace("\"overwrite\"", "\"overwhelm\""), "overwhelm"),
+        ("empty", String::new(), "missing field"),
+    ] {
+        let path = suites.join(format!("{name}.toml"));
+        fs::write(&path, text).expect("write");
+        let file = format!("{name}.toml");
+        refused(&lab.lab(&["run", name, "--out", &lab.out_text()]), &[&file, words]);
+        assert!(!lab.out().exists(), "{name}");
+        let list = lab.lab(&["list"]);
+        refused(&list, &[&file, words]);
+        let text = common::stdout(&list);
+        assert!(text.contains(&format!("{name}: CANNOT BE RUN")), "{text}");
+        assert!(text.contains("tiny: Tiny") && text.contains("can be run"), "{text}");
+        succeeded(&lab.lab(&["run", "tiny", "--reps", "1", "--out", &lab.out_text()]));
+        fs::remove_dir_all(lab.out()).expect("remove");
+        fs::remove_file(path).expect("remove");
+    }
+}
+
+#[test]
+fn a_missing_compiler_and_an_offline_registry_are_columns_with_reasons() {
+    let lab = Lab::new();
+    lab.engine("compiled", "sources = ['a.cc']");
+    fs::write(lab.dir().join("engines/compiled/a.cc"), "int main() {}").expect("write");
+    lab.engine("crated", "cargo = 'lab-crated'");
+    // A registry that cannot be reached, as Cargo says it.
+    let cargo = lab.root().join("cargo");
+    let script = "#!/bin/sh\necho 'warning: spurious network error (3 tries remaining)' >&2\n\
+        echo 'error: failed to download from `https://index.crates.io/config.json`' >&2\n\
+        printf '\\nCaused by:\\n  [6] Could not resolve hostname\\n' >&2\nexit 101\n";
+    fs::write(&cargo, script).expect("write");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&cargo, mode).expect("permissions");
+    let out = lab.out_text();
+    let mut command = lab.command(&["run", "tiny", "--reps", "1", "--out", &out]);
+    command.env("CXX", "/no/such/compiler").env("CARGO", &cargo);
+    let output = command.output().expect("lab runs");
+    succeeded(&output);
+    let (run, measurements) = lab.results();
+    let missing = |id: &str| run.engine(id).and_then(|e| e.missing.clone()).unwrap_or_default();
+    let said = missing("compiled");
+    assert!(said.contains("no C++ compiler (/no/such/compiler") && said.contains("CXX"), "{said}");
+    let said = missing("crated");
+    assert!(said.contains("failed to download from `https://index.crates.io"), "{said}");
+    assert!(said.contains("config.json`: [6] Could not resolve hostname (all of it:"), "{said}");
+    let errors = said.split("all of it: ").nth(1).and_then(|rest| rest.strip_suffix(')'));
+    let errors = fs::read_to_string(errors.expect("where all of it is")).expect("a file");
+    assert!(errors.contains("Could not resolve hostname"), "{errors}");
+    for id in ["compiled", "crated"] {
+        assert!(stderr(&output).contains(&format!("{id}: NOT RUN: ")), "{}", stderr(&output));
+        assert_eq!(measurements.get("reads", 0, id, 0).expect("a cell").status, Status::Missing);
+    }
+    assert!(run.complete && measurements.iter().filter(|m| m.engine == "terrace").count() == CELLS);
+
+    // Nobody that can be run is an error.
+    let mut command = lab.command(&["run", "tiny", "--engines", "compiled", "--out", "none"]);
+    let output = command.current_dir(lab.root()).env("CXX", "/no/such/compiler").output();
+    refused(&output.expect("lab runs"), &["none of the engines can be run"]);
+}
+
+/// A file system of its own, in memory; `None`, said on standard error, without the right to it.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn new(dir: std::path::PathBuf, size: &str) -> Option<Mounted> {
+        fs::create_dir_all(&dir).expect("create");
+        let option = format!("size={size}");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &option, "lab"]).arg(&dir).output();
+        if mount.is_ok_and(|output| output.status.success()) {
+            return Some(Mounted(dir));
+        }
+        let may_skip = std::env::var("TERRACE_MAY_SKIP").unwrap_or_default();
+        assert!(
+            std::env::var_os("CI").is_none() || may_skip.split_whitespace().any(|w| w == "mount"),
+            "under CI, there is no right to mount a file system"
+        );
+        eprintln!("SKIPPED: there is no right to mount a file system");
+        None
+    }
+
+    fn grow(&self, size: &str) {
+        let option = format!("remount,size={size}");
+        succeeded(
+            &Command::new("mount").args(["-o", &option]).arg(&self.0).output().expect("mount"),
+        );
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_full_disk_under_the_results_loses_nothing() {
+    let lab = Lab::with(&["fast"]);
+    let Some(mounted) = Mounted::new(lab.root().join("small"), "160k") else { return };
+    let out = mounted.0.join("run");
+    let (out_text, db) = (out.display().to_string(), lab.root().join("db").display().to_string());
+    let command =
+        ["run", "tiny", "--reps", "400", "--budget", "10", "--out", &out_text, "--db", &db];
+    let output = lab.lab(&command);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output);
+    for words in
+        ["measurements.jsonl: No space left on device", "what was measured is in", "--resume"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let kept = lab_harness::run::Directory::new(&out).read().expect("what was measured");
+    let count = kept.1.iter().count();
+    assert!(count > CELLS && !kept.0.complete, "{count}");
+
+    // With room it goes on where it was.
+    mounted.grow("64m");
+    let calls = lab.trace().len();
+    let more = ["run", "tiny", "--resume", "--budget", "0.02", "--out", &out_text, "--db", &db];
+    succeeded(&lab.lab(&more));
+    assert!(lab.trace().len() > calls);
+    let (_, measurements) = lab_harness::run::Directory::new(&out).read().expect("a run");
+    assert!(measurements.iter().count() > count && out.join("report.html").exists());
+    let again: Vec<_> = measurements.iter().take(count).collect();
+    assert!(kept.1.iter().zip(again).all(|(before, now)| before == now));
+}
+
+#[test]
+fn a_full_disk_under_the_databases_is_a_cell_that_says_so() {
+    let lab = Lab::with(&["full"]);
+    let Some(mounted) = Mounted::new(lab.root().join("small"), "600m") else { return };
+    let db = mounted.0.join("db").display().to_string();
+    succeeded(&lab.run(&["--reps", "1", "--db", &db]));
+    let (status, reason) = lab.cell("full", "writes", 1);
+    assert!(status == Status::Failed && reason.contains("No space left on device"), "{reason}");
+    // The room is there again for what comes next.
+    assert_eq!(lab.cell("full", "fills", 0).0, Status::Ok);
+    let (run, measurements) = lab.results();
+    assert!(run.complete && measurements.iter().filter(|m| m.status == Status::Ok).count() > CELLS);
+}
+
+#[test]
+fn runs_of_two_machines_are_not_taken_for_one() {
+    let lab = Lab::new();
+    succeeded(&lab.run(&["--reps", "1"]));
+    let first = lab.out_text();
+    let second = lab.root().join("second").display().to_string();
+    succeeded(&lab.lab(&["run", "tiny", "--reps", "1", "--out", &second]));
+    let directory = lab_harness::run::Directory::new(second.as_ref());
+    let mut run = directory.read_run().expect("a run");
+    run.machine.cpu = "Another".to_owned();
+    directory.write_run(&run).expect("written");
+    let before = fs::read(lab.root().join("second/measurements.jsonl")).expect("read");
+
+    let pooled = lab.root().join("pooled").display().to_string();
+    let both = ["report", &first, &second, "--out", &pooled];
+    refused(&lab.lab(&both), &["two machines", "then Another", "lab compare"]);
+    assert!(!lab.root().join("pooled").exists());
+    refused(&lab.lab(&["summary", &first, &second]), &["two machines"]);
+    let compared = lab.lab(&["compare", &first, &second]);
+    succeeded(&compared);
+    assert!(common::stdout(&compared).contains("THE MACHINES DIFFER"));
+    let resume = ["run", "tiny", "--resume", "--reps", "2", "--out", &second];
+    refused(&lab.lab(&resume), &["another machine", "Another, then"]);
+    assert_eq!(fs::read(lab.root().join("second/measurements.jsonl")).expect("read"), before);
+    assert_eq!(directory.read_run().expect("a run"), run);
+
+    // Another suite may be of another machine; the page says so.
+    run.suite = "other".to_owned();
+    directory.write_run(&run).expect("written");
+    let output = lab.lab(&both);
+    succeeded(&output);
+    assert!(stderr(&output).contains("different machines"), "{}", stderr(&output));
+    let page = fs::read_to_string(lab.root().join("pooled/report.html")).expect("a page");
+    assert!(page.contains("The suites on this page were measured on different machines"));
+
+    // A newer system, and other costs, are worth a note.
+    run.suite = "tiny".to_owned();
+    run.machine.cpu = lab.results().0.machine.cpu;
+    run.machine.kernel = "Linux 1.0".to_owned();
+    run.machine.costs = run
+        .machine
+        .costs
+        .map(|costs| lab_harness::run::Costs { memory_ns: costs.memory_ns * 9.0, ..costs });
+    directory.write_run(&run).expect("written");
+    let summary = lab.lab(&["report", &first, &second, "--out", &pooled]);
+    succeeded(&summary);
+    let text = common::stdout(&summary);
+    assert!(text.contains("then Linux 1.0") && text.contains("load from memory"), "{text}");
+}
+
+#[test]
 fn an_interrupt_keeps_what_was_measured() {
     let lab = Lab::with(&["slow"]);
     let out = lab.out_text();

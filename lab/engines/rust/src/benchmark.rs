@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     GetAndPut(u64),
     /// Puts of the next key, each with a deletion of the first one there is.
     Queue,
+    /// RocksDB's model of production traffic.
+    Graph,
     BulkLoad,
     Compact,
     WaitCompact,
@@ -62,7 +64,7 @@ use Choice::*;
 use Kind::*;
 
 /// In the order of their numbers, from 1.
-const ALL: [(&str, Kind, Choice); 34] = [
+const ALL: [(&str, Kind, Choice); 35] = [
     ("fillseq", Put, InOrder),
     ("fillrandom", Put, Random),
     ("overwrite", Put, Random),
@@ -97,6 +99,7 @@ const ALL: [(&str, Kind, Choice); 34] = [
     ("ycsbf", GetAndPut(50), Zipfian),
     ("readwriterandom", Mix(50), Random),
     ("queue", Queue, InOrder),
+    ("mixgraph", Graph, Random),
 ];
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
@@ -120,7 +123,7 @@ impl Benchmark {
     /// Whether it counts the keys that it found.
     pub(crate) fn counts_found(&self) -> bool {
         match self.kind {
-            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) | Queue => true,
+            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) | Queue | Graph => true,
             Mix(gets) => gets > 0,
             _ => false,
         }

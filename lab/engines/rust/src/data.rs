@@ -147,6 +147,62 @@ impl ScrambledZipfian {
     }
 }
 
+/// RocksDB's model of production traffic: Cao et al., "Characterizing, Modeling, and Benchmarking
+/// RocksDB Key-Value Workloads at Facebook" (FAST 2020), with the parameters that RocksDB's own
+/// documentation gives for it. `lab/WORKLOADS.md` has every formula.
+#[derive(Clone)]
+pub(crate) struct MixGraph {
+    num: u64,
+    range: u64,
+    /// What is sought in the ranges up to each, the hottest first.
+    heat: [f64; Self::RANGES],
+}
+
+impl MixGraph {
+    pub(crate) const GETS: u64 = 85;
+    pub(crate) const PUTS: u64 = 14;
+    const RANGES: usize = 30;
+    const GREATEST_VALUE: f64 = 1024.0;
+    const LONGEST_SCAN: f64 = 10_000.0;
+
+    pub(crate) fn new(num: u64) -> Self {
+        let mut sum = 0.0;
+        let heat = std::array::from_fn(|i| {
+            let place = (i + 1) as f64;
+            sum += 14.18 * (-2.917 * place).exp() + 0.0164 * (-0.08082 * place).exp();
+            sum
+        });
+        MixGraph { num, range: (num / Self::RANGES as u64).max(1), heat }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, random: &mut Random) -> u64 {
+        let heat = random.unit() * self.heat[Self::RANGES - 1];
+        let rank = self.heat[..Self::RANGES - 1].iter().take_while(|sum| heat >= **sum).count();
+        let start = (7 * rank as u64 + 3) % Self::RANGES as u64 * self.range;
+        let place = (random.unit() / 0.002312).powf(1.0 / 0.3467).ceil();
+        (start + mix(place as u64) % self.range) % self.num
+    }
+
+    #[inline]
+    pub(crate) fn value_size(random: &mut Random) -> usize {
+        Self::pareto(random, 0.2615, 25.45, Self::GREATEST_VALUE) as usize
+    }
+
+    #[inline]
+    pub(crate) fn steps(random: &mut Random) -> u64 {
+        Self::pareto(random, 2.517, 14.236, Self::LONGEST_SCAN)
+    }
+
+    /// The generalised Pareto distribution, from 1 to `most`.
+    #[inline]
+    fn pareto(random: &mut Random, k: f64, sigma: f64, most: f64) -> u64 {
+        let value = sigma * ((1.0 - random.unit()).powf(-k) - 1.0) / k;
+        // At most 2^(53 k) / k times sigma, which 64 bits do not hold for scans.
+        1 + (value % most) as u64
+    }
+}
+
 /// A key, and room for the dot that makes it one that is not there.
 pub(crate) struct Key {
     bytes: Vec<u8>,
@@ -208,6 +264,12 @@ impl ValuePool {
         } else {
             self.size + random.below(self.spread + 1) as usize
         };
+        self.cut(position, size)
+    }
+
+    /// The next value, of this size.
+    #[inline]
+    pub(crate) fn cut(&self, position: &mut usize, size: usize) -> &[u8] {
         if *position + size > self.bytes.len() {
             *position = 0;
         }
@@ -249,6 +311,52 @@ mod tests {
     fn random_numbers_are_splitmix64() {
         let mut random = Random { state: 0 };
         assert_eq!([random.next(), random.next()], [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4]);
+    }
+
+    #[test]
+    fn production_traffic_is_as_its_paper_models_it() {
+        const NUM: u64 = 300_000;
+        const DRAWS: usize = 200_000;
+        let graph = MixGraph::new(NUM);
+        let mut random = Random::stream(301, 35, 0);
+        let keys: Vec<u64> = (0..DRAWS).map(|_| graph.key(&mut random)).collect();
+        // The hottest of thirty ranges, the fourth of the key space, has four fifths of all.
+        let share = |range: u64| {
+            keys.iter().filter(|key| **key / (NUM / 30) == range).count() as f64 / DRAWS as f64
+        };
+        assert!((share(3) - 0.79).abs() < 0.01, "{}", share(3));
+        assert!((share(10) - 0.056).abs() < 0.005, "{}", share(10));
+        // The most sought key of that range: 0.002312 of its draws.
+        let hottest = 3 * (NUM / 30) + mix(1) % (NUM / 30);
+        let most = keys.iter().filter(|key| **key == hottest).count() as f64 / DRAWS as f64;
+        assert!((0.0015..0.0025).contains(&most), "{most}");
+        let mean = (0..DRAWS).map(|_| MixGraph::value_size(&mut random)).sum::<usize>() as f64
+            / DRAWS as f64;
+        assert!((33.0..36.0).contains(&mean), "{mean}");
+        let mut steps: Vec<u64> = (0..DRAWS).map(|_| MixGraph::steps(&mut random)).collect();
+        steps.sort_unstable();
+        // The median of the generalised Pareto distribution is sigma (2^k - 1) / k.
+        let median = 1.0 + 14.236 * (2f64.powf(2.517) - 1.0) / 2.517;
+        assert!((steps[DRAWS / 2] as f64 / median - 1.0).abs() < 0.1, "{}", steps[DRAWS / 2]);
+        assert!(steps[0] == 1 && steps[DRAWS - 1] <= 10_000);
+        assert!(MixGraph::new(7).key(&mut random) < 7);
+
+        // As the driver in C++ draws them.
+        for (num, expected) in [
+            (7, 0x7B9F_3EC2_0ACA_E2B5),
+            (20_000, 0xD82B_75D0_DBEA_AACD),
+            (1_000_000, 0xB4F8_1DBC_7BED_666C),
+        ] {
+            let graph = MixGraph::new(num);
+            let mut random = Random::stream(301, 35, 0);
+            let mut digest = 0;
+            for _ in 0..100_000 {
+                digest = mix(digest ^ graph.key(&mut random));
+                digest = mix(digest ^ MixGraph::value_size(&mut random) as u64);
+                digest = mix(digest ^ MixGraph::steps(&mut random));
+            }
+            assert_eq!(digest, expected, "{num}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Counts the work of one thread of a benchmark.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -114,6 +115,17 @@ impl<'a> Meter<'a> {
         self.deadline = self.limit.map(|limit| self.last + limit);
     }
 
+    /// Waits until an operation is due. Its latency counts from then if the one before it was still
+    /// running, and else from when the thread woke up: that delay is the machine's.
+    pub(crate) fn await_due(&mut self, due: Instant) {
+        if self.last < due {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            self.last = Instant::now();
+        } else {
+            self.last = due;
+        }
+    }
+
     /// A call ended that did `count` operations on `bytes` of keys and values.
     #[inline]
     pub(crate) fn end(&mut self, count: u64, bytes: u64) {
@@ -131,7 +143,7 @@ impl<'a> Meter<'a> {
     #[inline]
     fn lap(&mut self) -> u64 {
         let now = Instant::now();
-        let nanos = (now - self.last).as_nanos() as u64;
+        let nanos = now.saturating_duration_since(self.last).as_nanos() as u64;
         self.last = now;
         nanos
     }
@@ -161,5 +173,28 @@ impl<'a> Meter<'a> {
         self.latencies.merge(&other.latencies);
         self.last = self.last.max(other.last);
         self.truncated |= other.truncated;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So that what waits behind a stall is as slow as it was for whoever wanted it.
+    #[test]
+    fn an_operation_that_begins_late_counts_from_when_it_was_due() {
+        let late = Duration::from_secs(5);
+        let mut meter = Meter::new(None, None);
+        meter.begin();
+        meter.last += late;
+        let due = meter.last - late;
+        meter.await_due(due);
+        assert_eq!(meter.last, due);
+
+        // One that is due later does not count the time until then.
+        meter.begin();
+        let due = meter.last + Duration::from_millis(5);
+        meter.await_due(due);
+        assert!(meter.last >= due);
     }
 }

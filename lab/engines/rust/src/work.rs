@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::benchmark::{Benchmark, Choice, Kind};
-use crate::data::{Key, Keys, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
+use crate::data::{Key, Keys, MixGraph, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
 use crate::engine::{Durability, Operation, Operations, Session, Start};
 use crate::meter::Meter;
 use crate::{Failure, Result, Settings};
@@ -70,6 +70,7 @@ pub(crate) struct Worker<'a, S> {
     task: &'a Task<'a>,
     session: S,
     source: Source<'a>,
+    thread: u64,
     part: Range<u64>,
     /// Of a queue.
     first_in_queue: Vec<u8>,
@@ -116,7 +117,8 @@ impl<'a, S: Session> Worker<'a, S> {
             values: task.values,
             position: 0,
         };
-        Ok(Worker { task, session, source, part: task.part_of(thread), first_in_queue: Vec::new() })
+        let part = task.part_of(thread);
+        Ok(Worker { task, session, source, thread, part, first_in_queue: Vec::new() })
     }
 
     pub(crate) fn run(&mut self, meter: &mut Meter<'_>) -> Result<()> {
@@ -171,6 +173,10 @@ impl<'a, S: Session> Worker<'a, S> {
                 self.each(meter, |worker, i, meter| worker.get_and_put(gets, i, meter))
             }
             Kind::Queue => self.each(meter, Self::put_last_take_first),
+            Kind::Graph => {
+                let graph = MixGraph::new(self.task.settings.num);
+                self.each(meter, |worker, _, meter| worker.get_put_or_scan(&graph, meter))
+            }
             Kind::BulkLoad => self.load(meter),
             Kind::Compact | Kind::WaitCompact | Kind::Cold | Kind::SelfTest => Err(Failure::new(
                 format!("{} concerns the whole database", self.task.benchmark.name),
@@ -200,6 +206,9 @@ impl<'a, S: Session> Worker<'a, S> {
         meter: &mut Meter<'_>,
         operation: impl Fn(&mut Self, u64, &mut Meter<'_>) -> Result<()>,
     ) -> Result<()> {
+        if self.task.settings.rate > 0 {
+            return self.paced(meter, operation);
+        }
         if self.task.benchmark.timed {
             while meter.goes_on() {
                 operation(self, 0, meter)?;
@@ -212,6 +221,31 @@ impl<'a, S: Session> Worker<'a, S> {
                 break;
             }
             operation(self, i, meter)?;
+        }
+        Ok(())
+    }
+
+    /// The same as an open loop: every operation is due at a time of its own, however long those
+    /// before it took. The threads take turns.
+    fn paced(
+        &mut self,
+        meter: &mut Meter<'_>,
+        operation: impl Fn(&mut Self, u64, &mut Meter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (begin, timed) = (meter.last, self.task.benchmark.timed);
+        let rate = self.task.settings.rate as f64;
+        for done in 0.. {
+            let i = self.part.start + done;
+            if !timed && i >= self.part.end {
+                break;
+            }
+            if !meter.goes_on() {
+                meter.truncated |= !timed;
+                break;
+            }
+            let place = done * self.task.threads + self.thread;
+            meter.await_due(begin + Duration::from_secs_f64(place as f64 / rate));
+            operation(self, if timed { 0 } else { i }, meter)?;
         }
         Ok(())
     }
@@ -314,6 +348,24 @@ impl<'a, S: Session> Worker<'a, S> {
             if seen == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         meter.end_steps(steps, bytes);
+        Ok(())
+    }
+
+    fn get_put_or_scan(&mut self, graph: &MixGraph, meter: &mut Meter<'_>) -> Result<()> {
+        let what = self.source.random.below(100);
+        let number = graph.key(&mut self.source.random);
+        if what < MixGraph::GETS {
+            return self.get(number, meter);
+        }
+        if what >= MixGraph::GETS + MixGraph::PUTS {
+            let steps = MixGraph::steps(&mut self.source.random);
+            return self.steps(number, steps, false, meter);
+        }
+        let Source { random, key, values, position, .. } = &mut self.source;
+        let value = values.cut(position, MixGraph::value_size(random));
+        let key = key.set(number);
+        self.session.put(key, value, Durability::Asynchronous)?;
+        meter.end(1, (key.len() + value.len()) as u64);
         Ok(())
     }
 

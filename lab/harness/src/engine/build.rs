@@ -100,13 +100,23 @@ impl Builder {
 
     fn cargo(&self, binary: &str) -> Result<PathBuf, String> {
         let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let arguments = ["build", "--release", "--quiet", "--bin", binary, "--manifest-path"];
+        // Its package alone, so that what other engines need does not have to be there.
+        let arguments = [
+            "build",
+            "--release",
+            "--quiet",
+            "--package",
+            binary,
+            "--bin",
+            binary,
+            "--manifest-path",
+        ];
         let output = Command::new(&cargo)
             .args(arguments)
             .arg(self.lab.join("Cargo.toml"))
             .stdin(Stdio::null())
             .output()
-            .map_err(|e| format!("{cargo}: {e}"))?;
+            .map_err(|e| format!("cargo does not start ({cargo}: {e})"))?;
         if !output.status.success() {
             return Err(self.failed(binary, &output.stderr));
         }
@@ -137,7 +147,7 @@ impl Builder {
         let mut dirs: Vec<&Path> = sources.iter().filter_map(|source| source.parent()).collect();
         dirs.extend([manifest.dir.as_path(), common.as_path()]);
         if !same_command || is_older(&path, &dirs) {
-            let output = command.output().map_err(|e| format!("{}: {e}", compiler()))?;
+            let output = command.output().map_err(|e| no_compiler(&e))?;
             if !output.status.success() {
                 let _ = fs::remove_file(&record);
                 return Err(self.failed(&manifest.name, &output.stderr));
@@ -152,12 +162,19 @@ impl Builder {
         let text = String::from_utf8_lossy(output);
         let first = text
             .lines()
-            .find(|line| line.contains("error"))
+            .find(|line| line.contains("error:") || line.contains("error["))
             .or(text.lines().next())
             .unwrap_or("no message");
+        // Cargo says last what a failure goes back to: a registry that cannot be reached.
+        let cause = text.rsplit_once("Caused by:\n").and_then(|(_, rest)| rest.lines().next());
+        let cause = cause.map(|cause| format!(": {}", cause.trim())).unwrap_or_default();
         let log = self.cache.join(format!("{name}.errors.txt"));
         let _ = fs::create_dir_all(&self.cache).and_then(|()| fs::write(&log, output));
-        format!("its program does not build: {} (all of it: {})", first.trim(), log.display())
+        format!(
+            "its program does not build: {}{cause} (all of it: {})",
+            first.trim(),
+            log.display()
+        )
     }
 }
 
@@ -190,6 +207,10 @@ fn compiler() -> String {
     env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
 }
 
+fn no_compiler(problem: &std::io::Error) -> String {
+    format!("there is no C++ compiler ({}: {problem}); apt-get install g++, or set CXX", compiler())
+}
+
 /// Whether what a program includes is installed.
 fn probe(manifest: &Manifest, prefix: Option<&Path>) -> Result<(), String> {
     if manifest.probe.is_empty() {
@@ -203,9 +224,7 @@ fn probe(manifest: &Manifest, prefix: Option<&Path>) -> Result<(), String> {
         .args(prefix.iter().flat_map(|prefix| ["-I".into(), prefix.join("include")]))
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| {
-            format!("there is no C++ compiler ({}: {e}); apt-get install g++", compiler())
-        })?;
+        .map_err(|e| no_compiler(&e))?;
     if output.status.success() {
         return Ok(());
     }

@@ -13,7 +13,8 @@ use crate::run::{Cell, Chart as Kind, Interval, Published};
 use super::chart::lines::{Frame, Line, Point, XAxis};
 use super::chart::series::{Course, Shared, Step};
 use super::chart::{Pen, bars, groups, lines, series};
-use super::model::{CellView, Figures, Outcome, SectionView, Suite};
+use super::model::{CellView, Column, Figures, Outcome, SectionView, Suite};
+use super::pack::pack;
 use super::svg::Chart;
 use super::{number, palette};
 
@@ -23,8 +24,36 @@ const SHORT_NOTE: usize = 8;
 /// A chart on the page, and the file that has it too.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
+    /// What it shows, for readers who see only the link.
+    title: String,
+    /// Empty where the page draws it when it is unfolded.
     svg: String,
     file: String,
+    /// The column that the whole chart is about.
+    column: Option<usize>,
+}
+
+/// Charts that are drawn when a reader unfolds them.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Folded {
+    /// As `pack` gives it.
+    packed: String,
+    pub(crate) figures: Vec<Figure>,
+}
+
+impl Figure {
+    /// Of one column alone.
+    pub(crate) fn of_column(self, column: usize) -> Figure {
+        Figure { column: Some(column), ..self }
+    }
+}
+
+impl Folded {
+    pub(crate) fn of(mut figures: Vec<Figure>) -> Folded {
+        let charts: Vec<String> =
+            figures.iter_mut().map(|figure| std::mem::take(&mut figure.svg)).collect();
+        Folded { packed: pack(&charts.join("\n")), figures }
+    }
 }
 
 /// The files of all charts.
@@ -35,16 +64,39 @@ pub(crate) struct Gallery {
 }
 
 impl Gallery {
-    /// Takes in a chart under `stem`, numbered if several have the same.
-    pub(crate) fn add(&mut self, stem: &str, numbered: bool, chart: &Chart) -> Figure {
+    /// Takes in a chart under `stem`, which should be its own: names hold from one report to the
+    /// next. Numbered only if several have the same all the same.
+    pub(crate) fn add(&mut self, stem: &str, title: &str, chart: &Chart) -> Figure {
         let stem = file_stem(stem);
         let taken = |name: &str| self.files.iter().any(|(file, _)| file == name);
-        let numbers = (1..).map(|n| format!("{stem}-{n}.svg"));
-        let plain = (!numbered).then(|| format!("{stem}.svg"));
-        let name = plain.into_iter().chain(numbers).find(|name| !taken(name)).unwrap_or_default();
+        let numbers = (2..).map(|n| format!("{stem}-{n}.svg"));
+        let plain = std::iter::once(format!("{stem}.svg"));
+        let name = plain.chain(numbers).find(|name| !taken(name)).unwrap_or_default();
         self.files.push((name.clone(), chart.file()));
-        Figure { svg: chart.inline(), file: format!("charts/{name}") }
+        Figure {
+            title: title.to_owned(),
+            svg: chart.inline(),
+            file: format!("charts/{name}"),
+            column: None,
+        }
     }
+}
+
+/// Names of a section's cells for anchors and files: the benchmark, and what sets the cell apart
+/// from others of it.
+pub(crate) fn slugs(section: &SectionView<'_>) -> Vec<String> {
+    let base = |cell: &Cell| {
+        let value = |x: f64| if x.is_finite() { x.to_string() } else { "odd".to_owned() };
+        let x = cell.x.as_ref().map(|axis| format!("-{}-{}", value(axis.value), axis.name));
+        let setting = cell.setting.as_ref().map(|setting| format!("-{setting}"));
+        [Some(cell.benchmark.clone()), x, setting].into_iter().flatten().collect::<String>()
+    };
+    let all: Vec<String> = section.cells.iter().map(|cell| base(cell.cell)).collect();
+    let slugs = all.iter().zip(&section.cells).enumerate().map(|(at, (slug, cell))| {
+        let first = all.iter().position(|other| other == slug) == Some(at);
+        file_stem(&if first { slug.clone() } else { format!("{slug}-{}", cell.cell.label) })
+    });
+    slugs.collect()
 }
 
 /// A text as a part of a file name.
@@ -52,7 +104,7 @@ pub(crate) fn file_stem(text: &str) -> String {
     let stem: String = text
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' })
-        .take(60)
+        .take(100)
         .collect();
     if stem.is_empty() { "chart".to_owned() } else { stem }
 }
@@ -72,12 +124,14 @@ pub(crate) fn cell_name(cell: &Cell) -> String {
 
 /// How a column is drawn in a cell.
 fn pen(suite: &Suite<'_>, column: usize, cell: &Cell) -> Pen {
-    let column = &suite.columns[column];
-    Pen { title: column.title.clone(), slot: column.slot, weaker: column.promises_less(cell) }
+    let Column { title, slot, .. } = &suite.columns[column];
+    let weaker = suite.columns[column].promises_less(cell);
+    Pen { title: title.clone(), column: Some(column), slot: *slot, weaker }
 }
 
-fn range(figures: &Figures) -> Option<(f64, f64)> {
-    (figures.rate.rounds > 1).then_some((figures.rate.min, figures.rate.max))
+/// What is drawn beside a figure: its rounds, if there was more than one.
+fn rounds(figures: &Figures) -> Vec<f64> {
+    if figures.rates.len() > 1 { figures.rates.clone() } else { Vec::new() }
 }
 
 /// The tooltip of a figure.
@@ -118,6 +172,16 @@ pub(crate) fn now(
         .map(|(column, outcome)| {
             let pen = pen(suite, column, cell.cell);
             let (value, tip) = match outcome {
+                Outcome::Figures(figures) if cell.cell.paced => {
+                    let us = figures.latency(99.0).unwrap_or_default();
+                    let mark = if figures.remarks.is_empty() { "" } else { " *" };
+                    let value = bars::Value::Figure {
+                        value: us,
+                        rounds: Vec::new(),
+                        text: format!("{}{mark}", number::duration_us(us)),
+                    };
+                    (value, tip(&pen.title, "op/s", figures))
+                }
                 Outcome::Figures(figures) => {
                     let mut text = number::si(figures.rate.middle);
                     let base = reference
@@ -131,7 +195,7 @@ pub(crate) fn now(
                     }
                     let value = bars::Value::Figure {
                         value: figures.rate.middle,
-                        range: range(figures),
+                        rounds: rounds(figures),
                         text,
                     };
                     (value, tip(&pen.title, &cell.cell.unit, figures))
@@ -145,10 +209,10 @@ pub(crate) fn now(
         })
         .collect();
     let figures = || cell.outcomes.iter().filter_map(Outcome::figures);
-    let unit = &cell.cell.unit;
+    let unit = if cell.cell.paced { "p99, less is better" } else { cell.cell.unit.as_str() };
     let note = match figures().any(|figures| !figures.remarks.is_empty()) {
         true => format!("{unit} · * cut short, or with another remark"),
-        false => unit.clone(),
+        false => unit.to_owned(),
     };
     bars::draw(&bars, heading, &note, width)
 }
@@ -180,12 +244,13 @@ pub(crate) fn then(section: &SectionView<'_>, cell: &Cell, width: f64) -> Option
             let tip = format!("{engine}: {precise}{note}");
             let pen = Pen {
                 title: engine.to_owned(),
+                column: None,
                 slot: palette::slot_of_published(engine),
                 weaker: false,
             };
             bars::Bar {
                 pen,
-                value: bars::Value::Figure { value, range: None, text },
+                value: bars::Value::Figure { value, rounds: Vec::new(), text },
                 tip: format!("{tip} (published)"),
             }
         })
@@ -242,7 +307,7 @@ pub(crate) fn curves(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<Chart> {
                 let points = figures.latencies.iter().map(|(x, y)| {
                     let at = if *x >= 100.0 { "max".to_owned() } else { format!("{x}%") };
                     let tip = format!("{}: {at} {}", pen.title, number::duration_us(*y));
-                    Point { x: *x, y: *y, range: None, tip }
+                    Point { x: *x, y: *y, rounds: Vec::new(), tip }
                 });
                 all.push(Line { points: points.collect(), pen });
             }
@@ -267,8 +332,8 @@ fn why(outcome: &Outcome) -> String {
     }
 }
 
-/// Cells that differ in their `x` only: one line chart for each.
-pub(crate) fn sweeps(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart> {
+/// Cells that differ in their `x` only: one line chart for each, with a name for its file.
+pub(crate) fn sweeps(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<(String, Chart)> {
     let mut sweeps: Vec<Vec<&CellView<'_>>> = Vec::new();
     for cell in section.cells.iter().filter(|cell| cell.cell.x.is_some()) {
         let key = |c: &CellView<'_>| {
@@ -283,7 +348,12 @@ pub(crate) fn sweeps(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart>
             None => sweeps.push(vec![cell]),
         }
     }
-    sweeps.iter().map(|sweep| draw_sweep(suite, sweep)).collect()
+    let name = |cell: &Cell| {
+        let x = cell.x.as_ref().map_or("", |axis| axis.name.as_str());
+        let setting = cell.setting.as_ref().map(|setting| format!("-{setting}"));
+        format!("{}-{x}{}", cell.benchmark, setting.unwrap_or_default())
+    };
+    sweeps.iter().map(|sweep| (name(sweep[0].cell), draw_sweep(suite, sweep))).collect()
 }
 
 fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
@@ -299,7 +369,8 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
                 let title =
                     format!("{}, {} {}", pen.title, number::thousands(axis.value), axis.name);
                 let tip = tip(&title, &cell.cell.unit, figures);
-                Some(Point { x: axis.value, y: figures.rate.middle, range: range(figures), tip })
+                let (x, y) = (axis.value, figures.rate.middle);
+                Some(Point { x, y, rounds: rounds(figures), tip })
             })
             .collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -329,21 +400,28 @@ fn draw_sweep(suite: &Suite<'_>, cells: &[&CellView<'_>]) -> Chart {
     lines::draw(&all, &Frame { heading: &heading, x_title, y_title: &cell.unit, absent }, axis)
 }
 
-/// One chart for every engine with intervals, all with the same axes; and those without, in words.
-pub(crate) fn courses(suite: &Suite<'_>, cell: &CellView<'_>) -> (Vec<Chart>, Vec<String>) {
+/// One chart for every engine with intervals, with its column, all with the same axes; and those
+/// without, in words.
+pub(crate) fn courses(
+    suite: &Suite<'_>,
+    cell: &CellView<'_>,
+) -> (Vec<(usize, Chart)>, Vec<String>) {
     let mut absent = Vec::new();
     let mut courses = Vec::new();
+    let mut columns = Vec::new();
     for (column, outcome) in cell.outcomes.iter().enumerate() {
         let pen = pen(suite, column, cell.cell);
         match outcome.figures().filter(|figures| !figures.series.is_empty()) {
             Some(figures) => {
-                courses.push(Course::new(pen, figures.series.iter().map(step).collect()))
+                columns.push(column);
+                courses.push(Course::new(pen, figures.series.iter().map(step).collect()));
             }
             None => absent.push(format!("{}: {}", pen.title, why(outcome))),
         }
     }
     let shared = Shared::of(&courses);
-    (courses.iter().map(|course| series::draw(course, shared)).collect(), absent)
+    let charts = courses.iter().map(|course| series::draw(course, shared));
+    (columns.into_iter().zip(charts).collect(), absent)
 }
 
 fn step(interval: &Interval) -> Step {
@@ -360,8 +438,8 @@ fn step(interval: &Interval) -> Step {
     }
 }
 
-/// For every benchmark of a settings section a chart with a group for every setting.
-pub(crate) fn settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Chart> {
+/// For every benchmark of a settings section its name and a chart with a group for every setting.
+pub(crate) fn settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<(String, Chart)> {
     let mut benchmarks: Vec<&str> = Vec::new();
     for cell in &section.cells {
         if !benchmarks.contains(&cell.cell.benchmark.as_str()) {
@@ -373,7 +451,8 @@ pub(crate) fn settings(suite: &Suite<'_>, section: &SectionView<'_>) -> Vec<Char
         let groups: Vec<groups::Group> = cells().map(|cell| group(suite, cell)).collect();
         let first = cells().next().map(|cell| cell.cell);
         let (heading, unit) = first.map_or((benchmark, ""), |cell| (&cell.label, &cell.unit));
-        groups::draw(&groups, heading, &format!("{unit}, p99 latency beside it"), 420.0)
+        let note = format!("{unit}, p99 latency beside it");
+        (format!("{benchmark}-settings"), groups::draw(&groups, heading, &note, 420.0))
     };
     benchmarks.into_iter().map(chart).collect()
 }
@@ -387,7 +466,7 @@ fn group(suite: &Suite<'_>, cell: &CellView<'_>) -> groups::Group {
             Outcome::Figures(figures) => groups::GroupBar {
                 value: bars::Value::Figure {
                     value: figures.rate.middle,
-                    range: range(figures),
+                    rounds: rounds(figures),
                     text: number::si(figures.rate.middle),
                 },
                 beside: figures.latency(99.0).map_or(String::new(), number::duration_us),
@@ -414,12 +493,11 @@ pub(crate) fn setting_name(cell: &Cell) -> String {
     }
 }
 
-/// The cells of a section that are drawn as bars.
-pub(crate) fn barred<'a, 'b>(section: &'b SectionView<'a>) -> Vec<&'b CellView<'a>> {
-    let drawn = |cell: &&CellView<'_>| match section.section.chart {
+/// Whether a cell of a section is drawn as bars.
+pub(crate) fn is_barred(section: &SectionView<'_>, cell: &CellView<'_>) -> bool {
+    match section.section.chart {
         Kind::Bars | Kind::Series => true,
         Kind::Threads => cell.cell.x.is_none(),
         Kind::Settings => false,
-    };
-    section.cells.iter().filter(drawn).collect()
+    }
 }

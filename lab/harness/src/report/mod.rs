@@ -3,8 +3,9 @@
 //!
 //! `run` says what was measured; here it is summed up (`model`, `ratios`), drawn (`chart`, `svg`,
 //! `palette`, `scale`), tabulated (`table`), put into words (`number`, `words`) and laid out
-//! (`page` with `assets/report.html`). Any thread may call `write`; two writers of the same
-//! directory must not run at once.
+//! (`page` with `assets/report.html`), with what a reader's choice of engines needs (`choice`) and
+//! charts that are drawn when they are unfolded (`pack`), or put on a page of Markdown (`brief`).
+//! Any thread may call `write`; two writers of the same directory must not run at once.
 //!
 //! Invariants:
 //! 1. What comes from data is escaped exactly once: by `svg` in charts, by the template everywhere
@@ -13,11 +14,14 @@
 //! 3. Any run that can be read gives a report: engines without figures, unfinished runs and odd
 //!    values included.
 
+mod brief;
 mod chart;
+mod choice;
 mod csv;
 mod figures;
 mod model;
 mod number;
+mod pack;
 mod page;
 mod palette;
 mod ratios;
@@ -58,6 +62,21 @@ pub fn write_together(sources: &[Source], dir: &Path) -> Result<(), String> {
     let links: Vec<Vec<String>> =
         sources.iter().map(|source| source::links(&source.paths, dir)).collect();
     write_suites(&suites, &links, dir)
+}
+
+/// The suites on one page of Markdown: engines with their versions, a few workloads, what a reader
+/// should not lean on, the machine. The table has the benchmarks that are named, or if none is the
+/// most telling ones.
+///
+/// # Errors
+/// If there is no suite, or none with a benchmark that is named.
+pub fn markdown(sources: &[Source], benchmarks: &[String]) -> Result<String, String> {
+    if sources.is_empty() {
+        return Err("there is no run to sum up".to_owned());
+    }
+    let suites: Vec<Suite<'_>> =
+        sources.iter().map(|source| Suite::new(&source.run, &source.measurements)).collect();
+    brief::render(&suites, benchmarks)
 }
 
 /// The links lead to the directories of each suite's raw data.

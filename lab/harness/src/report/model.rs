@@ -65,6 +65,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Figures {
     /// Operations a second.
     pub(crate) rate: Spread,
+    /// The same of every round that counts, in the order of the rounds.
+    pub(crate) rates: Vec<f64>,
     pub(crate) ns_per_op: f64,
     /// Percentile and latency in microseconds, ascending; 100 stands for the maximum.
     pub(crate) latencies: Vec<(f64, f64)>,
@@ -125,13 +127,25 @@ impl Column<'_> {
 }
 
 impl CellView<'_> {
-    /// The figure of a column, if it can be compared with others.
+    /// The rate of a column, if it can be compared with others: not that of an open loop.
     pub(crate) fn rate(&self, column: usize) -> Option<Spread> {
-        self.outcomes
-            .get(column)?
-            .figures()
-            .filter(|figures| figures.comparable)
-            .map(|figures| figures.rate)
+        self.comparable(column).map(|figures| figures.rate)
+    }
+
+    /// The same with the time for the work that was put off.
+    pub(crate) fn rate_with_debt(&self, column: usize) -> Option<f64> {
+        self.comparable(column)?.rate_with_debt.filter(|rate| *rate > 0.0)
+    }
+
+    fn comparable(&self, column: usize) -> Option<&Figures> {
+        let figures = self.outcomes.get(column)?.figures()?;
+        (figures.comparable && !self.cell.paced).then_some(figures)
+    }
+
+    /// The 99th percentile of a column's latencies, if it can be compared with others.
+    pub(crate) fn p99(&self, column: usize) -> Option<f64> {
+        let figures = self.outcomes.get(column)?.figures()?;
+        figures.latency(99.0).filter(|_| figures.comparable)
     }
 
     /// Whether a column's figure is of a part of the work.
@@ -213,6 +227,36 @@ impl<'a> Suite<'a> {
     }
 }
 
+/// How many figures of a suite a reader should not lean on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Reliability {
+    /// All figures.
+    pub(crate) figures: usize,
+    /// Those with a round that the time limit cut short.
+    pub(crate) cut: usize,
+    /// Those with a spread that has to be shown.
+    pub(crate) spread: usize,
+    /// Those of a database that is not complete.
+    pub(crate) partial: usize,
+}
+
+impl Suite<'_> {
+    /// Of some columns, in all cells.
+    pub(crate) fn reliability(&self, column: impl Fn(usize) -> bool) -> Reliability {
+        let mut found = Reliability::default();
+        for (_, cell) in self.cells() {
+            let chosen = cell.outcomes.iter().enumerate().filter(|(at, _)| column(*at));
+            for figures in chosen.filter_map(|(_, outcome)| outcome.figures()) {
+                found.figures += 1;
+                found.cut += usize::from(figures.cut);
+                found.spread += usize::from(figures.rate.is_notable());
+                found.partial += usize::from(!figures.comparable);
+            }
+        }
+        found
+    }
+}
+
 impl SectionView<'_> {
     pub(crate) fn is(&self, chart: Chart) -> bool {
         self.section.chart == chart
@@ -234,7 +278,11 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
     let comparable = !complete.is_empty();
     let measured = if comparable { complete } else { all };
     let results = || measured.iter().filter_map(|m| m.result.as_ref());
-    let rate = Spread::of(results().map(|r| r.ops_per_sec).filter(|rate| *rate >= 0.0), run.figure);
+    let rates: Vec<f64> = results()
+        .map(|result| result.ops_per_sec)
+        .filter(|rate| rate.is_finite() && *rate >= 0.0)
+        .collect();
+    let rate = Spread::of(rates.iter().copied(), run.figure);
     let Some(rate) = rate else { return absent(run, engine, rounds) };
     let middle = |values: &mut dyn Iterator<Item = f64>| {
         Spread::of(values, run.figure).map_or(0.0, |s| s.middle)
@@ -268,6 +316,7 @@ fn outcome(run: &Run, engine: &Engine, rounds: &[&Measurement]) -> Outcome {
     });
     Outcome::Figures(Box::new(Figures {
         rate,
+        rates,
         ns_per_op: middle(&mut results().map(|r| r.micros_per_op * 1e3)),
         latencies: latencies.collect(),
         cpu_seconds: middle(&mut results().map(|r| r.cpu_seconds)),

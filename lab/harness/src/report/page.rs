@@ -4,8 +4,8 @@
 //! Invariants:
 //! 1. The template is the only place that turns text into HTML; what is marked `safe` there are
 //!    charts and our own assets.
-//! 2. Anchors are the suite's name and the section's id, so that a link into a report holds for the
-//!    next one.
+//! 2. Anchors are names: the suite's, the section's id, the benchmark or the engine's id. A link
+//!    into a report holds for the next one.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -15,12 +15,13 @@ use serde::Serialize;
 use crate::run::{Chart as Kind, Run};
 
 use super::chart::summary;
-use super::figures::{self, Figure, Gallery, cell_name};
+use super::figures::{self, Figure, Folded, Gallery, cell_name, file_stem, slugs};
 use super::model::{CellView, Figures, SectionView, Suite};
+use super::pack::pack;
 use super::ratios::Ratio;
 use super::svg::escape;
 use super::table::{self, Table};
-use super::{number, palette, words};
+use super::{choice, number, palette, words};
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -38,6 +39,8 @@ struct Page<'a> {
     dark: String,
     style: &'a str,
     script: &'a str,
+    /// Whether the suites are of several machines.
+    machines: bool,
     suites: Vec<SuitePart<'a>>,
 }
 
@@ -46,6 +49,11 @@ struct SuitePart<'a> {
     anchor: String,
     run: &'a Run,
     headline: String,
+    with_debt: Option<String>,
+    caveats: Vec<(&'static str, String)>,
+    /// Whether there is anything to choose from.
+    choosable: bool,
+    choice: String,
     method: String,
     lasted: String,
     memory: String,
@@ -64,8 +72,10 @@ struct SuitePart<'a> {
 struct EnginePart<'a> {
     #[serde(flatten)]
     engine: &'a crate::run::Engine,
+    anchor: String,
     column_title: &'a str,
     swatch: String,
+    ran: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,13 +97,14 @@ struct SectionPart<'a> {
     against_defaults: Option<Table>,
     series: Vec<SeriesPart>,
     overview: Table,
-    curves: Vec<Figure>,
+    curves: Folded,
     details: Table,
 }
 
 /// The promise of an engine's writes in a section.
 #[derive(Debug, Serialize)]
 struct Promise<'a> {
+    column: usize,
     title: &'a str,
     swatch: String,
     words: Vec<&'a str>,
@@ -102,12 +113,14 @@ struct Promise<'a> {
 /// A cell drawn as bars.
 #[derive(Debug, Serialize)]
 struct Card {
+    anchor: String,
     then: Option<Figure>,
     then_notes: Vec<String>,
     now: Figure,
     ratio: Option<String>,
     led: bool,
     verdict: String,
+    with_debt: Option<String>,
     weaker: Option<String>,
     /// Whose costs stand beside the chart, and the costs: what, and of whom how much.
     cost_names: Vec<String>,
@@ -137,6 +150,9 @@ pub(crate) fn render(
         dark: palette::declarations(true),
         style: &style,
         script: SCRIPT,
+        machines: suites
+            .windows(2)
+            .any(|pair| pair[0].run.machine.is_another(&pair[1].run.machine)),
         suites: parts.collect(),
     };
     fill_in(&page).map_err(|e| format!("the report's template: {e:#}"))
@@ -154,6 +170,7 @@ fn fill_in(page: &Page<'_>) -> Result<String, minijinja::Error> {
         Ok(out.write_str(&text)?)
     });
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_filter("pack", |part: &str| pack(part));
     environment.add_template("report.html", TEMPLATE)?;
     environment.get_template("report.html")?.render(Serde(page))
 }
@@ -165,14 +182,18 @@ fn suite_part<'a>(
     gallery: &mut Gallery,
 ) -> SuitePart<'a> {
     let prefix = if several { format!("{}-", suite.run.suite) } else { String::new() };
-    let chart =
-        summary_chart(suite).map(|chart| gallery.add(&format!("{prefix}summary"), false, &chart));
+    let chart = summary_chart(suite)
+        .map(|chart| gallery.add(&format!("{prefix}summary"), "Summary", &chart));
     let compared = suite.terrace().is_some() && suite.columns.len() > 1;
-    let sections = suite.sections.iter();
+    let sections = 0..suite.sections.len();
     SuitePart {
         anchor: suite.run.suite.clone(),
         run: suite.run,
         headline: words::headline(suite, &suite.tally()),
+        with_debt: words::with_debt(suite),
+        caveats: words::caveats(suite, false),
+        choosable: suite.columns.iter().filter(|column| column.ran()).count() > 1,
+        choice: choice::json(suite),
         method: words::method(suite.run),
         lasted: number::span(suite.run.seconds),
         memory: format!("{} MiB", number::thousands(suite.run.machine.memory_mib as f64)),
@@ -181,22 +202,14 @@ fn suite_part<'a>(
         chart,
         ratios: compared.then(|| table::ratios(suite)),
         below: table::below(suite),
-        sections: sections
-            .map(|s| {
-                section_part(
-                    suite,
-                    s,
-                    &format!("{}-{}", suite.run.suite, s.section.id),
-                    &prefix,
-                    gallery,
-                )
-            })
-            .collect(),
+        sections: sections.map(|place| section_part(suite, place, &prefix, gallery)).collect(),
         engines: suite
             .columns
             .iter()
             .map(|column| EnginePart {
                 engine: column.engine,
+                anchor: format!("{}-engine-{}", suite.run.suite, file_stem(&column.engine.id)),
+                ran: column.ran(),
                 column_title: &column.title,
                 swatch: format!("c{}", column.slot),
             })
@@ -250,6 +263,7 @@ fn summary_chart(suite: &Suite<'_>) -> Option<super::svg::Chart> {
     rows.sort_by(|a, b| a.weaker.cmp(&b.weaker).then(order(a).total_cmp(&order(b))));
     let best = summary::Row {
         title: "The best of the rest".to_owned(),
+        column: None,
         slot: None,
         weaker: false,
         panels: first.map(panel),
@@ -296,6 +310,7 @@ fn summary_row(suite: &Suite<'_>, at: usize) -> Option<summary::Row> {
     let mark = if weaker { " †" } else { "" };
     Some(summary::Row {
         title: format!("{} {version}{mark}", column.title),
+        column: Some(at),
         slot: Some(column.slot),
         weaker,
         panels: dots.map(panel),
@@ -335,37 +350,46 @@ fn summary_words(suite: &Suite<'_>) -> summary::Words {
 
 fn section_part<'a>(
     suite: &'a Suite<'a>,
-    section: &'a SectionView<'a>,
-    anchor: &str,
+    place: usize,
     prefix: &str,
     gallery: &mut Gallery,
 ) -> SectionPart<'a> {
+    let section = &suite.sections[place];
+    let anchor = format!("{}-{}", suite.run.suite, section.section.id);
     let stem = format!("{prefix}{}", section.section.id);
-    let cards: Vec<Card> = figures::barred(section)
-        .into_iter()
-        .map(|cell| card(suite, section, cell, &stem, gallery))
+    let slugs = slugs(section);
+    let named = || section.cells.iter().zip(&slugs);
+    let barred = named().filter(|(cell, _)| figures::is_barred(section, cell));
+    let cards: Vec<Card> = barred
+        .map(|(cell, slug)| {
+            let names = (format!("{anchor}-{slug}"), format!("{stem}-{slug}"));
+            card(suite, section, cell, names, gallery)
+        })
         .collect();
-    let mut charts: Vec<Figure> = Vec::new();
-    if section.is(Kind::Threads)
-        || section.cells.iter().any(|cell| cell.cell.x.is_some()) && !section.is(Kind::Settings)
-    {
-        charts.extend(
-            figures::sweeps(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)),
-        );
-    }
+    let mut charts = Vec::new();
     if section.is(Kind::Settings) {
-        charts.extend(
-            figures::settings(suite, section).iter().map(|chart| gallery.add(&stem, true, chart)),
-        );
+        charts = figures::settings(suite, section);
+    } else if section.is(Kind::Threads) || section.cells.iter().any(|cell| cell.cell.x.is_some()) {
+        charts = figures::sweeps(suite, section);
     }
+    let charts: Vec<Figure> = charts
+        .iter()
+        .map(|(name, chart)| gallery.add(&format!("{stem}-{name}"), name, chart))
+        .collect();
     let series = if section.has_series() {
-        section.cells.iter().filter_map(|cell| series_part(suite, cell, &stem, gallery)).collect()
+        let part = |(cell, slug): (&CellView<'_>, &String)| {
+            series_part(suite, cell, &format!("{stem}-{slug}-time"), gallery)
+        };
+        named().filter_map(part).collect()
     } else {
         Vec::new()
     };
-    let curves = section.cells.iter().filter(|cell| has_curves(section, cell));
+    let curves = named().filter(|(cell, _)| has_curves(section, cell));
     let curves: Vec<Figure> = curves
-        .filter_map(|cell| Some(gallery.add(&stem, true, &figures::curves(suite, cell)?)))
+        .filter_map(|(cell, slug)| {
+            let chart = figures::curves(suite, cell)?;
+            Some(gallery.add(&format!("{stem}-{slug}-latency"), &cell_name(cell.cell), &chart))
+        })
         .collect();
     let durabilities = words::durabilities(section);
     let tally = suite.section_tally(section);
@@ -374,7 +398,7 @@ fn section_part<'a>(
         .iter()
         .filter(|column| section.cells.iter().any(|c| column.promises_less(c.cell)));
     SectionPart {
-        anchor: anchor.to_owned(),
+        anchor,
         title: &section.section.title,
         description: &section.section.description,
         settings: section
@@ -405,9 +429,9 @@ fn section_part<'a>(
             .is(Kind::Settings)
             .then(|| table::against_defaults(suite, section)),
         series,
-        overview: table::overview(suite, section),
-        curves,
-        details: table::details(suite, section),
+        overview: table::overview(suite, place, section),
+        curves: Folded::of(curves),
+        details: table::details(suite, place, section),
     }
 }
 
@@ -429,38 +453,45 @@ fn promises<'a>(suite: &'a Suite<'a>, durabilities: &[crate::run::Durability]) -
         });
         said.filter(|words| !words.is_empty()).collect()
     };
-    let ran = suite.columns.iter().filter(|column| column.ran());
-    ran.map(|c| Promise { title: &c.title, swatch: format!("c{}", c.slot), words: words(c.engine) })
-        .collect()
+    let ran = suite.columns.iter().enumerate().filter(|(_, column)| column.ran());
+    ran.map(|(at, column)| Promise {
+        column: at,
+        title: &column.title,
+        swatch: format!("c{}", column.slot),
+        words: words(column.engine),
+    })
+    .collect()
 }
 
 fn card(
     suite: &Suite<'_>,
     section: &SectionView<'_>,
     cell: &CellView<'_>,
-    stem: &str,
+    (anchor, stem): (String, String),
     gallery: &mut Gallery,
 ) -> Card {
+    let name = cell_name(cell.cell);
     let reference = figures::reference(suite, section, cell.cell);
     let against = suite.against_best(cell);
     let then = figures::then(section, cell.cell, THEN)
-        .map(|chart| gallery.add(&format!("{stem}-then"), true, &chart));
+        .map(|chart| gallery.add(&format!("{stem}-then"), &name, &chart));
     let compared: Vec<usize> = suite
         .terrace()
         .filter(|terrace| cell.rate(*terrace).is_some())
         .into_iter()
         .chain(against.map(|a| a.column))
         .collect();
-    let name = cell_name(cell.cell);
-    let heading = if then.is_some() { format!("Now: {name}") } else { name };
+    let heading = if then.is_some() { format!("Now: {name}") } else { name.clone() };
     let now = figures::now(suite, cell, reference, &heading, NOW);
     Card {
+        anchor,
         then,
         then_notes: figures::published_notes(section, cell.cell),
-        now: gallery.add(stem, true, &now),
+        now: gallery.add(&stem, &name, &now),
         ratio: against.map(|against| number::ratio(against.ratio)),
         led: against.is_some_and(|against| against.ratio >= 1.0),
         verdict: words::verdict(suite, cell, against.as_ref()),
+        with_debt: words::cell_with_debt(suite, cell),
         weaker: words::faster_but_weaker(suite, cell),
         cost_names: compared.iter().map(|column| suite.columns[*column].title.clone()).collect(),
         costs: costs(cell, &compared),
@@ -501,7 +532,11 @@ fn series_part(
     gallery: &mut Gallery,
 ) -> Option<SeriesPart> {
     let (charts, absent) = figures::courses(suite, cell);
-    let charts: Vec<Figure> =
-        charts.iter().map(|chart| gallery.add(&format!("{stem}-time"), true, chart)).collect();
+    let figure = |(column, chart): &(usize, super::svg::Chart)| {
+        let column_of = &suite.columns[*column];
+        let stem = format!("{stem}-{}", column_of.engine.id);
+        gallery.add(&stem, &column_of.title, chart).of_column(*column)
+    };
+    let charts: Vec<Figure> = charts.iter().map(figure).collect();
     (!charts.is_empty()).then(|| SeriesPart { title: cell_name(cell.cell), charts, absent })
 }

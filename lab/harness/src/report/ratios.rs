@@ -114,11 +114,33 @@ impl Suite<'_> {
     /// Terrace against one column, the time for the work that writes put off included on both
     /// sides.
     pub(crate) fn against_with_debt(&self, cell: &CellView<'_>, column: usize) -> Option<f64> {
-        let rate = |column: usize| {
-            let figures = cell.outcomes.get(column)?.figures().filter(|f| f.comparable)?;
-            figures.rate_with_debt.filter(|rate| *rate > 0.0)
+        Some(cell.rate_with_debt(self.terrace()?)? / cell.rate_with_debt(column)?)
+    }
+
+    /// Terrace against the best of the rest, the time for the work that writes put off included on
+    /// both sides; `None` where nothing was put off.
+    pub(crate) fn against_best_with_debt(&self, cell: &CellView<'_>) -> Option<Ratio> {
+        let own = self.terrace()?;
+        let competitors =
+            (0..self.columns.len()).filter(|column| self.columns[*column].competes_in(cell.cell));
+        let ratios = competitors.filter_map(|column| {
+            let cut = cell.is_cut(own) || cell.is_cut(column);
+            Some(Ratio { value: self.against_with_debt(cell, column)?, cut })
+        });
+        ratios.min_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// Of the cells in which work was put off: with the time for it, and without.
+    pub(crate) fn debt_tallies(&self) -> (Tally, Tally) {
+        let cells = || {
+            self.cells().filter_map(|(_, cell)| {
+                Some((cell, self.against_best_with_debt(cell).filter(|ratio| !ratio.cut)?))
+            })
         };
-        Some(rate(self.terrace()?)? / rate(column)?)
+        (
+            Tally::of(cells().map(|(_, ratio)| Some(ratio))),
+            Tally::of(cells().map(|(cell, _)| self.against_best(cell).map(|a| a.as_ratio()))),
+        )
     }
 
     /// Of one section, against the best of the rest.
@@ -129,6 +151,14 @@ impl Suite<'_> {
     /// Of all sections, against the best of the rest.
     pub(crate) fn tally(&self) -> Tally {
         Tally::of(self.cells().map(|(_, cell)| self.against_best(cell).map(|a| a.as_ratio())))
+    }
+
+    /// Of all cells in which work was put off, against one column, with the time for it.
+    pub(crate) fn column_debt_tally(&self, column: usize) -> Tally {
+        Tally::of(self.cells().filter_map(|(_, cell)| {
+            let cut = cell.is_cut(self.terrace()?) || cell.is_cut(column);
+            Some(Some(Ratio { value: self.against_with_debt(cell, column)?, cut }))
+        }))
     }
 
     /// Of all sections, against one column.

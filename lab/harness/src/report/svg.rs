@@ -76,7 +76,16 @@ impl Canvas {
     /// Opens a group. What is drawn until `close` belongs to it, takes its colour and shows `tip`
     /// when pointed at.
     pub(crate) fn group(&mut self, class: &str, tip: Option<&str>) {
-        let _ = write!(self.out, "<g class=\"{}\">", escape(class));
+        self.group_of(class, None, tip);
+    }
+
+    /// The same for what belongs to one column, so that a reader can hide it.
+    pub(crate) fn group_of(&mut self, class: &str, column: Option<usize>, tip: Option<&str>) {
+        let _ = write!(self.out, "<g class=\"{}\"", escape(class));
+        if let Some(column) = column {
+            let _ = write!(self.out, " data-e=\"{column}\"");
+        }
+        self.out.push('>');
         if let Some(tip) = tip {
             let _ = write!(self.out, "<title>{}</title>", escape(tip));
         }
@@ -134,6 +143,12 @@ impl Canvas {
         );
     }
 
+    /// Dots, as one path: lines without length whose ends are round.
+    pub(crate) fn dots(&mut self, points: impl Iterator<Item = (f64, f64)>) {
+        let path: String = points.map(|(x, y)| format!("M{} {}h0", place(x), place(y))).collect();
+        let _ = write!(self.out, "<path class=\"rounds\" d=\"{path}\"/>");
+    }
+
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
         let (x, y) = (place(at.0), place(at.1));
         let _ = write!(
@@ -165,7 +180,7 @@ impl Canvas {
 
     /// The finished chart.
     pub(crate) fn finish(self, width: f64, height: f64, label: String) -> Chart {
-        Chart { width, height, label, body: self.out }
+        Chart { width, height, label, bars_from: None, body: self.out }
     }
 }
 
@@ -186,14 +201,24 @@ pub(crate) struct Chart {
     height: f64,
     /// The text alternative.
     label: String,
+    /// Where the bars of its rows begin, if it has such: the page draws them anew where a reader
+    /// hides rows.
+    bars_from: Option<f64>,
     body: String,
 }
 
 impl Chart {
-    /// As an element of the page.
+    /// With bars that begin at `from`.
+    pub(crate) fn with_bars(self, from: f64) -> Chart {
+        Chart { bars_from: Some(from), ..self }
+    }
+
+    /// As an element of the page, on one line.
     pub(crate) fn inline(&self) -> String {
+        let bars = self.bars_from.map(|from| format!(" data-from=\"{}\"", place(from)));
         format!(
-            "<svg class=\"chart\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\">{}</svg>",
+            "<svg class=\"chart\"{} role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\">{}</svg>",
+            bars.unwrap_or_default(),
             escape(&self.label),
             self.body,
             w = place(self.width),

@@ -15,6 +15,12 @@ use super::ratios::Tally;
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Table {
     caption: String,
+    /// The place of the section that it is of.
+    section: Option<usize>,
+    /// Whether it has means that follow the choice of engines.
+    means: bool,
+    /// The column whose row is shown for another baseline only: Terrace's own.
+    own: Option<usize>,
     head: Vec<Head>,
     pub(crate) rows: Vec<Vec<Item>>,
 }
@@ -44,6 +50,23 @@ pub(crate) struct Item {
     head: bool,
     /// The engine's colour, as a class.
     swatch: Option<String>,
+    /// The column that its row is about.
+    column: Option<usize>,
+    /// What it is if it follows the baseline: `ratio` or `debt` of a cell, `mean` of a section, or
+    /// of all of them.
+    follows: Option<(&'static str, Option<usize>)>,
+    /// Ratios below the text that follow the baseline, before what else stands there.
+    below: Vec<Below>,
+}
+
+/// A ratio of a cell below another figure.
+#[derive(Clone, Debug, Serialize)]
+struct Below {
+    kind: &'static str,
+    cell: usize,
+    text: String,
+    /// Whether it is below 1.
+    bad: bool,
 }
 
 impl Item {
@@ -77,10 +100,15 @@ impl Item {
         Item { tip: tip.into(), ..self }
     }
 
+    fn follows(self, kind: &'static str, place: Option<usize>) -> Item {
+        Item { follows: Some((kind, place)), ..self }
+    }
+
     /// The name of a column's engine, with its colour and marks.
-    fn engine(column: &Column<'_>) -> Item {
+    fn engine(at: usize, column: &Column<'_>) -> Item {
         let mark = if column.engine.weaker.is_some() { " †" } else { "" };
         Item {
+            column: Some(at),
             swatch: Some(format!("c{}", column.slot)),
             tip: column.engine.weaker.clone().unwrap_or_default(),
             ..Item::text(format!("{}{mark}", column.title))
@@ -124,30 +152,44 @@ impl Table {
 /// Engines against sections: means of ratios.
 pub(crate) fn ratios(suite: &Suite<'_>) -> Table {
     let caption =
-        "Terrace ÷ engine: geometric mean over the cells, and how many of them Terrace leads";
-    let mut table = Table::new(caption, &[("Engine", ""), ("All", "all sections")]);
+        "Terrace ÷ engine: geometric mean over the cells, and in how many of them it is 1 or more";
+    let head = [
+        ("Engine", ""),
+        ("All", "all sections"),
+        ("Writes with debt", "cells that put work off, the time for it included on both sides"),
+    ];
+    let mut table = Table { means: true, own: suite.terrace(), ..Table::new(caption, &head) };
     for section in &suite.sections {
         table.column(&section.section.title, &section.section.description, true);
     }
     let mut best = vec![
         Item { class: "strong", ..Item::text("Best of the rest").head() }
             .tip("in each cell the fastest other engine that promises as much as was asked for"),
-        Item::tally(&suite.tally()),
+        Item::tally(&suite.tally()).follows("mean", None),
+        Item::tally(&suite.debt_tallies().0).follows("debts", None),
     ];
-    best.extend(suite.sections.iter().map(|section| Item::tally(&suite.section_tally(section))));
+    best.extend(
+        suite.sections.iter().enumerate().map(|(at, section)| {
+            Item::tally(&suite.section_tally(section)).follows("mean", Some(at))
+        }),
+    );
     table.rows.push(best);
-    for (at, column) in suite.columns.iter().enumerate().filter(|(_, column)| !column.is_terrace())
-    {
+    for (at, column) in suite.columns.iter().enumerate() {
         let reason = column.engine.missing.as_ref().or(column.engine.disqualified.as_ref());
         if let Some(reason) = reason {
             let span = table.head.len() - 1;
             let item = Item { span, class: "none", ..Item::text(format!("not run: {reason}")) };
-            table.rows.push(vec![Item::engine(column), item]);
+            table.rows.push(vec![Item::engine(at, column), item]);
             continue;
         }
-        let mut row = vec![Item::engine(column), Item::tally(&suite.column_tally(at))];
-        row.extend(suite.sections.iter().map(|section| {
-            Item::tally(&Tally::of(section.cells.iter().map(|cell| suite.ratio(cell, at))))
+        let mut row = vec![
+            Item::engine(at, column),
+            Item::tally(&suite.column_tally(at)).follows("mean", None),
+            Item::tally(&suite.column_debt_tally(at)).follows("debts", None),
+        ];
+        row.extend(suite.sections.iter().enumerate().map(|(place, section)| {
+            let ratios = section.cells.iter().map(|cell| suite.ratio(cell, at));
+            Item::tally(&Tally::of(ratios)).follows("mean", Some(place))
         }));
         table.rows.push(row);
     }
@@ -181,28 +223,31 @@ pub(crate) fn below(suite: &Suite<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Engines against the cells of a section.
-pub(crate) fn overview(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
+/// Engines against the cells of a section, which stands at a place of the suite.
+pub(crate) fn overview(suite: &Suite<'_>, place: usize, section: &SectionView<'_>) -> Table {
     let units: Vec<&str> = section.cells.iter().map(|cell| cell.cell.unit.as_str()).collect();
     let unit =
         units.first().copied().filter(|unit| units.iter().all(|u| u == unit)).unwrap_or("op/s");
     let mut table = Table::new(
         format!(
-            "{unit}, and Terrace ÷ engine below; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
+            "{unit}, and Terrace ÷ engine below, of writes also with the time for their debt; a spread above 10% is shown as ± of the figure; * has a remark under All figures"
         ),
         &[("Engine", "")],
     );
+    table.section = Some(place);
     for cell in &section.cells {
         table.column(cell_name(cell.cell), &cell.cell.benchmark, true);
     }
     for (at, column) in suite.columns.iter().enumerate() {
-        let mut row = vec![Item::engine(column)];
+        let mut row = vec![Item::engine(at, column)];
         match same_gap(section, at) {
             Some(words) => {
                 let span = section.cells.len();
                 row.push(Item { span, class: "none", ..Item::text(words) });
             }
-            None => row.extend(section.cells.iter().map(|cell| overview_item(suite, cell, at))),
+            None => row.extend(
+                (0..section.cells.len()).map(|cell| overview_item(suite, section, cell, at)),
+            ),
         }
         table.rows.push(row);
     }
@@ -219,7 +264,13 @@ fn same_gap(section: &SectionView<'_>, column: usize) -> Option<String> {
     section.cells.iter().all(|cell| words(cell).as_ref() == Some(&first)).then_some(first)
 }
 
-fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item {
+fn overview_item(
+    suite: &Suite<'_>,
+    section: &SectionView<'_>,
+    place: usize,
+    column: usize,
+) -> Item {
+    let cell = &section.cells[place];
     let figures = match &cell.outcomes[column] {
         Outcome::Figures(figures) => figures,
         Outcome::Absent { word, reason } => {
@@ -228,15 +279,27 @@ fn overview_item(suite: &Suite<'_>, cell: &CellView<'_>, column: usize) -> Item 
                 .tip(reason.clone());
         }
     };
+    if cell.cell.paced {
+        let us = |percentile| figures.latency(percentile).unwrap_or_default();
+        let tip = super::figures::tip(&suite.columns[column].title, "op/s", figures);
+        let mark = if figures.remarks.is_empty() { "" } else { " *" };
+        return Item::figure(us(99.0), number::duration_us(us(99.0)))
+            .under(format!("p99.9 {}{mark}", number::duration_us(us(99.9))))
+            .tip(tip);
+    }
     let mut item = Item::figure(figures.rate.middle, number::precise(figures.rate.middle));
     let mut under = Vec::new();
-    if !suite.columns[column].is_terrace()
-        && let Some(ratio) = suite.against(cell, column)
-    {
-        under.push(number::ratio(ratio));
-        if ratio < 1.0 {
-            item.class = "figure bad-under";
-        }
+    let terrace = suite.columns[column].is_terrace();
+    let ratio = suite.against(cell, column).filter(|_| !terrace);
+    // Terrace has none, but for another baseline.
+    let mut below = |kind, ratio: Option<f64>, words: &str| {
+        let text = ratio.map_or_else(String::new, |ratio| words.to_owned() + &number::ratio(ratio));
+        let bad = ratio.is_some_and(|ratio| ratio < 1.0);
+        item.below.push(Below { kind, cell: place, text, bad });
+    };
+    below("ratio", ratio, "");
+    if figures.rate_with_debt.is_some() {
+        below("debt", suite.against_with_debt(cell, column).filter(|_| !terrace), "debt ");
     }
     if figures.rate.is_notable() {
         under.push(format!("±{}", number::percent(figures.rate.spread / 2.0)));
@@ -258,7 +321,7 @@ fn shortened(reason: &str) -> String {
 }
 
 /// Every figure of a section: a row for each cell and engine.
-pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
+pub(crate) fn details(suite: &Suite<'_>, place: usize, section: &SectionView<'_>) -> Table {
     let head = [
         ("Engine", ""),
         ("Workload", ""),
@@ -282,20 +345,25 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
         ("Remarks", ""),
     ];
     let mut table = Table::new("All figures of this section", &head);
+    table.section = Some(place);
     for (at, figures) in [(1, false), (head.len() - 1, false)] {
         table.head[at].figures = figures;
     }
-    for cell in &section.cells {
+    for (cell_place, cell) in section.cells.iter().enumerate() {
         for (at, column) in suite.columns.iter().enumerate() {
             let mut row = vec![
-                Item::engine(column),
+                Item::engine(at, column),
                 Item { class: "words", ..Item::text(cell_name(cell.cell)) },
             ];
             match &cell.outcomes[at] {
                 Outcome::Figures(figures) => {
                     let ratio = suite.against(cell, at).filter(|_| !column.is_terrace());
                     let debt = suite.against_with_debt(cell, at).filter(|_| !column.is_terrace());
-                    row.extend(detail_items(figures, ratio, debt));
+                    let mut items = detail_items(figures);
+                    let ratio = Item::ratio(ratio).follows("ratio", Some(cell_place));
+                    let debt = Item::ratio(debt).follows("debt", Some(cell_place));
+                    items.splice(RATIOS..RATIOS, [ratio, debt]);
+                    row.extend(items);
                 }
                 Outcome::Absent { word, reason } => {
                     let span = head.len() - 2;
@@ -312,7 +380,11 @@ pub(crate) fn details(suite: &Suite<'_>, section: &SectionView<'_>) -> Table {
     table
 }
 
-fn detail_items(figures: &Figures, ratio: Option<f64>, with_debt: Option<f64>) -> Vec<Item> {
+/// Where the ratios stand among the items of a row of details.
+const RATIOS: usize = 4;
+
+/// A row of details but for its ratios.
+fn detail_items(figures: &Figures) -> Vec<Item> {
     let rate = &figures.rate;
     let number = |value: f64| Item::figure(value, number::precise(value));
     let latency = |percentile| match figures.latency(percentile) {
@@ -338,8 +410,6 @@ fn detail_items(figures: &Figures, ratio: Option<f64>, with_debt: Option<f64>) -
         number(rate.min),
         number(rate.max),
         notable,
-        Item::ratio(ratio),
-        Item::ratio(with_debt),
         number(figures.ns_per_op),
         latency(50.0),
         latency(99.0),

@@ -4,7 +4,7 @@
 use crate::run::{Chart, Durability, Run};
 
 use super::figures::setting_name;
-use super::model::{CellView, Figures, SectionView, Suite};
+use super::model::{CellView, Column, Figures, Reliability, SectionView, Suite};
 use super::number;
 use super::ratios::{Against, Tally};
 
@@ -69,8 +69,92 @@ pub(crate) fn headline(suite: &Suite<'_>, tally: &Tally) -> String {
     )
 }
 
+/// What the mean becomes if work that writes put off is counted; `None` where nothing was put off.
+pub(crate) fn with_debt(suite: &Suite<'_>) -> Option<String> {
+    let (with, without) = suite.debt_tallies();
+    let (with_mean, without) = (with.mean?, without.mean?);
+    Some(format!(
+        "Writes put work off. With the time for it on both sides, Terrace’s mean over the {} cells that write is \
+         {} the best of the rest, instead of {}.",
+        with.compared(),
+        number::ratio(with_mean),
+        number::ratio(without)
+    ))
+}
+
+/// What a reader has to know before the first figure, as a title and a sentence each: what was cut
+/// short, what scatters, how peers were built, which of them promise less; with the reasons if they
+/// stand nowhere else.
+pub(crate) fn caveats(suite: &Suite<'_>, reasons: bool) -> Vec<(&'static str, String)> {
+    let found = suite.reliability(|_| true);
+    let mut caveats = Vec::new();
+    let part = |count: usize| {
+        let share = number::percent(count as f64 / found.figures.max(1) as f64);
+        format!("{count} of {} figures ({share})", found.figures)
+    };
+    if found.cut > 0 {
+        let by_engine = counts(suite, |found| found.cut);
+        let words = "were cut short by the time limit, which takes them out of every mean";
+        caveats.push(("Cut short", format!("{} {words}: {by_engine}.", part(found.cut))));
+    }
+    if found.partial > 0 {
+        let words = "are of a database that is not complete, and are compared with nothing";
+        caveats.push(("Not complete", format!("{} {words}.", part(found.partial))));
+    }
+    if found.spread > 0 {
+        let words =
+            "scatter over the rounds by more than 10%; smaller differences mean nothing there";
+        caveats.push(("Spread", format!("{} {words}.", part(found.spread))));
+    }
+    let engines = |chosen: &dyn Fn(&Column<'_>) -> Option<String>| {
+        suite.columns.iter().filter_map(chosen).collect::<Vec<_>>().join("; ")
+    };
+    let assertions = engines(&|column| {
+        let build = column.engine.build.as_ref()?;
+        build.contains("WITH ASSERTIONS").then(|| column.title.clone())
+    });
+    if !assertions.is_empty() {
+        let words = "compiled with assertions, so slower than a release build";
+        caveats.push(("Assertions", format!("{assertions}: {words}.")));
+    }
+    let weaker = engines(&|column| {
+        let why = column.engine.weaker.as_ref().filter(|_| column.ran())?;
+        Some(if reasons { format!("{} ({why})", column.title) } else { column.title.clone() })
+    });
+    if !weaker.is_empty() {
+        let words = "not counted as the best of the rest where something is written";
+        caveats.push(("Promise less †", format!("{weaker}; {words}.")));
+    }
+    let absent = engines(&|column| {
+        let engine = column.engine;
+        let why = engine.disqualified.as_ref().map(|why| format!("disqualified: {why}"));
+        let why = why.or_else(|| engine.missing.clone())?;
+        Some(if reasons { format!("{} ({why})", column.title) } else { column.title.clone() })
+    });
+    if !absent.is_empty() {
+        caveats.push(("No figures", format!("{absent}.")));
+    }
+    caveats
+}
+
+/// The engines with a count that is not zero, the greatest first: `InnoDB 8, SQLite 4`.
+fn counts(suite: &Suite<'_>, count: impl Fn(Reliability) -> usize) -> String {
+    let mut counts: Vec<(usize, &str)> = suite
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| (count(suite.reliability(|other| other == at)), column.title.as_str()))
+        .filter(|(count, _)| *count > 0)
+        .collect();
+    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    counts.iter().map(|(count, title)| format!("{title} {count}")).collect::<Vec<_>>().join(", ")
+}
+
 /// A cell in a sentence.
 pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&Against>) -> String {
+    if cell.cell.paced {
+        return paced_verdict(suite, cell);
+    }
     let Some(against) = against else {
         return match suite.terrace().and_then(|terrace| cell.rate(terrace)) {
             Some(_) => "no other engine to compare with".to_owned(),
@@ -80,6 +164,27 @@ pub(crate) fn verdict(suite: &Suite<'_>, cell: &CellView<'_>, against: Option<&A
     let best = &suite.columns[against.column].title;
     let close = if against.is_close() { "; the ranges of their rounds overlap" } else { "" };
     format!("the best of the rest, {best}{close}")
+}
+
+/// An open loop in a sentence: the latencies of Terrace and of the best of the rest.
+fn paced_verdict(suite: &Suite<'_>, cell: &CellView<'_>) -> String {
+    let own = suite.terrace().and_then(|terrace| cell.p99(terrace)).map(number::duration_us);
+    let competitors =
+        (0..suite.columns.len()).filter(|column| suite.columns[*column].competes_in(cell.cell));
+    let best = competitors
+        .filter_map(|column| Some((cell.p99(column)?, &suite.columns[column].title)))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let best = best.map(|(us, title)| format!("{}, {title}", number::duration_us(us)));
+    let said = [("Terrace", own), ("the best of the rest", best)];
+    let said = said.into_iter().filter_map(|(who, us)| Some(format!("{who}: {}", us?)));
+    let said: Vec<String> = said.collect();
+    format!("An open loop at a fixed rate: p99 is compared, less is better. {}", said.join("; "))
+}
+
+/// The ratio of a cell that put work off, with the time for it on both sides.
+pub(crate) fn cell_with_debt(suite: &Suite<'_>, cell: &CellView<'_>) -> Option<String> {
+    let ratio = suite.against_best_with_debt(cell)?;
+    Some(format!("{} with the time for write debt on both sides", number::ratio(ratio.value)))
 }
 
 /// The engines that are faster than Terrace here, but promise less.

@@ -111,6 +111,106 @@ impl Costs {
     }
 }
 
+impl Machine {
+    /// How another machine differs in its names: processor, cores, system, file system. Empty if it
+    /// is the same machine, as far as names say.
+    #[must_use]
+    pub fn differences(&self, other: &Machine) -> Vec<String> {
+        let mut found = Vec::new();
+        for (what, one, another) in [
+            ("processor", self.cpu.clone(), other.cpu.clone()),
+            ("cores", self.cores.to_string(), other.cores.to_string()),
+            ("system", self.kernel.clone(), other.kernel.clone()),
+            ("file system", self.file_system.clone(), other.file_system.clone()),
+        ] {
+            if one != another {
+                found.push(format!("{what}: {one}, then {another}"));
+            }
+        }
+        found
+    }
+
+    /// Whether rounds on the two cannot be of one run: another processor, other cores or another
+    /// file system. A system that was updated is worth a note.
+    #[must_use]
+    pub fn is_another(&self, other: &Machine) -> bool {
+        (&self.cpu, self.cores, &self.file_system) != (&other.cpu, other.cores, &other.file_system)
+    }
+
+    /// What a reader of rounds on both has to know: a system that was updated, costs that changed.
+    #[must_use]
+    pub fn notes(&self, other: &Machine) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.kernel != other.kernel {
+            notes.push(format!("The system was {}, then {}.", self.kernel, other.kernel));
+        }
+        let changes = match (&self.costs, &other.costs) {
+            (Some(before), Some(after)) => before.changes(after),
+            _ => Vec::new(),
+        };
+        let notable: Vec<String> =
+            changes.iter().filter(|change| change.notable).map(CostChange::in_words).collect();
+        if !notable.is_empty() {
+            notes.push(format!(
+                "Basic operations did not cost the same in all rounds, so another machine or a busy one had a part \
+                 in them: {}.",
+                notable.join("; ")
+            ));
+        }
+        notes
+    }
+}
+
+/// What an operation costs on two machines, or on one machine on two days.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CostChange {
+    /// The operation.
+    pub operation: &'static str,
+    /// What it cost first, in nanoseconds.
+    pub before_ns: f64,
+    /// What it cost then.
+    pub after_ns: f64,
+    /// The second over the first.
+    pub ratio: f64,
+    /// Whether that is more than the same machine shows from day to day.
+    pub notable: bool,
+}
+
+impl CostChange {
+    /// For readers.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let time = |ns: f64| match ns {
+            ns if ns < 10_000.0 => format!("{ns:.0} ns"),
+            ns => format!("{:.0} µs", ns / 1e3),
+        };
+        let (before, after) = (time(self.before_ns), time(self.after_ns));
+        format!("{}: {before}, then {after} ({:.2} times)", self.operation, self.ratio)
+    }
+}
+
+impl Costs {
+    /// What became of each cost.
+    #[must_use]
+    pub fn changes(&self, after: &Costs) -> Vec<CostChange> {
+        // A device's time for a sync varies far more than a processor's for anything.
+        [
+            ("write of 128 bytes", self.write_ns, after.write_ns, 1.4),
+            ("page fault", self.page_fault_ns, after.page_fault_ns, 1.4),
+            ("fdatasync", self.fdatasync_us * 1e3, after.fdatasync_us * 1e3, 2.5),
+            ("load from memory", self.memory_ns, after.memory_ns, 1.4),
+        ]
+        .into_iter()
+        .filter(|(_, before, after, _)| *before > 0.0 && *after > 0.0)
+        .map(|(operation, before_ns, after_ns, usual)| {
+            let ratio = after_ns / before_ns;
+            let notable = ratio > usual || ratio < 1.0 / usual;
+            CostChange { operation, before_ns, after_ns, ratio, notable }
+        })
+        .collect()
+    }
+}
+
 /// A column of the report: an engine, or a variant of one.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Engine {
@@ -196,6 +296,10 @@ pub struct Cell {
     /// Whether anything is written, so that durability matters.
     #[serde(default)]
     pub writes: bool,
+    /// Whether it is an open loop at a fixed rate: all engines do the same number of operations a
+    /// second, so that latencies are compared and rates are not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paced: bool,
 }
 
 /// A value on the axis of a sweep.
@@ -261,5 +365,31 @@ impl Engine {
     pub fn is_terrace(&self) -> bool {
         let id = self.id.as_str();
         id == "terrace" || id.starts_with("terrace-") || id == "dropin" || id.starts_with("dropin-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_that_differ_are_told_from_noise() {
+        let costs = |write_ns, fdatasync_us| Costs {
+            write_ns,
+            page_fault_ns: 500.0,
+            fdatasync_us,
+            memory_ns: 90.0,
+        };
+        let notable = |after: Costs| {
+            let changes = costs(900.0, 700.0).changes(&after);
+            assert_eq!(changes.len(), 4);
+            changes.into_iter().filter(|c| c.notable).map(|c| c.operation).collect::<Vec<_>>()
+        };
+        assert!(notable(costs(1100.0, 1600.0)).is_empty());
+        assert_eq!(notable(costs(450.0, 1800.0)), ["write of 128 bytes", "fdatasync"]);
+        let words = costs(900.0, 700.0).changes(&costs(450.0, 700.0))[0].in_words();
+        assert_eq!(words, "write of 128 bytes: 900 ns, then 450 ns (0.50 times)");
+        let words = costs(900.0, 700.0).changes(&costs(900.0, 70.0))[2].in_words();
+        assert_eq!(words, "fdatasync: 700 µs, then 70 µs (0.10 times)");
     }
 }

@@ -234,9 +234,16 @@ impl Measurements {
     /// `None` if there is none.
     #[must_use]
     pub fn rate(&self, figure: Figure, section: &str, cell: usize, engine: &str) -> Option<Spread> {
+        Spread::of(self.rates(section, cell, engine).into_iter(), figure)
+    }
+
+    /// The operations a second of one engine in one cell, round by round, where they can be
+    /// compared.
+    #[must_use]
+    pub fn rates(&self, section: &str, cell: usize, engine: &str) -> Vec<f64> {
         let rounds = self.of(section, cell, engine);
         let results = rounds.iter().filter(|m| m.is_comparable()).filter_map(|m| m.result.as_ref());
-        Spread::of(results.map(|result| result.ops_per_sec), figure)
+        results.map(|result| result.ops_per_sec).filter(|rate| rate.is_finite()).collect()
     }
 
     /// Whether an engine has a figure of a cell that can be compared, and did all of the cell's
@@ -275,7 +282,9 @@ impl Measurements {
         Some(interval_of_median(&ratios).map_or(f64::INFINITY, off))
     }
 
-    fn ratios(&self, section: &str, cell: usize, engine: &str, other: &str) -> Vec<f64> {
+    /// One engine's rate over another's in one cell, of every round in which both can be compared.
+    #[must_use]
+    pub fn ratios(&self, section: &str, cell: usize, engine: &str, other: &str) -> Vec<f64> {
         let rate = |m: &&Measurement| {
             m.result.as_ref().filter(|_| m.is_comparable()).map(|result| result.ops_per_sec)
         };

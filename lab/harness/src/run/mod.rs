@@ -16,12 +16,13 @@ mod rest;
 mod summary;
 
 pub use describe::{
-    Axis, Cell, Chart, Costs, Durability, Engine, Figure, Machine, Published, Run, Section,
+    Axis, Cell, Chart, CostChange, Costs, Durability, Engine, Figure, Machine, Published, Run,
+    Section,
 };
 pub use directory::{Appender, Directory, MEASUREMENTS, RUN, write_whole};
 pub use measurement::{Debt, DriverResult, Interval, Measurement, Measurements, Status};
 pub use rest::best_of_rest;
-pub use summary::{Spread, geometric_mean, interval_of_median, spread_of};
+pub use summary::{Spread, geometric_mean, interval_of_median, interval_of_quotient, spread_of};
 
 /// The version of both files that this program writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;

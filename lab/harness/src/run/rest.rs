@@ -13,7 +13,7 @@ pub fn best_of_rest<'a>(
     section: &Section,
     cell: usize,
 ) -> Option<(&'a str, Spread)> {
-    let asked = section.cells.get(cell)?;
+    let asked = section.cells.get(cell).filter(|cell| !cell.paced)?;
     let rates = run
         .engines
         .iter()

@@ -56,12 +56,30 @@ pub fn spread_of(ordered: &[f64], median: f64) -> f64 {
     }
 }
 
+/// The chance that an interval misses what it should hold.
+const MISSED: f64 = 0.05;
+
 /// How far off a median of values that scatter by chance may be: by this interval, nineteen times
 /// in twenty. It is that of the order statistics, which asks nothing of how the values scatter; of
 /// fewer than six values there is none.
 #[must_use]
 pub fn interval_of_median(values: &[f64]) -> Option<(f64, f64)> {
-    const MISSED: f64 = 0.05;
+    interval(values, MISSED)
+}
+
+/// How far off the quotient of the medians of two independent samples may be, nineteen times in
+/// twenty. Both medians are taken at the far ends of their own intervals, which are wide enough for
+/// both to hold at once; of fewer than seven values on a side there is none.
+#[must_use]
+pub fn interval_of_quotient(values: &[f64], by: &[f64]) -> Option<(f64, f64)> {
+    let missed = 1.0 - (1.0 - MISSED).sqrt();
+    let (low, high) = interval(values, missed)?;
+    let (least, most) = interval(by, missed)?;
+    (least > 0.0).then(|| (low / most, high / least))
+}
+
+/// The interval of order statistics that misses the median of values with at most this chance.
+fn interval(values: &[f64], missed: f64) -> Option<(f64, f64)> {
     let mut ordered = values.to_vec();
     ordered.sort_by(f64::total_cmp);
     let n = ordered.len();
@@ -72,7 +90,7 @@ pub fn interval_of_median(values: &[f64]) -> Option<(f64, f64)> {
     let mut place = None;
     for below in 0..n / 2 {
         sum += chance;
-        if 2.0 * sum > MISSED {
+        if 2.0 * sum > missed {
             break;
         }
         place = Some(below);
@@ -122,6 +140,15 @@ mod tests {
         {
             assert_eq!(interval_of_median(&values(n)), Some(interval), "{n}");
         }
+    }
+
+    #[test]
+    fn how_far_off_a_quotient_of_medians_may_be() {
+        let values = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
+        assert_eq!(interval_of_quotient(&values(6), &values(9)), None);
+        // At 97.47%, so that both hold at 95%: of seven the extremes, of ten the second.
+        assert_eq!(interval_of_quotient(&values(7), &values(10)), Some((1.0 / 9.0, 7.0 / 2.0)));
+        assert_eq!(interval_of_quotient(&values(7), &[0.0; 9]), None);
     }
 
     #[test]

@@ -21,19 +21,39 @@ pub fn load(path: &Path) -> Result<Suite, String> {
     Ok(suite)
 }
 
+/// Loads the suite with a name. Others may have errors.
+///
+/// # Errors
+/// Names the suites that there are, or the file and what is wrong with it.
+pub fn load_named(dir: &Path, name: &str) -> Result<Suite, String> {
+    let names = names(dir)?;
+    if names.iter().any(|known| known == name) {
+        return load(&dir.join(format!("{name}.toml")));
+    }
+    Err(format!("there is no suite {name:?}, only {}", names.join(", ")))
+}
+
+/// The names of a directory's suites, in order.
+///
+/// # Errors
+/// Names the directory.
+pub fn names(dir: &Path) -> Result<Vec<String>, String> {
+    let problem = |e: std::io::Error| format!("{}: {e}", dir.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(problem)? {
+        let path = entry.map_err(problem)?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let suite = path.extension().is_some_and(|extension| extension == "toml");
+        names.extend(stem.filter(|_| suite).map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Loads all suites of a directory, in the order of their names.
 ///
 /// # Errors
 /// Names the directory or file, and what is wrong with it.
 pub fn load_all(dir: &Path) -> Result<Vec<Suite>, String> {
-    let entries = fs::read_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    let mut suites = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|e| format!("{}: {e}", dir.display()))?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            suites.push(load(&path)?);
-        }
-    }
-    suites.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(suites)
+    names(dir)?.iter().map(|name| load(&dir.join(format!("{name}.toml")))).collect()
 }

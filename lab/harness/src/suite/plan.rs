@@ -341,10 +341,12 @@ impl Planner<'_> {
         }
         let x = inner.x.clone().or_else(|| outer.x.clone()).map(|x| self.axis(x, &settings));
         let place = self.sections[section].cells.len();
+        let paced = settings.number("rate").is_some_and(|rate| rate > 0.0);
         self.sections[section].cells.push(Cell {
             benchmark: workload.name.to_owned(),
             label: cell.label.clone().unwrap_or_else(|| workload.label.to_owned()),
-            unit: "op/s".to_owned(),
+            unit: if paced { "p99".to_owned() } else { "op/s".to_owned() },
+            paced,
             x,
             setting: inner.setting.clone().or_else(|| outer.setting.clone()),
             durability: if workload.synchronous {

@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 /// Flags whose value is a size in bytes.
 const SIZES: [&str; 3] = ["cache_size", "write_buffer_size", "block_size"];
 /// Flags whose value is a whole number.
-const NUMBERS: [&str; 8] = [
+const NUMBERS: [&str; 9] = [
     "max_open_files",
     "bloom_bits",
     "threads",
     "batch",
     "write_rate",
+    "rate",
     "key_size",
     "value_size",
     "value_size_max",

@@ -53,6 +53,8 @@ for benchmark in $benchmarks; do
     single-fillrandom) [ -e "$db/again" ] || more=',"truncated":true'; touch "$db/again" ;;
     single-fillrandbatch) exit 3 ;;
     noisy-overwrite) rate=$(($(grep -c '^noisy.*overwrite' TRACE) % 3 * 1000 + 500)) ;;
+    full-overwrite)
+        for part in 1 2 3 4 5 6 7; do fallocate -l 100M "$db/fill$part" || exit 3; done ;;
     forgetful-readrandom) more=',"found":6' ;;
     hangtimed-readpareto) sleep 600 & wait ;;
     cannot-readseq) echo '{"benchmark":"readseq","engine":"fake","unsupported":"it keeps no order"}'; continue ;;

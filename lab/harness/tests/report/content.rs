@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use lab_harness::report::{self, Source};
 use lab_harness::run::{Axis, Cell, Chart, Directory, Engine, Measurements, Run};
 use tempfile::TempDir;
@@ -12,7 +14,12 @@ use crate::{data, suites};
 
 /// The page, the table and the charts of a run.
 struct Report {
+    /// With its folded parts unfolded.
     page: String,
+    /// How many charts those have.
+    folded: usize,
+    /// The bytes of the page as it is.
+    size: usize,
     csv: String,
     charts: Vec<(String, String)>,
 }
@@ -27,7 +34,9 @@ fn read(dir: &Path) -> Report {
         .map(|path| (path.file_name().expect("a name").to_string_lossy().into_owned(), text(&path)))
         .collect();
     charts.sort();
-    Report { page: text(&dir.join("report.html")), csv: text(&dir.join("results.csv")), charts }
+    let raw = text(&dir.join("report.html"));
+    let (page, folded) = unfolded(&raw);
+    Report { page, folded, size: raw.len(), csv: text(&dir.join("results.csv")), charts }
 }
 
 fn report(run: &Run, measurements: &Measurements) -> Report {
@@ -38,9 +47,40 @@ fn report(run: &Run, measurements: &Measurements) -> Report {
     report
 }
 
+/// The page with its folded parts unfolded, and how many charts were among them.
+fn unfolded(page: &str) -> (String, usize) {
+    let (mut text, mut rest, mut charts) = (String::new(), page, 0);
+    while let Some((before, packed)) = rest.split_once(" data-packed=\"") {
+        let (packed, after) = packed.split_once("\">").expect("the end of a tag");
+        let bytes = STANDARD.decode(packed).expect("base64");
+        let part = miniz_oxide::inflate::decompress_to_vec_zlib(&bytes).expect("zlib");
+        let part = String::from_utf8(part).expect("text");
+        if part.starts_with("<svg") {
+            assert!(part.lines().all(|chart| chart.starts_with("<svg class=\"chart\"")));
+            charts += part.lines().count();
+        }
+        text.extend([before, ">", &part]);
+        rest = after;
+    }
+    text.push_str(rest);
+    (text, charts)
+}
+
 /// Properties of every report.
 fn check(report: &Report) {
     assert_well_formed("report.html", &report.page);
+    let page = &report.page;
+    let labels = page.matches("<p class=\"label\">").count();
+    assert_eq!(report.folded, labels, "a folded chart has a place");
+    let mut anchors: Vec<&str> = page
+        .split(" id=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap_or_default())
+        .collect();
+    let all = anchors.len();
+    anchors.sort_unstable();
+    anchors.dedup();
+    assert_eq!(anchors.len(), all, "an anchor stands for one place");
     for (name, chart) in &report.charts {
         assert_well_formed(name, chart);
         assert!(chart.contains("aria-label=") && !chart.contains("var("), "{name}");
@@ -173,7 +213,7 @@ fn what_is_missing_is_explained() {
 fn published_figures_stand_beside_the_new_ones() {
     let run = suites::leveldb_2011();
     let measured = report(&run, &data::measure(&run, 7, true));
-    let then = measured.charts.iter().filter(|(name, _)| name.contains("-then-")).count();
+    let then = measured.charts.iter().filter(|(name, _)| name.ends_with("-then.svg")).count();
     assert_eq!(then, 10);
     for words in ["LevelDB: 4,030,000 (published)", "Then: Random reads", "Now: Random reads"] {
         assert!(measured.page.contains(words), "{words}");
@@ -414,6 +454,126 @@ fn a_directory_that_cannot_be_written_is_named() {
     let error =
         report::write(&run, &Measurements::new(), &file).expect_err("a file is no directory");
     assert!(error.contains("file"), "{error}");
+}
+
+#[test]
+fn a_page_stays_under_a_megabyte() {
+    // Runs as they are kept, with invented figures of every cell and round.
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let mut sizes = Vec::new();
+    for entry in fs::read_dir(results).expect("results").map(|entry| entry.expect("an entry")) {
+        let Ok(text) = fs::read_to_string(entry.path().join("run.json")) else { continue };
+        let run: Run = serde_json::from_str(&text).expect("a run");
+        let measurements = data::measure(&run, 7, true);
+        if let Some(kept) = std::env::var_os("LAB_SCREENSHOTS") {
+            let dir = Path::new(&kept).join("kept").join(entry.file_name());
+            fs::create_dir_all(&dir).expect("a directory");
+            report::write(&run, &measurements, &dir).expect("a report");
+        }
+        sizes.push((report(&run, &measurements).size, entry.file_name()));
+    }
+    assert!(sizes.len() >= 3, "{sizes:?}");
+    assert!(sizes.iter().all(|(size, _)| *size < 1_000_000), "{sizes:?}");
+}
+
+#[test]
+fn names_hold_when_cells_come_and_go() {
+    let mut run = suites::leveldb_2011();
+    let before = report(&run, &data::measure(&run, 7, true));
+    run.sections[0].cells.remove(0);
+    let after = report(&run, &data::measure(&run, 7, true));
+    let name = "leveldb-2011-1-baseline-fillseq";
+    for text in [format!("id=\"{name}\""), format!("href=\"#{name}\"")] {
+        assert!(before.page.contains(&text) && after.page.contains(&text), "{text}");
+    }
+    assert!(before.page.contains("id=\"leveldb-2011-engine-rocksdb\""));
+    let files =
+        |report: &Report| report.charts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let (before, after) = (files(&before), files(&after));
+    assert!(after.iter().all(|name| before.contains(name)), "{after:?}");
+    for name in
+        ["1-baseline-fillseq.svg", "1-baseline-fillseq-then.svg", "1-baseline-fillseq-latency.svg"]
+    {
+        assert!(after.iter().any(|file| file == name), "{name}: {after:?}");
+    }
+}
+
+#[test]
+fn what_a_reader_should_know_stands_on_top() {
+    let run = suites::leveldb_2011();
+    let report = report(&run, &data::measure(&run, 7, true));
+    let (top, _) = report.page.split_once("<dl class=\"facts\">").expect("facts");
+    for words in [
+        "<dt>Cut short</dt>",
+        "InnoDB 6",
+        "<dt>Spread</dt>",
+        "scatter over the rounds by more than 10%",
+        "<dt>Promise less †</dt>",
+        "<dt>No figures</dt>",
+        "With the time for it on both sides",
+    ] {
+        assert!(top.contains(words), "{words}");
+    }
+    // Three rounds are three dots.
+    let chart = report.charts.iter().find(|(name, _)| name == "1-baseline-fillseq.svg");
+    let dots = chart.expect("a chart").1.split("class=\"rounds\" d=\"").nth(1).expect("dots");
+    assert_eq!(dots.split('"').next().expect("a path").matches('M').count(), 3);
+}
+
+#[test]
+fn debt_counts_on_both_sides() {
+    let (run, measurements) = two_cells([[2000.0, 1000.0, 1.0], [4000.0, 500.0, 1.0]]);
+    let mut changed = Measurements::new();
+    for measurement in measurements.iter() {
+        let mut measurement = measurement.clone();
+        let seconds = if measurement.engine == "terrace" { 3.0 } else { 0.0 };
+        if let Some(debt) = &mut measurement.debt {
+            debt.seconds = seconds;
+        }
+        let result = measurement.result.as_mut().expect("a result");
+        (result.ops, result.seconds) = (2000, 2000.0 / result.ops_per_sec);
+        changed.add(measurement);
+    }
+    let page = report(&run, &changed).page;
+    for words in [
+        // 2,000 operations in 1 s and 3 s of debt, beside 2 s without.
+        "Terrace’s mean over the 1 cells that write is 0.50× the best of the rest, instead of 2.00×",
+        "0.50× with the time for write debt on both sides",
+        "<span data-debt=\"0\" class=\"bad\">debt 0.50×</span>",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn an_open_loop_is_compared_by_latency() {
+    let (mut run, mut measurements) = two_cells([[2000.0, 1000.0, 1.0], [4000.0, 500.0, 1.0]]);
+    let closed = report(&run, &measurements);
+    assert!(closed.page.contains("Terrace leads all 2 cells"));
+    run.sections[0].cells[0].paced = true;
+    let p99 = |engine: &str| if engine == "terrace" { 120.0 } else { 3400.0 };
+    measurements = measurements
+        .iter()
+        .cloned()
+        .map(|mut measurement| {
+            let result = measurement.result.as_mut().expect("a result");
+            result.p99_us = p99(&measurement.engine);
+            measurement
+        })
+        .collect();
+    let open = report(&run, &measurements);
+    for words in [
+        // Equal rates are no ratio, and in no mean.
+        "Terrace leads all 1 cells; its geometric mean is 8.00×",
+        "One cell has nothing to compare.",
+        "p99 is compared, less is better. Terrace: 120 µs; the best of the rest: 3.40 ms, LevelDB",
+        "p99, less is better",
+    ] {
+        assert!(open.page.contains(words), "{words}");
+    }
+    let source = Source { run, measurements, paths: Vec::new() };
+    let brief = report::markdown(&[source], &[]).expect("a page");
+    assert!(!brief.contains("Sequential writes") && brief.contains("Random reads"), "{brief}");
 }
 
 #[test]

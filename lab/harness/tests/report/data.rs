@@ -91,6 +91,7 @@ pub(crate) fn cell(benchmark: &str, label: &str) -> Cell {
         benchmark: benchmark.to_owned(),
         label: label.to_owned(),
         unit: "op/s".to_owned(),
+        paced: false,
         x: None,
         setting: None,
         durability: Durability::Asynchronous,

@@ -1,6 +1,8 @@
-//! The report of invented runs.
+//! Reports, summaries and comparisons of invented runs.
 
+mod brief;
 mod browser;
+mod compare;
 mod content;
 mod data;
 mod markup;

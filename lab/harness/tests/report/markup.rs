@@ -2,7 +2,7 @@
 //! quoted.
 
 /// Elements of HTML that have no end.
-const VOID: [&str; 3] = ["meta", "link", "br"];
+const VOID: [&str; 4] = ["meta", "link", "br", "input"];
 
 /// Panics with the name and the place of what is wrong.
 pub(crate) fn assert_well_formed(name: &str, text: &str) {

@@ -17,8 +17,8 @@ pub(crate) struct Bar {
 pub(crate) enum Value {
     Figure {
         value: f64,
-        /// The lowest and the highest, if there was more than one round.
-        range: Option<(f64, f64)>,
+        /// The value of each round, if there was more than one.
+        rounds: Vec<f64>,
         text: String,
     },
     /// Why there is no figure, in a word or two.
@@ -40,7 +40,7 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
     let to = (total - text_room).max(from + 40.0);
     // Sources drew bars on a linear axis that begins at 0; so does this.
     let tops = bars.iter().map(|bar| match bar.value {
-        Value::Figure { value, range, .. } => range.map_or(value, |(_, max)| max.max(value)),
+        Value::Figure { value, ref rounds, .. } => rounds.iter().copied().fold(value, f64::max),
         Value::Nothing(_) => 0.0,
     });
     let most = tops.filter(|top| top.is_finite()).fold(0.0, f64::max);
@@ -59,7 +59,7 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
     for (row, (bar, label)) in bars.iter().zip(&labels).enumerate() {
         let top = above + ROW * row as f64;
         let base = top + ROW / 2.0 + 4.0;
-        canvas.group(&format!("mark {}", bar.pen.class()), Some(&bar.tip));
+        canvas.group_of(&format!("mark {}", bar.pen.class()), bar.pen.column, Some(&bar.tip));
         canvas.rect("hit", 0.0, top, total, ROW);
         let terrace = bar.pen.slot == 0;
         canvas.text(
@@ -68,19 +68,15 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
             &fit(label, SIZE, room),
         );
         match &bar.value {
-            Value::Figure { value, range, text } => {
+            Value::Figure { value, rounds, text } => {
                 let end = at(*value).max(from + 0.75);
                 let y = top + (ROW - BAR) / 2.0;
                 canvas.rect(if bar.pen.weaker { "weak" } else { "f" }, from, y, end - from, BAR);
                 let mut right = end;
-                if let Some((min, max)) = range {
-                    let (min, max, middle) = (at(*min), at(*max), top + ROW / 2.0);
-                    right = right.max(max);
-                    if max - min >= 1.5 {
-                        canvas.line("whisker", (min, middle), (max, middle));
-                        canvas.line("whisker", (min, middle - 3.0), (min, middle + 3.0));
-                        canvas.line("whisker", (max, middle - 3.0), (max, middle + 3.0));
-                    }
+                if !rounds.is_empty() {
+                    let places = rounds.iter().map(|value| at(*value));
+                    right = places.clone().fold(right, f64::max);
+                    canvas.dots(places.map(|x| (x, top + ROW / 2.0)));
                 }
                 canvas.text(
                     if terrace { "number strong" } else { "number" },
@@ -100,7 +96,7 @@ pub(crate) fn draw(bars: &[Bar], heading: &str, note: &str, total: f64) -> Chart
         Value::Nothing(word) => format!("{} {word}", bar.pen.title),
     });
     let label = format!("Bar chart: {heading}. {}.", lines.collect::<Vec<_>>().join(", "));
-    canvas.finish(total, height, label)
+    canvas.finish(total, height, label).with_bars(from)
 }
 
 fn value_width(value: &Value) -> f64 {

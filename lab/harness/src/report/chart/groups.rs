@@ -37,7 +37,9 @@ pub(crate) fn draw(groups: &[Group], heading: &str, note: &str, total: f64) -> C
     };
     let to = total - all().map(text).fold(40.0, f64::max).min(total * 0.5) - 8.0;
     let most = all().filter_map(|bar| match &bar.value {
-        Value::Figure { value, .. } => Some(*value).filter(|v| v.is_finite()),
+        Value::Figure { value, rounds, .. } => {
+            Some(rounds.iter().copied().fold(*value, f64::max)).filter(|v| v.is_finite())
+        }
         Value::Nothing(_) => None,
     });
     let scale = Scale::linear(0.0, most.fold(0.0, f64::max), 0.0, to);
@@ -51,10 +53,10 @@ pub(crate) fn draw(groups: &[Group], heading: &str, note: &str, total: f64) -> C
         canvas.text("small soft", (0.0, y + 12.0), &fit(&group.label, 11.0, total));
         y += TITLE;
         for bar in &group.bars {
-            canvas.group(&format!("mark {}", bar.pen.class()), Some(&bar.tip));
+            canvas.group_of(&format!("mark {}", bar.pen.class()), bar.pen.column, Some(&bar.tip));
             canvas.rect("hit", 0.0, y, total, ROW);
             match &bar.value {
-                Value::Figure { value, text, .. } => {
+                Value::Figure { value, rounds, text } => {
                     let end = scale.at(*value).max(0.75);
                     canvas.rect(
                         if bar.pen.weaker { "weak" } else { "f" },
@@ -63,6 +65,10 @@ pub(crate) fn draw(groups: &[Group], heading: &str, note: &str, total: f64) -> C
                         end,
                         ROW - 3.0,
                     );
+                    if !rounds.is_empty() {
+                        canvas.dots(rounds.iter().map(|value| (scale.at(*value), y + ROW / 2.0)));
+                    }
+                    let end = rounds.iter().map(|value| scale.at(*value)).fold(end, f64::max);
                     canvas.text("number", (end + 5.0, y + 11.5), text);
                     let next = end + 5.0 + width(text, SIZE) + 6.0;
                     canvas.text("axis number", (next, y + 11.5), &bar.beside);
@@ -86,7 +92,7 @@ pub(crate) fn draw(groups: &[Group], heading: &str, note: &str, total: f64) -> C
         format!("{}: {}", group.label, bars.collect::<Vec<_>>().join(", "))
     });
     let label = format!("Grouped bar chart: {heading}. {}.", lines.collect::<Vec<_>>().join("; "));
-    canvas.finish(total, y, label)
+    canvas.finish(total, y, label).with_bars(0.0)
 }
 
 /// The engines of the first group that has most of them.
@@ -99,7 +105,7 @@ fn legend(canvas: &mut Canvas, groups: &[Group], total: f64) {
         if x + room > total + 12.0 && x > 0.0 {
             break;
         }
-        canvas.group(&bar.pen.class(), None);
+        canvas.group_of(&bar.pen.class(), bar.pen.column, None);
         canvas.rect(if bar.pen.weaker { "weak" } else { "f" }, x, 21.0, 10.0, 10.0);
         canvas.text("small", (x + 14.0, 30.0), &label);
         canvas.close();

@@ -19,8 +19,8 @@ pub(crate) struct Line {
 pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// The lowest and the highest, if there was more than one round.
-    pub(crate) range: Option<(f64, f64)>,
+    /// The value of each round, if there was more than one.
+    pub(crate) rounds: Vec<f64>,
     pub(crate) tip: String,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     let height = bottom + 36.0 + 15.0 * frame.absent.len() as f64;
     let points = || lines.iter().flat_map(|line| &line.points);
     let tops =
-        points().map(|p| p.range.map_or(p.y, |(_, max)| max.max(p.y))).filter(|y| y.is_finite());
+        points().map(|p| p.rounds.iter().copied().fold(p.y, f64::max)).filter(|y| y.is_finite());
     let y = match axis {
         XAxis::Percentiles => Scale::log(points().map(|p| p.y), bottom, TOP),
         XAxis::Values | XAxis::Log => Scale::from_zero(tops.fold(0.0, f64::max), bottom, TOP),
@@ -114,14 +114,15 @@ pub(crate) fn draw(lines: &[Line], frame: &Frame<'_>, axis: XAxis) -> Chart {
     let places = spread_labels(&ends, 14.0, TOP, bottom);
     // Terrace is drawn last, over the others.
     for (at, line) in lines.iter().enumerate().rev() {
-        canvas.group(&format!("line {}", line.pen.class()), Some(&line.pen.title));
+        let class = format!("line {}", line.pen.class());
+        canvas.group_of(&class, line.pen.column, Some(&line.pen.title));
         let corners: Vec<(f64, f64)> =
             line.points.iter().map(|p| (across(p.x), y.at(p.y))).collect();
         canvas.polyline("l", &corners);
         for (point, corner) in line.points.iter().zip(&corners) {
             canvas.group("mark", Some(&point.tip));
-            if let Some((min, max)) = point.range {
-                canvas.line("thin", (corner.0, y.at(min)), (corner.0, y.at(max)));
+            if !point.rounds.is_empty() {
+                canvas.dots(point.rounds.iter().map(|value| (corner.0, y.at(*value))));
             }
             canvas.marker(palette::marker(line.pen.slot), *corner, 3.2);
             canvas.close();

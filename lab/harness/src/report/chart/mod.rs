@@ -21,6 +21,8 @@ const SIZE: f64 = 12.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Pen {
     pub(crate) title: String,
+    /// The column, if it is one of this run.
+    pub(crate) column: Option<usize>,
     pub(crate) slot: usize,
     /// Whether it promises less than was asked for.
     pub(crate) weaker: bool,

@@ -296,7 +296,7 @@ mod tests {
             ops: *ops,
             latencies: [1.0, 2.0, 3.0, 4.0, 5.0],
         });
-        let pen = Pen { title: "LevelDB".to_owned(), slot: 2, weaker: false };
+        let pen = Pen { title: "LevelDB".to_owned(), column: None, slot: 2, weaker: false };
         Course::new(pen, steps.collect())
     }
 

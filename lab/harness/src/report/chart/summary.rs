@@ -15,6 +15,8 @@ pub(crate) struct Row {
     /// With its version.
     pub(crate) title: String,
     /// None for the best of the rest.
+    pub(crate) column: Option<usize>,
+    /// Of its colour; likewise.
     pub(crate) slot: Option<usize>,
     /// Whether its writes promise less: it stands in grey, behind the others.
     pub(crate) weaker: bool,
@@ -57,21 +59,28 @@ pub(crate) fn draw(rows: &[Row], words: &Words) -> Chart {
     let mut canvas = Canvas::default();
     canvas.text("large", (0.0, 15.0), &fit(&words.heading, 17.0, WIDTH));
     canvas.text("soft", (0.0, 37.0), &fit(&words.note, SIZE, WIDTH));
+    for (at, _) in rows.iter().enumerate().filter(|(_, row)| row.column.is_none()) {
+        canvas.rect("wash", 0.0, TOP + ROW * at as f64, WIDTH, ROW - 1.0);
+    }
+    let scales = [0, 1].map(|panel| {
+        let left = room + GAP + panel as f64 * (wide + GAP);
+        draw_panel(&mut canvas, rows, panel, (left, left + wide - MEAN), bottom)
+    });
     for (at, row) in rows.iter().enumerate() {
         let top = TOP + ROW * at as f64;
-        if row.slot.is_none() {
-            canvas.rect("wash", 0.0, top, WIDTH, ROW - 1.0);
-        }
-        let class = match (row.slot.is_none(), row.weaker) {
+        canvas.group_of("row", row.column, None);
+        canvas.rect("hit", 0.0, top, WIDTH, ROW);
+        let class = match (row.column.is_none(), row.weaker) {
             (true, _) => "end strong",
             (false, true) => "end soft",
             (false, false) => "end",
         };
         canvas.text(class, (room, top + ROW / 2.0 + 4.0), &fit(&row.title, SIZE, room));
-    }
-    for (panel, name) in NAMES.into_iter().enumerate() {
-        let left = room + GAP + panel as f64 * (wide + GAP);
-        draw_panel(&mut canvas, rows, panel, name, (left, left + wide - MEAN), bottom);
+        for (panel, scale) in scales.iter().enumerate() {
+            let right = room + GAP + wide + panel as f64 * (wide + GAP);
+            draw_row(&mut canvas, row, panel, scale, (top + ROW / 2.0, right));
+        }
+        canvas.close();
     }
     for (at, line) in words.caption.iter().enumerate() {
         let at = bottom + 40.0 + 15.0 * at as f64;
@@ -88,20 +97,20 @@ pub(crate) fn draw(rows: &[Row], words: &Words) -> Chart {
     canvas.finish(WIDTH, bottom + 35.0 + 15.0 * words.caption.len() as f64, label)
 }
 
+/// The frame of a panel; returns its axis.
 fn draw_panel(
     canvas: &mut Canvas,
     rows: &[Row],
     panel: usize,
-    name: &str,
     (left, right): (f64, f64),
     bottom: f64,
-) {
+) -> Scale {
     let dots = rows.iter().flat_map(|row| &row.panels[panel].dots);
     // 1 is always on the axis, with some room on either side.
     let x =
         Scale::log(dots.map(|(ratio, _)| ratio.value).chain([0.8, 4.0]), left + 4.0, right - 4.0);
     let one = x.at(1.0);
-    canvas.text("title", (left, TOP - 32.0), name);
+    canvas.text("title", (left, TOP - 32.0), NAMES[panel]);
     canvas.rect("below", left, TOP - 4.0, one - left, bottom - TOP + 4.0);
     for tick in x.ticks() {
         canvas.line("grid", (x.at(tick), TOP - 4.0), (x.at(tick), bottom));
@@ -110,37 +119,37 @@ fn draw_panel(
     }
     canvas.line("one", (one, TOP - 10.0), (one, bottom));
     canvas.text("axis", (one + 6.0, TOP - 13.0), "Terrace faster →");
-    for (at, row) in rows.iter().enumerate() {
-        let middle = TOP + ROW * at as f64 + ROW / 2.0;
-        let shown = &row.panels[panel];
-        let class = match row.slot {
-            _ if row.weaker => "grey".to_owned(),
-            None => "c0".to_owned(),
-            Some(slot) => palette::class(slot),
-        };
-        canvas.group(&class, None);
-        if let Some(mean) = shown.mean {
-            let (from, to) = (one.min(x.at(mean)), one.max(x.at(mean)));
-            canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
-        }
-        for (ratio, tip) in &shown.dots {
-            canvas.group("mark", Some(tip));
-            canvas.circle(
-                if ratio.cut { "hollow" } else { "dot" },
-                (x.at(ratio.value), middle),
-                3.4,
-            );
-            canvas.close();
-        }
-        if let Some(mean) = shown.mean {
-            canvas.rect("f", x.at(mean) - 1.5, middle - 8.0, 3.0, 16.0);
-        }
-        canvas.close();
-        let (class, text) = match shown.mean {
-            Some(mean) if mean < 1.0 => ("number strong end bad", number::ratio(mean)),
-            Some(mean) => ("number strong end", number::ratio(mean)),
-            None => ("number end soft", number::NONE.to_owned()),
-        };
-        canvas.text(class, (right + MEAN - 4.0, middle + 4.0), &text);
+    x
+}
+
+/// A row in one panel: its middle, and where the mean ends.
+fn draw_row(canvas: &mut Canvas, row: &Row, panel: usize, x: &Scale, (middle, right): (f64, f64)) {
+    let shown = &row.panels[panel];
+    let one = x.at(1.0);
+    let class = match row.slot {
+        _ if row.weaker => "grey".to_owned(),
+        None => "c0".to_owned(),
+        Some(slot) => palette::class(slot),
+    };
+    canvas.group(&class, None);
+    if let Some(mean) = shown.mean {
+        let (from, to) = (one.min(x.at(mean)), one.max(x.at(mean)));
+        canvas.rect("bar", from, middle - 3.0, to - from, 6.0);
     }
+    for (ratio, tip) in &shown.dots {
+        canvas.group("mark", Some(tip));
+        let class = if ratio.cut { "hollow" } else { "dot" };
+        canvas.circle(class, (x.at(ratio.value), middle), 3.4);
+        canvas.close();
+    }
+    if let Some(mean) = shown.mean {
+        canvas.rect("f", x.at(mean) - 1.5, middle - 8.0, 3.0, 16.0);
+    }
+    canvas.close();
+    let (class, text) = match shown.mean {
+        Some(mean) if mean < 1.0 => ("number strong end bad", number::ratio(mean)),
+        Some(mean) => ("number strong end", number::ratio(mean)),
+        None => ("number end soft", number::NONE.to_owned()),
+    };
+    canvas.text(class, (right - 4.0, middle + 4.0), &text);
 }
