@@ -2,12 +2,13 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use common::{CELLS, Lab, refused, stderr, succeeded};
+use common::{CELLS, Lab, refused, stderr, stdout, succeeded};
 use lab_harness::run::Status;
 
 #[test]
@@ -78,6 +79,54 @@ fn a_missing_library_is_a_column_with_a_reason() {
         missing("broken")
     );
     assert!(run.complete);
+}
+
+#[test]
+fn a_program_in_go_is_built_once_or_says_what_it_lacks() {
+    let lab = Lab::new();
+    lab.engine("gopher", "go = '.'\nasked_for = true");
+    let dir = lab.dir().join("engines/gopher");
+    let lacks = |go: &str| {
+        let output = lab.command(&["describe", "gopher"]).env("GO", go).output().expect("lab runs");
+        succeeded(&output);
+        stdout(&output)
+    };
+    assert!(lacks("go").contains("there is no go.mod"));
+    fs::write(dir.join("go.mod"), "module gopher\n\ngo 1.18\n").expect("write");
+    let without = lacks("/no/such/go");
+    assert!(without.contains("there is no Go") && without.contains("golang-go"), "{without}");
+    let old = lab.root().join("old-go");
+    fs::write(&old, "#!/bin/sh\necho go1.17\n").expect("write");
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).expect("permissions");
+    assert!(lacks(&old.display().to_string()).contains("too old, its module wants Go 1.18"));
+    // The run goes on without it.
+    let run = lab.command(&["run", "tiny", "--engines", "terrace,gopher", "--reps", "1", "--out"]);
+    let output = { run }.arg(lab.out()).env("GO", "/no/such/go").output().expect("lab runs");
+    succeeded(&output);
+    let (run, _) = lab.results();
+    let missing = run.engine("gopher").and_then(|engine| engine.missing.clone());
+    assert!(missing.is_some_and(|reason| reason.contains("there is no Go")));
+
+    if !common::has_go() {
+        return;
+    }
+    let program = |words: &str| {
+        let text = format!("package main\n\nfunc main() {{ {words} }}\n");
+        fs::write(dir.join("main.go"), text).expect("write");
+    };
+    program("return nothing");
+    assert!(lacks("go").contains("nothing"), "the compiler's message");
+    program(r#"println("{}")"#);
+    // It prints where no description is looked for.
+    assert!(lacks("go").contains("not a description"));
+    let built = lab.root().join("out/lab/engines/gopher");
+    let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).expect("built");
+    let first = time(&built);
+    lacks("go");
+    assert_eq!(time(&built), first, "built again without a change");
+    program(r#"print("{}")"#);
+    lacks("go");
+    assert_ne!(time(&built), first, "not built again after a change");
 }
 
 #[test]

@@ -201,6 +201,16 @@ impl Lab {
     }
 }
 
+/// Whether programs in Go can be built; says so if not, and fails under CI.
+pub(crate) fn has_go() -> bool {
+    let has = Command::new("go").arg("version").output().is_ok();
+    assert!(has || std::env::var_os("CI").is_none(), "under CI, there is no Go");
+    if !has {
+        eprintln!("SKIPPED: there is no Go");
+    }
+    has
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
