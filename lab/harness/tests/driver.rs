@@ -1,4 +1,6 @@
-//! The C++ engine programs' driver, tested on a std::map in the engine's place.
+//! The drivers of engine programs in C++ and in Go, tested on an ordered map in the engine's place.
+
+mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,8 +10,17 @@ use std::{env, fs};
 use lab_harness::selftest::Digests;
 use serde_json::Value;
 
-/// The program, built once; `None` where there is no C++ compiler.
-fn program() -> Option<&'static Path> {
+fn engines() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engines")
+}
+
+fn build(command: &mut Command) {
+    let output = command.output().expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The program in C++, built once; `None` where there is no compiler.
+fn in_cpp() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     PROGRAM
         .get_or_init(|| {
@@ -22,19 +33,37 @@ fn program() -> Option<&'static Path> {
                 eprintln!("SKIPPED: there is no C++ compiler ({compiler})");
                 return None;
             }
-            let source =
-                Path::new(env!("CARGO_MANIFEST_DIR")).join("../engines/reference/bench.cc");
             let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reference");
-            let output = Command::new(compiler)
-                .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-                .arg(&program)
-                .arg(source)
-                .output()
-                .expect("the compiler starts");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            build(
+                Command::new(compiler)
+                    .args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+                    .arg(&program)
+                    .arg(engines().join("reference/bench.cc")),
+            );
             Some(program)
         })
         .as_deref()
+}
+
+/// The program in Go, built once; `None` where there is no Go. It needs no module but its own.
+fn in_go() -> Option<&'static Path> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            if !common::has_go() {
+                return None;
+            }
+            let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reference-go");
+            let mut go = Command::new("go");
+            go.current_dir(engines().join("go")).env("GOPROXY", "off");
+            build(go.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg("./reference"));
+            Some(program)
+        })
+        .as_deref()
+}
+
+fn programs() -> impl Iterator<Item = &'static Path> {
+    in_cpp().into_iter().chain(in_go())
 }
 
 fn run(program: &Path, db: &Path, arguments: &[&str]) -> Output {
@@ -53,69 +82,111 @@ fn lines(output: &Output) -> Vec<Value> {
 
 #[test]
 fn the_self_test_equals_the_model() {
-    let Some(program) = program() else { return };
-    let dir = tempfile::tempdir().expect("a directory");
-    for seed in [0, 301, 999_999_999_999] {
-        let seed_flag = format!("--seed={seed}");
-        let lines =
-            lines(&run(program, dir.path(), &["--benchmarks=selftest", "--json", &seed_flag]));
-        let digest = lines[0]["digest"].as_str().expect("a digest");
-        assert_eq!(digest, Digests::of(seed).exact, "seed {seed}");
-        assert_eq!(lines[0]["ops"], 20_000);
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for seed in [0, 301, 999_999_999_999] {
+            let seed_flag = format!("--seed={seed}");
+            let lines =
+                lines(&run(program, dir.path(), &["--benchmarks=selftest", "--json", &seed_flag]));
+            let digest = lines[0]["digest"].as_str().expect("a digest");
+            assert_eq!(digest, Digests::of(seed).exact, "seed {seed}");
+            assert_eq!(lines[0]["ops"], 20_000);
+        }
     }
 }
 
 #[test]
 fn every_operation_is_done_by_some_thread() {
-    let Some(program) = program() else { return };
-    let dir = tempfile::tempdir().expect("a directory");
-    let benchmarks = "--benchmarks=fillseq,readseq,readrandom,fillseqbatch,readreverse,fillsync,fill100K,deleteseq,readseq";
-    let counts = [10_007, 10_007, 10_007, 10_007, 10_007, 100, 10, 10_007, 0];
-    for threads in ["--threads=1", "--threads=3"] {
-        let lines =
-            lines(&run(program, dir.path(), &["--num=10007", benchmarks, threads, "--json"]));
-        let done: Vec<u64> = lines.iter().map(|line| line["ops"].as_u64().expect("ops")).collect();
-        // After fill100K there are ten entries, all of them deleted by deleteseq.
-        assert_eq!(done, counts, "{threads}");
-        assert_eq!(lines[2]["found"], 10_007);
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let benchmarks = "--benchmarks=fillseq,readseq,readrandom,fillseqbatch,readreverse,fillsync,fill100K,deleteseq,readseq";
+        let counts = [10_007, 10_007, 10_007, 10_007, 10_007, 100, 10, 10_007, 0];
+        for threads in ["--threads=1", "--threads=3"] {
+            let lines =
+                lines(&run(program, dir.path(), &["--num=10007", benchmarks, threads, "--json"]));
+            let done: Vec<u64> =
+                lines.iter().map(|line| line["ops"].as_u64().expect("ops")).collect();
+            // After fill100K there are ten entries, all of them deleted by deleteseq.
+            assert_eq!(done, counts, "{threads}");
+            assert_eq!(lines[2]["found"], 10_007);
+        }
+    }
+}
+
+/// The keys that a driver chooses show in what it finds, where a third of them are missing, and in
+/// how many entries are there at the end.
+#[test]
+fn both_drivers_do_the_same_operations() {
+    let (Some(cpp), Some(go)) = (in_cpp(), in_go()) else { return };
+    let benchmarks = "--benchmarks=fillrandom,readrandom,readmissing,readhot,seekrandom,\
+        overwrite,readseq,ycsba,ycsbb,ycsbc,ycsbf,readwriterandom,readseq,deleterandom,\
+        readreverse,ycsbd,ycsbe,readseq,fillrandbatch,readseq,fill100Krandom,readseq,queue,readseq";
+    for flags in [
+        ["--num=20000", "--value_size_max=300"],
+        ["--num=12345", "--seed=7"],
+        ["--num=20000", "--threads=2"],
+    ] {
+        let of = |program: &Path| -> Vec<(Value, Value, Value)> {
+            let dir = tempfile::tempdir().expect("a directory");
+            let all = [&flags[..], &[benchmarks, "--json"]].concat();
+            let result = |line: &Value| {
+                (line["benchmark"].clone(), line["ops"].clone(), line["found"].clone())
+            };
+            lines(&run(program, dir.path(), &all)).iter().map(result).collect()
+        };
+        let (mut cpp, mut go) = (of(cpp), of(go));
+        if flags.contains(&"--threads=2") {
+            // Which thread reads what the other writes is chance, and what is left of a queue.
+            let is_certain = |line: &(Value, Value, Value)| {
+                !["ycsba", "ycsbb", "ycsbf", "readwriterandom", "ycsbd"]
+                    .iter()
+                    .any(|name| line.0 == *name)
+            };
+            for lines in [&mut cpp, &mut go] {
+                lines.pop();
+                lines.retain(is_certain);
+            }
+        }
+        assert_eq!(go, cpp, "{flags:?}");
     }
 }
 
 #[test]
 fn a_timed_benchmark_reports_every_interval_and_a_limit_cuts_others_short() {
-    let Some(program) = program() else { return };
-    let dir = tempfile::tempdir().expect("a directory");
-    let timed = [
-        "--num=1000",
-        "--benchmarks=fillseq,mixedpareto",
-        "--duration=0.4",
-        "--interval=0.1",
-        "--json",
-    ];
-    let lines_of_timed = lines(&run(program, dir.path(), &timed));
-    let seconds: Vec<f64> =
-        lines_of_timed.iter().filter_map(|line| line["second"].as_f64()).collect();
-    // More of them if the machine was in the last operation's way.
-    assert!(seconds.starts_with(&[0.1, 0.2, 0.3, 0.4]), "{seconds:?}");
-    let total = &lines_of_timed[lines_of_timed.len() - 1];
-    let within: u64 = lines_of_timed
-        .iter()
-        .filter_map(|line| line["series"].is_string().then(|| line["ops"].as_u64())?)
-        .sum();
-    assert!(within <= total["ops"].as_u64().expect("ops"));
-    assert!(total.get("truncated").is_none());
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let timed = [
+            "--num=1000",
+            "--benchmarks=fillseq,mixedpareto",
+            "--duration=0.4",
+            "--interval=0.1",
+            "--json",
+        ];
+        let lines_of_timed = lines(&run(program, dir.path(), &timed));
+        let seconds: Vec<f64> =
+            lines_of_timed.iter().filter_map(|line| line["second"].as_f64()).collect();
+        // More of them if the machine was in the last operation's way.
+        assert!(seconds.starts_with(&[0.1, 0.2, 0.3, 0.4]), "{seconds:?}");
+        let total = &lines_of_timed[lines_of_timed.len() - 1];
+        let within: u64 = lines_of_timed
+            .iter()
+            .filter_map(|line| line["series"].is_string().then(|| line["ops"].as_u64())?)
+            .sum();
+        assert!(within <= total["ops"].as_u64().expect("ops"));
+        assert!(total.get("truncated").is_none());
 
-    let cut = lines(&run(
-        program,
-        dir.path(),
-        &["--num=900000000", "--benchmarks=overwrite", "--time_limit=0.05", "--json"],
-    ));
-    assert_eq!(cut[0]["truncated"], true);
+        let cut = lines(&run(
+            program,
+            dir.path(),
+            &["--num=900000000", "--benchmarks=overwrite", "--time_limit=0.05", "--json"],
+        ));
+        assert_eq!(cut[0]["truncated"], true);
+    }
 }
 
 #[test]
 fn an_open_loop_keeps_its_rate() {
-    let Some(program) = program() else { return };
+    let Some(program) = in_cpp() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     for threads in ["--threads=1", "--threads=3"] {
         let flags = [
@@ -144,23 +215,24 @@ fn an_open_loop_keeps_its_rate() {
 
 #[test]
 fn wrong_use_and_foreign_directories_are_refused() {
-    let Some(program) = program() else { return };
-    let dir = tempfile::tempdir().expect("a directory");
-    for wrong in [
-        "--num=1x",
-        "--num=0",
-        "--benchmarks=nothing",
-        "--frobnicate=1",
-        "--key_size=2",
-        "--variant=other",
-    ] {
-        let output = run(program, dir.path(), &[wrong]);
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{wrong}");
+    for program in programs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for wrong in [
+            "--num=1x",
+            "--num=0",
+            "--benchmarks=nothing",
+            "--frobnicate=1",
+            "--key_size=2",
+            "--variant=other",
+        ] {
+            let output = run(program, dir.path(), &[wrong]);
+            assert_eq!(output.status.code(), Some(2), "{wrong}");
+            assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{wrong}");
+        }
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "not a benchmark's").expect("write");
+        let output = run(program, dir.path(), &["--benchmarks=fillseq"]);
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(fs::read_to_string(precious).expect("read"), "not a benchmark's");
     }
-    let precious = dir.path().join("precious");
-    fs::write(&precious, "not a benchmark's").expect("write");
-    let output = run(program, dir.path(), &["--benchmarks=fillseq"]);
-    assert_eq!(output.status.code(), Some(3));
-    assert_eq!(fs::read_to_string(precious).expect("read"), "not a benchmark's");
 }

@@ -2,12 +2,13 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use common::{CELLS, Lab, refused, stderr, succeeded};
+use common::{CELLS, Lab, refused, stderr, stdout, succeeded};
 use lab_harness::run::Status;
 
 #[test]
@@ -78,6 +79,54 @@ fn a_missing_library_is_a_column_with_a_reason() {
         missing("broken")
     );
     assert!(run.complete);
+}
+
+#[test]
+fn a_program_in_go_is_built_once_or_says_what_it_lacks() {
+    let lab = Lab::new();
+    lab.engine("gopher", "go = '.'\nasked_for = true");
+    let dir = lab.dir().join("engines/gopher");
+    let lacks = |go: &str| {
+        let output = lab.command(&["describe", "gopher"]).env("GO", go).output().expect("lab runs");
+        succeeded(&output);
+        stdout(&output)
+    };
+    assert!(lacks("go").contains("there is no go.mod"));
+    fs::write(dir.join("go.mod"), "module gopher\n\ngo 1.18\n").expect("write");
+    let without = lacks("/no/such/go");
+    assert!(without.contains("there is no Go") && without.contains("golang-go"), "{without}");
+    let old = lab.root().join("old-go");
+    fs::write(&old, "#!/bin/sh\necho go1.17\n").expect("write");
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).expect("permissions");
+    assert!(lacks(&old.display().to_string()).contains("too old, its module wants Go 1.18"));
+    // The run goes on without it.
+    let run = lab.command(&["run", "tiny", "--engines", "terrace,gopher", "--reps", "1", "--out"]);
+    let output = { run }.arg(lab.out()).env("GO", "/no/such/go").output().expect("lab runs");
+    succeeded(&output);
+    let (run, _) = lab.results();
+    let missing = run.engine("gopher").and_then(|engine| engine.missing.clone());
+    assert!(missing.is_some_and(|reason| reason.contains("there is no Go")));
+
+    if !common::has_go() {
+        return;
+    }
+    let program = |words: &str| {
+        let text = format!("package main\n\nfunc main() {{ {words} }}\n");
+        fs::write(dir.join("main.go"), text).expect("write");
+    };
+    program("return nothing");
+    assert!(lacks("go").contains("nothing"), "the compiler's message");
+    program(r#"println("{}")"#);
+    // It prints where no description is looked for.
+    assert!(lacks("go").contains("not a description"));
+    let built = lab.root().join("out/lab/engines/gopher");
+    let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).expect("built");
+    let first = time(&built);
+    lacks("go");
+    assert_eq!(time(&built), first, "built again without a change");
+    program(r#"print("{}")"#);
+    lacks("go");
+    assert_ne!(time(&built), first, "not built again after a change");
 }
 
 #[test]
@@ -354,7 +403,7 @@ fn a_suite_with_an_error_is_named_and_hinders_no_other() {
         assert!(!lab.out().exists(), "{name}");
         let list = lab.lab(&["list"]);
         refused(&list, &[&file, words]);
-        let text = common::stdout(&list);
+        let text = stdout(&list);
         assert!(text.contains(&format!("{name}: CANNOT BE RUN")), "{text}");
         assert!(text.contains("tiny: Tiny") && text.contains("can be run"), "{text}");
         succeeded(&lab.lab(&["run", "tiny", "--reps", "1", "--out", &lab.out_text()]));
@@ -375,7 +424,7 @@ fn a_missing_compiler_and_an_offline_registry_are_columns_with_reasons() {
         echo 'error: failed to download from `https://index.crates.io/config.json`' >&2\n\
         printf '\\nCaused by:\\n  [6] Could not resolve hostname\\n' >&2\nexit 101\n";
     fs::write(&cargo, script).expect("write");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let mode = PermissionsExt::from_mode(0o755);
     fs::set_permissions(&cargo, mode).expect("permissions");
     let out = lab.out_text();
     let mut command = lab.command(&["run", "tiny", "--reps", "1", "--out", &out]);
@@ -450,9 +499,8 @@ fn a_full_disk_under_the_results_loses_nothing() {
     let output = lab.lab(&command);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let said = stderr(&output);
-    for words in
-        ["measurements.jsonl: No space left on device", "what was measured is in", "--resume"]
-    {
+    // Whichever file is the first that does not fit.
+    for words in [": No space left on device", "what was measured is in", "--resume"] {
         assert!(said.contains(words), "{words}: {said}");
     }
     let kept = lab_harness::run::Directory::new(&out).read().expect("what was measured");
@@ -505,7 +553,7 @@ fn runs_of_two_machines_are_not_taken_for_one() {
     refused(&lab.lab(&["summary", &first, &second]), &["two machines"]);
     let compared = lab.lab(&["compare", &first, &second]);
     succeeded(&compared);
-    assert!(common::stdout(&compared).contains("THE MACHINES DIFFER"));
+    assert!(stdout(&compared).contains("THE MACHINES DIFFER"));
     let resume = ["run", "tiny", "--resume", "--reps", "2", "--out", &second];
     refused(&lab.lab(&resume), &["another machine", "Another, then"]);
     assert_eq!(fs::read(lab.root().join("second/measurements.jsonl")).expect("read"), before);
@@ -531,7 +579,7 @@ fn runs_of_two_machines_are_not_taken_for_one() {
     directory.write_run(&run).expect("written");
     let summary = lab.lab(&["report", &first, &second, "--out", &pooled]);
     succeeded(&summary);
-    let text = common::stdout(&summary);
+    let text = stdout(&summary);
     assert!(text.contains("then Linux 1.0") && text.contains("load from memory"), "{text}");
 }
 

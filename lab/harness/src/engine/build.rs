@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 use std::{env, fs};
 
+use super::go;
 use super::manifest::Manifest;
 use super::program::Program;
 
@@ -56,6 +58,9 @@ impl Builder {
             Ok(maker) => maker,
             Err(reason) => return Some(reason),
         };
+        if let Some(package) = &maker.go {
+            return go::lacking(&maker.dir.join(package)).err();
+        }
         if !is_compiled(maker) {
             return None;
         }
@@ -92,10 +97,54 @@ impl Builder {
             let path = manifest.dir.join(script);
             return path.canonicalize().map_err(|e| format!("{}: {e}", path.display()));
         }
+        if let Some(package) = &manifest.go {
+            return self.go(manifest, &manifest.dir.join(package));
+        }
         match &manifest.cargo {
             Some(binary) => self.cargo(binary),
             None => self.compile(manifest, all),
         }
+    }
+
+    fn go(&self, manifest: &Manifest, package: &Path) -> Result<PathBuf, String> {
+        let module = go::module(package)?;
+        let path = self.output(&manifest.name)?;
+        let command = go::build(package, &path);
+        let directories = go::directories(&module, package);
+        let not_run = |error: &io::Error| format!("go: {error}");
+        self.make(&manifest.name, command, &directories, go::version()?.as_str(), not_run)
+    }
+
+    /// Where a program is built: an absolute path.
+    fn output(&self, name: &str) -> Result<PathBuf, String> {
+        let problem = |e| format!("{}: {e}", self.cache.display());
+        fs::create_dir_all(&self.cache).map_err(problem)?;
+        Ok(self.cache.canonicalize().map_err(problem)?.join(name))
+    }
+
+    /// Runs a command that builds a program, unless it was built by the same command and tools
+    /// after the last change in the directories. `not_run` says why it could not be run.
+    fn make(
+        &self,
+        name: &str,
+        mut command: Command,
+        directories: &[PathBuf],
+        tools: &str,
+        not_run: impl Fn(&io::Error) -> String,
+    ) -> Result<PathBuf, String> {
+        let path = self.output(name)?;
+        let line = format!("{command:?}{}{tools}\n", if tools.is_empty() { "" } else { " " });
+        let record = self.cache.join(format!("{name}.command"));
+        let same_command = fs::read_to_string(&record).is_ok_and(|old| old == line);
+        if !same_command || is_older(&path, directories) {
+            let output = command.stdin(Stdio::null()).output().map_err(|e| not_run(&e))?;
+            if !output.status.success() {
+                let _ = fs::remove_file(&record);
+                return Err(self.failed(name, &output.stderr));
+            }
+            fs::write(&record, line).map_err(|e| format!("{}: {e}", record.display()))?;
+        }
+        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
     }
 
     fn cargo(&self, binary: &str) -> Result<PathBuf, String> {
@@ -129,8 +178,7 @@ impl Builder {
     fn compile(&self, manifest: &Manifest, all: &[Manifest]) -> Result<PathBuf, String> {
         let sources = sources(manifest, all)?;
         let prefix = self.prefix(manifest)?;
-        fs::create_dir_all(&self.cache).map_err(|e| format!("{}: {e}", self.cache.display()))?;
-        let path = self.cache.join(&manifest.name);
+        let path = self.output(&manifest.name)?;
         let mut command = Command::new(compiler());
         command.args(["-O2", "-DNDEBUG", "-std=c++20", "-o"]).arg(&path).args(&sources);
         if let Some(prefix) = &prefix {
@@ -138,32 +186,22 @@ impl Builder {
             let prefix = prefix.canonicalize().map_err(|e| format!("{}: {e}", prefix.display()))?;
             command.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib"));
         }
-        command.args(&manifest.libraries).arg("-pthread").stdin(Stdio::null());
-        // The command line is kept, so that another one builds anew.
-        let line = format!("{command:?}\n");
-        let record = self.cache.join(format!("{}.command", manifest.name));
-        let same_command = fs::read_to_string(&record).is_ok_and(|old| old == line);
-        let common = self.lab.join("engines/common");
-        let mut dirs: Vec<&Path> = sources.iter().filter_map(|source| source.parent()).collect();
-        dirs.extend([manifest.dir.as_path(), common.as_path()]);
-        if !same_command || is_older(&path, &dirs) {
-            let output = command.output().map_err(|e| no_compiler(&e))?;
-            if !output.status.success() {
-                let _ = fs::remove_file(&record);
-                return Err(self.failed(&manifest.name, &output.stderr));
-            }
-            fs::write(&record, line).map_err(|e| format!("{}: {e}", record.display()))?;
-        }
-        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
+        command.args(&manifest.libraries).arg("-pthread");
+        let mut directories: Vec<PathBuf> =
+            sources.iter().filter_map(|source| source.parent()).map(Path::to_owned).collect();
+        directories.extend([manifest.dir.clone(), self.lab.join("engines/common")]);
+        self.make(&manifest.name, command, &directories, "", no_compiler)
     }
 
     /// Why a build failed: its first error, and where all of them are.
     fn failed(&self, name: &str, output: &[u8]) -> String {
         let text = String::from_utf8_lossy(output);
+        // Go names the package first, and what it fetches.
+        let is_message = |line: &&str| !line.starts_with("# ") && !line.contains("downloading");
         let first = text
             .lines()
             .find(|line| line.contains("error:") || line.contains("error["))
-            .or(text.lines().next())
+            .or(text.lines().find(is_message))
             .unwrap_or("no message");
         // Cargo says last what a failure goes back to: a registry that cannot be reached.
         let cause = text.rsplit_once("Caused by:\n").and_then(|(_, rest)| rest.lines().next());
@@ -207,7 +245,7 @@ fn compiler() -> String {
     env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
 }
 
-fn no_compiler(problem: &std::io::Error) -> String {
+fn no_compiler(problem: &io::Error) -> String {
     format!("there is no C++ compiler ({}: {problem}); apt-get install g++, or set CXX", compiler())
 }
 
@@ -236,7 +274,7 @@ fn probe(manifest: &Manifest, prefix: Option<&Path>) -> Result<(), String> {
 }
 
 /// Whether a file is missing, or older than any file in the directories.
-fn is_older(path: &Path, dirs: &[&Path]) -> bool {
+fn is_older(path: &Path, dirs: &[PathBuf]) -> bool {
     let Ok(built) = fs::metadata(path).and_then(|metadata| metadata.modified()) else {
         return true;
     };

@@ -27,8 +27,8 @@ pub struct Column {
     pub asked_for: bool,
 }
 
-/// An `engine.toml`. One of `sources`, `like`, `cargo`, `program`, `script` and `missing` says what
-/// the program is.
+/// An `engine.toml`. One of `sources`, `like`, `cargo`, `go`, `program`, `script` and `missing`
+/// says what the program is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
@@ -60,6 +60,9 @@ pub struct Manifest {
     pub variants: Vec<String>,
     /// A binary of the lab's workspace.
     pub cargo: Option<String>,
+    /// A directory with a main package in Go, from its own; `go.mod` is there or in a directory
+    /// above.
+    pub go: Option<String>,
     /// The name of another engine, whose program it is.
     pub program: Option<String>,
     /// Where the program finds its libraries, from the repository's root.
@@ -105,14 +108,14 @@ impl Manifest {
             !manifest.sources.is_empty(),
             manifest.like.is_some(),
             manifest.cargo.is_some(),
+            manifest.go.is_some(),
             manifest.program.is_some(),
             manifest.script.is_some(),
             manifest.missing.is_some(),
         ];
         if kinds.iter().filter(|given| **given).count() != 1 {
-            return Err(problem(
-                &"it has to have exactly one of sources, like, cargo, program, script and missing",
-            ));
+            let one_of = "sources, like, cargo, go, program, script and missing";
+            return Err(problem(&format!("it has to have exactly one of {one_of}")));
         }
         Ok(manifest)
     }
@@ -151,13 +154,14 @@ impl Manifest {
     }
 }
 
-/// All engines of the lab in `lab`: `engines/*/engine.toml` and `engines/rust/*/engine.toml`.
+/// All engines of the lab in `lab`: `engines/*/engine.toml`, and the same in `engines/rust` and
+/// `engines/go`.
 ///
 /// # Errors
 /// Names the file or directory that cannot be read.
 pub fn discover(lab: &Path) -> Result<Vec<Manifest>, String> {
     let mut manifests = Vec::new();
-    for dir in [lab.join("engines"), lab.join("engines/rust")] {
+    for dir in ["engines", "engines/rust", "engines/go"].map(|dir| lab.join(dir)) {
         if !dir.is_dir() {
             continue;
         }

@@ -4,6 +4,7 @@
 //! 2. Programs are built into a cache and only again when a file that they are made of has changed.
 
 mod build;
+mod go;
 mod inspect;
 mod manifest;
 mod program;

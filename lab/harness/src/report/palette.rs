@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str, &str); 13] = [
 ];
 
 /// The colour of each slot: light, dark.
-const SLOTS: [(&str, &str); 26] = [
+const SLOTS: [(&str, &str); 34] = [
     ("#c2410c", "#ff8a5b"), // Terrace
     ("#e79a72", "#b8623d"), // the drop-in
     ("#1764b0", "#6fb1f5"), // LevelDB
@@ -56,10 +56,18 @@ const SLOTS: [(&str, &str); 26] = [
     ("#64928a", "#a3c9c1"), // Debian's RocksDB
     ("#1f6f4f", "#5cb98d"), // RocksDB with BlobDB
     ("#8d8d6b", "#c9c9a2"), // SQLite, NORMAL
+    ("#6a8f00", "#bfe04d"), // Pebble
+    ("#7d8c2e", "#d3dd8c"), // Pebble with filters
+    ("#4d6b00", "#9cbf3f"), // Pebble, log written
+    ("#6b2d5c", "#c987b8"), // Badger
+    ("#b0476b", "#f59bb8"), // bbolt
+    ("#00729a", "#66c6ee"), // goleveldb
+    ("#4a86a0", "#a3d2e6"), // goleveldb with filters
+    ("#9b6bd6", "#d0b0ff"), // Tkrzw
 ];
 
 /// Engines with a slot of their own. A variant that is not listed takes a free slot.
-const KNOWN: [(&str, usize); 29] = [
+const KNOWN: [(&str, usize); 37] = [
     ("terrace", 0),
     ("dropin", 1),
     ("leveldb", 2),
@@ -89,6 +97,14 @@ const KNOWN: [(&str, usize); 29] = [
     ("rocksdb-debian", 23),
     ("rocksdb-blob", 24),
     ("sqlite-normal", 25),
+    ("pebble", 26),
+    ("pebble-filter", 27),
+    ("pebble-written", 28),
+    ("badger", 29),
+    ("bbolt", 30),
+    ("goleveldb", 31),
+    ("goleveldb-filter", 32),
+    ("tkrzw", 33),
 ];
 
 /// Which dash a slot's lines have; 0 is a full line.

@@ -203,6 +203,20 @@ impl Lab {
     }
 }
 
+/// Whether the lab's programs in Go can be built; says so if not, and fails under CI.
+pub(crate) fn has_go() -> bool {
+    const LEAST: u32 = 25;
+    let output = Command::new("go").args(["env", "GOVERSION"]).current_dir("/").output();
+    let version = output.map(|output| stdout(&output)).unwrap_or_default();
+    let minor = version.trim().split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+    let has = minor.is_some_and(|minor| minor >= LEAST);
+    assert!(has || std::env::var_os("CI").is_none(), "under CI, there is no Go 1.{LEAST}");
+    if !has {
+        eprintln!("SKIPPED: there is no Go 1.{LEAST}");
+    }
+    has
+}
+
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
