@@ -207,7 +207,7 @@ impl Inspection<'_> {
                 key: parsed.user_key,
                 sequence: parsed.sequence,
                 effect: match parsed.kind {
-                    EntryKind::Value => Effect::Put,
+                    EntryKind::Value | EntryKind::Pointer => Effect::Put,
                     EntryKind::Deletion => Effect::Delete,
                 },
                 value,
