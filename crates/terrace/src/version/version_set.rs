@@ -72,6 +72,13 @@ impl ManifestSettings {
         let name = comparator_name(&self.order, is_extended);
         VersionEdit { comparator: Some(name), ..edit.clone() }.encode()
     }
+
+    /// The first record of an extended MANIFEST. LevelDB refuses this one for the name, which says
+    /// more than the first field that it does not know.
+    fn encode_name(&self) -> Vec<u8> {
+        let name = VersionEdit { previous_log_number: Some(0), ..VersionEdit::default() };
+        self.encode(&name, true)
+    }
 }
 
 /// See the [module](self).
@@ -300,11 +307,7 @@ impl VersionSet {
             .and_then(|file| {
                 let mut writer = LogWriter::new(file, 0);
                 if is_extended {
-                    // LevelDB refuses this one for the name, which says more than the first field
-                    // that it does not know.
-                    let name =
-                        VersionEdit { previous_log_number: Some(0), ..VersionEdit::default() };
-                    writer.add_record(&self.settings.encode(&name, is_extended))?;
+                    writer.add_record(&self.settings.encode_name())?;
                 }
                 writer.add_record(&self.settings.encode(&self.snapshot(), is_extended))?;
                 for edit in edits {
@@ -417,8 +420,8 @@ pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
     begin_history(settings, 1, VersionEdit { next_file_number: Some(2), ..VersionEdit::default() })
 }
 
-/// Creates the MANIFEST `number` of a database without logs, whose only edit is `edit`, and
-/// CURRENT, durably.
+/// Creates the MANIFEST `number` of a database without logs, which is what `edit` makes of an empty
+/// one, and CURRENT, durably.
 pub(crate) fn begin_history(
     settings: &ManifestSettings,
     number: u64,
@@ -433,7 +436,11 @@ pub(crate) fn begin_history(
     let file =
         settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
-    writer.add_record(&settings.encode(&edit, !edit.new_value_files.is_empty()))?;
+    let is_extended = !edit.new_value_files.is_empty();
+    if is_extended {
+        writer.add_record(&settings.encode_name())?;
+    }
+    writer.add_record(&settings.encode(&edit, is_extended))?;
     if !mutated("first-manifest-sync") {
         writer.sync()?;
     }
