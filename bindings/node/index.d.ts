@@ -202,6 +202,15 @@ export interface OpenOptions extends AbstractOpenOptions {
   maxFileSize?: number | undefined
 
   /**
+   * Keep values of at least this many bytes in value files instead of tables; 0 keeps values in
+   * tables. LevelDB, and classic-level with it, refuses a database with value files, until
+   * `terrace convert --to plain` has brought the values back.
+   *
+   * @defaultValue `0`
+   */
+  valueLog?: number | undefined
+
+  /**
    * Share one database among the threads of this process that open the directory with this option.
    * The options of the first one hold; the last one to close it closes it.
    *

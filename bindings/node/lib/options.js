@@ -8,7 +8,8 @@ const numbers = {
   blockSize: 4096,
   maxOpenFiles: 1000,
   blockRestartInterval: 16,
-  maxFileSize: 2 << 20
+  maxFileSize: 2 << 20,
+  valueLog: 0
 }
 
 /**

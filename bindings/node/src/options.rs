@@ -31,6 +31,8 @@ pub struct OpenOptions {
     pub block_restart_interval: u32,
     /// Bytes of a table file.
     pub max_file_size: u32,
+    /// From how many bytes on values go to value files; 0 for none.
+    pub value_log: u32,
 }
 
 impl OpenOptions {
@@ -47,5 +49,6 @@ impl OpenOptions {
             .max_open_files(self.max_open_files as usize)
             .block_restart_interval(self.block_restart_interval as usize)
             .max_file_size(self.max_file_size as usize)
+            .value_log((self.value_log > 0).then_some(self.value_log as usize))
     }
 }

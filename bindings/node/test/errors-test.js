@@ -58,7 +58,7 @@ test('a damaged table names the file and the offset', async function (t) {
 
 test('wrong options', async function (t) {
   for (const options of [{ cacheSize: 'much' }, { blockSize: -1 }, { maxOpenFiles: NaN },
-    { writeBufferSize: 2 ** 40 }]) {
+    { writeBufferSize: 2 ** 40 }, { valueLog: -1 }]) {
     const err = await failure(database(options).open())
     t.is(err.cause?.name, 'TypeError', err.cause?.message)
   }
@@ -67,6 +67,18 @@ test('wrong options', async function (t) {
     t.is((await failure(TerraceLevel.destroy(name))).name, 'TypeError')
     t.is((await failure(TerraceLevel.repair(name))).name, 'TypeError')
   }
+})
+
+test('large values go to value files', async function (t) {
+  const db = database({ valueLog: 4096, valueEncoding: 'utf8' })
+  const valueFiles = () => fs.readdirSync(db.location).filter((name) => name.endsWith('.vlog'))
+  await db.put('large', 'x'.repeat(5000))
+  await db.put('small', 'y')
+  await db.compactRange('a', 'z')
+  t.is(valueFiles().length, 1)
+  t.is(await db.get('large'), 'x'.repeat(5000))
+  t.is(await db.get('small'), 'y')
+  await db.close()
 })
 
 test('a directory that cannot be one', async function (t) {

@@ -58,7 +58,7 @@ impl DB {
             max_file_size=None, compression='snappy', bloom_filter_bits=0, \
             comparator=None, comparator_name=None, read_only=False, \
             recovery_mode='prefix', reuse_logs=False, background_threads=2, \
-            table_filter_bits=10, compaction_rate_limit=0)"
+            table_filter_bits=10, compaction_rate_limit=0, value_log=None)"
     )]
     fn new(
         py: Python<'_>,

@@ -52,7 +52,7 @@ impl OpenOptions {
 }
 
 /// Every keyword but `name`.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "create_if_missing",
     "error_if_exists",
     "paranoid_checks",
@@ -72,6 +72,7 @@ const NAMES: [&str; 19] = [
     "background_threads",
     "table_filter_bits",
     "compaction_rate_limit",
+    "value_log",
 ];
 
 fn check_name(function: &str, name: &str) -> PyResult<()> {
@@ -108,6 +109,7 @@ fn set(
         "background_threads" => options.background_threads(value.extract()?),
         "table_filter_bits" => options.table_filter_bits(value.extract()?),
         "compaction_rate_limit" => options.compaction_rate_limit(value.extract()?),
+        "value_log" => options.value_log(Some(value.extract()?)),
         _ => {
             check_name(function, name)?;
             options

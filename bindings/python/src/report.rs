@@ -35,6 +35,9 @@ pub(crate) fn stats<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, 
         filter_useful,
         open_tables,
         table_memory_bytes,
+        value_files,
+        value_file_bytes,
+        value_bytes_used,
         snapshots,
         stall_count,
         stall_micros,
@@ -60,7 +63,7 @@ pub(crate) fn checkpoint<'py>(
     py: Python<'py>,
     report: &CheckpointReport,
 ) -> PyResult<Bound<'py, PyDict>> {
-    Ok(dict!(py, report, tables, linked, table_bytes, sequence))
+    Ok(dict!(py, report, tables, value_files, linked, table_bytes, value_bytes, sequence))
 }
 
 pub(crate) fn verification<'py>(

@@ -146,6 +146,8 @@ def test_a_directory_that_cannot_be_written_without_rights(tmp_path: pathlib.Pat
 def test_options_out_of_range(directory: pathlib.Path) -> None:
     with pytest.raises(terrace.Error, match="background_threads"):
         terrace.DB(directory, create_if_missing=True, background_threads=0)
+    with pytest.raises(terrace.Error, match="value_log"):
+        terrace.DB(directory, create_if_missing=True, value_log=0)
     with pytest.raises(OverflowError):
         terrace.DB(directory, create_if_missing=True, write_buffer_size=-1)
     with pytest.raises(ValueError, match="recovery_mode"):

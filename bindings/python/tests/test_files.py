@@ -40,6 +40,18 @@ def test_statistics_are_dictionaries(db: terrace.DB) -> None:
     assert stats["snapshots"] == 0 and stats["oldest_snapshot_seconds"] is None
 
 
+def test_large_values_go_to_value_files(directory: pathlib.Path) -> None:
+    large, small = bytes(5000), bytes(10)
+    with terrace.DB(directory, create_if_missing=True, value_log=4096) as db:
+        db.update({b"large": large, b"small": small})
+        db.flush()
+        stats = db.stats()
+        assert stats["value_files"] == 1 and stats["value_bytes_used"] == 5000
+    with terrace.DB(directory) as db:
+        assert db[b"large"] == large and db[b"small"] == small
+        assert len(list(directory.glob("*.vlog"))) == 1
+
+
 def test_reports_have_the_fields_of_their_types(
     db: terrace.DB, directory: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -19,4 +19,5 @@ mod memory;
 mod memory_budget;
 mod options;
 pub mod shim;
+mod size;
 mod status;

@@ -1,11 +1,11 @@
 //! The memory budget that the environment sets for programs that know nothing of it.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
 use terrace::MemoryBudget;
+
+use crate::size;
 
 /// That of a process, which has the number beside it: a child of a fork gets one of its own.
 static OF_ENVIRONMENT: Mutex<Option<(u32, MemoryBudget)>> = Mutex::new(None);
@@ -13,7 +13,7 @@ static OF_ENVIRONMENT: Mutex<Option<(u32, MemoryBudget)>> = Mutex::new(None);
 /// The budget that `$TERRACE_MEMORY_BUDGET` asks for, one for all databases of the process: bytes,
 /// or a number with K, M or G behind it. Anything else is as if it were not set.
 pub(crate) fn of_environment() -> Option<MemoryBudget> {
-    let bytes = parse(&std::env::var_os("TERRACE_MEMORY_BUDGET")?)?;
+    let bytes = size::parse(&std::env::var_os("TERRACE_MEMORY_BUDGET")?)?;
     let mut budget = OF_ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     let process = process::id();
     let (_, budget) = match &*budget {
@@ -21,32 +21,4 @@ pub(crate) fn of_environment() -> Option<MemoryBudget> {
         _ => budget.insert((process, MemoryBudget::new(bytes))),
     };
     Some(budget.clone())
-}
-
-fn parse(text: &OsStr) -> Option<usize> {
-    let text = text.as_bytes();
-    let (digits, unit) = match text.split_last()? {
-        (b'K' | b'k', digits) => (digits, 1 << 10),
-        (b'M' | b'm', digits) => (digits, 1 << 20),
-        (b'G' | b'g', digits) => (digits, 1 << 30),
-        _ => (text, 1),
-    };
-    let number: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    number.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_has_a_unit_or_none() {
-        let parsed = |text: &str| parse(OsStr::new(text));
-        assert_eq!(parsed("65536"), Some(65_536));
-        assert_eq!(parsed("64M"), Some(64 << 20));
-        assert_eq!(parsed("2g"), Some(2 << 30));
-        for wrong in ["", "M", "-1", "64 M", "64MB", "99999999999999999999", "99999999999G"] {
-            assert_eq!(parsed(wrong), None, "{wrong}");
-        }
-    }
 }

@@ -12,6 +12,7 @@ use terrace::{
 };
 
 use crate::memory_budget;
+use crate::size;
 
 /// `leveldb::Options`, once what its pointers lead to has been understood.
 #[derive(Clone)]
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) mapped_log: Option<bool>,
     /// Absent: `$TERRACE_MEMORY_BUDGET`, or none.
     pub(crate) memory_budget: Option<MemoryBudget>,
+    /// Absent: `$TERRACE_VALUE_LOG`, or none. 0 for none.
+    pub(crate) value_log: Option<usize>,
     pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
 }
 
@@ -69,6 +72,7 @@ impl Default for Settings {
             read_access: None,
             mapped_log: None,
             memory_budget: None,
+            value_log: None,
             compaction_filter: None,
         }
     }
@@ -96,6 +100,7 @@ impl Settings {
             .read_access(self.read_access.unwrap_or_else(read_access_of_environment))
             .mapped_log(self.mapped_log.unwrap_or_else(mapped_log_of_environment))
             .memory_budget(self.memory_budget.clone().or_else(memory_budget::of_environment))
+            .value_log(self.value_log.or_else(value_log_of_environment).filter(|&bytes| bytes > 0))
             .filter_policy(self.filter.clone())
             .logger(self.logger.clone())
             .compaction_filter(self.compaction_filter.clone())
@@ -150,6 +155,12 @@ fn read_access_of_environment() -> ReadAccess {
 /// The value of `$TERRACE_MAPPED_LOG`, for programs that know nothing of Terrace: `0`, or mapped.
 fn mapped_log_of_environment() -> bool {
     std::env::var_os("TERRACE_MAPPED_LOG").is_none_or(|value| value != "0")
+}
+
+/// The value of `$TERRACE_VALUE_LOG`, for programs that know nothing of Terrace: bytes, or a number
+/// with K, M or G behind it. Anything else is as if it were not set.
+fn value_log_of_environment() -> Option<usize> {
+    size::parse(&std::env::var_os("TERRACE_VALUE_LOG")?)
 }
 
 /// Programs tell "missing" from "exists" by these texts, because both are `InvalidArgument`.

@@ -8,6 +8,7 @@ use terrace::Db;
 use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::convert::ConvertCommand;
 use crate::commands::entries::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::commands::inspect::InspectArgs;
 use crate::commands::keyspace::{
@@ -148,7 +149,8 @@ the input, past the log: until then nothing of them is there, also if the comman
 disk is full. When a line is wrong the command says which, and the entries before it are loaded.
 What was loaded is durable when the command returns. A carriage return before a newline belongs to
 the end of the line, in every format; at the end of a value it is written \\r, as `terrace dump`
-does.
+does. What is loaded goes to tables: with --value-log, compactions move its large values to value
+files, and `terrace convert` all of them at once.
 
 JSON input is one object a line, {\"key\": \"...\", \"value\": \"...\"}: strings are stored as they are,
 and bytes that are not UTF-8 are written {\"base64\": \"...\"}. Earlier versions of `dump --json` wrote
@@ -246,7 +248,7 @@ Examples:
   terrace files DB --json | jq 'select(.level == 0) | .name'")]
     Files(Reading<FilesArgs>),
 
-    /// Show what is in a table, a log or a MANIFEST
+    /// Show what is in a table, a log, a value file or a MANIFEST
     #[command(after_help = "\
 Which kind of file it is follows from its name or, failing that, from what is in it. Nothing but
 this one file is read, so files of a damaged database can be looked at too. Exit status 1 if the
@@ -256,6 +258,7 @@ Examples:
   terrace inspect DB/000005.ldb                  footer, index and blocks of a table
   terrace inspect DB/000005.ldb --keys           every entry, deleted and overwritten ones included
   terrace inspect DB/000007.log --values         every record and its operations
+  terrace inspect DB/000009.vlog --keys          the keys of the values in a value file
   terrace inspect DB/MANIFEST-000004             the history of the set of tables
   terrace inspect DB/*.ldb --summary             several files, one after the other
   terrace inspect DB/000005.ldb --summary --json")]
@@ -290,18 +293,40 @@ Examples:
 
     /// Compact tables until deleted and overwritten entries are gone
     #[command(after_help = "\
---from and --to are both part of the range here.
+--from and --to are both part of the range here. Values of the tables that it rewrites go to value
+files with --value-log, and come back from them into tables without; `terrace convert` does that for
+a whole database.
 
 Examples:
   terrace compact DB                             everything
   terrace compact DB --from a --to b
-  terrace compact DB --force --compression none  rewrites all of it, also what is compact already")]
+  terrace compact DB --force --compression none  rewrites all of it, also what is compact already
+  terrace compact DB --value-log 4K              keeps large values in value files")]
     Compact(Writing<CompactArgs>),
 
-    /// Make a copy of a database, sharing its tables by hard links where that can be
+    /// Make a database plain, for LevelDB, or extended, with large values in value files
     #[command(after_help = "\
-The copy is a database of its own, for LevelDB, too. Tables take no more space on the same file
-system until the database gives them up; on another one they are copied. DB itself is not changed,
+An extended database keeps values from --value-log on, 4K unless it says otherwise, in value files,
+uncompressed, so that compactions do not copy them again and again. LevelDB refuses to open it. It
+is extended while it has value files: where a program opens it without Options::value_log, or a
+command without --value-log, compactions bring values back into tables. A plain database is one that
+LevelDB opens.
+
+All tables are rewritten in place, with free space for a second copy of them. No other program may
+have the database open. A conversion that is killed leaves a whole database, which a second run
+converts.
+
+Examples:
+  terrace convert DB --to extended               values of 4 KiB and more into value files
+  terrace convert DB --to extended --value-log 64K
+  terrace convert DB --to plain                  for LevelDB
+  terrace convert DB --to plain --json | jq .after")]
+    Convert(ConvertCommand),
+
+    /// Make a copy of a database, sharing its files by hard links where that can be
+    #[command(after_help = "\
+The copy is a database of its own, for LevelDB, too, if this one is. Its tables and value files take
+no more space on the same file system until the database gives them up; on another one they are copied. DB itself is not changed,
 and must not be open for writing in another program: that makes a checkpoint by itself, or by
 `checkpoint` in `terrace shell`. TO must be absent or empty. After a failure it holds no database.
 
@@ -464,6 +489,7 @@ impl Cli {
             Command::Verify(command) => command.run(out),
             Command::Repair(command) => command.run(out),
             Command::Compact(command) => command.run(out, WriteArgs::open_for_many_writes),
+            Command::Convert(command) => command.run(out),
             Command::Checkpoint(command) => command.run(out),
             Command::Destroy(command) => command.run(out),
             Command::Shell(command) => command.run(out),

@@ -12,6 +12,8 @@ use crate::failure::{Failure, Result};
 pub(crate) enum FileType {
     Table,
     Log,
+    /// Values that tables point at.
+    Values,
     Manifest,
     Current,
     Lock,
@@ -37,6 +39,7 @@ impl FileType {
         match name.split_once('.') {
             Some((number, "ldb" | "sst")) if is_number(number) => FileType::Table,
             Some((number, "log")) if is_number(number) => FileType::Log,
+            Some((number, "vlog")) if is_number(number) => FileType::Values,
             Some((number, "dbtmp")) if is_number(number) => FileType::Temporary,
             _ => FileType::Foreign,
         }
@@ -46,6 +49,7 @@ impl FileType {
         match self {
             FileType::Table => "table",
             FileType::Log => "log",
+            FileType::Values => "values",
             FileType::Manifest => "manifest",
             FileType::Current => "current",
             FileType::Lock => "lock",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workload};
 
-use crate::directory::FileType::{Current, Log, Manifest, Table};
+use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
 use crate::directory::{ListedFile, list_files};
 use crate::failure::{Failure, Result};
 
@@ -68,6 +68,10 @@ pub(crate) struct WriteArgs {
     /// Bytes of a table before the next begins [default: 2M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
     max_file_size: Option<usize>,
+    /// Keep values of at least this size in value files instead of tables: LevelDB does not open
+    /// such a database [default: values stay in tables]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Writing")]
+    value_log: Option<usize>,
 }
 
 // No comments on the variants of these: clap would print a paragraph for each option.
@@ -205,7 +209,12 @@ impl WriteArgs {
         if let Some(size) = self.max_file_size {
             options = options.max_file_size(size);
         }
-        options
+        options.value_log(self.value_log)
+    }
+
+    /// The size from which on values go to value files, if the command line says.
+    pub(crate) fn value_log(&self) -> Option<usize> {
+        self.value_log
     }
 
     /// Opens a database for a few writes. The log that is there is continued, so that a series of
@@ -217,6 +226,16 @@ impl WriteArgs {
     /// Opens a database for much work.
     pub(crate) fn open_for_many_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
         open(path, self.options(path), missing)
+    }
+
+    /// The same with values in value files from this size on, or in tables.
+    pub(crate) fn open_with_value_log(
+        &self,
+        path: &Path,
+        threshold: Option<usize>,
+        missing: Missing,
+    ) -> Result<Db> {
+        open(path, self.options(path).value_log(threshold), missing)
     }
 }
 
@@ -317,7 +336,8 @@ pub(crate) fn require_database(path: &Path) -> Result<()> {
 
 /// Whether a file in the directory `path` belongs to a database.
 pub(crate) fn has_database(path: &Path) -> Result<bool> {
-    let tells = |file: &ListedFile| matches!(file.file_type, Current | Manifest | Table | Log);
+    let tells =
+        |file: &ListedFile| matches!(file.file_type, Current | Manifest | Table | Log | Values);
     Ok(list_files(path)?.iter().any(tells))
 }
 

@@ -42,6 +42,8 @@ pub struct OptionSet {
     pub paranoid_checks: bool,
     /// Entries of a deleted range that are deleted one by one.
     pub range_delete_batch: usize,
+    /// Bytes of a value that goes to a value file; 0: none does.
+    pub value_log: usize,
     /// Keys in the order of [`ReverseComparator`].
     pub reverse: bool,
 }
@@ -66,6 +68,7 @@ impl Default for OptionSet {
             seek_compaction: true,
             paranoid_checks: false,
             range_delete_batch: 4096,
+            value_log: 0,
             reverse: false,
         }
     }
@@ -91,6 +94,7 @@ impl OptionSet {
             seek_compaction: rng.one_in(2),
             paranoid_checks: rng.one_in(4),
             range_delete_batch: *rng.pick(&[0, 0, 5, 4096]),
+            value_log: *rng.pick(&[0, 0, 1, 20, 500]),
             reverse: rng.one_in(6),
         }
     }
@@ -105,6 +109,7 @@ impl OptionSet {
                 block_restart_interval: 1,
                 snappy: false,
                 reuse_logs: true,
+                value_log: 1,
                 ..base()
             },
             OptionSet {
@@ -126,6 +131,7 @@ impl OptionSet {
                 max_open_files: 74,
                 range_delete_batch: 0,
                 bloom_bits: 1,
+                value_log: 20,
                 snappy: false,
                 ..base()
             },
@@ -140,6 +146,7 @@ impl OptionSet {
                 reuse_logs: true,
                 mapped_log: false,
                 range_delete_batch: 5,
+                value_log: 100,
                 bloom_bits: 20,
                 ..base()
             },
@@ -172,6 +179,7 @@ impl OptionSet {
             .max_manifest_size(self.max_manifest_size)
             .seek_compaction(self.seek_compaction)
             .range_delete_batch(self.range_delete_batch)
+            .value_log((self.value_log > 0).then_some(self.value_log))
             .paranoid_checks(self.paranoid_checks);
         let options = match self.bloom_bits {
             0 => options,

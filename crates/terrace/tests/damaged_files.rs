@@ -298,7 +298,7 @@ enum Outcome {
 
 /// Whether a message names a file of the database, there or not.
 fn names_a_file(text: &str) -> bool {
-    ["CURRENT", "LOCK", "MANIFEST-", ".log", ".ldb"].iter().any(|part| text.contains(part))
+    ["CURRENT", "LOCK", "MANIFEST-", ".log", ".ldb", ".vlog"].iter().any(|part| text.contains(part))
 }
 
 /// Passes over an error that names a file.
@@ -442,7 +442,12 @@ fn examine(
 fn damage_in_any_file_is_an_error_that_names_it_or_harmless() {
     let watchdog = Watchdog::new(Duration::from_secs(60), "damage");
     let specimens = [false, true].map(|mapped_log| {
-        let specimen = specimen(&OptionSet { mapped_log, bloom_bits: 10, ..OptionSet::default() });
+        let specimen = specimen(&OptionSet {
+            mapped_log,
+            bloom_bits: 10,
+            value_log: if mapped_log { 0 } else { 50 },
+            ..OptionSet::default()
+        });
         let names = specimen.disk.names(Path::new(DIR));
         for wanted in ["log", "ldb", "MANIFEST", "CURRENT", "LOCK"] {
             assert!(names.iter().any(|name| kind(name) == wanted), "{wanted} in {names:?}");

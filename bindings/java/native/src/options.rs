@@ -17,7 +17,7 @@ use crate::maintenance::CACHES;
 use crate::snapshot::SNAPSHOTS;
 
 /// The places of settings, as `io.terrace.TerraceOptions` writes them.
-const FIELDS: usize = 17;
+const FIELDS: usize = 18;
 
 /// How a database is opened, and what is kept of it beside the engine's handle.
 pub(crate) struct Opening {
@@ -102,6 +102,9 @@ fn numbers(fields: &[jlong; FIELDS]) -> Result<Options> {
     }
     if fields[16] != 0 {
         options = options.memory_budget(Some(BUDGETS.get(fields[16])?.as_ref().clone()));
+    }
+    if fields[17] != 0 {
+        options = options.value_log(Some(size(fields[17], "valueLog")?));
     }
     Ok(options)
 }

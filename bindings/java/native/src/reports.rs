@@ -75,6 +75,9 @@ fn lines(stats: &Stats) -> String {
     line("filter_useful", stats.filter_useful);
     line("open_tables", stats.open_tables as u64);
     line("table_memory_bytes", stats.table_memory_bytes);
+    line("value_files", stats.value_files as u64);
+    line("value_file_bytes", stats.value_file_bytes);
+    line("value_bytes_used", stats.value_bytes_used);
     line("snapshots", stats.snapshots as u64);
     line("stall_count", stats.stall_count);
     line("stall_micros", stats.stall_micros);

@@ -44,6 +44,9 @@ class Stats(TypedDict):
     filter_useful: int
     open_tables: int
     table_memory_bytes: int
+    value_files: int
+    value_file_bytes: int
+    value_bytes_used: int
     snapshots: int
     oldest_snapshot_seconds: float | None
     stall_count: int
@@ -57,8 +60,10 @@ class Stats(TypedDict):
 @type_check_only
 class CheckpointReport(TypedDict):
     tables: int
+    value_files: int
     linked: int
     table_bytes: int
+    value_bytes: int
     sequence: int
 
 @type_check_only
@@ -284,6 +289,7 @@ class DB(_Writes):
         background_threads: int | None = 2,
         table_filter_bits: int | None = 10,
         compaction_rate_limit: int | None = 0,
+        value_log: int | None = None,
     ) -> Self: ...
     @property
     def name(self) -> _Name: ...

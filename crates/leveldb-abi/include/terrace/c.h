@@ -61,6 +61,15 @@ LEVELDB_EXPORT void terrace_options_set_read_access(leveldb_options_t*, int);
  * before they open a database. */
 LEVELDB_EXPORT void terrace_options_set_mapped_log(leveldb_options_t*, uint8_t);
 
+/* Keeps values of at least this many bytes in value files (NNNNNN.vlog) instead of tables, which
+ * then hold pointers to them, so that compactions do not copy such values again and again; 0, the
+ * default, keeps values in tables. The first value file makes the database extended: LevelDB
+ * refuses to open it. A compaction of everything without this option brings the values back into
+ * tables, `terrace convert --to plain` does. Options that do not say take it from the environment
+ * variable TERRACE_VALUE_LOG, if it is set: bytes, or a number with K, M or G behind it. More than
+ * 4 GiB - 1 fails the open. */
+LEVELDB_EXPORT void terrace_options_set_value_log(leveldb_options_t*, size_t bytes);
+
 /* One bound, in bytes, for the memory of all databases that are opened with it: memtables, indexes
  * and filters of open tables, cached blocks and those that readers hold. Writers wait before it is
  * exceeded, reads never. An eighth of it bounds a memtable, and databases without a cache of their

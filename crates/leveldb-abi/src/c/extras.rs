@@ -54,6 +54,13 @@ export! {
         }
     }
 
+    /// Sets from how many bytes on values go to value files; 0 for none.
+    fn terrace_options_set_value_log(options: *mut COptions, bytes: usize) {
+        if let Some(options) = options.as_mut() {
+            options.plain.value_log = Some(bytes);
+        }
+    }
+
     /// Sets the bits for each key of the filters for whole tables.
     fn terrace_options_set_table_filter_bits(options: *mut COptions, bits: c_int) {
         if let Some(options) = options.as_mut() {

@@ -62,7 +62,7 @@ impl Report {
 }
 
 /// Every number of the statistics, by its name.
-fn numbers(stats: &Stats) -> [(&'static str, u64); 27] {
+fn numbers(stats: &Stats) -> [(&'static str, u64); 30] {
     [
         ("sequence", stats.sequence),
         ("memtable_bytes", stats.memtable_bytes),
@@ -82,6 +82,9 @@ fn numbers(stats: &Stats) -> [(&'static str, u64); 27] {
         ("filter_useful", stats.filter_useful),
         ("open_tables", stats.open_tables as u64),
         ("table_memory_bytes", stats.table_memory_bytes),
+        ("value_files", stats.value_files as u64),
+        ("value_file_bytes", stats.value_file_bytes),
+        ("value_bytes_used", stats.value_bytes_used),
         ("snapshots", stats.snapshots as u64),
         // 0 without one, too.
         (

@@ -445,9 +445,55 @@ static void Nulls(void) {
   terrace_options_set_table_filter_bits(NULL, 1);
   terrace_options_set_read_access(NULL, terrace_read_access_pread);
   terrace_options_set_mapped_log(NULL, 0);
+  terrace_options_set_value_log(NULL, 1);
   CHECK(terrace_memory_budget_used(NULL) == 0);
   terrace_options_set_memory_budget(NULL, NULL);
   terrace_memory_budget_destroy(NULL);
+}
+
+/* The value files of a database after a put of 5,000 bytes and a flush. */
+static uint64_t ValueFiles(const leveldb_options_t* options, const char* name) {
+  leveldb_t* db = leveldb_open(options, name, &err);
+  OK;
+  leveldb_writeoptions_t* write = leveldb_writeoptions_create();
+  char value[5000] = {1};
+  leveldb_put(db, write, "large", 5, value, sizeof(value), &err);
+  OK;
+  leveldb_writeoptions_destroy(write);
+  terrace_flush(db, &err);
+  OK;
+  uint64_t files = 0, used = 0;
+  CHECK(terrace_stat(db, "value_files", &files) && terrace_stat(db, "value_bytes_used", &used));
+  CHECK((used > 0) == (files > 0));
+  leveldb_readoptions_t* read = leveldb_readoptions_create();
+  size_t length = 0;
+  char* found = leveldb_get(db, read, "large", 5, &length, &err);
+  OK;
+  CHECK(length == sizeof(value) && memcmp(found, value, length) == 0);
+  leveldb_free(found);
+  leveldb_readoptions_destroy(read);
+  leveldb_close(db);
+  leveldb_destroy_db(options, name, &err);
+  OK;
+  return files;
+}
+
+static void ValueLog(const char* dir) {
+  char name[1000];
+  snprintf(name, sizeof(name), "%s/values", dir);
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_options_set_create_if_missing(options, 1);
+  CHECK(ValueFiles(options, name) == 0);
+  setenv("TERRACE_VALUE_LOG", "4K", 1);
+  CHECK(ValueFiles(options, name) > 0);
+  terrace_options_set_value_log(options, 5001);
+  CHECK(ValueFiles(options, name) == 0);
+  terrace_options_set_value_log(options, 0);
+  CHECK(ValueFiles(options, name) == 0);
+  unsetenv("TERRACE_VALUE_LOG");
+  terrace_options_set_value_log(options, 5000);
+  CHECK(ValueFiles(options, name) > 0);
+  leveldb_options_destroy(options);
 }
 
 /* Whether files with the ending are mapped once something was written and read. */
@@ -655,6 +701,7 @@ int main(int argc, char** argv) {
   CHECK(terrace_version()[0] != 0 && terrace_last_error()[0] == 0);
   Nulls();
   TwoPhases(argv[1]);
+  ValueLog(argv[1]);
 
   leveldb_logger_t* logger = terrace_logger_create(&lines, Destroy, Log);
   leveldb_options_t* options = leveldb_options_create();

@@ -57,6 +57,9 @@ pub(crate) struct BenchArgs {
     /// Bytes of a table before the next begins
     #[arg(long, alias = "max-file-size", default_value = "2M", value_parser = parse_size, value_name = "SIZE")]
     pub(super) max_file_size: usize,
+    /// Keep values of at least this size in value files [default: values stay in tables]
+    #[arg(long, alias = "value-log", value_parser = parse_size, value_name = "SIZE")]
+    pub(super) value_log: Option<usize>,
     /// Files open at the same time [default: 1000]
     #[arg(long, alias = "max-open-files", value_name = "N")]
     pub(super) max_open_files: Option<usize>,

@@ -123,6 +123,7 @@ impl<'a> Runner<'a> {
             .table_filter_bits(args.table_filter_bits)
             .max_file_size(args.max_file_size)
             .background_threads(args.background_threads)
+            .value_log(args.value_log)
             .mapped_log(!args.no_mapped_log);
         if let Some(bytes) = args.cache_size {
             options = options.block_cache_size(bytes);

@@ -2,6 +2,7 @@
 //! so that the shell can run them one after the other on the same one.
 
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod entries;
 pub(crate) mod inspect;
 pub(crate) mod keyspace;

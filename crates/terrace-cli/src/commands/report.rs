@@ -54,6 +54,9 @@ fn stats_as_json(stats: &Stats, files: &[ListedFile]) -> Value {
         "sequence": stats.sequence,
         "disk_bytes": files.iter().map(|file| file.size).sum::<u64>(),
         "log_bytes": bytes_of(files, FileType::Log),
+        "value_files": stats.value_files,
+        "value_file_bytes": stats.value_file_bytes,
+        "value_bytes_used": stats.value_bytes_used,
         "memtable_bytes": stats.memtable_bytes,
         "immutable_memtables": stats.immutable_memtables,
         "user_bytes_written": stats.user_bytes_written,
@@ -121,6 +124,12 @@ fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
         "tables",
         true,
         format!("{tables}, {}", size(stats.levels.iter().map(|level| level.bytes).sum())),
+    );
+    let (values, used) = (size(stats.value_file_bytes), size(stats.value_bytes_used));
+    fact(
+        "value files",
+        stats.value_files > 0,
+        format!("{}, {values}, {used} of it used", stats.value_files),
     );
     fact("logs", true, size(bytes_of(files, FileType::Log)));
     fact(

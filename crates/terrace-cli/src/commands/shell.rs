@@ -147,7 +147,7 @@ enum Verb {
     Stat(StatArgs),
     /// List the files of the database
     Files(FilesArgs),
-    /// Show what is in a table, a log or a MANIFEST
+    /// Show what is in a table, a log, a value file or a MANIFEST
     Inspect(InspectArgs),
     /// Compact tables until deleted and overwritten entries are gone
     Compact(CompactArgs),

@@ -1,4 +1,5 @@
-//! Care for a whole database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
+//! Care for a whole database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`. `convert` has
+//! a file of its own.
 
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -6,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use terrace::{CompactOptions, Problem};
+use terrace::{CompactOptions, Db, Problem};
 
 use super::{Run, Session};
 use crate::failure::{Failure, Result};
@@ -162,18 +163,48 @@ impl Run for CompactArgs {
         let from = bound("--from", self.from.as_ref())?;
         let to = bound("--to", self.to.as_ref())?;
         let db = session.db()?;
-        let table_bytes = || db.files().iter().map(|file| file.size).sum::<u64>();
         let progress = Progress::spinner("compacting");
-        let before = table_bytes();
+        let before = Held::by(db);
         let options = CompactOptions::new().force(self.force);
         let end = |key: Option<Vec<u8>>| key.map_or(Bound::Unbounded, Bound::Included);
         db.compact_range_with((end(from), end(to)), options)?;
         drop(progress);
-        let after = table_bytes();
+        let after = Held::by(db);
         if form.json {
-            return out.json(&json!({ "table_bytes_before": before, "table_bytes_after": after }));
+            return out.json(&json!({
+                "table_bytes_before": before.table_bytes,
+                "table_bytes_after": after.table_bytes,
+                "value_file_bytes_before": before.value_bytes,
+                "value_file_bytes_after": after.value_bytes,
+            }));
         }
-        out.line(format!("tables held {}, now hold {}", size(before), size(after)))
+        let change = |before, after| format!("held {}, now hold {}", size(before), size(after));
+        out.line(format!("tables {}", change(before.table_bytes, after.table_bytes)))?;
+        if before.value_bytes == 0 && after.value_bytes == 0 {
+            return Ok(());
+        }
+        out.line(format!("value files {}", change(before.value_bytes, after.value_bytes)))
+    }
+}
+
+/// What the files of a database hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) tables: usize,
+    pub(super) table_bytes: u64,
+    pub(super) value_files: usize,
+    pub(super) value_bytes: u64,
+}
+
+impl Held {
+    pub(super) fn by(db: &Db) -> Self {
+        let (files, stats) = (db.files(), db.stats());
+        Held {
+            tables: files.len(),
+            table_bytes: files.iter().map(|file| file.size).sum(),
+            value_files: stats.value_files,
+            value_bytes: stats.value_file_bytes,
+        }
     }
 }
 
@@ -196,17 +227,23 @@ impl Run for CheckpointArgs {
         if self.json || session.form().json {
             return out.json(&json!({
                 "tables": report.tables,
+                "value_files": report.value_files,
                 "linked": report.linked,
                 "table_bytes": report.table_bytes,
+                "value_bytes": report.value_bytes,
                 "sequence": report.sequence,
             }));
         }
-        let tables = counted(report.tables as u64, "table", "tables");
+        let mut files = counted(report.tables as u64, "table", "tables");
+        if report.value_files > 0 {
+            let values = counted(report.value_files as u64, "value file", "value files");
+            files = format!("{files} and {values}");
+        }
         let to = self.to.display();
         out.line(format!(
-            "{to}: {tables}, {} of them linked, {}",
+            "{to}: {files}, {} of them linked, {}",
             report.linked,
-            size(report.table_bytes)
+            size(report.table_bytes + report.value_bytes)
         ))
     }
 }

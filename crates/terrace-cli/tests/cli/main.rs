@@ -10,3 +10,4 @@ mod terminal;
 mod tool;
 mod transfer;
 mod upkeep;
+mod value_log;

@@ -47,6 +47,10 @@ pub(crate) enum EntryKind {
     Deletion = 0,
     /// The key has a value from this sequence number on.
     Value = 1,
+    /// The key has a value from this sequence number on, which lies in a value file: a
+    /// [`ValuePointer`](super::value_pointer::ValuePointer) says where. In tables of databases with a
+    /// value log only.
+    Pointer = 2,
 }
 
 impl EntryKind {
@@ -55,13 +59,14 @@ impl EntryKind {
         match byte {
             0 => Some(EntryKind::Deletion),
             1 => Some(EntryKind::Value),
+            2 => Some(EntryKind::Pointer),
             _ => None,
         }
     }
 }
 
 /// The kind that sorts before all others at equal sequence: look-ups use it.
-pub(crate) const KIND_FOR_SEEK: EntryKind = EntryKind::Value;
+pub(crate) const KIND_FOR_SEEK: EntryKind = EntryKind::Pointer;
 
 #[inline]
 pub(crate) fn pack_tag(sequence: SequenceNumber, kind: EntryKind) -> u64 {
@@ -148,7 +153,7 @@ impl InternalOrder {
 
     /// Shortens the internal key `start` towards `limit`, as
     /// [`Comparator`](super::comparator::Comparator) does for user keys. A shortened key gets the
-    /// largest tag, so that it sorts before every entry of its user key.
+    /// largest tag of a value, so that it sorts before every entry of its user key.
     pub(crate) fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let mut shorter = user_key(start).to_vec();
         self.keys.find_shortest_separator(&mut shorter, user_key(limit));
@@ -165,7 +170,8 @@ impl InternalOrder {
     fn replace_if_shorter(&self, key: &mut Vec<u8>, shorter: Vec<u8>) {
         let current = user_key(key);
         if shorter.len() < current.len() && self.keys.compare(current, &shorter) == Ordering::Less {
-            *key = encode(&shorter, MAX_SEQUENCE, KIND_FOR_SEEK);
+            // As LevelDB writes it, which knows no greater kind.
+            *key = encode(&shorter, MAX_SEQUENCE, EntryKind::Value);
         }
     }
 }
@@ -187,7 +193,7 @@ mod tests {
     #[test]
     fn short_and_unknown_keys_do_not_parse() {
         assert_eq!(ParsedKey::parse(b"1234567"), None);
-        assert_eq!(ParsedKey::parse(&[2, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(ParsedKey::parse(&[3, 0, 0, 0, 0, 0, 0, 0]), None);
         let key = encode(b"", MAX_SEQUENCE, EntryKind::Value);
         let parsed = ParsedKey::parse(&key).expect("a key");
         assert_eq!((parsed.user_key, parsed.sequence), (&b""[..], MAX_SEQUENCE));

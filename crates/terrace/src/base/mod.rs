@@ -16,3 +16,4 @@ pub(crate) mod memory_account;
 pub(crate) mod mutation;
 pub(crate) mod prefetch;
 pub(crate) mod prefix_map;
+pub(crate) mod value_pointer;

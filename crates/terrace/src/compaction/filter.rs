@@ -139,6 +139,12 @@ impl AppliedFilter {
         decides.then(|| AppliedFilter { filters, expiry, has_changed: AtomicBool::new(false) })
     }
 
+    /// Whether the value of `key` has a say in what is decided.
+    pub(super) fn looks_at(&self, key: &[u8], is_unseen: impl FnOnce() -> bool) -> bool {
+        let may_expire = self.expiry.as_ref().is_some_and(|(settings, _)| settings.expires(key));
+        may_expire || self.filters.of(key).is_some() && is_unseen()
+    }
+
     /// Decides about a value. A program's filter is asked if nothing but the present can see it;
     /// what has expired is there for nobody.
     pub(super) fn decide(

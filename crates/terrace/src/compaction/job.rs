@@ -8,6 +8,7 @@ use crate::base::internal_key::{
     self, EntryKind, InternalOrder, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber,
 };
 use crate::base::mutation::mutated;
+use crate::base::value_pointer::ValuePointer;
 use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
@@ -15,12 +16,13 @@ use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
+use crate::version::value_files::{UsedValueFile, ValueReader};
 use crate::version::version::Version;
 
 use super::drop_rules::DropRules;
 use super::filter::{AppliedFilter, FilterDecision};
 use super::output::{Output, OutputSettings, OutputWriter};
-use super::plan::Plan;
+use super::plan::{Plan, Reason};
 
 /// Entries, or KiB of values, between two looks at whether to stop.
 const CANCEL_INTERVAL: u64 = 512;
@@ -31,6 +33,7 @@ pub(crate) struct CompactionJob {
     /// The version that was planned on.
     pub(crate) version: Arc<Version>,
     pub(crate) tables: Arc<TableSet>,
+    pub(crate) values: Arc<ValueReader>,
     pub(crate) order: InternalOrder,
     pub(crate) outputs: OutputSettings,
     pub(crate) max_file_size: u64,
@@ -64,6 +67,8 @@ impl CompactionJob {
             Grandparents::new(&self.plan.grandparents, &self.order, self.max_file_size);
         let mut writer = OutputWriter::new(self.outputs.clone(), self.plan.output_level);
         let mut until_look = CANCEL_INTERVAL;
+        // A value that was read from a value file.
+        let mut value = Vec::new();
         match &range.from {
             None => merged.seek_to_first(),
             Some(from) => merged.seek(&internal_key::encode(from, MAX_SEQUENCE, KIND_FOR_SEEK)),
@@ -88,10 +93,18 @@ impl CompactionJob {
             {
                 break;
             }
+            let is_pointer = entry.kind == EntryKind::Pointer;
             let decision = match &self.filter {
                 Some(filter) if entry.kind == EntryKind::Value => {
                     let is_unseen = || rules.is_unseen(&entry);
                     filter.decide(entry.user_key, merged.value(), is_unseen)?
+                }
+                Some(filter)
+                    if is_pointer
+                        && filter.looks_at(entry.user_key, || rules.is_unseen(&entry)) =>
+                {
+                    self.values.read(&self.version.values, merged.value(), &mut value)?;
+                    filter.decide(entry.user_key, &value, || rules.is_unseen(&entry))?
                 }
                 _ => FilterDecision::Keep,
             };
@@ -109,9 +122,15 @@ impl CompactionJob {
                     grandparents.restart();
                 }
                 match decision {
+                    FilterDecision::Keep if is_pointer && self.moves(merged.value()) => {
+                        self.values.read(&self.version.values, merged.value(), &mut value)?;
+                        until_look = until_look.saturating_sub(value.len() as u64 >> 10).max(1);
+                        writer.add_read(key, &value)?;
+                    }
                     FilterDecision::Keep => {
                         writer.add_stored(key, merged.value(), || merged.lone_block())?;
                     }
+                    FilterDecision::Replace(value) if is_pointer => writer.add_read(key, &value)?,
                     FilterDecision::Replace(value) => writer.add(key, &value)?,
                     FilterDecision::Remove => {
                         writer.add(
@@ -127,6 +146,17 @@ impl CompactionJob {
             merged.status()?;
         }
         writer.finish()
+    }
+
+    /// Whether a value leaves the value file that it lies in, so that the file can go, or so that a
+    /// database without a value log becomes plain.
+    fn moves(&self, pointer: &[u8]) -> bool {
+        if self.plan.reason == Reason::Manual && self.outputs.values.is_none() {
+            return true;
+        }
+        let file = ValuePointer::decode(pointer).map(|pointer| pointer.file);
+        file.and_then(|number| self.version.values.get(number))
+            .is_some_and(UsedValueFile::is_mostly_garbage)
     }
 
     fn sources(&self) -> Result<Vec<Source>> {

@@ -13,3 +13,4 @@ pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod rate_limiter;
 pub(crate) mod subcompactions;
+mod value_writer;

@@ -2,26 +2,40 @@
 //!
 //! # Invariants
 //! 1. A table is synced before it is handed over.
-//! 2. Tables that are not handed over are removed when the writer is dropped.
+//! 2. A value file is synced before the tables that point into it are handed over.
+//! 3. Tables and value files that are not handed over are removed when the writer is dropped.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::error::Result;
-use crate::base::internal_key::user_key;
+use crate::base::internal_key::{self, EntryKind, split, tag_sequence, user_key};
 use crate::base::mutation::mutated;
 use crate::env::{CreateOptions, Env, WritableFile};
 use crate::table::{StoredBlock, TableBuilder, TableSettings};
-use crate::version::edit::NewFile;
+use crate::version::edit::{NewFile, NewValueFile};
 use crate::version::file_meta::Contents;
 use crate::version::filename;
 use crate::version::version_set::FileNumbers;
 
 use super::rate_limiter::RateLimiter;
+use super::value_writer::ValueWriter;
 
 /// Files that may be on their way to the disk while the next one is made.
 const MOST_UNSYNCED: usize = 4;
+
+/// Bytes of a value file before the next one begins.
+const VALUE_FILE_SIZE: u64 = 256 << 20;
+
+/// Which values are written to value files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueLogSettings {
+    /// Those of at least so many bytes.
+    pub(crate) threshold: usize,
+    /// But none of keys that begin so: those of the engine, which it reads by itself.
+    pub(crate) spared: &'static [u8],
+}
 
 /// Where tables are written and how.
 #[derive(Clone)]
@@ -35,6 +49,8 @@ pub(crate) struct OutputSettings {
     /// How fast the tables are written.
     pub(crate) limit: Option<Arc<RateLimiter>>,
     pub(crate) table: TableSettings,
+    /// `None`: values stay in the tables.
+    pub(crate) values: Option<ValueLogSettings>,
 }
 
 impl OutputSettings {
@@ -47,10 +63,50 @@ impl OutputSettings {
         Ok(Open { number, builder: TableBuilder::new(file, &self.table) })
     }
 
-    /// Removes an unneeded table.
-    pub(crate) fn remove(&self, number: u64) {
-        // A leftover is harmless: no MANIFEST names it, and the next open removes it.
-        let _ = self.env.remove(&self.dir.join(filename::table(number)));
+    fn start_values(&mut self) -> Result<ValueWriter> {
+        let number = self.numbers.take();
+        let path = self.dir.join(filename::values(number));
+        let file =
+            self.env.create(&path, CreateOptions { mode: self.file_mode, exclusive: true })?;
+        Ok(ValueWriter::new(number, RateLimiter::over(self.limit.as_ref(), file)))
+    }
+
+    /// Whether the value of this entry goes to a value file.
+    #[inline]
+    fn separates(&self, key: &[u8], value: &[u8]) -> bool {
+        self.values.is_some_and(|values| {
+            value.len() >= values.threshold && self.may_separate(key, values.spared)
+        })
+    }
+
+    fn may_separate(&self, key: &[u8], spared: &[u8]) -> bool {
+        // What expires is told by the end of the value, which compactions look at.
+        let expires = |key| self.table.prefixes.as_ref().is_some_and(|known| known.expires(key));
+        split(key).is_some_and(|(user_key, tag)| {
+            tag as u8 == EntryKind::Value as u8
+                && !user_key.starts_with(spared)
+                && !expires(user_key)
+        })
+    }
+
+    /// Removes an unneeded table, with the value files that were made with it.
+    pub(crate) fn remove(&self, output: &Output) {
+        self.remove_files(
+            Some(output.file.number),
+            output.value_files.iter().map(|file| file.number),
+        );
+    }
+
+    fn remove_files(
+        &self,
+        tables: impl IntoIterator<Item = u64>,
+        values: impl IntoIterator<Item = u64>,
+    ) {
+        let names = tables.into_iter().map(filename::table);
+        for name in names.chain(values.into_iter().map(filename::values)) {
+            // A leftover is harmless: no MANIFEST names it, and the next open removes it.
+            let _ = self.env.remove(&self.dir.join(name));
+        }
     }
 }
 
@@ -59,9 +115,16 @@ impl OutputSettings {
 pub(crate) struct Output {
     pub(crate) file: NewFile,
     pub(crate) contents: Contents,
+    /// The value files that were made with it and with the tables handed over before it.
+    pub(crate) value_files: Vec<NewValueFile>,
 }
 
 impl Output {
+    /// Of the table and the value files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.size + self.value_files.iter().map(|file| file.size).sum::<u64>()
+    }
+
     /// The first and the last key.
     pub(crate) fn user_keys(&self) -> (&[u8], &[u8]) {
         (user_key(&self.file.smallest), user_key(&self.file.largest))
@@ -81,6 +144,12 @@ pub(crate) struct OutputWriter {
     finished: Vec<Output>,
     /// Complete files that are being written out while the next ones are made; the oldest first.
     unsynced: VecDeque<Box<dyn WritableFile>>,
+    /// The present value file.
+    values: Option<ValueWriter>,
+    /// Complete and durable ones.
+    value_files: Vec<NewValueFile>,
+    /// The key of an entry that is changed. Reused.
+    key: Vec<u8>,
 }
 
 impl OutputWriter {
@@ -91,12 +160,18 @@ impl OutputWriter {
             open: None,
             finished: Vec::new(),
             unsynced: VecDeque::new(),
+            values: None,
+            value_files: Vec::new(),
+            key: Vec::new(),
         }
     }
 
     /// Adds an entry to the present table, starting one if there is none.
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.settings.separates(key, value) {
+            return self.add_separated(key, value);
+        }
         self.open()?.builder.add(key, value)
     }
 
@@ -108,7 +183,49 @@ impl OutputWriter {
         value: &[u8],
         lone_block: impl FnOnce() -> Option<StoredBlock<'a>>,
     ) -> Result<()> {
+        if self.settings.separates(key, value) {
+            return self.add_separated(key, value);
+        }
         self.open()?.builder.add_stored(key, value, lone_block)
+    }
+
+    /// Adds an entry whose value was read from a value file.
+    pub(crate) fn add_read(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (user_key, tag) = split(key).unwrap_or_default();
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        internal_key::append(&mut key, user_key, tag_sequence(tag), EntryKind::Value);
+        let added = self.add(&key, value);
+        self.key = key;
+        added
+    }
+
+    /// Adds an entry whose value goes to a value file.
+    #[cold]
+    fn add_separated(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (user_key, tag) = split(key).unwrap_or_default();
+        let sequence = tag_sequence(tag);
+        let values = match &mut self.values {
+            Some(values) => values,
+            none => none.insert(self.settings.start_values()?),
+        };
+        let pointer = values.add(user_key, sequence, value)?;
+        if values.size() >= VALUE_FILE_SIZE {
+            self.finish_values()?;
+        }
+        let key = internal_key::encode(user_key, sequence, EntryKind::Pointer);
+        self.open()?.builder.add(&key, &pointer.encode())
+    }
+
+    /// Completes the present value file, if there is one.
+    fn finish_values(&mut self) -> Result<()> {
+        let Some(values) = self.values.take() else { return Ok(()) };
+        let number = values.number();
+        let finished = values.finish().inspect_err(|_| {
+            self.settings.remove_files(None, [number]);
+        })?;
+        self.value_files.push(finished);
+        Ok(())
     }
 
     /// The bytes of the present table so far; 0 if there is none.
@@ -137,7 +254,7 @@ impl OutputWriter {
                 self.sync_down_to(MOST_UNSYNCED)
             }
             Err(error) => {
-                self.settings.remove(open.number);
+                self.settings.remove_files([open.number], None);
                 Err(error)
             }
         }
@@ -156,9 +273,13 @@ impl OutputWriter {
     /// Finishes, makes the names of all tables durable and hands them over.
     pub(crate) fn finish(mut self) -> Result<Vec<Output>> {
         self.finish_table()?;
+        self.finish_values()?;
         self.sync_down_to(0)?;
         if !self.finished.is_empty() && !mutated("table-names") {
             self.settings.env.sync_dir(&self.settings.dir)?;
+        }
+        if let Some(last) = self.finished.last_mut() {
+            last.value_files = std::mem::take(&mut self.value_files);
         }
         Ok(std::mem::take(&mut self.finished))
     }
@@ -178,8 +299,10 @@ pub(crate) fn complete_table(
             size: table.size,
             smallest: table.smallest,
             largest: table.largest,
+            values: table.values,
         },
         contents: Contents::from(table.properties),
+        value_files: Vec::new(),
     };
     Ok((output, table.file))
 }
@@ -197,8 +320,9 @@ impl Drop for OutputWriter {
     fn drop(&mut self) {
         let abandoned = self.open.take().map(|open| open.number);
         let finished = std::mem::take(&mut self.finished);
-        for number in finished.iter().map(|output| output.file.number).chain(abandoned) {
-            self.settings.remove(number);
-        }
+        let tables = finished.iter().map(|output| output.file.number).chain(abandoned);
+        let values = self.values.take().map(|values| values.number());
+        let complete = std::mem::take(&mut self.value_files);
+        self.settings.remove_files(tables, complete.iter().map(|file| file.number).chain(values));
     }
 }

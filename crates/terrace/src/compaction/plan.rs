@@ -15,6 +15,7 @@
 //!    shares a user key with one it takes: no older version of a key is left above a newer one.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::comparator::KeyOrder;
@@ -55,6 +56,8 @@ pub(crate) enum Reason {
     Tombstones,
     /// Mostly expired entries: a compaction gives space back.
     Expired,
+    /// Values lie in value files that are mostly garbage: a compaction copies them out.
+    Values,
     /// Many lookups searched this file without a hit.
     Seeks,
     /// A range delete has left little: one run of it costs little.
@@ -71,6 +74,7 @@ impl Reason {
             Reason::Manual => "asked for",
             Reason::Tombstones => "mostly tombstones",
             Reason::Expired => "mostly expired entries",
+            Reason::Values => "value files that are mostly garbage",
             Reason::RangeDelete => "what a range delete left",
             Reason::Seeks => "lookups without a hit",
             Reason::ReadTriggered => "reads and few writes, if any",
@@ -193,6 +197,7 @@ impl Planner<'_> {
             .next()
             .or_else(|| self.pick_tombstones())
             .or_else(|| self.pick_expired())
+            .or_else(|| self.pick_values())
             .or_else(|| self.pick_seeks())
             .or_else(|| self.pick_range_delete())
             .or_else(|| self.pick_read_triggered())
@@ -296,6 +301,32 @@ impl Planner<'_> {
         Some(plan)
     }
 
+    /// The file that points at most bytes in value files that are mostly garbage: one that was
+    /// rewritten lately points at few.
+    fn pick_values(&self) -> Option<Plan> {
+        if !self.busy.is_empty() || self.version.values.is_empty() {
+            return None;
+        }
+        let garbage = self.version.values.iter().filter(|used| used.is_mostly_garbage());
+        let garbage: BTreeSet<_> = garbage.map(|used| used.file.number).collect();
+        if garbage.is_empty() {
+            return None;
+        }
+        let points_at = |file: &FileMeta| {
+            let used = file.values.iter().filter(|used| garbage.contains(&used.file));
+            used.fold(0_u64, |bytes, used| bytes.saturating_add(used.bytes))
+        };
+        let files = self.version.files().map(|(level, file)| (points_at(file), level, file));
+        let most = files.max_by_key(|(bytes, ..)| *bytes).filter(|(bytes, ..)| *bytes > 0);
+        let (_, level, file) = most?;
+        let output_level = level.max(1);
+        let mut plan =
+            self.plan(Reason::Values, level, output_level, std::slice::from_ref(file))?;
+        // Moving it copies nothing.
+        plan.is_trivial_move = false;
+        Some(plan)
+    }
+
     /// A file that lookups searched without a hit. Only while little is written: under writes it is
     /// compacted soon anyway, and doing it earlier as well would more than double what is written.
     fn pick_seeks(&self) -> Option<Plan> {
@@ -367,7 +398,7 @@ impl Planner<'_> {
         let mut taken = 0;
         let count = files.iter().take_while(|file| {
             let fits = level == 0 || taken < bite;
-            taken += file.size;
+            taken += file.size.saturating_add(file.value_bytes());
             fits
         });
         let count = count.count();

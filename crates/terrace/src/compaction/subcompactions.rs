@@ -114,7 +114,7 @@ impl Subcompactions {
         match failure {
             None => Ok(outputs),
             Some(error) => {
-                outputs.iter().for_each(|output| self.job.outputs.remove(output.file.number));
+                outputs.iter().for_each(|output| self.job.outputs.remove(output));
                 Err(error)
             }
         }

@@ -1,6 +1,7 @@
 //! Copies of a whole database, made while it is in use.
 //!
-//! A checkpoint is a directory with the tables of one version, most often under second names; one
+//! A checkpoint is a directory with the tables and value files of one version, most often under
+//! second names; one
 //! table more of what was in memory; and a MANIFEST of a single edit. There is no log: what the
 //! logs hold is in that table.
 //!
@@ -17,7 +18,7 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::internal_key::{ParsedKey, SequenceNumber};
 use crate::base::mutation::mutated;
 use crate::compaction::drop_rules::DropRules;
-use crate::compaction::output::OutputWriter;
+use crate::compaction::output::{OutputSettings, OutputWriter};
 use crate::env::{Env, FileLock, LockMode};
 use crate::iterator::merged::Merged;
 use crate::iterator::source::Source;
@@ -48,11 +49,15 @@ use crate::db::view::View;
 pub struct CheckpointReport {
     /// Tables.
     pub tables: usize,
-    /// How many of them are files of the database itself, under a second name. The others are
-    /// copies.
+    /// Value files, which tables point into.
+    pub value_files: usize,
+    /// How many of all of them are files of the database itself, under a second name. The others
+    /// are copies.
     pub linked: usize,
     /// Bytes of all tables.
     pub table_bytes: u64,
+    /// Bytes of all value files.
+    pub value_bytes: u64,
     /// The sequence number of the last write that it holds.
     pub sequence: u64,
 }
@@ -74,10 +79,11 @@ pub(super) fn checkpoint(core: &DbImpl, to: &Path) -> Result<CheckpointReport> {
     core.background.purge_later();
     let report = result?;
     place.keep();
-    let CheckpointReport { tables, linked, table_bytes, .. } = report;
+    let CheckpointReport { tables, value_files, linked, table_bytes, .. } = report;
     let to = to.display();
     core.files.log(format!(
-        "checkpoint {to}: {tables} tables, {linked} of them linked, {table_bytes} bytes"
+        "checkpoint {to}: {tables} tables of {table_bytes} bytes and {value_files} value files, \
+         {linked} of them linked"
     ));
     Ok(report)
 }
@@ -98,6 +104,14 @@ fn fill(
         };
         report.linked += usize::from(linked?);
         tables.push(file.record(level));
+    }
+    for used in view.version.values.iter() {
+        let (number, size) = (used.file.number, used.file.size);
+        let (from, name) = (core.files.path(&filename::values(number)), filename::values(number));
+        let linked = put(core, &from, &place.add(&name), size)?;
+        report.value_files += 1;
+        report.value_bytes += size;
+        report.linked += usize::from(linked);
     }
     // Memtables are newer than any table, and within level 0 the greatest number is the newest.
     let numbers = Arc::new(FileNumbers::new(core.files.numbers.peek()));
@@ -120,6 +134,7 @@ fn fill(
         next_file_number: Some(numbers.peek()),
         last_sequence: Some(sequence),
         new_files: tables,
+        new_value_files: view.version.values.records(),
         ..VersionEdit::default()
     };
     sync_directories_above(core.files.env.as_ref(), place.dir)?;
@@ -130,17 +145,21 @@ fn fill(
 /// Puts a table into the copy. Returns whether that is a link.
 fn second_file(core: &DbImpl, place: &mut Place<'_>, file: &FileMeta) -> Result<bool> {
     let from = table_path(core, file.number)?;
-    let to = place.add(&filename::table(file.number));
-    let size = core.files.env.file_size(&from)?;
-    if size != file.size {
-        let (from, named) = (from.display(), file.size);
+    put(core, &from, &place.add(&filename::table(file.number)), file.size)
+}
+
+/// Puts a file of `named` bytes into the copy. Returns whether that is a link.
+fn put(core: &DbImpl, from: &Path, to: &Path, named: u64) -> Result<bool> {
+    let size = core.files.env.file_size(from)?;
+    if size != named {
+        let from = from.display();
         return Err(Error::corruption(format!(
             "{from}: is {size} bytes long, the MANIFEST says {named}"
         )));
     }
-    match try_link(&core.files, &from, &to) {
+    match try_link(&core.files, from, to) {
         Some(()) => Ok(true),
-        None => copy_file(&core.files, &from, &to).map(|()| false),
+        None => copy_file(&core.files, from, to).map(|()| false),
     }
 }
 
@@ -171,10 +190,12 @@ fn write_memory(
     // Nobody reads the copy at an earlier moment.
     let mut rules = DropRules::new(core.files.order.keys.clone(), Vec::new());
     place.add(&filename::table(numbers.peek()));
-    let mut writer = OutputWriter::new(
-        output_settings(&core.files.options, place.dir, &core.files.order, numbers, 0),
-        0,
-    );
+    // Values go to value files when this table is compacted.
+    let settings = OutputSettings {
+        values: None,
+        ..output_settings(&core.files.options, place.dir, &core.files.order, numbers, 0)
+    };
+    let mut writer = OutputWriter::new(settings, 0);
     merged.seek_to_first();
     while merged.valid() {
         let key = merged.key();

@@ -9,7 +9,9 @@
 //!
 //! # Invariants
 //! 1. Forward, the inner iterator stands at the entry that is shown.
-//! 2. Backward, the inner iterator stands just before all entries of the user key that is shown,
+//! 2. At a pointer it stands there, too. The value is read when [`DbIter::resolve`] is called, before
+//!    anybody looks at it, and kept here: what a reader does not show is not read.
+//! 3. Backward, the inner iterator stands just before all entries of the user key that is shown,
 //!    which is therefore kept here, key and value. What can be shown where it stands is shown as if
 //!    on the way forward.
 
@@ -35,7 +37,15 @@ const MOST_STEPS: usize = 8;
 enum Direction {
     /// Or backwards, over an entry that is the only one of its user key.
     Forward,
+    /// Forward at an entry that has a pointer in place of a value.
+    AtPointer,
     Backward,
+}
+
+/// Reads the values that entries of a table point at.
+pub(crate) trait PointedValues {
+    /// Reads the value that `pointer` leads to into `value`, whose contents go.
+    fn read_value(&self, pointer: &[u8], value: &mut Vec<u8>) -> Result<()>;
 }
 
 /// See the [module](self).
@@ -45,9 +55,11 @@ pub(crate) struct DbIter<K> {
     sequence: SequenceNumber,
     direction: Direction,
     valid: bool,
-    /// Backward: what is shown. Forward: room for the key being skipped.
+    /// Backward: what is shown. Forward: room for the key being skipped, and at a pointer the value.
     saved_key: Vec<u8>,
     saved_value: Vec<u8>,
+    /// `saved_value` is the pointer to the value that is shown.
+    is_pending: bool,
     /// The key that is sought. Never one that is shown: C and C++ programs seek to the key that
     /// they were shown.
     target: Vec<u8>,
@@ -57,7 +69,7 @@ pub(crate) struct DbIter<K> {
     keeper: K,
 }
 
-impl<K: DeletedRangeRecorder> DbIter<K> {
+impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
     /// The view of `inner` for a read at `sequence`; `beginning` was taken before `inner`.
     pub(crate) fn new(
         inner: Merged,
@@ -74,6 +86,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             valid: false,
             saved_key: Vec::new(),
             saved_value: Vec::new(),
+            is_pending: false,
             target: Vec::new(),
             error: None,
             beginning,
@@ -93,13 +106,14 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// Leaves the entry, as if there were none: it is beyond what the reader asked for.
     pub(crate) fn leave(&mut self) {
         self.valid = false;
+        self.is_pending = false;
     }
 
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match (self.valid, self.direction) {
             (false, _) => &[],
-            (true, Direction::Forward) => user_key(self.inner.key()),
+            (true, Direction::Forward | Direction::AtPointer) => user_key(self.inner.key()),
             (true, Direction::Backward) => &self.saved_key,
         }
     }
@@ -109,7 +123,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         match (self.valid, self.direction) {
             (false, _) => &[],
             (true, Direction::Forward) => self.inner.value(),
-            (true, Direction::Backward) => &self.saved_value,
+            (true, Direction::AtPointer | Direction::Backward) => &self.saved_value,
         }
     }
 
@@ -124,6 +138,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
                 let (key, value) = self.inner.entry();
                 (user_key(key), value)
             }
+            Direction::AtPointer => (user_key(self.inner.key()), &self.saved_value),
             Direction::Backward => (&self.saved_key, &self.saved_value),
         })
     }
@@ -191,6 +206,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     }
 
     fn start(&mut self, direction: Direction) {
+        self.is_pending = false;
         self.direction = direction;
         self.error = None;
         self.valid = false;
@@ -224,6 +240,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             }
             None => self.long_step(),
         }
+        self.resolve();
         self.entry().map(|(key, value)| show(key, value)).is_some()
     }
 
@@ -232,7 +249,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// table's iterator if that entry is the first of its user key.
     #[inline]
     fn short_step<R>(&mut self, look: impl FnOnce(&TableIter) -> R) -> Option<Option<(u64, R)>> {
-        if self.direction == Direction::Backward || !self.keys.is_bytewise() {
+        if self.direction != Direction::Forward || !self.keys.is_bytewise() {
             return None;
         }
         self.inner.next_of_other_key(look)
@@ -252,6 +269,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             self.find_forward(true);
             return;
         }
+        self.direction = Direction::Forward;
         self.save_current_key();
         self.inner.next();
         self.find_forward(true);
@@ -272,6 +290,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
     /// `saved_key` first. Returns how many entries were passed.
     fn find_forward(&mut self, mut skip: bool) -> usize {
         self.valid = false;
+        self.is_pending = false;
         let (mut passed, mut unseen, mut deleted) = (0, 0, DeletedRun::default());
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else {
@@ -286,6 +305,10 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
                 match entry.kind {
                     EntryKind::Value => {
                         self.valid = true;
+                        break;
+                    }
+                    EntryKind::Pointer => {
+                        self.stop_at_pointer();
                         break;
                     }
                     EntryKind::Deletion => {
@@ -362,6 +385,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             Some(_) => self.find_backward(),
             None => self.long_step_back(),
         }
+        self.resolve();
         self.entry().map(|(key, value)| show(key, value)).is_some()
     }
 
@@ -374,7 +398,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         &mut self,
         look: impl FnOnce(&TableIter) -> R,
     ) -> Option<Option<(u64, R)>> {
-        if self.direction == Direction::Backward || !self.keys.is_bytewise() {
+        if self.direction != Direction::Forward || !self.keys.is_bytewise() {
             return None;
         }
         self.inner.prev_of_other_key(look)
@@ -382,7 +406,7 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
 
     /// Every other step back from an entry that is shown.
     fn long_step_back(&mut self) {
-        if self.direction == Direction::Forward {
+        if self.direction != Direction::Backward {
             // Step before every entry of the key that is shown, newer ones that this read does not
             // see included.
             self.save_current_key();
@@ -409,14 +433,17 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         {
             self.direction = Direction::Forward;
             self.valid = true;
+            self.is_pending = false;
             return;
         }
         self.direction = Direction::Backward;
         self.valid = false;
-        let (mut found, mut passed, mut deleted) = (false, 0, DeletedRun::default());
+        let (mut found, mut passed, mut deleted) = (None, 0, DeletedRun::default());
         while self.inner.valid() {
             let Some(entry) = ParsedKey::parse(self.inner.key()) else { return self.fail() };
-            if found && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less {
+            if found.is_some()
+                && self.keys.compare(entry.user_key, &self.saved_key) == Ordering::Less
+            {
                 break;
             }
             passed += 1;
@@ -435,9 +462,9 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
                 put(&mut self.saved_key, entry.user_key);
             }
             if entry.sequence <= self.sequence {
-                found = entry.kind == EntryKind::Value;
+                found = Some(entry.kind).filter(|kind| *kind != EntryKind::Deletion);
                 put(&mut self.saved_key, entry.user_key);
-                if found {
+                if found.is_some() {
                     put(&mut self.saved_value, self.inner.value());
                 } else if deleted.add() && self.skip_deleted_range(&mut deleted) {
                     continue;
@@ -445,7 +472,8 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
             }
             self.inner.prev();
         }
-        self.valid = found && self.inner.status().is_ok();
+        self.valid = found.is_some() && self.inner.status().is_ok();
+        self.is_pending = self.valid && found == Some(EntryKind::Pointer);
         if deleted.is_worth_a_note() {
             self.note(deleted);
         }
@@ -508,21 +536,50 @@ impl<K: DeletedRangeRecorder> DbIter<K> {
         }
     }
 
-    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Returns whether
-    /// it is a value, which is saved then.
+    /// At one of many versions of `saved_key`: goes to the newest that may be seen. Returns its kind
+    /// if it is a value or a pointer to one, which is saved then.
     #[cold]
-    fn find_newest_version(&mut self) -> bool {
+    fn find_newest_version(&mut self) -> Option<EntryKind> {
         self.seek_version(self.sequence);
         let newest = ParsedKey::parse(self.inner.key()).filter(|_| self.inner.valid());
-        let found = newest.is_some_and(|newest| {
-            newest.kind == EntryKind::Value
+        let found = newest.filter(|newest| {
+            newest.kind != EntryKind::Deletion
                 && self.keys.compare(newest.user_key, &self.saved_key) == Ordering::Equal
         });
-        if found {
+        let found = found.map(|found| found.kind);
+        if found.is_some() {
             put(&mut self.saved_key, user_key(self.inner.key()));
             put(&mut self.saved_value, self.inner.value());
         }
         found
+    }
+
+    /// Shows the entry here, which has a pointer in place of a value.
+    #[cold]
+    fn stop_at_pointer(&mut self) {
+        self.direction = Direction::AtPointer;
+        self.valid = true;
+        self.is_pending = true;
+        put(&mut self.saved_value, self.inner.value());
+    }
+
+    /// Reads the value that is shown, if there is only a pointer to it yet. If that fails nothing is
+    /// shown.
+    #[inline]
+    pub(crate) fn resolve(&mut self) {
+        if self.is_pending {
+            self.read_value();
+        }
+    }
+
+    #[cold]
+    fn read_value(&mut self) {
+        self.is_pending = false;
+        let pointer = std::mem::take(&mut self.saved_value);
+        if let Err(error) = self.keeper.read_value(&pointer, &mut self.saved_value) {
+            self.valid = false;
+            self.error = Some(error);
+        }
     }
 
     /// Goes to the last entry before all of `saved_key`, the largest tag of which sorts first.

@@ -12,12 +12,14 @@
 //! no record. All numbers are little-endian.
 
 mod format;
+mod payload;
 mod reader;
 mod writer;
 
 #[cfg(test)]
 pub(crate) use format::BLOCK_SIZE;
 pub(crate) use format::next_record_offset;
+pub(crate) use payload::{payload_end, payload_offset, strip_headers};
 pub(crate) use reader::{LogItem, LogReader};
 pub(crate) use writer::LogWriter;
 

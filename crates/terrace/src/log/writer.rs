@@ -167,6 +167,11 @@ impl LogWriter {
         self.offset
     }
 
+    /// Asks the system to write out `length` bytes from `offset`. A hint.
+    pub(crate) fn start_writeback(&mut self, offset: u64, length: u64) {
+        self.file.start_writeback(offset, length);
+    }
+
     /// Gives the space back that a failed append took.
     pub(crate) fn cut_back(&mut self) {
         if self.failure.is_some() {

@@ -7,10 +7,12 @@
 
 use crate::base::abbreviated_keys::common_prefix;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::MAX_ENTRY_SIZE;
+use crate::base::value_pointer::{ValuePointer, ValueUse, is_pointer};
 use crate::env::WritableFile;
 use crate::filter::FilterPolicy;
 
@@ -62,6 +64,8 @@ pub(crate) struct FinishedTable {
     /// The first and the last key.
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// How much of which value files it points at.
+    pub(crate) values: Vec<ValueUse>,
 }
 
 /// A table under construction.
@@ -77,6 +81,8 @@ pub(crate) struct TableBuilder {
     block_size: usize,
     compression: Compression,
     properties: TableProperties,
+    /// The bytes of values by value file.
+    values: BTreeMap<u64, u64>,
     smallest: Vec<u8>,
     /// The last data block, until the key that follows it is known and its index entry can be
     /// short.
@@ -110,6 +116,7 @@ impl TableBuilder {
             block_size: settings.block_size,
             compression: settings.compression,
             properties: TableProperties::new(),
+            values: BTreeMap::new(),
             smallest: Vec::new(),
             pending: None,
             separator: Vec::new(),
@@ -208,8 +215,20 @@ impl TableBuilder {
         if self.properties.entries == 0 {
             self.smallest.extend_from_slice(key);
         }
-        self.properties.count(key, value, self.settings.order.is_internal());
+        let is_internal = self.settings.order.is_internal();
+        self.properties.count(key, value, is_internal);
+        if is_internal && is_pointer(key) {
+            self.count_pointer(value)?;
+        }
         Ok(common)
+    }
+
+    fn count_pointer(&mut self, pointer: &[u8]) -> Result<()> {
+        let pointer = ValuePointer::decode(pointer)
+            .ok_or_else(|| Error::corruption("a malformed pointer to a value"))?;
+        let bytes = self.values.entry(pointer.file).or_default();
+        *bytes = bytes.saturating_add(pointer.length);
+        Ok(())
     }
 
     /// Ends the current block and hands everything to the file, so that the next entry is in a
@@ -251,6 +270,7 @@ impl TableBuilder {
             properties: self.properties,
             smallest: self.smallest,
             largest,
+            values: self.values.into_iter().map(|(file, bytes)| ValueUse { file, bytes }).collect(),
         })
     }
 

@@ -3,10 +3,13 @@
 //! Pure format code: bytes in, edit out. An unknown tag, a level out of range or a key too short to
 //! be an internal key is a corruption; LevelDB refuses such a MANIFEST too.
 
+use std::collections::BTreeMap;
+
 use crate::base::coding::{get_length_prefixed, get_varint32, get_varint64};
 use crate::base::coding::{put_length_prefixed, put_varint32, put_varint64};
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{SequenceNumber, TAG_SIZE};
+use crate::base::value_pointer::ValueUse;
 
 use super::NUM_LEVELS;
 
@@ -18,6 +21,9 @@ const TAG_COMPACT_POINTER: u32 = 5;
 const TAG_DELETED_FILE: u32 = 6;
 const TAG_NEW_FILE: u32 = 7;
 const TAG_PREVIOUS_LOG: u32 = 9;
+// Terrace's, in extended databases only. LevelDB knows no such numbers and refuses the MANIFEST.
+const TAG_NEW_VALUE_FILE: u32 = 0x5401;
+const TAG_VALUES_OF_TABLE: u32 = 0x5402;
 
 /// A table file as an edit records it. Keys are internal keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +33,18 @@ pub(crate) struct NewFile {
     pub(crate) size: u64,
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// How much of which value files it points at, by ascending numbers.
+    pub(crate) values: Vec<ValueUse>,
+}
+
+/// A value file as an edit records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewValueFile {
+    pub(crate) number: u64,
+    /// Of the whole file.
+    pub(crate) size: u64,
+    /// Of the values in it alone.
+    pub(crate) value_bytes: u64,
 }
 
 /// One record of the MANIFEST. A field that is `None` or empty is not recorded.
@@ -42,6 +60,8 @@ pub(crate) struct VersionEdit {
     pub(crate) compact_pointers: Vec<(usize, Vec<u8>)>,
     pub(crate) deleted_files: Vec<(usize, u64)>,
     pub(crate) new_files: Vec<NewFile>,
+    /// Those that tables of this edit are the first to point into.
+    pub(crate) new_value_files: Vec<NewValueFile>,
 }
 
 impl VersionEdit {
@@ -76,6 +96,21 @@ impl VersionEdit {
             put_length_prefixed(&mut dst, &file.smallest);
             put_length_prefixed(&mut dst, &file.largest);
         }
+        for file in &self.new_value_files {
+            put_varint32(&mut dst, TAG_NEW_VALUE_FILE);
+            put_varint64(&mut dst, file.number);
+            put_varint64(&mut dst, file.size);
+            put_varint64(&mut dst, file.value_bytes);
+        }
+        for file in self.new_files.iter().filter(|file| !file.values.is_empty()) {
+            put_varint32(&mut dst, TAG_VALUES_OF_TABLE);
+            put_varint64(&mut dst, file.number);
+            put_varint64(&mut dst, file.values.len() as u64);
+            for used in &file.values {
+                put_varint64(&mut dst, used.file);
+                put_varint64(&mut dst, used.bytes);
+            }
+        }
         // At the end, for `ends_in_name`. Readers take the fields in any order.
         if let Some(name) = &self.comparator {
             put_varint32(&mut dst, TAG_COMPARATOR);
@@ -97,6 +132,8 @@ impl VersionEdit {
 
     pub(crate) fn decode(mut src: &[u8]) -> Result<Self> {
         let mut edit = VersionEdit::default();
+        // The places of new files by their numbers, as far as they have been looked for.
+        let mut places = BTreeMap::new();
         while !src.is_empty() {
             let tag = get_varint32(&mut src).ok_or_else(|| bad("tag"))?;
             match tag {
@@ -129,7 +166,20 @@ impl VersionEdit {
                     size: number(&mut src, "new file")?,
                     smallest: key(&mut src, "new file")?,
                     largest: key(&mut src, "new file")?,
+                    values: Vec::new(),
                 }),
+                TAG_NEW_VALUE_FILE => edit.new_value_files.push(NewValueFile {
+                    number: number(&mut src, "new value file")?,
+                    size: number(&mut src, "new value file")?,
+                    value_bytes: number(&mut src, "new value file")?,
+                }),
+                TAG_VALUES_OF_TABLE => {
+                    let (table, values) = values_of_table(&mut src)?;
+                    let unseen = edit.new_files.iter().enumerate().skip(places.len());
+                    places.extend(unseen.map(|(at, file)| (file.number, at)));
+                    let place = places.get(&table).ok_or_else(|| bad("values of a table"))?;
+                    edit.new_files[*place].values = values;
+                }
                 _ => return Err(Error::corruption(format!("unknown tag {tag} in a version edit"))),
             }
         }
@@ -143,6 +193,21 @@ fn bad(field: &str) -> Error {
 
 fn number(src: &mut &[u8], field: &str) -> Result<u64> {
     get_varint64(src).ok_or_else(|| bad(field))
+}
+
+fn values_of_table(src: &mut &[u8]) -> Result<(u64, Vec<ValueUse>)> {
+    let what = "values of a table";
+    let (table, count) = (number(src, what)?, number(src, what)?);
+    // Grows with the bytes that are there, whatever the count says.
+    let mut values: Vec<ValueUse> = Vec::new();
+    for _ in 0..count {
+        let used = ValueUse { file: number(src, what)?, bytes: number(src, what)? };
+        if values.last().is_some_and(|last| last.file >= used.file) {
+            return Err(bad(what));
+        }
+        values.push(used);
+    }
+    Ok((table, values))
 }
 
 fn level(src: &mut &[u8], field: &str) -> Result<usize> {
@@ -180,7 +245,12 @@ mod tests {
                 size: 1 << 33,
                 smallest: key("a", 1),
                 largest: key("z", 2),
+                values: vec![
+                    ValueUse { file: 70, bytes: 1 << 20 },
+                    ValueUse { file: 76, bytes: 1 << 34 },
+                ],
             }],
+            new_value_files: vec![NewValueFile { number: 76, size: 1 << 35, value_bytes: 1 << 34 }],
         }
     }
 
@@ -204,6 +274,16 @@ mod tests {
     fn unknown_tags_levels_and_short_keys_are_refused() {
         assert!(VersionEdit::decode(&[8, 0]).is_err());
         assert!(VersionEdit::decode(&[TAG_DELETED_FILE as u8, 7, 1]).is_err());
+        let values = |numbers: &[u64]| {
+            let mut edit = vec![];
+            put_varint32(&mut edit, TAG_VALUES_OF_TABLE);
+            numbers.iter().for_each(|&number| put_varint64(&mut edit, number));
+            edit
+        };
+        let (of_nothing, table) = (values(&[77, 1, 70, 5]), full().encode());
+        assert!(VersionEdit::decode(&of_nothing).is_err(), "values of a table of another edit");
+        let descending = [table, values(&[77, 2, 76, 5, 70, 5])].concat();
+        assert!(VersionEdit::decode(&descending).is_err());
         assert!(VersionEdit::decode(&[TAG_COMPACT_POINTER as u8, 0, 3, 1, 2, 3]).is_err());
     }
 

@@ -14,12 +14,13 @@ use crate::base::fork::Origin;
 use crate::base::internal_key::user_key;
 use crate::base::locks::Mutex;
 use crate::base::mutation::mutated;
+use crate::base::value_pointer::ValueUse;
 use crate::table::{Table, TableProperties};
 use arc_swap::ArcSwapOption;
 
 use super::edit::NewFile;
 
-/// Numbers of obsolete table files, waiting to be unlinked.
+/// Numbers of obsolete files, tables and value files, waiting to be unlinked.
 ///
 /// In a child of a fork there are none: the files are the parent's, and so may be the lock.
 #[derive(Default)]
@@ -50,6 +51,13 @@ impl ObsoleteFiles {
             let mut waiting = self.numbers.lock();
             waiting.extend(numbers);
             self.any.store(!waiting.is_empty(), Ordering::Release);
+        }
+    }
+
+    /// Notes that a file is obsolete, which is still being read maybe.
+    pub(super) fn expect(&self, number: u64) {
+        if !self.origin.is_ancestor() {
+            self.present.lock().insert(number);
         }
     }
 
@@ -100,6 +108,8 @@ pub(crate) struct FileMeta {
     /// Internal keys.
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+    /// How much of which value files it points at.
+    pub(crate) values: Vec<ValueUse>,
     /// The open table; managed by [`TableSet`](super::table_set::TableSet).
     pub(crate) table: ArcSwapOption<Table>,
     /// Set on use, cleared by the table set's clock.
@@ -125,6 +135,7 @@ impl FileMeta {
             size: file.size,
             smallest: file.smallest,
             largest: file.largest,
+            values: file.values,
             table: ArcSwapOption::empty(),
             recently_used: AtomicBool::new(false),
             seeks_left: AtomicI64::new(seeks),
@@ -145,6 +156,11 @@ impl FileMeta {
         user_key(&self.largest)
     }
 
+    /// The bytes of the values that it points at.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.values.iter().fold(0, |sum, used| sum.saturating_add(used.bytes))
+    }
+
     /// As the MANIFEST records this file at `level`.
     pub(crate) fn record(&self, level: usize) -> NewFile {
         NewFile {
@@ -153,6 +169,7 @@ impl FileMeta {
             size: self.size,
             smallest: self.smallest.clone(),
             largest: self.largest.clone(),
+            values: self.values.clone(),
         }
     }
 
@@ -181,9 +198,7 @@ impl FileMeta {
 
     /// Called once an edit that removes this file is durable and installed.
     pub(crate) fn mark_obsolete(&self) {
-        if !self.obsolete_files.origin.is_ancestor() {
-            self.obsolete_files.present.lock().insert(self.number);
-        }
+        self.obsolete_files.expect(self.number);
         self.obsolete.store(true, Ordering::Release);
         if mutated("files-of-readers") {
             self.obsolete_files.put_back(vec![self.number]);

@@ -1,4 +1,5 @@
-//! The names of a database's files. They are LevelDB's; files with other names are never touched.
+//! The names of a database's files. They are LevelDB's, and that of value files; files with other
+//! names are never touched.
 
 use crate::base::mutation::mutated;
 
@@ -25,6 +26,7 @@ pub(crate) enum FileKind {
     Manifest,
     Log,
     Table,
+    Values,
     Temp,
 }
 
@@ -34,6 +36,11 @@ pub(crate) fn log(number: u64) -> String {
 
 pub(crate) fn table(number: u64) -> String {
     format!("{number:06}.ldb")
+}
+
+/// A file of values that tables point at. A name that LevelDB does not know.
+pub(crate) fn values(number: u64) -> String {
+    format!("{number:06}.vlog")
 }
 
 /// The name tables had before LevelDB 1.14. Only read.
@@ -70,6 +77,7 @@ pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
     let kind = match suffix {
         "log" => FileKind::Log,
         "ldb" | "sst" => FileKind::Table,
+        "vlog" => FileKind::Values,
         "dbtmp" => FileKind::Temp,
         _ => return None,
     };
@@ -105,6 +113,7 @@ mod tests {
             ("000100.sst", (FileKind::Table, 100)),
             ("1234567.ldb", (FileKind::Table, 1_234_567)),
             ("18446744073709551615.ldb", (FileKind::Table, u64::MAX)),
+            ("000012.vlog", (FileKind::Values, 12)),
             ("MANIFEST-000003", (FileKind::Manifest, 3)),
             ("000005.dbtmp", (FileKind::Temp, 5)),
             ("CURRENT", (FileKind::Current, 0)),

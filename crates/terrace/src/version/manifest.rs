@@ -1,5 +1,6 @@
 //! Reading a MANIFEST: the edits of a database's history, folded into its present state.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,10 +10,28 @@ use crate::base::mutation::mutated;
 use crate::env::{Env, RandomAccessFile, ReadAccess};
 use crate::log::{LogItem, LogReader};
 
-use super::edit::VersionEdit;
+use super::edit::{NewFile, NewValueFile, VersionEdit};
 use super::file_meta::ObsoleteFiles;
 use super::filename;
 use super::version::Version;
+
+/// What the name of a comparator begins with in the MANIFEST of an extended database, which has
+/// value files: no reader of LevelDB's format opens a database by a comparator that it does not know.
+const EXTENDED: &[u8] = b"terrace.extended.";
+
+/// The name of the comparator as a MANIFEST has it.
+pub(crate) fn comparator_name(order: &InternalOrder, is_extended: bool) -> Vec<u8> {
+    let before = if is_extended && !mutated("extended-name") { EXTENDED } else { &[] };
+    [before, order.keys.name_bytes()].concat()
+}
+
+/// The name of the comparator as a program knows it, and whether the database is extended.
+pub(crate) fn plain_name(name: &[u8]) -> (&[u8], bool) {
+    match name.strip_prefix(EXTENDED) {
+        Some(plain) => (plain, true),
+        None => (name, false),
+    }
+}
 
 /// The state that a MANIFEST records.
 #[derive(Default)]
@@ -33,6 +52,8 @@ pub(crate) struct ManifestState {
     /// The logs are Terrace's: it named the first one, and no edit since is LevelDB's, which starts
     /// a MANIFEST or adds an edit before it logs.
     pub(crate) is_terraces: bool,
+    /// It bears a name that LevelDB refuses, because tables point into value files.
+    pub(crate) is_extended: bool,
     pub(crate) edits: u64,
 }
 
@@ -45,6 +66,7 @@ impl ManifestState {
     /// Whether there is no number left for a file or a write.
     fn exhausts_numbers(&self) -> bool {
         let tables = self.version.files().map(|(_, file)| file.number);
+        let tables = tables.chain(self.version.values.iter().map(|used| used.file.number));
         let others = [self.next_file_number, self.log_number, self.previous_log_number];
         tables.chain(others).max() > Some(filename::MAX_NUMBER) || self.last_sequence > MAX_SEQUENCE
     }
@@ -104,7 +126,7 @@ pub(crate) fn read_manifest(
                 let ends_in_name = edit.ends_in_name(data);
                 all_end_in_name &= ends_in_name;
                 if let Some(name) = &edit.comparator {
-                    check_comparator(name, order, &place)?;
+                    state.is_extended |= check_comparator(name, order, &place)?;
                     state.comparator = edit.comparator.clone();
                 }
                 match (ends_in_name, edit.log_number, edit.last_sequence) {
@@ -175,11 +197,14 @@ fn open_manifest(env: &dyn Env, dir: &Path, number: u64) -> Result<Arc<dyn Rando
     })
 }
 
-fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<()> {
-    if name == order.keys.name_bytes() || mutated("comparator-name") {
-        return Ok(());
+/// Fails if the database is ordered by another comparator than `order`. Returns whether it is
+/// extended.
+fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<bool> {
+    let (plain, is_extended) = plain_name(name);
+    if plain == order.keys.name_bytes() || mutated("comparator-name") {
+        return Ok(is_extended);
     }
-    let (theirs, ours) = (String::from_utf8_lossy(name), order.keys.name());
+    let (theirs, ours) = (String::from_utf8_lossy(plain), order.keys.name());
     Err(Error::invalid_argument(format!(
         "{place}: the database is ordered by {theirs}, not by the comparator {ours}"
     )))
@@ -191,7 +216,8 @@ fn check_comparator(name: &[u8], order: &InternalOrder, place: &str) -> Result<(
 /// goleveldb records the tables of a compaction twice.
 #[derive(Default)]
 struct FoldedFiles {
-    files: std::collections::BTreeMap<(usize, u64), super::edit::NewFile>,
+    files: BTreeMap<(usize, u64), NewFile>,
+    value_files: BTreeMap<u64, NewValueFile>,
 }
 
 impl FoldedFiles {
@@ -210,11 +236,22 @@ impl FoldedFiles {
             }
             self.files.insert((level, number), file);
         }
+        for file in edit.new_value_files {
+            if self.value_files.insert(file.number, file).is_some_and(|before| before != file) {
+                let name = filename::values(file.number);
+                let message = format!("an edit adds {name} again, with another size");
+                return Err(Error::corruption(message));
+            }
+        }
         Ok(())
     }
 
     fn into_edit(self) -> VersionEdit {
-        VersionEdit { new_files: self.files.into_values().collect(), ..VersionEdit::default() }
+        VersionEdit {
+            new_files: self.files.into_values().collect(),
+            new_value_files: self.value_files.into_values().collect(),
+            ..VersionEdit::default()
+        }
     }
 }
 
@@ -227,11 +264,17 @@ mod tests {
     use crate::base::internal_key::{EntryKind, encode};
     use crate::env::{CreateOptions, MemEnv};
     use crate::log::LogWriter;
-    use crate::version::edit::NewFile;
 
     fn table(level: usize, number: u64, smallest: &str, largest: &str) -> NewFile {
         let key = |text: &str| encode(text.as_bytes(), 5, EntryKind::Value);
-        NewFile { level, number, size: 100, smallest: key(smallest), largest: key(largest) }
+        NewFile {
+            level,
+            number,
+            size: 100,
+            smallest: key(smallest),
+            largest: key(largest),
+            values: Vec::new(),
+        }
     }
 
     fn adding(new_files: Vec<NewFile>) -> VersionEdit {

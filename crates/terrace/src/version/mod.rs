@@ -12,6 +12,7 @@ pub(crate) mod level;
 pub(crate) mod manifest;
 mod overlap;
 pub(crate) mod table_set;
+pub(crate) mod value_files;
 #[allow(clippy::module_inception)]
 pub(crate) mod version;
 pub(crate) mod version_set;

@@ -23,6 +23,7 @@ use super::edit::VersionEdit;
 use super::file_meta::{FileMeta, ObsoleteFiles};
 use super::level::Level;
 use super::table_set::{TableRef, TableSet};
+use super::value_files::ValueFileMap;
 
 /// How many tables, the latest first, are looked into for the newest sequence number.
 const LOOKED_INTO: usize = 64;
@@ -95,6 +96,8 @@ struct Step<'a, 'k> {
 pub(crate) struct Version {
     /// Shared, so that an iterator over a level need not hold each of its files.
     pub(crate) levels: [Arc<Level>; NUM_LEVELS],
+    /// Those that the tables point into.
+    pub(crate) values: ValueFileMap,
     /// See `Version::by_overlap`.
     pub(super) by_overlap: [OnceLock<Vec<usize>>; NUM_LEVELS],
 }
@@ -365,7 +368,14 @@ impl Version {
         order: &InternalOrder,
         key: &[u8],
     ) -> Result<u64> {
-        self.files().map(|(_, file)| bytes_before(file, tables, order, key)).sum()
+        let before = |file: &Arc<FileMeta>| {
+            let bytes = bytes_before(file, tables, order, key)?;
+            // Values lie evenly, as far as anybody knows.
+            let values = file.value_bytes();
+            let of_values = u128::from(values) * u128::from(bytes) / u128::from(file.size.max(1));
+            Ok(bytes.saturating_add(u64::try_from(of_values).unwrap_or(u64::MAX)))
+        };
+        self.files().map(|(_, file)| before(file)).sum()
     }
 
     /// This version changed by `edit`. An edit that breaks an invariant is a corruption.
@@ -376,9 +386,11 @@ impl Version {
         obsolete_files: &Arc<ObsoleteFiles>,
     ) -> Result<Version> {
         let mut levels = self.levels.each_ref().map(|files| files.to_vec());
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
         for &(level, number) in &edit.deleted_files {
             let before = levels[level].len();
-            levels[level].retain(|file| file.number != number);
+            let is_removed = |file: &mut Arc<FileMeta>| file.number == number;
+            removed.extend(levels[level].extract_if(.., is_removed));
             if levels[level].len() == before {
                 let message =
                     format!("an edit removes table {number:06}, which is not at level {level}");
@@ -392,6 +404,7 @@ impl Version {
             let meta = kept
                 .cloned()
                 .unwrap_or_else(|| Arc::new(FileMeta::new(file.clone(), obsolete_files)));
+            added.push(meta.clone());
             levels[file.level].push(meta);
         }
         let (first, deeper) = levels.split_at_mut(1);
@@ -402,8 +415,14 @@ impl Version {
         for files in deeper {
             files.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         }
+        let values = self.values.changed(
+            added.iter().map(|file| &**file),
+            removed.iter().map(|file| &**file),
+            &edit.new_value_files,
+            obsolete_files,
+        )?;
         let levels = levels.map(|files| Arc::new(Level::from(files)));
-        let version = Version { levels, by_overlap: Default::default() };
+        let version = Version { levels, values, by_overlap: Default::default() };
         version.check(order)?;
         Ok(version)
     }

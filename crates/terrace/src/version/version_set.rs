@@ -29,7 +29,8 @@ use crate::log::LogWriter;
 use super::edit::{NewFile, VersionEdit};
 use super::file_meta::ObsoleteFiles;
 use super::filename;
-use super::manifest::ManifestState;
+use super::manifest::{ManifestState, comparator_name};
+use super::value_files::UsedValueFile;
 use super::version::Version;
 
 /// Hands out file numbers. Shared, so that logs and tables get numbers without the manifest lock.
@@ -66,10 +67,17 @@ pub(crate) struct ManifestSettings {
 }
 
 impl ManifestSettings {
-    /// The record of `edit`, which names the comparator.
-    fn encode(&self, edit: &VersionEdit) -> Vec<u8> {
-        VersionEdit { comparator: Some(self.order.keys.name_bytes().to_owned()), ..edit.clone() }
-            .encode()
+    /// The record of `edit` in a MANIFEST that is extended or not, which names the comparator.
+    fn encode(&self, edit: &VersionEdit, is_extended: bool) -> Vec<u8> {
+        let name = comparator_name(&self.order, is_extended);
+        VersionEdit { comparator: Some(name), ..edit.clone() }.encode()
+    }
+
+    /// The first record of an extended MANIFEST. LevelDB refuses this one for the name, which says
+    /// more than the first field that it does not know.
+    fn encode_name(&self) -> Vec<u8> {
+        let name = VersionEdit { previous_log_number: Some(0), ..VersionEdit::default() };
+        self.encode(&name, true)
     }
 }
 
@@ -84,6 +92,8 @@ pub(crate) struct VersionSet {
     /// See [`ManifestState`].
     logs_begin: Option<SequenceNumber>,
     is_terraces: bool,
+    /// Whether the MANIFEST that is written has the name of an extended database.
+    is_extended: bool,
     /// Greater numbers of logs are those of this open.
     newest_found_log: u64,
     manifest_number: u64,
@@ -123,6 +133,7 @@ impl VersionSet {
             last_sequence: state.last_sequence,
             logs_begin: state.logs_begin,
             is_terraces: state.is_terraces,
+            is_extended: state.is_extended,
             newest_found_log: newest_found_log.max(state.log_number),
             manifest_number,
             writer: None,
@@ -186,6 +197,11 @@ impl VersionSet {
             self.uncertain.extend(
                 edit.new_files.iter().map(|file| file.number).filter(|&number| !moved(number)),
             );
+            let values = edit.new_value_files.iter().map(|file| file.number);
+            match mutated("keep-uncertain-values") {
+                true => self.obsolete_files.put_back(values.collect()),
+                false => self.uncertain.extend(values),
+            }
             if mutated("keep-uncertain-tables") {
                 self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
             }
@@ -198,6 +214,8 @@ impl VersionSet {
                 file.mark_obsolete();
             }
         }
+        let is_unused = |used: &&UsedValueFile| version.values.get(used.file.number).is_none();
+        self.current.values.iter().filter(is_unused).for_each(|used| used.file.mark_obsolete());
         if is_terraces {
             self.logs_begin = Some(last_sequence.saturating_add(1));
         } else if log_number != self.log_number {
@@ -249,13 +267,18 @@ impl VersionSet {
 
     /// Makes edits durable, in one MANIFEST.
     fn write(&mut self, edits: &[VersionEdit]) -> Result<()> {
-        let has_room = |writer: &&mut LogWriter| writer.offset() < self.settings.max_manifest_size;
+        let becomes_extended =
+            !self.is_extended && edits.iter().any(|edit| !edit.new_value_files.is_empty());
+        let has_room = |writer: &&mut LogWriter| {
+            writer.offset() < self.settings.max_manifest_size && !becomes_extended
+        };
         let Some(writer) = self.writer.as_mut().filter(has_room) else { return self.roll(edits) };
         let sync =
             |writer: &mut LogWriter| if mutated("manifest-sync") { Ok(()) } else { writer.sync() };
+        let record = |edit| self.settings.encode(edit, self.is_extended);
         let written = edits
             .iter()
-            .try_for_each(|edit| writer.add_record(&self.settings.encode(edit)))
+            .try_for_each(|edit| writer.add_record(&record(edit)))
             .and_then(|()| sync(writer));
         if let Err(error) = written {
             self.in_doubt = true;
@@ -277,14 +300,19 @@ impl VersionSet {
         let ManifestSettings { env, dir, file_mode, .. } = self.settings.clone();
         let path = dir.join(filename::manifest(number));
         let next_file_number = Some(self.numbers.peek());
+        let is_extended = !self.current.values.is_empty()
+            || edits.iter().any(|edit| !edit.new_value_files.is_empty());
         let written = env
             .create(&path, CreateOptions { mode: file_mode, exclusive: true })
             .and_then(|file| {
                 let mut writer = LogWriter::new(file, 0);
-                writer.add_record(&self.settings.encode(&self.snapshot()))?;
+                if is_extended {
+                    writer.add_record(&self.settings.encode_name())?;
+                }
+                writer.add_record(&self.settings.encode(&self.snapshot(), is_extended))?;
                 for edit in edits {
                     let edit = VersionEdit { next_file_number, ..edit.clone() };
-                    writer.add_record(&self.settings.encode(&edit))?;
+                    writer.add_record(&self.settings.encode(&edit, is_extended))?;
                 }
                 if !mutated("fresh-manifest-sync") {
                     writer.sync()?;
@@ -322,6 +350,7 @@ impl VersionSet {
         }
         self.obsolete_files.put_back(std::mem::take(&mut self.uncertain));
         self.manifest_number = number;
+        self.is_extended = is_extended;
         self.writer = Some(writer);
         self.in_doubt = false;
         Ok(())
@@ -336,12 +365,18 @@ impl VersionSet {
             last_sequence: before.filter(|_| is_found),
             previous_log_number: Some(0),
             new_files: self.current.files().map(|(level, file)| file.record(level)).collect(),
+            new_value_files: self.current.values.records(),
             ..VersionEdit::default()
         }
     }
 
-    /// Closes the MANIFEST. Every edit was synced when it was written.
+    /// Closes the MANIFEST. Every edit was synced when it was written. A database that was extended
+    /// and points into no value file any more is plain again.
     pub(crate) fn close(&mut self) -> Result<()> {
+        if self.is_extended && self.current.values.is_empty() && self.writer.is_some() {
+            // It stays extended otherwise, until another edit begins a MANIFEST.
+            let _ = self.roll(&[self.no_change()]);
+        }
         self.writer.take().map_or(Ok(()), LogWriter::close)
     }
 }
@@ -385,8 +420,8 @@ pub(crate) fn create_database(settings: &ManifestSettings) -> Result<()> {
     begin_history(settings, 1, VersionEdit { next_file_number: Some(2), ..VersionEdit::default() })
 }
 
-/// Creates the MANIFEST `number` of a database without logs, whose only edit is `edit`, and
-/// CURRENT, durably.
+/// Creates the MANIFEST `number` of a database without logs, which is what `edit` makes of an empty
+/// one, and CURRENT, durably.
 pub(crate) fn begin_history(
     settings: &ManifestSettings,
     number: u64,
@@ -401,7 +436,11 @@ pub(crate) fn begin_history(
     let file =
         settings.env.create(&path, CreateOptions { mode: settings.file_mode, exclusive: true })?;
     let mut writer = LogWriter::new(file, 0);
-    writer.add_record(&settings.encode(&edit))?;
+    let is_extended = !edit.new_value_files.is_empty();
+    if is_extended {
+        writer.add_record(&settings.encode_name())?;
+    }
+    writer.add_record(&settings.encode(&edit, is_extended))?;
     if !mutated("first-manifest-sync") {
         writer.sync()?;
     }

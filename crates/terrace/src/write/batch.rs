@@ -465,6 +465,7 @@ impl<'a> Operations<'a> {
                 return Some(Operation::Put { key, value });
             }
             EntryKind::Deletion => get_length_prefixed(&mut self.rest)?,
+            EntryKind::Pointer => return None,
         };
         Some(Operation::Delete { key })
     }

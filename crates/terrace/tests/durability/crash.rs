@@ -279,6 +279,7 @@ fn scripts_survive_a_crash_at_every_step() {
                 mapped_log: rng.one_in(2),
                 reuse_logs: rng.one_in(2),
                 range_delete_batch: 0,
+                value_log: *rng.pick(&[0, 1, 100]),
                 ..OptionSet::default()
             };
             trial(seed ^ number as u64, settings, &counts, &watchdog).run(

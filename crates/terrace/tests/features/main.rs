@@ -14,3 +14,4 @@ mod mixed;
 mod range_delete;
 mod subcompactions;
 mod try_write;
+mod value_log;

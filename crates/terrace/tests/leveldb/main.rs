@@ -4,3 +4,4 @@ mod faults;
 mod hand_over;
 mod prepared;
 mod repair;
+mod value_log;

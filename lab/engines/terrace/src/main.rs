@@ -9,6 +9,12 @@ use lab_driver::{
 };
 use terrace::{Compression, Db, Options, ReadOptions, WriteBatch, WriteOptions};
 
+/// The variant that keeps large values in value files.
+const VALUES: &str = "values";
+
+/// The size from which on it does: that of RocksDB's and fjall's variants.
+const VALUE_LOG: usize = 1 << 10;
+
 struct Terrace {
     db: Db,
 }
@@ -45,6 +51,9 @@ fn options(settings: &Settings) -> Options {
     if let Some(bits) = Settings::chosen(settings.bloom_bits) {
         options = options.table_filter_bits(bits);
     }
+    if settings.variant == VALUES {
+        options = options.value_log(Some(VALUE_LOG));
+    }
     options.compression(if settings.compress() { Compression::Snappy } else { Compression::None })
 }
 
@@ -54,7 +63,10 @@ impl Engine for Terrace {
     const NAME: &'static str = "terrace";
 
     fn describe(variant: &str) -> Option<Description> {
-        let variants = vec![Variant { name: "", title: "Terrace" }];
+        let variants = vec![
+            Variant { name: "", title: "Terrace" },
+            Variant { name: VALUES, title: "Terrace, value log" },
+        ];
         let title = variants.iter().find(|known| known.name == variant)?.title;
         Some(Description {
             engine: Self::NAME,
@@ -67,7 +79,8 @@ impl Engine for Terrace {
                 "Defaults but for what is asked. cache_size is the cache of blocks, write_buffer_size one memtable \
                        (a second one may be on its way to a table), bloom_bits Terrace's own filters, which have 10 \
                        bits per key unless asked otherwise. Two background threads. A bulk load is Db::bulk_load: tables are built directly, past \
-                       the log. Every write is checksummed, \
+                       the log. The variant `values` keeps values from 1 KiB in value files \
+                       (Options::value_log). Every write is checksummed, \
                        every block read is verified once. The system's allocator."
                     .to_owned(),
             limits: vec![],

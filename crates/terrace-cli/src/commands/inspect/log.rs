@@ -1,4 +1,4 @@
-//! Write-ahead logs, for people and as JSON.
+//! Write-ahead logs and value files, for people and as JSON.
 
 use serde_json::json;
 use terrace::Options;
@@ -32,7 +32,9 @@ impl Printer<'_> {
             }))?;
             return Ok(summary.damages);
         }
-        self.line(format!("log of {}", size(summary.file_size)))?;
+        let is_values = file.extension().is_some_and(|extension| extension == "vlog");
+        let kind = if is_values { "value file" } else { "log" };
+        self.line(format!("{kind} of {}", size(summary.file_size)))?;
         let marks = counted(summary.marks, "durability mark", "durability marks");
         self.line(format!("  batches    {}, and {marks}", summary.batches))?;
         let deletions = counted(summary.deletions, "deletion", "deletions");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use terrace::Options;
-use terrace::inspect::{self, AddedTable, EditItem, ManifestItem};
+use terrace::inspect::{self, AddedTable, AddedValueFile, EditItem, ManifestItem};
 
 use super::Printer;
 use crate::failure::Result;
@@ -80,11 +80,19 @@ impl Printer<'_> {
         for (level, number) in &edit.removed {
             self.line(format!("  remove table {number} from level {level}"))?;
         }
-        for AddedTable { level, number, size, smallest, largest } in &edit.added {
+        for AddedValueFile { number, size, value_bytes } in &edit.added_value_files {
+            self.line(format!(
+                "  add value file {number}: {size} bytes, {value_bytes} of them values"
+            ))?;
+        }
+        for AddedTable { level, number, size, smallest, largest, values } in &edit.added {
             let (smallest, largest) = (self.show(smallest), self.show(largest));
             self.line(format!(
                 "  add table {number} to level {level}: {size} bytes, {smallest} .. {largest}"
             ))?;
+            for (file, bytes) in values {
+                self.line(format!("    points at {bytes} bytes in value file {file}"))?;
+            }
         }
         Ok(())
     }
@@ -112,6 +120,16 @@ impl Printer<'_> {
                     "size": table.size,
                     "smallest": self.json(&table.smallest),
                     "largest": self.json(&table.largest),
+                    "values": table.values.iter()
+                        .map(|(file, bytes)| json!({ "file": file, "bytes": bytes }))
+                        .collect::<Vec<_>>(),
+                }))
+                .collect::<Vec<_>>(),
+            "added_value_files": edit.added_value_files.iter()
+                .map(|file| json!({
+                    "number": file.number,
+                    "size": file.size,
+                    "value_bytes": file.value_bytes,
                 }))
                 .collect::<Vec<_>>(),
         }})

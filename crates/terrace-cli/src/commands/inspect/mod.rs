@@ -19,7 +19,7 @@ use crate::text::to_json;
 
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// Tables (.ldb, .sst), logs (.log) or MANIFESTs
+    /// Tables (.ldb, .sst), logs (.log), value files (.vlog) or MANIFESTs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The kind of the file, instead of the one that its name or contents show

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use terrace::Options;
-use terrace::inspect::{self, Effect, Extent, TableItem};
+use terrace::inspect::{self, Effect, Extent, PointedValue, TableItem};
 
 use super::Printer;
 use crate::failure::Result;
@@ -36,6 +36,8 @@ impl Printer<'_> {
                     "deletions": summary.deletions,
                     "key_bytes": summary.key_bytes,
                     "value_bytes": summary.value_bytes,
+                    "pointed_values": summary.pointed_values,
+                    "pointed_bytes": summary.pointed_bytes,
                     "smallest": bounds.map(|(first, _)| self.json(first)),
                     "largest": bounds.map(|(_, last)| self.json(last)),
                     "smallest_sequence": summary.sequences.map(|(first, _)| first),
@@ -70,11 +72,34 @@ impl Printer<'_> {
             size(summary.key_bytes),
             size(summary.value_bytes)
         ))?;
+        if summary.pointed_values > 0 {
+            let values = counted(summary.pointed_values, "value", "values");
+            let bytes = size(summary.pointed_bytes);
+            self.line(format!("  points at  {values} in value files, {bytes}"))?;
+        }
         if let Some((first, last)) = &summary.bounds {
             self.line(format!("  keys       {} .. {}", self.show(first), self.show(last)))?;
         }
         self.sequences(summary.sequences)?;
         self.verdict(summary.damages)
+    }
+
+    /// An entry with its value in a value file, which is not read.
+    fn pointed(&mut self, sequence: u64, key: &[u8], value: PointedValue) -> Result<()> {
+        let PointedValue { file, offset, length } = value;
+        let file = format!("{file:06}.vlog");
+        if self.form.json {
+            return self.out.json(&json!({ "entry": {
+                "sequence": sequence,
+                "effect": "put",
+                "key": self.json(key),
+                "value_size": length,
+                "value_file": file,
+                "value_offset": offset,
+            }}));
+        }
+        let key = self.show(key);
+        self.line(format!("  {sequence}\tput\t{key}\t({length} bytes at {offset} of {file})"))
     }
 
     fn table_item(&mut self, item: &TableItem<'_>) -> Result<()> {
@@ -109,6 +134,9 @@ impl Printer<'_> {
                     Effect::Delete => "delete",
                     _ => "unknown",
                 };
+                if let Some(pointed) = entry.pointed {
+                    return self.pointed(entry.sequence, entry.key, pointed);
+                }
                 let value = (entry.effect != Effect::Delete).then_some(entry.value);
                 self.operation(effect, entry.sequence, entry.key, value)
             }

@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::internal_key::user_key;
 use crate::base::mutation::mutated;
 use crate::compaction::output::Output;
-use crate::db::check::table::{TableSummary, check_table};
+use crate::db::check::table::{TableSummary, Values, check_table};
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::file_copy::{copy_file, try_link};
 use crate::db::db_impl::files::Files;
@@ -20,6 +20,7 @@ use crate::table::Table;
 use crate::version::edit::NewFile;
 use crate::version::file_meta::Contents;
 use crate::version::filename;
+use crate::version::value_files::ValueFileMap;
 
 use super::install::{install_oldest, may_be_oldest};
 use super::load::{BulkLoad, BulkLoadOptions, LoadReport};
@@ -133,7 +134,9 @@ fn open_external(core: &DbImpl, path: &Path) -> Result<External> {
             format!("{name}: ordered by comparator {comparator}, the database's is {wanted}");
         return Err(Error::invalid_argument(message));
     }
-    let summary = check_table(&table, &core.files.order, None, &mut |_| ())?;
+    // One that points into value files is refused: they are another database's.
+    let values = Values { reader: &core.files.values, files: &ValueFileMap::default() };
+    let summary = check_table(&table, &core.files.order, values, None, &mut |_| ())?;
     if let Some(message) = summary.messages.first() {
         return Err(Error::corruption(format!("{name}: {message}")));
     }
@@ -231,9 +234,10 @@ fn stage(
         size: external.table.file_size(),
         smallest: smallest.clone(),
         largest: largest.clone(),
+        values: Vec::new(),
     };
     let contents = external.table.properties().map(Contents::from).unwrap_or_default();
-    Ok(Staged { table: Output { file, contents }, path })
+    Ok(Staged { table: Output { file, contents, value_files: Vec::new() }, path })
 }
 
 /// Gives a file a second name, or copies it where that cannot be. Durable up to the name.

@@ -23,18 +23,19 @@ use crate::version::file_meta::FileMeta;
 use crate::version::filename::{self, FileKind};
 use crate::version::manifest::{self, ManifestState};
 use crate::version::table_set::TableSet;
+use crate::version::value_files::{ValueFileMap, ValueReader};
 use crate::version::version::Version;
 
 use crate::db::check::level::{SoundLevel, check_recency};
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::problem::Problem;
-use crate::db::check::table::{Expected, check_table};
+use crate::db::check::table::{Expected, Values, check_table};
 use crate::db::io_error::is_damage;
 use crate::db::open::own_files::OwnFiles;
 use crate::db::options::Options;
 
 /// Tables that a check or a repair keeps open at once.
-const OPEN_TABLES: usize = 64;
+pub(in crate::db) const OPEN_TABLES: usize = 64;
 
 /// The outcome of a check.
 ///
@@ -183,7 +184,8 @@ pub(in crate::db) fn no_database(dir: &Path) -> Error {
 /// Fails if a directory holds nothing of a database.
 pub(in crate::db) fn require_database(dir: &Path, own: &OwnFiles) -> Result<()> {
     let any = own.found.iter().any(|(_, kind, _)| {
-        matches!(kind, FileKind::Current | FileKind::Manifest | FileKind::Table | FileKind::Log)
+        let data = [FileKind::Manifest, FileKind::Table, FileKind::Values, FileKind::Log];
+        *kind == FileKind::Current || data.contains(kind)
     });
     if any { Ok(()) } else { Err(no_database(dir)) }
 }
@@ -211,6 +213,9 @@ pub(in crate::db) struct Verification<'a> {
     dir: &'a Path,
     order: InternalOrder,
     tables: Arc<TableSet>,
+    values: Arc<ValueReader>,
+    /// Those that the tables may point into.
+    value_files: ValueFileMap,
     pub(in crate::db) report: VerifyReport,
     progress: &'a mut dyn FnMut(Progress),
     done: Progress,
@@ -227,7 +232,10 @@ impl<'a> Verification<'a> {
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
         let done = Progress { done: 0, total: 0 };
+        let values = ValueReader::new(env.clone(), dir.to_owned(), OPEN_TABLES);
         Verification {
+            values: Arc::new(values),
+            value_files: ValueFileMap::default(),
             env,
             dir,
             order,
@@ -313,6 +321,7 @@ impl<'a> Verification<'a> {
                 FileKind::Manifest => *number == manifest_number,
                 FileKind::Log => state.needs_log(*number),
                 FileKind::Table => live.contains(number),
+                FileKind::Values => state.version.values.get(*number).is_some(),
                 FileKind::Temp => false,
                 FileKind::Current | FileKind::Lock | FileKind::InfoLog => true,
             };
@@ -339,7 +348,8 @@ impl<'a> Verification<'a> {
         let Ok(table) = Table::open(file, name, self.tables.read_settings().clone()) else {
             return Ok(false);
         };
-        let summary = check_table(&table, &self.order, None, &mut |_| ());
+        let values = Values { reader: &self.values, files: &self.value_files };
+        let summary = check_table(&table, &self.order, values, None, &mut |_| ());
         Ok(summary.is_ok_and(|summary| {
             summary.entries > 0 && summary.smallest_sequence > newest.saturating_add(1)
         }))
@@ -370,6 +380,7 @@ impl<'a> Verification<'a> {
         let sizes = names(FileKind::Table).chain(names(FileKind::Log));
         self.done.total =
             sizes.map(|name| self.env.file_size(&self.dir.join(name)).unwrap_or(0)).sum();
+        self.value_files = own.value_files(self.env.as_ref(), self.dir);
         let mut numbers: Vec<_> = own.of_kind(FileKind::Table).collect();
         numbers.sort_unstable();
         for number in numbers {
@@ -385,6 +396,8 @@ impl<'a> Verification<'a> {
         version: &Version,
         last_sequence: SequenceNumber,
     ) -> Result<()> {
+        self.value_files = version.values.clone();
+        self.check_value_files();
         let mut sound: Vec<SoundLevel> = Vec::new();
         for (level, files) in version.levels.iter().enumerate() {
             let mut readable = Vec::new();
@@ -401,6 +414,19 @@ impl<'a> Verification<'a> {
         self.done.done = version.files().map(|(_, file)| 2 * file.size).sum();
         self.advance(0);
         Ok(())
+    }
+
+    /// Checks that the value files are as long as the MANIFEST says. Their values are checked with
+    /// the entries that point at them.
+    fn check_value_files(&mut self) {
+        for record in self.value_files.records() {
+            let name = filename::values(record.number);
+            let size = self.size_of(&name);
+            if size != record.size {
+                let message = format!("is {size} bytes long, the MANIFEST says {}", record.size);
+                self.problem(&name, message);
+            }
+        }
     }
 
     /// Checks a table. Returns whether it can be relied on.
@@ -422,8 +448,10 @@ impl<'a> Verification<'a> {
         let mut blocks = 0;
         let checked = Table::open(file, name.clone(), self.tables.read_settings().clone())
             .and_then(|table| {
-                let order = self.order.clone();
-                check_table(&table, &order, expected, &mut |bytes| {
+                let (order, reader) = (self.order.clone(), self.values.clone());
+                let files = &self.value_files.clone();
+                let values = Values { reader: &reader, files };
+                check_table(&table, &order, values, expected, &mut |bytes| {
                     blocks += bytes;
                     self.advance(bytes);
                 })

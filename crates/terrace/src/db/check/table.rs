@@ -1,16 +1,19 @@
 //! Checks one table: blocks, order, range, sequence numbers, filter, properties. Changes nothing.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, ParsedKey, SequenceNumber, user_key};
+use crate::base::value_pointer::{ValuePointer, ValueUse};
 use crate::env::RandomAccessFile;
 use crate::table::{ScanItem, Table, TableOrder, TableProperties, rescue};
 use crate::version::file_meta::FileMeta;
+use crate::version::value_files::{ValueFileMap, ValueReader};
 
 use crate::db::check::problem::{shown_key, shown_user_key};
-use crate::db::io_error::is_damage;
+use crate::db::io_error::{is_damage, retry_once};
 
 /// Messages about one table at most; more are only counted.
 const MAX_MESSAGES: usize = 100;
@@ -20,6 +23,24 @@ const MAX_MESSAGES: usize = 100;
 pub(in crate::db) struct Expected<'a> {
     pub(in crate::db) file: &'a Arc<FileMeta>,
     pub(in crate::db) last_sequence: SequenceNumber,
+}
+
+/// The value files that tables may point into.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Values<'a> {
+    pub(in crate::db) reader: &'a ValueReader,
+    pub(in crate::db) files: &'a ValueFileMap,
+}
+
+impl Values<'_> {
+    /// What is wrong with the value that `pointer` leads to. An error is the system's.
+    pub(in crate::db) fn problem(&self, pointer: &[u8]) -> Result<Option<String>> {
+        match retry_once(|| self.reader.read(self.files, pointer, &mut Vec::new())) {
+            Ok(()) => Ok(None),
+            Err(error) if is_damage(&error) => Ok(Some(error.message().to_owned())),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// The contents of a table, and its problems.
@@ -34,14 +55,19 @@ pub(in crate::db) struct TableSummary {
     pub(in crate::db) largest_sequence: SequenceNumber,
     /// Whether the entries that can be read ascend and lie where the MANIFEST says.
     pub(in crate::db) is_orderly: bool,
+    /// How much it points at of each value file, as far as it can be read.
+    pub(in crate::db) values: BTreeMap<u64, u64>,
     pub(in crate::db) messages: Vec<String>,
 }
 
 struct Check<'a> {
     order: &'a InternalOrder,
+    values: Values<'a>,
     expected: Option<Expected<'a>>,
     summary: TableSummary,
     unlisted: u64,
+    /// Whether an entry counts as lost because its value is.
+    lost_values: bool,
     last: Vec<u8>,
     counted: Counted,
 }
@@ -59,22 +85,11 @@ struct Counted {
 pub(in crate::db) fn check_table(
     table: &Table,
     order: &InternalOrder,
+    values: Values<'_>,
     expected: Option<Expected<'_>>,
     on_block: &mut dyn FnMut(u64),
 ) -> Result<TableSummary> {
-    let summary = TableSummary {
-        is_orderly: true,
-        smallest_sequence: SequenceNumber::MAX,
-        ..TableSummary::default()
-    };
-    let mut check = Check {
-        order,
-        expected,
-        summary,
-        unlisted: 0,
-        last: Vec::new(),
-        counted: Counted::default(),
-    };
+    let mut check = Check::new(order, values, expected);
     let mut data_is_whole = true;
     table.scan(&mut |item| {
         match item {
@@ -82,7 +97,9 @@ pub(in crate::db) fn check_table(
                 check.summary.blocks += 1;
                 on_block(size);
             }
-            ScanItem::Entry { offset, key, value, fault } => check.entry(offset, key, value, fault),
+            ScanItem::Entry { offset, key, value, fault } => {
+                check.entry(offset, key, value, fault)?;
+            }
             ScanItem::Damage { error, .. } if !is_damage(&error) => return Err(error),
             ScanItem::Damage { error, after, up_to } => {
                 data_is_whole = false;
@@ -108,6 +125,7 @@ pub(in crate::db) fn check_table(
     if let Some(error) = failed {
         return Err(error);
     }
+    let data_is_whole = data_is_whole && !check.lost_values;
     if let Some(properties) = table.properties().filter(|_| data_is_whole) {
         check.properties(&properties);
     }
@@ -121,15 +139,15 @@ pub(in crate::db) fn check_table(
 pub(in crate::db) fn check_wreck(
     file: &Arc<dyn RandomAccessFile>,
     order: &InternalOrder,
+    values: Values<'_>,
     expected: Option<Expected<'_>>,
     error: &Error,
 ) -> Result<TableSummary> {
-    let mut check = Check::new(order, expected);
+    let mut check = Check::new(order, values, expected);
     check.report(error.message().to_owned());
     let searched =
         rescue(file, &TableOrder::internal(order.keys.clone()), &mut |offset, key, value| {
-            check.entry(offset, key, value, None);
-            Ok(())
+            check.entry(offset, key, value, None)
         });
     if let Err(error) = searched {
         if !is_damage(&error) {
@@ -142,8 +160,15 @@ pub(in crate::db) fn check_wreck(
     Ok(check.finish())
 }
 
+impl TableSummary {
+    /// How much of which value files it points at.
+    pub(in crate::db) fn value_uses(&self) -> Vec<ValueUse> {
+        self.values.iter().map(|(&file, &bytes)| ValueUse { file, bytes }).collect()
+    }
+}
+
 impl<'a> Check<'a> {
-    fn new(order: &'a InternalOrder, expected: Option<Expected<'a>>) -> Self {
+    fn new(order: &'a InternalOrder, values: Values<'a>, expected: Option<Expected<'a>>) -> Self {
         let summary = TableSummary {
             is_orderly: true,
             smallest_sequence: SequenceNumber::MAX,
@@ -151,9 +176,11 @@ impl<'a> Check<'a> {
         };
         Check {
             order,
+            values,
             expected,
             summary,
             unlisted: 0,
+            lost_values: false,
             last: Vec::new(),
             counted: Counted::default(),
         }
@@ -179,10 +206,29 @@ impl<'a> Check<'a> {
         self.report(format!("block at offset {offset}: key {}: {what}", shown_key(key)));
     }
 
-    fn entry(&mut self, offset: u64, key: &[u8], value: &[u8], fault: Option<&'static str>) {
+    /// An error is the system's.
+    fn entry(
+        &mut self,
+        offset: u64,
+        key: &[u8],
+        value: &[u8],
+        fault: Option<&'static str>,
+    ) -> Result<()> {
         let Some(entry) = ParsedKey::parse(key) else {
-            return self.misplaced(offset, key, "too short, or of an unknown kind");
+            self.misplaced(offset, key, "too short, or of an unknown kind");
+            return Ok(());
         };
+        if entry.kind == EntryKind::Pointer {
+            if let Some(problem) = self.values.problem(value)? {
+                self.lost_values = true;
+                self.report(format!("key {}: {problem}", shown_key(key)));
+                return Ok(());
+            }
+            if let Some(pointer) = ValuePointer::decode(value) {
+                let bytes = self.summary.values.entry(pointer.file).or_default();
+                *bytes = bytes.saturating_add(pointer.length);
+            }
+        }
         if let Some(fault) = fault {
             self.report(format!("block at offset {offset}: key {}: {fault}", shown_key(key)));
         }
@@ -208,7 +254,7 @@ impl<'a> Check<'a> {
         }
         self.last.clear();
         self.last.extend_from_slice(key);
-        let Some(Expected { file, last_sequence }) = self.expected else { return };
+        let Some(Expected { file, last_sequence }) = self.expected else { return Ok(()) };
         if self.order.compare(key, &file.smallest) == Ordering::Less
             || self.order.compare(key, &file.largest) == Ordering::Greater
         {
@@ -218,6 +264,7 @@ impl<'a> Check<'a> {
             let what = format!("above the MANIFEST's last sequence number, {last_sequence}");
             self.report(format!("block at offset {offset}: key {}: {what}", shown_key(key)));
         }
+        Ok(())
     }
 
     fn properties(&mut self, properties: &TableProperties) {

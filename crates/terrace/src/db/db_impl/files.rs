@@ -13,17 +13,18 @@ use crate::base::internal_key::InternalOrder;
 use crate::base::locks::{AtomicBool, Mutex};
 use crate::base::mutation::mutated;
 use crate::cache::hand_on;
-use crate::compaction::output::OutputSettings;
+use crate::compaction::output::{OutputSettings, ValueLogSettings};
 use crate::env::{Env, FileLock, Logger};
 use crate::table::{BlockCache, TableOrder, TableSettings};
 use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename;
 use crate::version::table_set::TableSet;
+use crate::version::value_files::ValueReader;
 use crate::version::version_set::FileNumbers;
 
 use crate::db::options::Options;
 use crate::db::options::events::Event;
-use crate::db::view::catalogue::Catalogue;
+use crate::db::view::catalogue::{Catalogue, entry};
 
 /// See the [module](self).
 pub(in crate::db) struct Files {
@@ -33,6 +34,7 @@ pub(in crate::db) struct Files {
     pub(in crate::db) order: InternalOrder,
     pub(in crate::db) cache: BlockCache,
     pub(in crate::db) tables: Arc<TableSet>,
+    pub(in crate::db) values: Arc<ValueReader>,
     pub(in crate::db) numbers: Arc<FileNumbers>,
     pub(in crate::db) obsolete_files: Arc<ObsoleteFiles>,
     pub(in crate::db) logger: Arc<dyn Logger>,
@@ -124,15 +126,16 @@ impl Files {
         OutputSettings { table: TableSettings { prefixes, ..settings.table }, ..settings }
     }
 
-    /// Removes obsolete table files.
+    /// Removes obsolete tables and value files.
     pub(in crate::db) fn purge(&self) {
         if self.options.read_only {
             return;
         }
         let mut left = Vec::new();
         for number in self.obsolete_files.take() {
-            let removed = filename::names_of_table(number).iter().find_map(|name| {
-                match self.env.remove(&self.path(name)) {
+            let names = filename::names_of_table(number).into_iter();
+            let removed = names.chain([filename::values(number)]).find_map(|name| {
+                match self.env.remove(&self.path(&name)) {
                     Err(error) if error.kind() == ErrorKind::NotFound => None,
                     result => Some(result),
                 }
@@ -165,6 +168,9 @@ pub(in crate::db) fn output_settings(
         file_mode: options.file_mode,
         limit: None,
         table: table_settings(options, order.keys.clone(), level),
+        values: options
+            .value_log
+            .map(|threshold| ValueLogSettings { threshold, spared: entry::PREFIX }),
     }
 }
 

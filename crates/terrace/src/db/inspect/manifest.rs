@@ -6,7 +6,7 @@ use std::path::Path;
 use super::damage_counter::DamageCounter;
 use super::file::{name_of, open};
 use super::log::{first_record, skipped};
-use super::manifest_items::{AddedTable, EditItem, ManifestItem, ManifestSummary};
+use super::manifest_items::{AddedTable, AddedValueFile, EditItem, ManifestItem, ManifestSummary};
 use super::piece::{Damage, Flow};
 use crate::base::error::Result;
 use crate::base::internal_key::user_key;
@@ -145,6 +145,12 @@ fn edit_item(edit: VersionEdit, offset: u64) -> EditItem {
         size: file.size,
         smallest: user_key(&file.smallest).to_vec(),
         largest: user_key(&file.largest).to_vec(),
+        values: file.values.iter().map(|used| (used.file, used.bytes)).collect(),
+    });
+    let added_value_files = edit.new_value_files.into_iter().map(|file| AddedValueFile {
+        number: file.number,
+        size: file.size,
+        value_bytes: file.value_bytes,
     });
     let pointers =
         edit.compact_pointers.into_iter().map(|(level, key)| (level, user_key(&key).to_vec()));
@@ -158,6 +164,7 @@ fn edit_item(edit: VersionEdit, offset: u64) -> EditItem {
         compact_pointers: pointers.collect(),
         removed: edit.deleted_files,
         added: added.collect(),
+        added_value_files: added_value_files.collect(),
     }
 }
 

@@ -67,6 +67,8 @@ pub struct EditItem {
     pub removed: Vec<(usize, u64)>,
     /// New tables.
     pub added: Vec<AddedTable>,
+    /// New value files.
+    pub added_value_files: Vec<AddedValueFile>,
 }
 
 /// A table that an edit adds.
@@ -90,6 +92,27 @@ pub struct AddedTable {
     pub smallest: Vec<u8>,
     /// Its last user key.
     pub largest: Vec<u8>,
+    /// The value files that it points into, and how many bytes of values in each.
+    pub values: Vec<(u64, u64)>,
+}
+
+/// A value file that an edit adds.
+///
+/// ```
+/// use terrace::inspect::AddedValueFile;
+///
+/// fn file_name(file: &AddedValueFile) -> String {
+///     format!("{:06}.vlog", file.number)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddedValueFile {
+    /// The number in its name.
+    pub number: u64,
+    /// Bytes of the file.
+    pub size: u64,
+    /// Bytes of the values in it.
+    pub value_bytes: u64,
 }
 
 /// A MANIFEST as a whole.

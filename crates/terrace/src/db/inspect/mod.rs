@@ -28,10 +28,12 @@ pub use log::log;
 pub use log_items::{BatchItem, LogItem, LogSummary, OperationItem};
 pub use manifest::manifest;
 pub(super) use manifest::manifest_text;
-pub use manifest_items::{AddedTable, EditItem, ManifestItem, ManifestSummary};
+pub use manifest_items::{AddedTable, AddedValueFile, EditItem, ManifestItem, ManifestSummary};
 pub use piece::Damage;
 pub use table::{filter_name, has_table_filter, table};
-pub use table_items::{BlockItem, Effect, EntryItem, Extent, TableItem, TableSummary};
+pub use table_items::{
+    BlockItem, Effect, EntryItem, Extent, PointedValue, TableItem, TableSummary,
+};
 
 /// The kind of a file.
 ///
@@ -48,7 +50,7 @@ pub use table_items::{BlockItem, Effect, EntryItem, Extent, TableItem, TableSumm
 pub enum FileKind {
     /// Sorted entries: `N.ldb`, `N.sst`.
     Table,
-    /// A write-ahead log: `N.log`.
+    /// A write-ahead log: `N.log`. A value file, `N.vlog`, is a log too: of batches of one put each.
     Log,
     /// The history of the set of tables: `MANIFEST-N`.
     Manifest,
@@ -88,7 +90,7 @@ fn kind_by_name(path: &Path) -> Option<FileKind> {
     let name = path.file_name()?.to_str()?;
     match name.rsplit_once('.') {
         Some((_, "ldb" | "sst")) => Some(FileKind::Table),
-        Some((_, "log")) => Some(FileKind::Log),
+        Some((_, "log" | "vlog")) => Some(FileKind::Log),
         _ => name.starts_with("MANIFEST-").then_some(FileKind::Manifest),
     }
 }

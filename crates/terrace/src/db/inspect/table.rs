@@ -5,9 +5,12 @@ use std::path::Path;
 use super::damage_counter::DamageCounter;
 use super::file::{name_of, open};
 use super::piece::{Damage, Flow};
-use super::table_items::{BlockItem, Effect, EntryItem, Extent, TableItem, TableSummary};
+use super::table_items::{
+    BlockItem, Effect, EntryItem, Extent, PointedValue, TableItem, TableSummary,
+};
 use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::{self, EntryKind, ParsedKey};
+use crate::base::value_pointer::ValuePointer;
 use crate::db::options::Options;
 use crate::table::{BlockHandle, TableDump};
 
@@ -202,15 +205,32 @@ impl Inspection<'_> {
                     .count(handle.offset, &format!("an entry's key is no internal key: {shown}"));
                 return visit(TableItem::Damage(damage));
             };
+            let pointed = match parsed.kind {
+                EntryKind::Pointer => match pointed(value) {
+                    Some(pointed) => Some(pointed),
+                    None => {
+                        let key = parsed.user_key.escape_ascii();
+                        let message = format!("the entry of {key} has a malformed pointer");
+                        let damage = damages.count(handle.offset, &message);
+                        return visit(TableItem::Damage(damage));
+                    }
+                },
+                EntryKind::Value | EntryKind::Deletion => None,
+            };
             count(summary, &parsed, value);
+            if let Some(pointed) = &pointed {
+                summary.pointed_values += 1;
+                summary.pointed_bytes = summary.pointed_bytes.saturating_add(pointed.length);
+            }
             visit(TableItem::Entry(EntryItem {
                 key: parsed.user_key,
                 sequence: parsed.sequence,
                 effect: match parsed.kind {
-                    EntryKind::Value => Effect::Put,
+                    EntryKind::Value | EntryKind::Pointer => Effect::Put,
                     EntryKind::Deletion => Effect::Delete,
                 },
                 value,
+                pointed,
             }))
         });
         match whole {
@@ -253,6 +273,11 @@ impl Inspection<'_> {
     fn damage(&mut self, damage: Damage) -> Flow {
         (self.visit)(TableItem::Damage(damage))
     }
+}
+
+fn pointed(value: &[u8]) -> Option<PointedValue> {
+    let ValuePointer { file, offset, length, .. } = ValuePointer::decode(value)?;
+    Some(PointedValue { file, offset, length })
 }
 
 fn count(summary: &mut TableSummary, entry: &ParsedKey<'_>, value: &[u8]) {

@@ -115,8 +115,31 @@ pub struct EntryItem<'a> {
     pub sequence: u64,
     /// Its effect on the key.
     pub effect: Effect,
-    /// The value; empty for a deletion.
+    /// The value; empty for a deletion, and the bytes of the pointer where the value is in a value
+    /// file.
     pub value: &'a [u8],
+    /// Where the value is, if it is in a value file.
+    pub pointed: Option<PointedValue>,
+}
+
+/// A value in a value file, as a table points at it.
+///
+/// ```
+/// use terrace::inspect::PointedValue;
+///
+/// fn shown(value: &PointedValue) -> String {
+///     format!("{} bytes at {} of {:06}.vlog", value.length, value.offset, value.file)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointedValue {
+    /// The number of the value file.
+    pub file: u64,
+    /// Where the value begins in it. Where it goes on in another block of the file, that block's
+    /// header stands between its bytes.
+    pub offset: u64,
+    /// The bytes of the value.
+    pub length: u64,
 }
 
 /// A table as a whole.
@@ -159,8 +182,12 @@ pub struct TableSummary {
     pub deletions: u64,
     /// Bytes of all user keys.
     pub key_bytes: u64,
-    /// Bytes of all values.
+    /// Bytes of all values in the table, pointers included.
     pub value_bytes: u64,
+    /// Values in value files, which the table points at.
+    pub pointed_values: u64,
+    /// Bytes of these values.
+    pub pointed_bytes: u64,
     /// The first and the last user key.
     pub bounds: Option<(Vec<u8>, Vec<u8>)>,
     /// The smallest and the largest sequence number.

@@ -33,6 +33,7 @@ use crate::version::file_meta::ObsoleteFiles;
 use crate::version::filename::{self, FileKind};
 use crate::version::manifest;
 use crate::version::table_set::TableSet;
+use crate::version::value_files::ValueReader;
 use crate::version::version_set::{FileNumbers, ManifestSettings, VersionSet, create_database};
 
 use crate::db::db_impl::DbImpl;
@@ -41,11 +42,14 @@ use crate::db::db_impl::views::Views;
 use crate::db::info_log;
 use crate::db::open::own_files::OwnFiles;
 use crate::db::open::recovery::{Recovered, Replay};
-use crate::db::open::set_aside::{set_aside_logs, set_aside_tables};
+use crate::db::open::set_aside::{set_aside_logs, set_aside_tables, set_aside_values};
 use crate::db::open::start::{announce, clean_up, start_writing};
 use crate::db::options::Options;
 use crate::db::view::View;
 use crate::db::view::catalogue::Catalogue;
+
+/// One of so many files that may be open may be a value file.
+const VALUE_FILES_SHARE: usize = 4;
 
 /// Opens a database.
 pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
@@ -74,7 +78,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         manifest::read_manifest(env.as_ref(), dir, manifest_number, &order, &obsolete_files)?;
     let mut files = OwnFiles::list(env.as_ref(), dir)?;
     files.leave_strangers(state.next_file_number);
-    files.check_tables(dir, &state)?;
+    files.check_present(dir, &state)?;
     let logs = files.needed_logs(dir, &state, &options)?;
     let tables = table_set(dir, &options, &order);
     let numbers = Arc::new(FileNumbers::new(state.next_file_number));
@@ -121,6 +125,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     }
     announce(&core, &recovered);
     if !core.files.options.read_only {
+        set_aside_values(&core.files, &leftovers.values_of_others);
         set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered);
         start_writing(&core, recovered, &logs)?;
         clean_up(&core, &leftovers);
@@ -151,10 +156,8 @@ fn has_database(env: &dyn Env, dir: &Path) -> Result<bool> {
         return Ok(true);
     }
     let is_data = |name: &String| {
-        matches!(
-            filename::parse(name),
-            Some((FileKind::Table | FileKind::Log | FileKind::Manifest, _))
-        )
+        let data = [FileKind::Manifest, FileKind::Table, FileKind::Values, FileKind::Log];
+        filename::parse(name).is_some_and(|(kind, _)| data.contains(&kind))
     };
     Ok(names_in(env, dir)?.iter().any(is_data))
 }
@@ -206,7 +209,10 @@ fn current_manifest(dir: &Path, options: &Options, settings: &ManifestSettings) 
     // Never a fresh database over the files of one: CURRENT alone may have been lost.
     let remains = names_in(env, dir)?
         .into_iter()
-        .find(|name| matches!(filename::parse(name), Some((FileKind::Table | FileKind::Log, _))))
+        .find(|name| {
+            let kind = filename::parse(name).map(|(kind, _)| kind);
+            matches!(kind, Some(FileKind::Table | FileKind::Values | FileKind::Log))
+        })
         .filter(|_| !mutated("never-fresh-over-files"));
     if let Some(name) = remains {
         let message = format!(
@@ -262,6 +268,8 @@ impl Parts {
     fn assemble(self, recovered: &Recovered) -> Arc<DbImpl> {
         let Parts { dir, options, order, tables, versions, obsolete_files, logger, lock } = self;
         let env = options.env.clone();
+        let capacity = options.max_open_files / VALUE_FILES_SHARE;
+        let values = Arc::new(ValueReader::new(env.clone(), dir.clone(), capacity));
         tables.weigh(versions.current().bytes());
         let (_, memtable) = MemTable::new(order.clone(), 0);
         let view = View {
@@ -282,6 +290,7 @@ impl Parts {
             order,
             cache: tables.read_settings().cache.clone(),
             tables: Arc::new(tables),
+            values,
             numbers: versions.numbers().clone(),
             obsolete_files,
             logger,

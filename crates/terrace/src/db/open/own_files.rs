@@ -7,8 +7,10 @@ use std::path::Path;
 use crate::base::error::{Error, Result};
 use crate::base::mutation::mutated;
 use crate::env::Env;
+use crate::version::edit::NewValueFile;
 use crate::version::filename::{self, FileKind};
 use crate::version::manifest::ManifestState;
+use crate::version::value_files::ValueFileMap;
 
 use crate::db::options::{Options, RecoveryMode};
 
@@ -55,22 +57,42 @@ impl OwnFiles {
         self.of_kind(FileKind::Table).any(|number| !named.contains(&number))
     }
 
-    pub(super) fn check_tables(&self, dir: &Path, state: &ManifestState) -> Result<()> {
-        let present: BTreeSet<_> = self.of_kind(FileKind::Table).collect();
-        let missing: Vec<_> = state
-            .version
-            .files()
-            .filter(|(_, file)| !present.contains(&file.number))
-            .map(|(_, file)| filename::table(file.number))
-            .collect();
+    /// The value files as they are.
+    pub(in crate::db) fn value_files(&self, env: &dyn Env, dir: &Path) -> ValueFileMap {
+        let of_size = |number| {
+            let size = env.file_size(&dir.join(filename::values(number))).unwrap_or(0);
+            // How much of it is values nobody knows.
+            NewValueFile { number, size, value_bytes: size }
+        };
+        ValueFileMap::unused(self.of_kind(FileKind::Values).map(of_size))
+    }
+
+    /// Fails if a table or a value file is missing.
+    pub(super) fn check_present(&self, dir: &Path, state: &ManifestState) -> Result<()> {
+        let tables = state.version.files().map(|(_, file)| file.number);
+        self.check_kind(dir, FileKind::Table, tables, "tables that the MANIFEST names")?;
+        let values = state.version.values.iter().map(|used| used.file.number);
+        self.check_kind(dir, FileKind::Values, values, "value files that tables point into")
+    }
+
+    fn check_kind(
+        &self,
+        dir: &Path,
+        kind: FileKind,
+        needed: impl Iterator<Item = u64>,
+        what: &str,
+    ) -> Result<()> {
+        let present: BTreeSet<_> = self.of_kind(kind).collect();
+        let name = |number| match kind {
+            FileKind::Values => filename::values(number),
+            _ => filename::table(number),
+        };
+        let missing: Vec<_> = needed.filter(|number| !present.contains(number)).map(name).collect();
         if missing.is_empty() {
             return Ok(());
         }
         let names = missing.join(", ");
-        Err(Error::corruption(format!(
-            "{}: tables that the MANIFEST names are missing: {names}",
-            dir.display()
-        )))
+        Err(Error::corruption(format!("{}: {what} are missing: {names}", dir.display())))
     }
 
     /// The files that nothing needs.
@@ -84,6 +106,15 @@ impl OwnFiles {
                     leftovers.never_used.push(name.clone())
                 }
                 FileKind::Table if !live.contains(number) => leftovers.given_up.push(name.clone()),
+                FileKind::Values if state.version.values.get(*number).is_none() => {
+                    let is_foreign = !state.is_terraces && !state.is_extended;
+                    let leftovers = match *number >= state.next_file_number {
+                        _ if is_foreign => &mut leftovers.values_of_others,
+                        true => &mut leftovers.never_used,
+                        false => &mut leftovers.given_up,
+                    };
+                    leftovers.push(name.clone());
+                }
                 FileKind::Log
                     if *number < state.log_number && *number != state.previous_log_number =>
                 {
@@ -128,4 +159,7 @@ pub(super) struct Leftovers {
     /// The MANIFEST has given them up, or replaced them. If what it says is not durable, an older
     /// state needs them.
     pub(super) given_up: Vec<String>,
+    /// Value files beside a MANIFEST that another program wrote, which knows none: tables that it
+    /// took over, in a repair say, may point into them.
+    pub(super) values_of_others: Vec<String>,
 }

@@ -12,7 +12,7 @@ use crate::base::comparator::KeyOrder;
 use crate::base::error::Result;
 use crate::base::internal_key::{InternalOrder, SequenceNumber};
 use crate::compaction::drop_rules::DropRules;
-use crate::compaction::output::OutputSettings;
+use crate::compaction::output::{Output, OutputSettings};
 use crate::memtable::MemTable;
 use crate::version::edit::NewFile;
 use crate::version::version_set::FileNumbers;
@@ -29,7 +29,7 @@ pub(in crate::db) struct RecoveredTables {
     settings: OutputSettings,
     keys: KeyOrder,
     /// Oldest first.
-    written: Vec<NewFile>,
+    written: Vec<Output>,
     /// Bytes of memtables from which tables are written.
     threshold: usize,
 }
@@ -47,8 +47,10 @@ impl RecoveredTables {
             true => usize::MAX,
             false => options.write_buffer_size.saturating_mul(WRITE_BUFFERS),
         };
-        let (settings, keys) =
-            (output_settings(options, dir, order, numbers, 0), order.keys.clone());
+        // Values go to value files when these tables are compacted.
+        let settings =
+            OutputSettings { values: None, ..output_settings(options, dir, order, numbers, 0) };
+        let keys = order.keys.clone();
         RecoveredTables { settings, keys, written: Vec::new(), threshold }
     }
 
@@ -78,17 +80,17 @@ impl RecoveredTables {
         }
         let rules = DropRules::new(self.keys.clone(), vec![last_sequence]);
         let output = write_memtable(memtable, self.settings.clone(), rules, || Ok(()))?;
-        self.written.extend(output.map(|output| output.file));
+        self.written.extend(output);
         Ok(())
     }
 
     /// The tables, all at level 0.
     pub(in crate::db) fn into_files(self) -> Vec<NewFile> {
-        self.written
+        self.written.into_iter().map(|output| output.file).collect()
     }
 
     /// Removes the tables.
     pub(in crate::db) fn discard(self) {
-        self.written.iter().for_each(|file| self.settings.remove(file.number));
+        self.written.iter().for_each(|output| self.settings.remove(output));
     }
 }

@@ -35,7 +35,13 @@ pub(super) fn set_aside_tables(
         }
         _ => false,
     };
-    let (wanted, unwanted) = std::mem::take(unnamed).into_iter().partition(|name| is_wanted(name));
+    let (mut wanted, unwanted): (Vec<_>, Vec<_>) =
+        std::mem::take(unnamed).into_iter().partition(|name| is_wanted(name));
+    let is_values = |name: &String| matches!(filename::parse(name), Some((FileKind::Values, _)));
+    // What the tables may point at goes with them.
+    let (values, unwanted) =
+        unwanted.into_iter().partition(|name| !wanted.is_empty() && is_values(name));
+    wanted.extend::<Vec<_>>(values);
     *unnamed = unwanted;
     for name in wanted {
         match move_to_lost(files, &name) {
@@ -57,12 +63,27 @@ pub(super) fn set_aside_tables(
     }
 }
 
+/// Moves value files to `lost/` of which the MANIFEST does not know, because another program wrote
+/// it.
+pub(super) fn set_aside_values(files: &Files, names: &[String]) {
+    for name in names {
+        match move_to_lost(files, name) {
+            Ok(kept_as) => files.log(format!(
+                "moved {name} to {kept_as}: another program wrote the MANIFEST, which does not \
+                 name it; if tables point into it, move it back and repair the database"
+            )),
+            Err(error) => files.log(format!("could not move {name} away: {error}")),
+        }
+    }
+}
+
 /// Whether a table that no MANIFEST names may hold writes later than `last_sequence`, or such
 /// as have no place in the history. One that was never finished, as a crash leaves it, was in
 /// no edit.
 fn holds_more(files: &Files, name: &str, number: u64, last_sequence: SequenceNumber) -> bool {
     let Ok(size) = files.env.file_size(&files.path(name)) else { return true };
-    let file = NewFile { level: 0, number, size, smallest: Vec::new(), largest: Vec::new() };
+    let (smallest, largest, values) = Default::default();
+    let file = NewFile { level: 0, number, size, smallest, largest, values };
     match files.tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))) {
         // LevelDB, which records no properties, has no loads either.
         Ok(table) => table.properties().is_some_and(|properties| {

@@ -113,6 +113,7 @@ pub struct Options {
     pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) memory_budget: Option<MemoryBudget>,
     pub(crate) prepared_transactions: bool,
+    pub(crate) value_log: Option<usize>,
 }
 
 impl Default for Options {
@@ -152,6 +153,7 @@ impl Default for Options {
             compaction_filter: None,
             memory_budget: None,
             prepared_transactions: false,
+            value_log: None,
         }
     }
 }
@@ -193,6 +195,7 @@ impl fmt::Debug for Options {
             .field("compaction_filter", &self.compaction_filter.is_some())
             .field("memory_budget", &self.memory_budget)
             .field("prepared_transactions", &self.prepared_transactions)
+            .field("value_log", &self.value_log)
             .finish_non_exhaustive()
     }
 }
@@ -582,6 +585,31 @@ impl Options {
         /// `NotSupported` under a custom comparator. A read-only open only lists them. Without the
         /// option they stay in the database, and their locks are not obeyed. Default: false.
         prepared_transactions: bool = |v| v;
+        /// Values of at least so many bytes are written once more, to a value file, when they leave
+        /// the memtable, and no compaction copies them again but to give space back: tables hold
+        /// pointers to them. For large values that come in no order; a scan reads each from where
+        /// it lies. From 1 byte; a few KiB pay. With `None` values stay in tables, and come back into
+        /// them from value files that are mostly garbage, and by every
+        /// [`Db::compact_range`](crate::Db::compact_range): one of all tables
+        /// ([`CompactOptions::force`](crate::CompactOptions::force)) makes the database plain.
+        ///
+        /// A database with such values is *extended*: its MANIFEST bears a name that LevelDB and
+        /// earlier versions of Terrace refuse, until it has none any more. Any Terrace from this one on
+        /// opens it, with this option or without. Values of keyspaces that expire, of bulk loads, of
+        /// ingested tables and of recovered logs stay in tables, the latter three until they are
+        /// compacted. Default: `None`.
+        ///
+        /// ```
+        /// # use terrace::*;
+        /// # let options = Options::new().create_if_missing(true);
+        /// # let options = options.env(std::sync::Arc::new(MemEnv::new()));
+        /// let db = Db::open("/photos", options.value_log(Some(4096)))?;
+        /// db.put("cat", vec![7; 1_000_000])?;
+        /// db.flush()?;
+        /// assert_eq!(db.get("cat")?.map(|photo| photo.len()), Some(1_000_000));
+        /// # Ok::<_, terrace::Error>(())
+        /// ```
+        value_log: Option<usize> = |v| v;
     }
 
     /// Checks Terrace's own options and clips LevelDB's.
@@ -599,6 +627,9 @@ impl Options {
         check("table_filter_bits", self.table_filter_bits as u64, 0, 32)?;
         if self.compaction_rate_limit != 0 {
             check("compaction_rate_limit", self.compaction_rate_limit, 1 << 20, 1 << 40)?;
+        }
+        if let Some(threshold) = self.value_log {
+            check("value_log", threshold as u64, 1, u64::from(u32::MAX))?;
         }
         check("max_manifest_size", self.max_manifest_size, 4 << 10, 1 << 30)?;
         check("file_mode", u64::from(self.file_mode), 0o400, 0o777)?;

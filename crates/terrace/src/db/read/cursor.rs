@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::comparator::KeyOrder;
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::SequenceNumber;
-use crate::iterator::db_iter::DbIter;
+use crate::iterator::db_iter::{DbIter, PointedValues};
 use crate::iterator::deleted_ranges::{Beginning, DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 
@@ -47,13 +47,12 @@ use crate::db::view::snapshot_list::SnapshotImpl;
 /// ```
 pub struct Cursor {
     /// Kept for as long as the cursor reads.
-    _view: Arc<View>,
     _snapshot: Option<Arc<SnapshotImpl>>,
     limits: Option<Box<Limits>>,
     /// Bytes of the present value's trailer, which are not shown.
     trailer: usize,
     /// The last one: fields are dropped in this order, and the core is its last one.
-    iter: DbIter<PurgedCore>,
+    iter: DbIter<Held>,
 }
 
 /// The entries that a cursor hides: those beyond the bounds of [`ReadOptions`], and expired ones.
@@ -102,30 +101,49 @@ enum Direction {
     Backward,
 }
 
-/// Has files removed that only the cursor kept, once everything else of it is gone.
-struct PurgedCore(Arc<DbImpl>);
+/// What the cursor reads. Has files removed that only the cursor kept, once everything else of it is
+/// gone.
+struct Held {
+    /// `None` once it is let go.
+    view: Option<Arc<View>>,
+    core: Arc<DbImpl>,
+}
 
-impl Drop for PurgedCore {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.0.background.purge_later();
+        self.view = None;
+        self.core.background.purge_later();
     }
 }
 
-impl DeletedRangeRecorder for PurgedCore {
+impl PointedValues for Held {
+    fn read_value(&self, pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        self.core.files.values.read(&self.view()?.version.values, pointer, value)
+    }
+}
+
+impl Held {
+    fn view(&self) -> Result<&Arc<View>> {
+        self.view.as_ref().ok_or_else(|| self.core.files.closed_error())
+    }
+}
+
+impl DeletedRangeRecorder for Held {
     fn deleted_ranges(&self) -> &DeletedRanges {
-        &self.0.views.deleted_ranges
+        &self.core.views.deleted_ranges
     }
 
     fn watch(&self, from: &[u8], to: Option<&[u8]>) {
-        if self.0.files.works_elsewhere() {
+        let core = &self.core;
+        if core.files.works_elsewhere() {
             return;
         }
         // Writers may hold it for long.
-        if let Some(commit) = self.0.writes.commit.try_lock() {
+        if let Some(commit) = core.writes.commit.try_lock() {
             let last = commit
                 .as_ref()
-                .map_or(self.0.views.visible_sequence(), |commit| commit.last_sequence);
-            self.0.views.deleted_ranges.watch(from, to, last);
+                .map_or(core.views.visible_sequence(), |commit| commit.last_sequence);
+            core.views.deleted_ranges.watch(from, to, last);
         }
     }
 }
@@ -160,19 +178,20 @@ impl Cursor {
             core.files.order.keys.clone(),
             sequence,
             beginning,
-            PurgedCore(core.clone()),
+            Held { view: Some(view), core: core.clone() },
         );
         let limits = Limits::new(&core.files.order.keys, options, expiry);
         let _snapshot = options.snapshot.clone();
-        Ok(Cursor { _view: view, _snapshot, limits, trailer: 0, iter })
+        Ok(Cursor { _snapshot, limits, trailer: 0, iter })
     }
 
-    /// Leaves an entry that is not to be shown, for the next one that is.
+    /// Leaves an entry that is not to be shown, for the next one that is, and sees to its value.
     #[inline]
     fn heed_limits(&mut self, direction: Direction) {
         if self.limits.is_some() {
             self.leave_hidden(direction);
         }
+        self.iter.resolve();
     }
 
     /// Out of line: a step of a cursor without limits stays short.
@@ -181,10 +200,13 @@ impl Cursor {
         self.trailer = 0;
         let Some(limits) = &mut self.limits else { return };
         limits.failure = None;
-        while let Some((key, stored)) = self.iter.entry() {
+        while self.iter.valid() {
+            let key = self.iter.key();
             if limits.is_below(key) || limits.is_above(key) {
                 return self.iter.leave();
             }
+            self.iter.resolve();
+            let Some((key, stored)) = self.iter.entry() else { return };
             match (limits.trailer(key, stored), direction) {
                 (Ok(Some(trailer)), _) => {
                     self.trailer = trailer;
@@ -203,9 +225,9 @@ impl Cursor {
     /// Moves to the last entry before the upper bound.
     fn seek_before_upper_bound(&mut self, upper: &[u8]) {
         self.iter.seek_for_prev(upper);
-        let (limits, entry) = (&self.limits, self.iter.entry());
+        let key = self.iter.valid().then(|| self.iter.key());
         // The bound itself is left out.
-        if limits.as_ref().zip(entry).is_some_and(|(limits, (key, _))| limits.is_above(key)) {
+        if self.limits.as_ref().zip(key).is_some_and(|(limits, key)| limits.is_above(key)) {
             self.iter.prev();
         }
     }
@@ -334,7 +356,7 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        sample_seek(&self.iter.keeper().0);
+        sample_seek(&self.iter.keeper().core);
         let key = key.as_ref();
         match &self.limits {
             Some(limits) if limits.is_below(key) => {
@@ -360,7 +382,7 @@ impl Cursor {
     /// # Ok::<_, terrace::Error>(())
     /// ```
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        sample_seek(&self.iter.keeper().0);
+        sample_seek(&self.iter.keeper().core);
         let key = key.as_ref();
         match &self.limits {
             Some(limits) if limits.is_above(key) => {
@@ -480,14 +502,12 @@ impl std::fmt::Debug for Cursor {
 /// ```
 pub struct Entries {
     range: RangeIter<Cursor>,
-    /// The view that cursors at both ends read.
-    view: Arc<View>,
     sequence: SequenceNumber,
     beginning: Beginning,
     expiry: Option<Result<ExpiryCheck>>,
     options: ReadOptions,
-    /// The last one: fields are dropped in this order.
-    core: PurgedCore,
+    /// The view that cursors at both ends read. The last one: fields are dropped in this order.
+    held: Held,
 }
 
 impl Entries {
@@ -511,8 +531,8 @@ impl Entries {
         let beginning = core.views.beginning();
         let (view, sequence) = read::present(core, options)?;
         let expiry = expiry_check(core, options);
-        let (options, core) = (options.clone(), PurgedCore(core.clone()));
-        Ok(Entries { range, view, sequence, beginning, expiry, options, core })
+        let held = Held { view: Some(view), core: core.clone() };
+        Ok(Entries { range, sequence, beginning, expiry, options: options.clone(), held })
     }
 }
 
@@ -539,10 +559,10 @@ impl Entries {
     /// # Errors
     /// Those of [`Db::get_with`](crate::Db::get_with). There are no entries after an error.
     pub fn next_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        let Entries { range, view, sequence, beginning, expiry, options, core } = self;
+        let Entries { range, sequence, beginning, expiry, options, held } = self;
         range.next(|| {
-            let (view, expiry) = (view.clone(), expiry.clone());
-            Cursor::over(&core.0, view, *sequence, *beginning, expiry, options)
+            let (view, expiry) = (held.view()?.clone(), expiry.clone());
+            Cursor::over(&held.core, view, *sequence, *beginning, expiry, options)
         })
     }
 
@@ -563,10 +583,10 @@ impl Entries {
     /// # Errors
     /// Those of [`next_ref`](Self::next_ref).
     pub fn next_back_ref(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        let Entries { range, view, sequence, beginning, expiry, options, core } = self;
+        let Entries { range, sequence, beginning, expiry, options, held } = self;
         range.next_back(|| {
-            let (view, expiry) = (view.clone(), expiry.clone());
-            Cursor::over(&core.0, view, *sequence, *beginning, expiry, options)
+            let (view, expiry) = (held.view()?.clone(), expiry.clone());
+            Cursor::over(&held.core, view, *sequence, *beginning, expiry, options)
         })
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, KIND_FOR_SEEK, SequenceNumber, TAG_SIZE, pack_tag};
-use crate::table::BlockSlice;
-use crate::version::version::Lookup;
+use crate::table::{BlockSlice, TableHit};
+use crate::version::version::{Lookup, Version};
 
 use crate::db::db_impl::DbImpl;
 use crate::db::db_impl::background::read_stats::Read;
@@ -34,8 +34,13 @@ const AT_ONCE: usize = 16;
 
 /// Where a value was found.
 enum Found<'v> {
-    Memtable { value: &'v [u8], memtable: usize },
+    Memtable {
+        value: &'v [u8],
+        memtable: usize,
+    },
     Block(BlockSlice),
+    /// Read from a value file.
+    Read(Vec<u8>),
 }
 
 impl Found<'_> {
@@ -43,6 +48,7 @@ impl Found<'_> {
         match self {
             Found::Memtable { value, .. } => value,
             Found::Block(slice) => slice.as_slice(),
+            Found::Read(value) => value,
         }
     }
 }
@@ -126,12 +132,12 @@ fn find<'v>(
         seek_key.as_slice(),
         !options.skip_cache,
     )?;
-    found(core, lookup)
+    found(core, &view.version, lookup)
 }
 
 /// Returns the value that a lookup in tables found.
 #[inline]
-fn found(core: &DbImpl, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
+fn found(core: &DbImpl, version: &Version, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
     if core.files.options.seek_compaction && is_sampled() {
         sample_read(core, Read::Lookup, lookup.wasted.map(|(_, file)| file));
     }
@@ -139,8 +145,18 @@ fn found(core: &DbImpl, lookup: Lookup<'_>) -> Result<Option<Found<'static>>> {
     match EntryKind::from_byte(hit.tag as u8) {
         Some(EntryKind::Value) => Ok(Some(Found::Block(hit.value))),
         Some(EntryKind::Deletion) => Ok(None),
+        Some(EntryKind::Pointer) => read_value(core, version, &hit.value).map(Some),
         None => Err(Error::corruption("a table holds an entry of an unknown kind")),
     }
+}
+
+/// Reads the value that an entry points at.
+#[cold]
+fn read_value(core: &DbImpl, version: &Version, pointer: &BlockSlice) -> Result<Found<'static>> {
+    let mut value = Vec::new();
+    core.files
+        .sparing(|| core.files.values.read(&version.values, pointer.as_slice(), &mut value))?;
+    Ok(Found::Read(value))
 }
 
 /// Looks `key` up and hands its value to `use_value`.
@@ -174,7 +190,11 @@ pub(in crate::db) fn get_in_memory<R>(
             let seek_key = SeekKey::new(key, sequence);
             let lookup = view.version.get_in_memory(&core.files.order, seek_key.as_slice())?;
             let Some(lookup) = lookup else { return Ok(None) };
-            found(core, lookup)?
+            let is_pointer = |hit: &TableHit| hit.tag as u8 == EntryKind::Pointer as u8;
+            if lookup.hit.as_ref().is_some_and(is_pointer) {
+                return Ok(None);
+            }
+            found(core, &view.version, lookup)?
         }
     };
     let Some(found) = value else { return Ok(Some(None)) };
@@ -233,7 +253,7 @@ pub(in crate::db) fn multi_get<K: AsRef<[u8]>>(
             seek_keys,
             !options.skip_cache,
             |lookup| {
-                let found = found(core, lookup)?;
+                let found = found(core, &view.version, lookup)?;
                 if let Some(at) = places.next() {
                     values[at] = value(keys[at].as_ref(), found)?;
                 }
@@ -259,6 +279,7 @@ pub(in crate::db) fn get_pinned(
     };
     Ok(Some(match found {
         Found::Block(slice) => PinnedValue::block(slice, length),
+        Found::Read(value) => PinnedValue::read(value, length),
         Found::Memtable { value, .. } if value.len() < PIN_FROM => {
             PinnedValue::owned(value[..length].to_vec())
         }

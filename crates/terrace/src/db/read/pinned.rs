@@ -42,6 +42,11 @@ impl PinnedValue {
         PinnedValue { pin: Pin::Memtable(iter), length }
     }
 
+    /// The first `length` bytes of a value that was read from a value file.
+    pub(in crate::db) fn read(value: Vec<u8>, length: usize) -> Self {
+        PinnedValue { length, pin: Pin::Owned(value) }
+    }
+
     pub(in crate::db) fn owned(value: Vec<u8>) -> Self {
         PinnedValue { length: value.len(), pin: Pin::Owned(value) }
     }

@@ -15,12 +15,13 @@ use crate::version::NUM_LEVELS;
 use crate::version::edit::NewFile;
 use crate::version::file_meta::FileMeta;
 use crate::version::filename::{self, FileKind, MAX_NUMBER};
+use crate::version::manifest::ManifestState;
 use crate::version::table_set::TableSet;
 
 use crate::db::check::level::check_recency;
 use crate::db::check::log::{Finding, LogCheck};
 use crate::db::check::problem::Problem;
-use crate::db::check::table::{Expected, TableSummary, check_table, check_wreck};
+use crate::db::check::table::{Expected, TableSummary, Values, check_table, check_wreck};
 use crate::db::check::{strip, wrong_size};
 use crate::db::io_error::{is_damage, retry_once};
 use crate::db::open::own_files::OwnFiles;
@@ -66,6 +67,7 @@ impl Candidate {
             size: self.file.size,
             smallest: self.summary.smallest.clone(),
             largest: self.summary.largest.clone(),
+            values: self.summary.value_uses(),
         }
     }
 }
@@ -84,6 +86,7 @@ pub(in crate::db) struct Gathering<'a> {
     pub(in crate::db) order: &'a InternalOrder,
     pub(in crate::db) own: &'a OwnFiles,
     pub(in crate::db) tables: &'a Arc<TableSet>,
+    pub(in crate::db) values: Values<'a>,
     pub(in crate::db) problems: Vec<Problem>,
 }
 
@@ -189,9 +192,22 @@ impl Gathering<'_> {
         Ok(false)
     }
 
+    /// Notes the value files that are not as long as the MANIFEST says. Their values are looked at
+    /// with the entries that point at them.
+    fn check_value_files(&mut self, state: &ManifestState) {
+        for named in state.version.values.records() {
+            let found = self.values.files.get(named.number).map(|used| used.file.size);
+            if let Some(size) = found.filter(|&size| size != named.size) {
+                let message = format!("is {size} bytes long, the MANIFEST says {}", named.size);
+                self.problems.push(Problem::new(filename::values(named.number), message));
+            }
+        }
+    }
+
     /// The tables and logs that a MANIFEST names.
     fn inputs(&mut self, description: &Description) -> Result<(Vec<Candidate>, Vec<u64>)> {
         let state = &description.state;
+        self.check_value_files(state);
         let present: BTreeSet<_> = self.own.of_kind(FileKind::Table).collect();
         let mut tables = Vec::new();
         for (level, file) in
@@ -215,7 +231,8 @@ impl Gathering<'_> {
         for number in numbers.into_iter().filter(|number| !survey.removed.contains(number)) {
             let (summary, size) = self.check_table(number, None)?;
             let (smallest, largest) = (summary.smallest.clone(), summary.largest.clone());
-            let file = NewFile { level: 0, number, size, smallest, largest };
+            let values = summary.value_uses();
+            let file = NewFile { level: 0, number, size, smallest, largest, values };
             tables.push(Candidate {
                 file: Arc::new(FileMeta::new(file, &Arc::default())),
                 level: 0,
@@ -246,8 +263,10 @@ impl Gathering<'_> {
         let size = file.size();
         let open = || Table::open(file.clone(), name.clone(), self.tables.read_settings().clone());
         let mut summary = match retry_once(open) {
-            Ok(table) => check_table(&table, self.order, expected, &mut |_| ())?,
-            Err(error) if is_damage(&error) => check_wreck(&file, self.order, expected, &error)?,
+            Ok(table) => check_table(&table, self.order, self.values, expected, &mut |_| ())?,
+            Err(error) if is_damage(&error) => {
+                check_wreck(&file, self.order, self.values, expected, &error)?
+            }
             Err(error) => return Err(error),
         };
         summary.messages.extend(wrong_size(expected.map(|expected| expected.file), size));

@@ -14,7 +14,7 @@ use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::version::edit::VersionEdit;
 use crate::version::filename::{self, FileKind};
-use crate::version::manifest::{self, ManifestState};
+use crate::version::manifest::{self, ManifestState, plain_name};
 
 use crate::db::check::problem::Problem;
 use crate::db::io_error::{is_damage, retry_once};
@@ -113,9 +113,9 @@ impl ManifestSurvey {
                 LogItem::End { .. } => break,
             };
             let Ok(edit) = edit else { continue };
-            if let Some(theirs) = edit.comparator.filter(|theirs| theirs != order.keys.name_bytes())
-            {
-                let (theirs, ours) = (String::from_utf8_lossy(&theirs), order.keys.name());
+            let theirs = edit.comparator.as_ref().map(|name| plain_name(name).0);
+            if let Some(theirs) = theirs.filter(|theirs| *theirs != order.keys.name_bytes()) {
+                let (theirs, ours) = (String::from_utf8_lossy(theirs), order.keys.name());
                 let message =
                     format!("the database is ordered by {theirs}, not by the comparator {ours}");
                 return Err(Error::invalid_argument(format!(

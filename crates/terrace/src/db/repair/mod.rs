@@ -35,13 +35,16 @@ use crate::log::LogWriter;
 use crate::version::NUM_LEVELS;
 use crate::version::edit::{NewFile, VersionEdit};
 use crate::version::filename::{self, FileKind, MAX_NUMBER};
+use crate::version::manifest::comparator_name;
 use crate::version::table_set::TableSet;
+use crate::version::value_files::{ValueFileMap, ValueReader};
 use crate::version::version::Version;
 use crate::version::version_set::{FileNumbers, set_current};
 
 use crate::db::check::level::check_recency;
 use crate::db::check::problem::Problem;
-use crate::db::check::{checking_tables, no_database, require_database};
+use crate::db::check::table::Values;
+use crate::db::check::{OPEN_TABLES, checking_tables, no_database, require_database};
 use crate::db::db_impl::lost::free_name;
 use crate::db::info_log;
 use crate::db::open::own_files::OwnFiles;
@@ -138,6 +141,8 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
         .filter(|&number| number <= MAX_NUMBER)
         .for_each(|number| numbers.skip(number));
     let tables = Arc::new(checking_tables(&options, dir, &order));
+    let values = ValueReader::new(env.clone(), dir.to_owned(), OPEN_TABLES);
+    let value_files = own.value_files(env.as_ref(), dir);
     let first_own = numbers.peek();
     let repair = Repair {
         options: &options,
@@ -145,6 +150,8 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
         order,
         own,
         tables,
+        values,
+        value_files,
         numbers,
         first_own,
         report: RepairReport::default(),
@@ -188,11 +195,30 @@ impl Rebuilt {
     }
 
     fn take(&mut self, outputs: Vec<Output>) {
-        for Output { file, contents } in outputs {
+        for Output { file, contents, .. } in outputs {
             self.files.push(file);
             self.entries += contents.entries;
             self.last_sequence = self.last_sequence.max(contents.largest_sequence);
         }
+    }
+}
+
+/// The numbers of the files that stay.
+#[derive(Default)]
+struct Live {
+    tables: BTreeSet<u64>,
+    values: BTreeSet<u64>,
+}
+
+impl Live {
+    /// Tables, and what they point into.
+    fn of(tables: impl Iterator<Item = NewFile>) -> Self {
+        let mut live = Live::default();
+        for table in tables {
+            live.tables.insert(table.number);
+            live.values.extend(table.values.iter().map(|used| used.file));
+        }
+        live
     }
 }
 
@@ -203,6 +229,8 @@ struct Repair<'a> {
     order: InternalOrder,
     own: OwnFiles,
     tables: Arc<TableSet>,
+    values: ValueReader,
+    value_files: ValueFileMap,
     numbers: Arc<FileNumbers>,
     /// Files with this number and greater ones are of this repair's making.
     first_own: u64,
@@ -212,7 +240,9 @@ struct Repair<'a> {
 impl Repair<'_> {
     fn run(mut self, survey: &ManifestSurvey) -> Result<RepairReport> {
         let Repair { options, dir, order, own, tables, .. } = &self;
-        let gathering = Gathering { options, dir, order, own, tables, problems: Vec::new() };
+        let problems = Vec::new();
+        let gathering =
+            Gathering { options, dir, order, own, tables, values: self.values(), problems };
         let inputs = gathering.run(survey)?;
         self.report.tables = inputs.tables.len() as u64;
         self.report.logs = inputs.logs.len() as u64;
@@ -222,7 +252,7 @@ impl Repair<'_> {
             && inputs.problems.is_empty()
         {
             self.report.entries = inputs.tables.iter().map(|table| table.summary.entries).sum();
-            let live = inputs.tables.iter().map(|table| table.file.number).collect();
+            let live = Live::of(inputs.tables.iter().map(|table| table.file.record(0)));
             self.sync_found(manifest)?;
             self.set_aside(&live, &inputs.logs, manifest)?;
             return Ok(self.report);
@@ -247,16 +277,28 @@ impl Repair<'_> {
             }
         };
         set_current(self.options.env.as_ref(), self.dir, manifest, self.options.file_mode)?;
-        let live = rebuilt.files.iter().map(|file| file.number).collect();
-        self.discard(&[filename::table], &live);
+        let live = Live::of(rebuilt.files.iter().cloned());
+        self.discard(&[filename::table], &live.tables);
         self.set_aside(&live, &[log], manifest)?;
         self.report.entries = rebuilt.entries;
         Ok(self.report)
     }
 
+    fn values(&self) -> Values<'_> {
+        Values { reader: &self.values, files: &self.value_files }
+    }
+
     fn salvage(&self) -> Salvage<'_> {
         let Repair { options, dir, order, numbers, tables, .. } = self;
-        Salvage { options, dir, order, numbers, tables }
+        Salvage { options, dir, order, numbers, tables, values: self.values() }
+    }
+
+    /// The edit that adds `files`, with the value files that they point into.
+    fn adding(&self, files: &[NewFile]) -> VersionEdit {
+        let live = Live::of(files.iter().cloned());
+        let mut new_value_files = self.value_files.records();
+        new_value_files.retain(|file| live.values.contains(&file.number));
+        VersionEdit { new_files: files.to_vec(), new_value_files, ..VersionEdit::default() }
     }
 
     /// The entries that can be read of a damaged table, which must be those that could be before.
@@ -306,7 +348,7 @@ impl Repair<'_> {
 
     /// Whether no table hides anything newer.
     fn is_in_order(&self, rebuilt: &Rebuilt) -> Result<bool> {
-        let edit = VersionEdit { new_files: rebuilt.files.clone(), ..VersionEdit::default() };
+        let edit = self.adding(&rebuilt.files);
         let Ok(version) = Version::default().apply(&edit, &self.order, &Arc::default()) else {
             return Ok(false);
         };
@@ -344,14 +386,15 @@ impl Repair<'_> {
     ) -> Result<(u64, u64)> {
         let env = self.options.env.as_ref();
         let (log, number) = (self.numbers.take(), self.numbers.take());
+        let edit = self.adding(&rebuilt.files);
+        let is_extended = !edit.new_value_files.is_empty();
         let edit = VersionEdit {
-            comparator: Some(self.order.keys.name_bytes().to_owned()),
+            comparator: Some(comparator_name(&self.order, is_extended)),
             log_number: Some(log),
             previous_log_number: Some(0),
             next_file_number: Some(self.numbers.peek()),
             last_sequence: Some(last_sequence),
-            new_files: rebuilt.files.clone(),
-            ..VersionEdit::default()
+            ..edit
         };
         // What a later open would refuse must not replace anything.
         if self.numbers.peek() > MAX_NUMBER {
@@ -364,6 +407,15 @@ impl Repair<'_> {
         file.close()?;
         let mut writer =
             LogWriter::new(env.create(&self.dir.join(filename::manifest(number)), create)?, 0);
+        if is_extended {
+            // See `VersionSet::roll`.
+            let name = VersionEdit {
+                comparator: edit.comparator.clone(),
+                previous_log_number: Some(0),
+                ..VersionEdit::default()
+            };
+            writer.add_record(&name.encode())?;
+        }
         writer.add_record(&edit.encode())?;
         writer.sync()?;
         writer.close()?;
@@ -392,12 +444,13 @@ impl Repair<'_> {
     }
 
     /// Moves to `lost/` what is not needed any more.
-    fn set_aside(&mut self, live: &BTreeSet<u64>, logs: &[u64], manifest: u64) -> Result<()> {
+    fn set_aside(&mut self, live: &Live, logs: &[u64], manifest: u64) -> Result<()> {
         let env = self.options.env.as_ref();
         let not_needed = |(_, kind, number): &&(String, FileKind, u64)| match kind {
             FileKind::Manifest => *number != manifest,
             FileKind::Log => !logs.contains(number),
-            FileKind::Table => !live.contains(number),
+            FileKind::Table => !live.tables.contains(number),
+            FileKind::Values => !live.values.contains(number),
             FileKind::Temp => true,
             FileKind::Current | FileKind::Lock | FileKind::InfoLog => false,
         };

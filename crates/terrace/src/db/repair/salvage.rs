@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
 use crate::base::internal_key::{EntryKind, InternalOrder, MAX_SEQUENCE, ParsedKey, user_key};
-use crate::compaction::output::{Output, OutputWriter};
+use crate::compaction::output::{Output, OutputSettings, OutputWriter};
 use crate::env::ReadAccess;
 use crate::iterator::level::LevelIter;
 use crate::iterator::merged::Merged;
@@ -32,6 +32,7 @@ use crate::version::version_set::FileNumbers;
 use crate::write::batch::{BatchView, Operation};
 
 use crate::db::check::log::{Finding, LogCheck};
+use crate::db::check::table::Values;
 use crate::db::db_impl::files::output_settings;
 use crate::db::io_error::{is_damage, retry_once};
 use crate::db::options::Options;
@@ -46,6 +47,7 @@ pub(in crate::db) struct Salvage<'a> {
     pub(in crate::db) order: &'a InternalOrder,
     pub(in crate::db) numbers: &'a Arc<FileNumbers>,
     pub(in crate::db) tables: &'a Arc<TableSet>,
+    pub(in crate::db) values: Values<'a>,
 }
 
 impl Salvage<'_> {
@@ -58,6 +60,9 @@ impl Salvage<'_> {
         let mut outputs = Vec::new();
         let mut take = |key: &[u8], value: &[u8]| {
             let Some(entry) = ParsedKey::parse(key) else { return Ok(()) };
+            if entry.kind == EntryKind::Pointer && self.values.problem(value)?.is_some() {
+                return Ok(());
+            }
             if run.takes(key) {
                 return run.add(key, value);
             }
@@ -199,7 +204,10 @@ impl Salvage<'_> {
     }
 
     fn run(&self, level: usize) -> RunWriter<'_> {
-        let settings = output_settings(self.options, self.dir, self.order, self.numbers, level);
+        let settings = OutputSettings {
+            values: None,
+            ..output_settings(self.options, self.dir, self.order, self.numbers, level)
+        };
         let max_file_size = self.options.max_file_size as u64;
         RunWriter {
             order: self.order,

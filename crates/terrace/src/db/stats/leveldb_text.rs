@@ -78,6 +78,7 @@ mod tests {
             size: 99,
             smallest: encode(b"a\n", 5, EntryKind::Value),
             largest: b"nonsense".to_vec(),
+            values: Vec::new(),
         };
         let full = VersionEdit {
             comparator: Some(b"order".to_vec()),

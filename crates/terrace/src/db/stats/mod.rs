@@ -67,15 +67,15 @@ pub struct Stats {
     pub immutable_memtables: usize,
     /// Bytes of keys and values that were written, with the few bytes a batch adds.
     pub user_bytes_written: u64,
-    /// Bytes that flushes wrote to tables.
+    /// Bytes that flushes wrote to tables and value files.
     pub flush_bytes_written: u64,
     /// Bytes of tables that bulk loads and ingestions brought.
     pub load_bytes_written: u64,
     /// Bytes that compactions read.
     pub compaction_bytes_read: u64,
-    /// Bytes that compactions wrote.
+    /// Bytes that compactions wrote to tables and value files.
     pub compaction_bytes_written: u64,
-    /// Bytes written to logs and tables for each byte that was written by the user; 0 before the
+    /// Bytes written to logs, tables and value files for each byte that was written by the user; 0 before the
     /// first write.
     pub write_amplification: f64,
     /// Capacity of the block cache, in bytes.
@@ -98,6 +98,13 @@ pub struct Stats {
     pub open_tables: usize,
     /// Bytes in memory for open tables: indexes and filters, not blocks.
     pub table_memory_bytes: u64,
+    /// Value files now ([`Options::value_log`](crate::Options::value_log)).
+    pub value_files: usize,
+    /// Their bytes.
+    pub value_file_bytes: u64,
+    /// Bytes of the values in them that tables point at. Compactions copy values out of files of
+    /// which less than half is used.
+    pub value_bytes_used: u64,
     /// Snapshots alive.
     pub snapshots: usize,
     /// The age of the oldest snapshot.
@@ -173,6 +180,10 @@ fn level_stats(counters: &Counters, version: &Version) -> Vec<LevelStats> {
     stats.collect()
 }
 
+fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
 pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
     let view = core.views.current.load_full();
     let levels = level_stats(&core.background.counters, &view.version);
@@ -224,6 +235,9 @@ pub(in crate::db) fn stats(core: &DbImpl) -> Stats {
         filter_useful: table_stats.filter_useful,
         open_tables,
         table_memory_bytes: table_memory_bytes as u64,
+        value_files: view.version.values.iter().count(),
+        value_file_bytes: sum(view.version.values.iter().map(|used| used.file.size)),
+        value_bytes_used: sum(view.version.values.iter().map(|used| used.used)),
         snapshots: if is_inherited { 0 } else { core.views.snapshots.count() },
         oldest_snapshot_age: if is_inherited { None } else { core.views.snapshots.oldest_age(now) },
         locked_keys: if is_inherited { 0 } else { core.writes.control.locks.held() },

@@ -92,8 +92,12 @@ fn leveldb_opens_first_what_a_crash_left() {
     let watchdog = Watchdog::new(Duration::from_secs(120), "leveldb_opens_first");
     campaign("leveldb_opens_first_what_a_crash_left", scaled(6), |seed| {
         let mut rng = Rng::new(seed);
-        let settings =
-            OptionSet { reverse: false, paranoid_checks: false, ..OptionSet::random(&mut rng) };
+        let settings = OptionSet {
+            reverse: false,
+            paranoid_checks: false,
+            value_log: 0,
+            ..OptionSet::random(&mut rng)
+        };
         let scripts = Script::all();
         let script =
             if rng.one_in(2) { Script::random(seed, 60) } else { rng.pick(&scripts).clone() };

@@ -29,7 +29,7 @@ impl Settings {
             },
             // The order of keys belongs to the database, not to a hand-over.
             Settings::Random { seed, reverse } => {
-                OptionSet { reverse, ..OptionSet::random(&mut Rng::new(seed)) }
+                OptionSet { reverse, value_log: 0, ..OptionSet::random(&mut Rng::new(seed)) }
             }
         }
     }

@@ -87,6 +87,7 @@ impl Background {
             let job = self.job_of(plan, version, snapshots, filter.clone(), reservation);
             outputs = subcompactions::run(job, self.idle_threads(plan))?;
             edit.new_files.extend(outputs.iter().map(|output| output.file.clone()));
+            edit.new_value_files.extend(outputs.iter().flat_map(|output| &output.value_files));
         }
         for (side, files) in plan.inputs.iter().enumerate() {
             let level = if side == 0 { plan.level } else { plan.output_level };
@@ -154,6 +155,7 @@ impl Background {
             plan: plan.clone(),
             version: version.clone(),
             tables: self.files.tables.clone(),
+            values: self.files.values.clone(),
             order: self.files.order.clone(),
             outputs: self.compaction_settings(plan.output_level),
             max_file_size: self.files.options.max_file_size as u64,
@@ -174,7 +176,7 @@ impl Background {
         }
         let files_read = if plan.is_trivial_move { 0 } else { plan.files().count() };
         let bytes_read = if plan.is_trivial_move { 0 } else { plan.input_bytes() };
-        let bytes_written = outputs.iter().map(|output| output.file.size).sum();
+        let bytes_written = outputs.iter().map(Output::bytes).sum();
         self.counters.record_compaction(output_level, bytes_read, bytes_written, micros);
         let duration = Duration::from_micros(micros);
         if !plan.is_trivial_move {

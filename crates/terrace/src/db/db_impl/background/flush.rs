@@ -86,9 +86,7 @@ impl Background {
             self.files.env.sync_dir(&self.files.dir)?;
         }
         if !self.await_turn(immutable) {
-            output
-                .iter()
-                .for_each(|output| self.files.output_settings(0).remove(output.file.number));
+            output.iter().for_each(|output| self.files.output_settings(0).remove(output));
             self.state.lock().give_flush_back(immutable);
             return Ok(());
         }
@@ -103,6 +101,7 @@ impl Background {
             file.level = level;
             file
         }));
+        edit.new_value_files.extend(output.iter().flat_map(|output| &output.value_files));
         if mutated("logs-after-edit") {
             immutable
                 .logs
@@ -160,7 +159,7 @@ impl Background {
         output: Option<&Output>,
         micros: u64,
     ) {
-        let bytes = output.map_or(0, |output| output.file.size);
+        let bytes = output.map_or(0, Output::bytes);
         self.counters.record_flush(level, bytes, micros);
         if let Some(limit) = &self.rate_limiter {
             limit.count(bytes);

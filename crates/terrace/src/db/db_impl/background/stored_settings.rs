@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::compaction::filter::FilterSet;
-use crate::iterator::db_iter::DbIter;
+use crate::iterator::db_iter::{DbIter, PointedValues};
 use crate::iterator::deleted_ranges::{DeletedRangeRecorder, DeletedRanges};
 use crate::iterator::merged::Merged;
 use crate::table::{PrefixSetting, PrefixSettings};
@@ -27,6 +27,12 @@ impl DeletedRangeRecorder for NoRanges {
     }
 
     fn watch(&self, _from: &[u8], _to: Option<&[u8]>) {}
+}
+
+impl PointedValues for NoRanges {
+    fn read_value(&self, _pointer: &[u8], _value: &mut Vec<u8>) -> Result<()> {
+        Err(Error::corruption("the catalogue of keyspaces points into a value file"))
+    }
 }
 
 impl Background {

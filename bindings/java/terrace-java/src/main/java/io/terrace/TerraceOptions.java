@@ -16,7 +16,7 @@ import org.iq80.leveldb.Options;
  * }</pre>
  */
 public class TerraceOptions extends Options {
-    private static final int FIELDS = 17;
+    private static final int FIELDS = 18;
 
     private boolean readOnly;
     private boolean reuseLogs;
@@ -26,6 +26,7 @@ public class TerraceOptions extends Options {
     private int backgroundThreads;
     private SharedCache cache;
     private MemoryBudget memoryBudget;
+    private int valueLog;
 
     /** LevelDB's defaults. */
     public TerraceOptions() {}
@@ -131,6 +132,20 @@ public class TerraceOptions extends Options {
         return this;
     }
 
+    /**
+     * Keeps values of at least this many bytes in value files instead of tables, so that
+     * compactions do not copy them again and again. LevelDB refuses a database with value files,
+     * until {@code terrace convert --to plain} has brought the values back. Default: 0, values stay
+     * in tables.
+     *
+     * @param valueLog bytes of a value; 0 for none
+     * @return this
+     */
+    public TerraceOptions valueLog(int valueLog) {
+        this.valueLog = valueLog;
+        return this;
+    }
+
     /** The settings by their places: see {@code native/src/options.rs}. */
     static long[] settings(Options options) {
         long[] fields = new long[FIELDS];
@@ -153,6 +168,7 @@ public class TerraceOptions extends Options {
         fields[14] = own.backgroundThreads;
         fields[15] = own.cache == null ? 0 : own.cache.number();
         fields[16] = own.memoryBudget == null ? 0 : own.memoryBudget.number();
+        fields[17] = own.valueLog;
         return fields;
     }
 

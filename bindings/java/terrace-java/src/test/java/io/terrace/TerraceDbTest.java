@@ -198,6 +198,22 @@ class TerraceDbTest {
     }
 
     @Test
+    void large_values_go_to_value_files() throws IOException {
+        TerraceOptions options = new TerraceOptions().valueLog(4096);
+        Path path = directory.path("values");
+        try (TerraceDb values = TerraceDb.open(path, options)) {
+            values.put(bytes("large"), new byte[5000]);
+            values.put(bytes("small"), bytes("1"));
+            values.compactRange(null, null);
+            assertEquals(1, values.stats().get("value_files"));
+            assertEquals(5000, values.stats().get("value_bytes_used"));
+            assertEquals(5000, values.get(bytes("large")).length);
+        }
+        assertThrows(IOException.class, () -> TerraceDb.open(directory.path("negative"),
+                new TerraceOptions().valueLog(-1)));
+    }
+
+    @Test
     void a_check_finds_a_flipped_byte_and_reads_name_the_file() throws IOException {
         for (int i = 0; i < 1000; i++) {
             db.put(bytes("key" + i), bytes("value" + i));

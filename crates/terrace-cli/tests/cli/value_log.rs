@@ -1,0 +1,151 @@
+//! convert, and what the other commands show of value files.
+
+use serde_json::Value;
+
+use crate::tool::{Tool, state_of};
+
+/// A database of 40 entries, half of which have values of 10,000 bytes.
+fn sample(tool: &Tool) -> String {
+    let value = |number: usize| "v".repeat(if number.is_multiple_of(2) { 10_000 } else { 10 });
+    let lines: String =
+        (0..40).map(|number| format!("key{number:02}\t{number}{}\n", value(number))).collect();
+    tool.ok_with(&["load", "db"], lines.as_bytes());
+    tool.ok(&["dump", "db"])
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn convert_goes_both_ways() {
+    let tool = Tool::new();
+    let expected = sample(&tool);
+    let text = tool.ok(&["convert", "db", "--to", "extended"]);
+    assert!(text.contains("before: 1 table of") && text.contains(", no value files\n"), "{text}");
+    assert!(text.contains(", 1 value file of") && text.contains("LevelDB does not open"), "{text}");
+    assert_eq!(tool.ok(&["dump", "db"]), expected);
+    assert_eq!(tool.files("db", ".vlog").len(), 1);
+    tool.ok(&["verify", "db"]);
+
+    let told = json(&tool.ok(&["convert", "db", "--to", "plain", "--json"]));
+    assert_eq!((&told["extended"], &told["value_log"]), (&false.into(), &Value::Null));
+    assert_eq!(
+        (&told["before"]["value_files"], &told["after"]["value_files"]),
+        (&1.into(), &0.into())
+    );
+    assert!(told["before"]["value_file_bytes"].as_u64() > Some(200_000), "{told}");
+    assert_eq!(tool.files("db", ".vlog").len(), 0);
+    assert_eq!(tool.ok(&["dump", "db"]), expected);
+    let manifest = tool.files("db", "MANIFEST-")[0].to_string_lossy().into_owned();
+    let text = tool.ok(&["inspect", &manifest, "--summary"]);
+    assert!(text.contains("comparator     leveldb.BytewiseComparator"), "{text}");
+
+    // A plain database converts to a plain one, and so does one without a value of that size.
+    let text = tool.ok(&["convert", "db", "--to", "plain"]);
+    assert!(text.ends_with("the database is plain: LevelDB opens it\n"), "{text}");
+    let text = tool.ok(&["convert", "db", "--to", "extended", "--value-log", "16K"]);
+    assert!(text.ends_with("is plain: it has no value of 16384 bytes or more\n"), "{text}");
+}
+
+#[test]
+fn convert_refuses_what_it_cannot_do() {
+    let tool = Tool::new();
+    sample(&tool);
+    let before = state_of(&tool.path("db"));
+    tool.run(&["convert", "db"]).fails(2, "--to");
+    tool.run(&["convert", "db", "--to", "rocksdb"]).fails(2, "plain, extended");
+    tool.run(&["convert", "db", "--to", "plain", "--value-log", "4K"]).fails(2, "--value-log");
+    tool.run(&["convert", "db", "--to", "extended", "--value-log", "0"]).fails(2, "value_log");
+    tool.run(&["convert", "nowhere", "--to", "plain"]).fails(2, "no database at nowhere");
+    assert!(state_of(&tool.path("db")) == before, "a refused conversion changed the database");
+    let _open = terrace::Db::open(tool.path("db"), terrace::Options::new()).expect("opens");
+    tool.run(&["convert", "db", "--to", "extended"]).fails(2, "another process holds it");
+    assert_eq!(tool.files("db", ".vlog").len(), 0);
+}
+
+#[test]
+fn commands_show_value_files() {
+    let tool = Tool::new();
+    let plain = tool.ok_with(&["load", "plain"], b"a\t1\n");
+    assert!(plain.starts_with("loaded 1 entry"), "{plain}");
+    assert!(!tool.ok(&["stat", "plain"]).contains("value files"));
+    sample(&tool);
+    tool.ok(&["convert", "db", "--to", "extended", "--value-log", "5000"]);
+
+    let stat = json(&tool.ok(&["stat", "db", "--json"]));
+    let (bytes, used) = (stat["value_file_bytes"].as_u64(), stat["value_bytes_used"].as_u64());
+    assert!(stat["value_files"] == 1 && bytes > used && used > Some(200_000), "{stat}");
+    let text = tool.ok(&["stat", "db"]);
+    let line = text.lines().find(|line| line.starts_with("value files")).expect("a line");
+    assert!(line.contains("1, ") && line.ends_with("of it used"), "{line}");
+
+    let lines = tool.run(&["files", "db", "--json"]).json_lines();
+    let values: Vec<_> = lines.iter().filter(|line| line["type"] == "values").collect();
+    assert!(values.len() == 1 && values[0]["size"].as_u64() == bytes, "{values:?}");
+
+    let file = |part: &str| tool.files("db", part)[0].to_string_lossy().into_owned();
+    let text = tool.ok(&["inspect", &file(".vlog"), "--keys"]);
+    for part in ["value file of", "batches    20,", "put\tkey38\t(10002 bytes)", "no damage"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let table = file(".ldb");
+    let text = tool.ok(&["inspect", &table, "--values"]);
+    let name = values[0]["name"].as_str().expect("a name");
+    for part in ["put\tkey38\t(10002 bytes at ", name, "points at  20 values in value files"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let items = tool.run(&["inspect", &table, "--keys", "--json"]).json_lines();
+    let pointed = items.iter().filter(|item| item["entry"]["value_file"] == name).count();
+    assert_eq!(pointed, 20);
+    let text = tool.ok(&["inspect", &file("MANIFEST-")]);
+    for part in ["comparator terrace.extended.", "add value file", "points at"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+
+    let copied = json(&tool.ok(&["checkpoint", "db", "copy", "--json"]));
+    assert!(copied["value_files"] == 1 && copied["value_bytes"].as_u64() == bytes, "{copied}");
+    let text = tool.ok(&["checkpoint", "db", "copy2"]);
+    assert!(text.contains("1 table and 1 value file, 2 of them linked"), "{text}");
+}
+
+#[test]
+fn options_of_writing_commands_make_value_files() {
+    let tool = Tool::new();
+    let expected = sample(&tool);
+    let text = tool.ok(&["compact", "db", "--force", "--value-log", "4K"]);
+    assert!(text.contains("value files held 0 B, now hold"), "{text}");
+    assert_eq!(tool.files("db", ".vlog").len(), 1);
+    let told = json(&tool.ok(&["compact", "db", "--force", "--json"]));
+    assert_eq!(told["value_file_bytes_after"], 0);
+    assert_eq!(tool.files("db", ".vlog").len(), 0);
+    let script = "compact --force\nstat\n";
+    let text = tool.ok_with(&["shell", "db", "--value-log", "4K"], script.as_bytes());
+    assert!(text.contains("value files"), "{text}");
+    assert_eq!(tool.ok(&["dump", "db"]), expected);
+    let bench = ["bench", "--benchmarks=fillrandom,waitcompact,stats", "--num=100"];
+    let values = ["--value_size=20000", "--value_log=4K", "--json"];
+    let lines = tool.run(&[&bench[..], &values[..]].concat()).json_lines();
+    assert!(lines.iter().all(|line| line["error"].is_null()), "{lines:?}");
+}
+
+#[test]
+fn damage_in_a_value_file_is_found_and_named() {
+    let tool = Tool::new();
+    sample(&tool);
+    tool.ok(&["convert", "db", "--to", "extended"]);
+    let path = &tool.files("db", ".vlog")[0];
+    let mut bytes = std::fs::read(path).expect("readable");
+    bytes[1000] ^= 0x40;
+    std::fs::write(path, bytes).expect("written");
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    let verified = tool.run(&["verify", "db"]);
+    let text = String::from_utf8_lossy(&verified.stdout);
+    assert!(verified.status == 1 && text.contains(name) && text.contains("key00"), "{text}");
+    tool.run(&["get", "db", "key00"]).fails(1, name);
+    assert_eq!(tool.run(&["inspect", path.to_str().expect("text")]).status, 1);
+    // Nothing is given up: the table that points at the damage stays.
+    tool.run(&["convert", "db", "--to", "plain"]).fails(1, name);
+    assert_eq!(tool.files("db", ".vlog").len(), 1);
+    assert!(tool.ok(&["get", "db", "key02"]).len() > 10_000);
+}

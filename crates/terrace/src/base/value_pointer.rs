@@ -1,0 +1,80 @@
+//! Pointers to values that lie in a value file: what a table holds in place of such a value.
+//!
+//! Pure format code. A pointer is part of a table's block, under that block's checksum, and has a
+//! checksum of the value.
+
+use super::coding::{get_varint64, put_varint64};
+use super::internal_key::{EntryKind, TAG_SIZE};
+
+/// Where a value lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValuePointer {
+    /// The number of the value file.
+    pub(crate) file: u64,
+    /// Where in the file its first byte is. Headers of fragments may stand between its bytes.
+    pub(crate) offset: u64,
+    /// The bytes of the value.
+    pub(crate) length: u64,
+    /// The masked CRC-32C of the value.
+    pub(crate) checksum: u32,
+}
+
+impl ValuePointer {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(24);
+        put_varint64(&mut bytes, self.file);
+        put_varint64(&mut bytes, self.offset);
+        put_varint64(&mut bytes, self.length);
+        bytes.extend_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if `bytes` are no pointer.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let mut number = || get_varint64(&mut bytes);
+        let (file, offset, length) = (number()?, number()?, number()?);
+        let checksum = u32::from_le_bytes(bytes.try_into().ok()?);
+        Some(ValuePointer { file, offset, length, checksum })
+    }
+}
+
+/// How much of a value file a table points at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValueUse {
+    /// The number of the value file.
+    pub(crate) file: u64,
+    /// The bytes of values.
+    pub(crate) bytes: u64,
+}
+
+/// Whether the entry with this internal key has a pointer in place of a value.
+#[inline]
+pub(crate) fn is_pointer(internal_key: &[u8]) -> bool {
+    let kind = internal_key.len().checked_sub(TAG_SIZE).map(|at| internal_key[at]);
+    kind == Some(EntryKind::Pointer as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::internal_key::encode;
+
+    #[test]
+    fn pointers_round_trip_and_nothing_else_is_one() {
+        let pointer =
+            ValuePointer { file: 7, offset: 1 << 40, length: 100_000, checksum: 0xdead_beef };
+        let bytes = pointer.encode();
+        assert_eq!(ValuePointer::decode(&bytes), Some(pointer));
+        for length in 0..bytes.len() {
+            assert_eq!(ValuePointer::decode(&bytes[..length]), None);
+        }
+        assert_eq!(ValuePointer::decode(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    #[test]
+    fn the_kind_of_an_entry_tells_a_pointer() {
+        assert!(is_pointer(&encode(b"k", 5, EntryKind::Pointer)));
+        assert!(!is_pointer(&encode(b"k", 5, EntryKind::Value)));
+        assert!(!is_pointer(b"short"));
+    }
+}

@@ -1,0 +1,289 @@
+//! The value files of a version, and reads of the values in them.
+//!
+//! Any thread. Nothing here takes a lock, so that a child of a fork reads like its parent.
+//!
+//! # Invariants
+//! 1. A version holds every value file that one of its tables points into, and no other.
+//! 2. A value file that an installed edit left without a table is marked obsolete; when the last
+//!    version that holds it goes, its number goes to the [`ObsoleteFiles`], and only then may it be
+//!    unlinked.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use crate::base::checksum;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::mutation::mutated;
+use crate::base::value_pointer::{ValuePointer, ValueUse};
+use crate::env::{Env, RandomAccessFile, ReadAccess};
+use crate::log::{payload_end, strip_headers};
+
+use super::edit::NewValueFile;
+use super::file_meta::{FileMeta, ObsoleteFiles};
+use super::filename;
+
+/// An open value file, counted.
+struct Open {
+    file: Arc<dyn RandomAccessFile>,
+    count: Arc<AtomicUsize>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One value file.
+pub(crate) struct ValueFile {
+    pub(crate) number: u64,
+    /// Of the whole file.
+    pub(crate) size: u64,
+    /// Of the values in it.
+    value_bytes: u64,
+    open: ArcSwapOption<Open>,
+    /// Set on use, cleared when open files are too many.
+    recently_used: AtomicBool,
+    obsolete: AtomicBool,
+    obsolete_files: Arc<ObsoleteFiles>,
+}
+
+impl ValueFile {
+    fn new(file: NewValueFile, obsolete_files: &Arc<ObsoleteFiles>) -> Self {
+        ValueFile {
+            number: file.number,
+            size: file.size,
+            value_bytes: file.value_bytes,
+            open: ArcSwapOption::empty(),
+            recently_used: AtomicBool::new(false),
+            obsolete: AtomicBool::new(false),
+            obsolete_files: obsolete_files.clone(),
+        }
+    }
+
+    /// Called once an edit that leaves it without a table is durable and installed.
+    pub(super) fn mark_obsolete(&self) {
+        self.obsolete_files.expect(self.number);
+        self.obsolete.store(true, Ordering::Release);
+        if mutated("value-files-of-readers") {
+            self.obsolete_files.put_back(vec![self.number]);
+        }
+    }
+}
+
+impl Drop for ValueFile {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            self.obsolete_files.put_back(vec![self.number]);
+        }
+    }
+}
+
+/// A value file as a version uses it.
+#[derive(Clone)]
+pub(crate) struct UsedValueFile {
+    pub(crate) file: Arc<ValueFile>,
+    /// The bytes of values that tables point at.
+    pub(crate) used: u64,
+    /// How many tables do.
+    tables: usize,
+}
+
+impl UsedValueFile {
+    /// Whether less than half of the values are used, so that it pays to copy those.
+    pub(crate) fn is_mostly_garbage(&self) -> bool {
+        let bytes =
+            if mutated("garbage-by-values") { self.file.size } else { self.file.value_bytes };
+        self.used < bytes / 2
+    }
+}
+
+impl std::fmt::Debug for UsedValueFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:06} ({} of {} bytes)", self.file.number, self.used, self.file.value_bytes)
+    }
+}
+
+/// The value files of a version by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ValueFileMap(Arc<BTreeMap<u64, UsedValueFile>>);
+
+impl ValueFileMap {
+    /// This map changed by tables that come and go. A file that one of those that come points into is
+    /// in this map or among the `new` ones; an error names one that is neither.
+    pub(super) fn changed<'a>(
+        &self,
+        added: impl Iterator<Item = &'a FileMeta>,
+        removed: impl Iterator<Item = &'a FileMeta>,
+        new: &[NewValueFile],
+        obsolete_files: &Arc<ObsoleteFiles>,
+    ) -> Result<Self> {
+        let mut added = added.flat_map(|table| &table.values).peekable();
+        let mut removed = removed.flat_map(|table| &table.values).peekable();
+        if added.peek().is_none() && removed.peek().is_none() {
+            return Ok(self.clone());
+        }
+        let new: BTreeMap<_, _> = new.iter().map(|new| (new.number, *new)).collect();
+        let mut files = (*self.0).clone();
+        // First what comes: a table that moves is both, and its files stay the same.
+        for ValueUse { file: number, bytes } in added {
+            let used = match files.entry(*number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unused) => {
+                    let new = *new.get(number).ok_or_else(|| unknown(*number))?;
+                    let file = Arc::new(ValueFile::new(new, obsolete_files));
+                    unused.insert(UsedValueFile { file, used: 0, tables: 0 })
+                }
+            };
+            used.used = used.used.saturating_add(*bytes);
+            used.tables += 1;
+        }
+        for ValueUse { file: number, bytes } in removed {
+            if let Some(used) = files.get_mut(number) {
+                used.used = used.used.saturating_sub(*bytes);
+                used.tables = used.tables.saturating_sub(1);
+                if used.tables == 0 {
+                    files.remove(number);
+                }
+            }
+        }
+        Ok(ValueFileMap(Arc::new(files)))
+    }
+
+    /// Files that stand in no version: nothing is known of their use.
+    pub(crate) fn unused(files: impl IntoIterator<Item = NewValueFile>) -> Self {
+        let unused = |file: NewValueFile| {
+            let file = Arc::new(ValueFile::new(file, &Arc::default()));
+            (file.number, UsedValueFile { file, used: 0, tables: 0 })
+        };
+        ValueFileMap(Arc::new(files.into_iter().map(unused).collect()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&UsedValueFile> {
+        self.0.get(&number)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &UsedValueFile> {
+        self.0.values()
+    }
+
+    /// The records of all of them in a MANIFEST.
+    pub(crate) fn records(&self) -> Vec<NewValueFile> {
+        let record = |used: &UsedValueFile| NewValueFile {
+            number: used.file.number,
+            size: used.file.size,
+            value_bytes: used.file.value_bytes,
+        };
+        self.iter().map(record).collect()
+    }
+}
+
+fn unknown(number: u64) -> Error {
+    let name = filename::values(number);
+    Error::corruption(format!("a table points into {name}, which the MANIFEST does not name"))
+}
+
+/// Reads values, and keeps value files open.
+pub(crate) struct ValueReader {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    /// About how many files may be open at once.
+    capacity: usize,
+    count: Arc<AtomicUsize>,
+}
+
+impl ValueReader {
+    pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, capacity: usize) -> Self {
+        ValueReader { env, dir, capacity, count: Arc::default() }
+    }
+
+    /// Reads the value that a table's entry points at, which is one of a version with `files`, into
+    /// `value`, whose contents go.
+    pub(crate) fn read(
+        &self,
+        files: &ValueFileMap,
+        pointer: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        value.clear();
+        let pointer = ValuePointer::decode(pointer)
+            .ok_or_else(|| Error::corruption("a table holds a malformed pointer to a value"))?;
+        let used = files.get(pointer.file).ok_or_else(|| unknown(pointer.file))?;
+        let open = self.open(files, &used.file)?;
+        let ValuePointer { offset, length, .. } = pointer;
+        let bad = |what: &str| {
+            let path = self.dir.join(filename::values(pointer.file));
+            let path = path.display();
+            Error::corruption(format!("{path}: the value of {length} bytes at {offset} {what}"))
+        };
+        let end = payload_end(offset, length)
+            .filter(|&end| end <= open.file.size())
+            .ok_or_else(|| bad("does not lie within the file"))?;
+        let stored = usize::try_from(end - offset).map_err(|_| bad("is too large"))?;
+        value.resize(stored, 0);
+        if open.file.read_at(offset, value)? != stored {
+            return Err(bad("is cut off"));
+        }
+        strip_headers(value, offset);
+        if value.len() as u64 != length || checksum::masked(value) != pointer.checksum {
+            value.clear();
+            return Err(bad("has a wrong checksum"));
+        }
+        Ok(())
+    }
+
+    fn open(&self, files: &ValueFileMap, file: &Arc<ValueFile>) -> Result<Arc<Open>> {
+        if !file.recently_used.load(Ordering::Relaxed) {
+            file.recently_used.store(true, Ordering::Relaxed);
+        }
+        if let Some(open) = file.open.load_full() {
+            return Ok(open);
+        }
+        let path = self.dir.join(filename::values(file.number));
+        let opened = match self.env.open_random(&path, ReadAccess::Pread) {
+            Err(error) if error.is_out_of_descriptors() => {
+                // Twice: the first time may do no more than clear marks.
+                (0..2).for_each(|_| self.close_some(files));
+                self.env.open_random(&path, ReadAccess::Pread)
+            }
+            opened => opened,
+        };
+        let opened = opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let path = path.display();
+                Error::corruption(format!("{path}: missing, and tables point into it"))
+            }
+            _ => error,
+        })?;
+        if opened.size() != file.size {
+            let (path, size, named) = (path.display(), opened.size(), file.size);
+            return Err(Error::corruption(format!(
+                "{path}: is {size} bytes long, the MANIFEST says {named}"
+            )));
+        }
+        if self.count.fetch_add(1, Ordering::Relaxed) >= self.capacity {
+            self.close_some(files);
+        }
+        let open = Arc::new(Open { file: opened, count: self.count.clone() });
+        file.open.store(Some(open.clone()));
+        Ok(open)
+    }
+
+    /// Closes the files that were not used since this was last called.
+    fn close_some(&self, files: &ValueFileMap) {
+        for UsedValueFile { file, .. } in files.iter() {
+            if !file.recently_used.swap(false, Ordering::Relaxed) {
+                file.open.store(None);
+            }
+        }
+    }
+}
