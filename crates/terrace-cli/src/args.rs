@@ -326,9 +326,10 @@ Examples:
     /// Make a copy of a database, sharing its files by hard links where that can be
     #[command(after_help = "\
 The copy is a database of its own, for LevelDB, too, if this one is. Its tables and value files take
-no more space on the same file system until the database gives them up; on another one they are copied. DB itself is not changed,
-and must not be open for writing in another program: that makes a checkpoint by itself, or by
-`checkpoint` in `terrace shell`. TO must be absent or empty. After a failure it holds no database.
+no more space on the same file system until the database gives them up; on another one they are
+copied. DB itself is not changed, and must not be open for writing in another program: that makes a
+checkpoint by itself, or by `checkpoint` in `terrace shell`. TO must be absent or empty. After a
+failure it holds no database.
 
 Examples:
   terrace checkpoint DB /backups/2026-11-22

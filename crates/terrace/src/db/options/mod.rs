@@ -588,16 +588,17 @@ impl Options {
         /// Values of at least so many bytes are written once more, to a value file, when they leave
         /// the memtable, and no compaction copies them again but to give space back: tables hold
         /// pointers to them. For large values that come in no order; a scan reads each from where
-        /// it lies. From 1 byte; a few KiB pay. With `None` values stay in tables, and come back into
-        /// them from value files that are mostly garbage, and by every
-        /// [`Db::compact_range`](crate::Db::compact_range): one of all tables
+        /// it lies. They are not compressed there. From 1 byte; a few KiB pay, and a larger
+        /// [`write_buffer_size`](Self::write_buffer_size), since each flush makes a file. With `None`
+        /// values stay in tables, and come back into them from value files that are mostly garbage,
+        /// and by every [`Db::compact_range`](crate::Db::compact_range): one of all tables
         /// ([`CompactOptions::force`](crate::CompactOptions::force)) makes the database plain.
         ///
         /// A database with such values is *extended*: its MANIFEST bears a name that LevelDB and
-        /// earlier versions of Terrace refuse, until it has none any more. Any Terrace from this one on
-        /// opens it, with this option or without. Values of keyspaces that expire, of bulk loads, of
-        /// ingested tables and of recovered logs stay in tables, the latter three until they are
-        /// compacted. Default: `None`.
+        /// earlier versions of Terrace refuse, until it has none any more. Any Terrace from this
+        /// one on opens it, with this option or without. Values of keyspaces that expire, of bulk
+        /// loads, of ingested tables and of recovered logs stay in tables, the latter three until
+        /// they are compacted. Default: `None`.
         ///
         /// ```
         /// # use terrace::*;
