@@ -16,7 +16,7 @@ use crate::version::NUM_LEVELS;
 use crate::version::file_meta::FileMeta;
 use crate::version::level::Level;
 use crate::version::table_set::TableSet;
-use crate::version::value_files::{UsedValueFile, ValueReader};
+use crate::version::value_files::ValueReader;
 use crate::version::version::Version;
 
 use super::drop_rules::DropRules;
@@ -104,6 +104,7 @@ impl CompactionJob {
                         && filter.looks_at(entry.user_key, || rules.is_unseen(&entry)) =>
                 {
                     self.values.read(&self.version.values, merged.value(), &mut value)?;
+                    until_look = until_look.saturating_sub(value.len() as u64 >> 10).max(1);
                     filter.decide(entry.user_key, &value, || rules.is_unseen(&entry))?
                 }
                 _ => FilterDecision::Keep,
@@ -122,7 +123,7 @@ impl CompactionJob {
                     grandparents.restart();
                 }
                 match decision {
-                    FilterDecision::Keep if is_pointer && self.moves(merged.value()) => {
+                    FilterDecision::Keep if is_pointer && self.moves(merged.value())? => {
                         self.values.read(&self.version.values, merged.value(), &mut value)?;
                         until_look = until_look.saturating_sub(value.len() as u64 >> 10).max(1);
                         writer.add_read(key, &value)?;
@@ -150,13 +151,13 @@ impl CompactionJob {
 
     /// Whether a value leaves the value file that it lies in, so that the file can go, or so that a
     /// database without a value log becomes plain.
-    fn moves(&self, pointer: &[u8]) -> bool {
-        if self.plan.reason == Reason::Manual && self.outputs.values.is_none() {
-            return true;
-        }
+    fn moves(&self, pointer: &[u8]) -> Result<bool> {
         let file = ValuePointer::decode(pointer).map(|pointer| pointer.file);
-        file.and_then(|number| self.version.values.get(number))
-            .is_some_and(UsedValueFile::is_mostly_garbage)
+        let used = file.and_then(|number| self.version.values.get(number)).ok_or_else(|| {
+            Error::corruption("a table points into a value file that the MANIFEST does not name")
+        })?;
+        let comes_back = self.plan.reason == Reason::Manual && self.outputs.values.is_none();
+        Ok(comes_back || used.is_mostly_garbage())
     }
 
     fn sources(&self) -> Result<Vec<Source>> {

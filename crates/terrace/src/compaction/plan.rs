@@ -398,7 +398,7 @@ impl Planner<'_> {
         let mut taken = 0;
         let count = files.iter().take_while(|file| {
             let fits = level == 0 || taken < bite;
-            taken += file.size.saturating_add(file.value_bytes());
+            taken = file.value_bytes().saturating_add(file.size).saturating_add(taken);
             fits
         });
         let count = count.count();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::base::checksum::Checksum;
 use crate::base::coding::get_varint32;
 use crate::base::error::Result;
-use crate::base::internal_key::{ParsedKey, TAG_SIZE};
+use crate::base::internal_key::{MAX_SEQUENCE, ParsedKey, TAG_SIZE};
 use crate::base::mutation::mutated;
 use crate::env::RandomAccessFile;
 
@@ -184,13 +184,16 @@ impl Window<'_> {
 /// beginning of the file, which has `size` bytes, and none found at such a place has another size.
 /// Damaged blocks are among them, so that not each is one of those found; and sectors may have
 /// changed places, so that the index may stand anywhere. The keys of an index are not the user's.
-/// No data block is empty, so that an empty one is behind them, too.
+/// No data block is empty, so that an empty one is behind them, too. With the sectors another table's
+/// index may have come: a shortened key of its has the largest sequence number, and a handle.
 fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHandle]) -> bool {
-    let mut is_index = true;
+    let (mut is_index, mut has_separator) = (true, false);
     let mut next = 0;
-    let scanned = for_each_entry(block, 0, order, &mut |_, _, mut value| {
-        let handle = BlockHandle::decode(&mut value)
-            .filter(|handle| value.is_empty() && handle.offset == next);
+    let scanned = for_each_entry(block, 0, order, &mut |_, key, mut value| {
+        let handle = BlockHandle::decode(&mut value).filter(|_| value.is_empty());
+        let key = ParsedKey::parse(key);
+        has_separator |= handle.is_some() && key.is_some_and(|key| key.sequence == MAX_SEQUENCE);
+        let handle = handle.filter(|handle| handle.offset == next);
         let end = handle.and_then(|handle| {
             handle.size.checked_add(handle.offset)?.checked_add(TRAILER_SIZE as u64)
         });
@@ -203,7 +206,7 @@ fn is_index(block: &Arc<Block>, order: &TableOrder, size: u64, found: &[BlockHan
         is_index &= there.ok().and_then(|at| found.get(at)).is_none_or(|found| *found == handle);
         Ok(())
     });
-    is_index && scanned.is_ok()
+    (is_index || has_separator) && scanned.is_ok()
 }
 
 /// The last key of a block whose keys are sound, ascend and are behind `last`.

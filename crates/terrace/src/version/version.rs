@@ -375,7 +375,7 @@ impl Version {
             let of_values = u128::from(values) * u128::from(bytes) / u128::from(file.size.max(1));
             Ok(bytes.saturating_add(u64::try_from(of_values).unwrap_or(u64::MAX)))
         };
-        self.files().map(|(_, file)| before(file)).sum()
+        self.files().try_fold(0_u64, |sum, (_, file)| Ok(sum.saturating_add(before(file)?)))
     }
 
     /// This version changed by `edit`. An edit that breaks an invariant is a corruption.
@@ -430,6 +430,12 @@ impl Version {
     /// Checks what a damaged MANIFEST could break: ranges upside down, overlaps, numbers used
     /// twice.
     pub(crate) fn check(&self, order: &InternalOrder) -> Result<()> {
+        if let Some((_, file)) =
+            self.files().find(|(_, file)| self.values.get(file.number).is_some())
+        {
+            let message = format!("{:06} is a table and a value file", file.number);
+            return Err(Error::corruption(message));
+        }
         for (level, file) in self.files() {
             if order.compare(&file.smallest, &file.largest) == KeyOrdering::Greater {
                 let message =

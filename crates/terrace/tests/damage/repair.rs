@@ -716,6 +716,36 @@ fn an_index_is_not_taken_for_data_where_blocks_are_damaged() {
     }
 }
 
+/// Sectors of two tables have changed places: the index behind the data is another table's, and
+/// points to a block of another size.
+#[test]
+fn the_index_of_another_table_is_not_taken_for_data() {
+    let fs = SimFs::new();
+    let options = || options().env(fs.env());
+    let db = Db::open(DB, options()).expect("creates");
+    for length in [1100, 900] {
+        db.put("key0", vec![b'v'; length]).expect("puts");
+        db.flush().expect("flushes");
+    }
+    db.close().expect("closes");
+    let mut tables = fs.names(Path::new(DB));
+    tables.retain(|name| name.ends_with(".ldb"));
+    let read = |name: &String| fs.contents(&Path::new(DB).join(name)).expect("a table");
+    // Behind the block are its restart points and its trailer.
+    let halves = |bytes: Vec<u8>| {
+        let end = bytes.windows(2).position(|pair| pair[0] == b'v' && pair[1] != b'v');
+        let (block, rest) = bytes.split_at(end.expect("the end of a value") + 1 + 8 + 5);
+        (block.to_vec(), rest.to_vec())
+    };
+    let [(first, _), (_, rest)] = [&tables[0], &tables[1]].map(|name| halves(read(name)));
+    change(&fs, &tables[0], |bytes| *bytes = [first, rest].concat());
+    let report = repair(DB, &options()).expect("repairs");
+    for (key, value) in contents(Path::new(DB), options()) {
+        let is_one = key == b"key0" && [900, 1100].contains(&value.len());
+        assert!(is_one, "{} is made up: {report:#?}", String::from_utf8_lossy(&key));
+    }
+}
+
 #[test]
 fn an_interrupted_repair_can_be_repeated() {
     let dir = Path::new(DB);

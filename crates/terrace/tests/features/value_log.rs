@@ -146,6 +146,10 @@ fn value_files_that_are_mostly_garbage_go_and_snapshots_keep_them() {
     assert_eq!(cursor.value(), value(7), "its files are kept");
     cursor.next();
     assert_eq!(cursor.value(), value(8));
+    // In a file that was not open until now.
+    cursor.seek(key(39));
+    cursor.status().expect("its files are kept");
+    assert_eq!(cursor.value(), value(39));
     drop(cursor);
     db.wait_idle().expect("waits");
     check(&db, &[0, 10, 20, 30]);
@@ -340,6 +344,9 @@ fn a_value_file_whose_edit_failed_stays_until_a_fresh_manifest() {
         let fresh = FaultPlan { kinds, ..FaultPlan::at(0, Fault::Io, true) };
         fs.set_faults([edit, fresh]);
         db.flush().expect_err("the edit fails, and no fresh MANIFEST begins");
+        // A reader that ends has obsolete files removed.
+        drop(db.cursor());
+        let _ = db.wait_idle();
         fs.set_faults(None);
         for (loss, keeps) in [(PowerLoss::PROCESS_ONLY, true), (PowerLoss::STRICT, false)] {
             let killed = fs.power_loss(loss);
@@ -367,11 +374,11 @@ fn short_values_are_not_copied_for_ever() {
     db.flush().expect("flushes");
     let before = value_files(&env);
     assert!(before.1 > 300 * 20);
-    for _ in 0..3 {
-        db.compact_range::<&[u8]>(..).expect("compacts");
-        assert_eq!(value_files(&env), before);
-    }
+    // Compactions of its own would be under way by now, and one by hand waits for them.
+    db.compact_range::<&[u8]>(..).expect("compacts");
+    assert_eq!(value_files(&env), before);
     let stats = db.stats();
+    assert_eq!(stats.compaction_bytes_written, 0);
     assert_eq!((stats.value_files, stats.value_bytes_used), (1, 300));
 }
 

@@ -30,6 +30,8 @@ pub(in crate::db) struct LogCheck {
     continuity: Continuity,
     /// The newest entry of all tables.
     in_tables: SequenceNumber,
+    /// There are tables that the MANIFEST does not name.
+    beside_others: bool,
     /// The last write of tables and logs.
     last_sequence: SequenceNumber,
     /// Everything up to here was durable once.
@@ -46,6 +48,7 @@ impl LogCheck {
         LogCheck {
             continuity: Continuity::without_manifest(flushed),
             in_tables: 0,
+            beside_others: false,
             last_sequence: flushed.unwrap_or(0),
             durable: 0,
             smallest_sequence: MAX_SEQUENCE,
@@ -60,8 +63,9 @@ impl LogCheck {
         own: &OwnFiles,
         in_tables: SequenceNumber,
     ) -> Self {
-        let continuity = Continuity::following(state, own.has_unnamed_tables(state));
-        LogCheck { continuity, in_tables, ..Self::new(Some(state.last_sequence)) }
+        let continuity = Continuity::following(state);
+        let beside_others = !own.unnamed_tables(state).is_empty();
+        LogCheck { continuity, in_tables, beside_others, ..Self::new(Some(state.last_sequence)) }
     }
 
     /// How many records have been read.
@@ -150,7 +154,8 @@ impl LogCheck {
         let due = match self.continuity.place(found, batch.last_sequence()) {
             Place::Misplaced { due } => Some(due),
             Place::FollowsTables if found > self.in_tables + 1 => Some(self.in_tables + 1),
-            Place::Follows | Place::FollowsTables => None,
+            Place::SkipsNumbers { due } if self.beside_others => Some(due),
+            Place::Follows | Place::FollowsTables | Place::SkipsNumbers { .. } => None,
         };
         if let Some(due) = due {
             let message = format!(

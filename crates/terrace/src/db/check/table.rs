@@ -129,6 +129,9 @@ pub(in crate::db) fn check_table(
     if let Some(properties) = table.properties().filter(|_| data_is_whole) {
         check.properties(&properties);
     }
+    if data_is_whole && let Some(Expected { file, .. }) = expected {
+        check.value_uses(&file.values);
+    }
     if check.summary.entries == 0 && data_is_whole {
         check.report("holds no entries".to_owned());
     }
@@ -265,6 +268,14 @@ impl<'a> Check<'a> {
             self.report(format!("block at offset {offset}: key {}: {what}", shown_key(key)));
         }
         Ok(())
+    }
+
+    /// Value files go when the MANIFEST has no table that points into them.
+    fn value_uses(&mut self, named: &[ValueUse]) {
+        let counted = self.summary.value_uses();
+        if counted != named {
+            self.report(format!("points at values as {counted:?}, the MANIFEST says {named:?}"));
+        }
     }
 
     fn properties(&mut self, properties: &TableProperties) {

@@ -35,6 +35,10 @@ pub(in crate::db) enum Place {
     /// It is the first, and not where the logs begin. Nothing is missing if tables hold the write
     /// before it.
     FollowsTables,
+    /// It is the first, at the beginning of the first log, and does not have the number that is due.
+    /// Nothing is missing unless the numbers in between are those of a bulk load, whose edit the
+    /// MANIFEST has lost.
+    SkipsNumbers { due: SequenceNumber },
     /// The write with this number is missing, or it was there before.
     Misplaced { due: SequenceNumber },
 }
@@ -47,9 +51,8 @@ pub(in crate::db) struct Continuity {
     first_log: u64,
     /// The number of the first write of all logs, if the MANIFEST tells it.
     logs_begin: Option<SequenceNumber>,
-    /// The numbers before the first batch may be those of a failed append of LevelDB's. It may have
-    /// written the log whoever wrote the MANIFEST: with `reuse_logs` it adds no edit.
-    skips_numbers: bool,
+    /// LevelDB wrote the logs, which has no loads.
+    is_leveldbs: bool,
     /// Bytes may be missing between the last batch and the next record.
     may_miss: bool,
     /// Where the next record begins if no bytes are missing before it.
@@ -61,13 +64,12 @@ pub(in crate::db) struct Continuity {
 }
 
 impl Continuity {
-    /// That of the logs that belong to what a MANIFEST says, beside tables that it does not name or
-    /// without any.
-    pub(in crate::db) fn following(state: &ManifestState, unnamed_tables: bool) -> Self {
+    /// That of the logs that belong to what a MANIFEST says.
+    pub(in crate::db) fn following(state: &ManifestState) -> Self {
         Continuity {
             first_log: state.log_number,
             logs_begin: state.logs_begin.filter(|_| !mutated("logs-begin")),
-            skips_numbers: !state.is_terraces || !unnamed_tables,
+            is_leveldbs: !state.is_terraces,
             ..Self::without_manifest(Some(state.last_sequence))
         }
     }
@@ -79,7 +81,7 @@ impl Continuity {
             expected: flushed.map_or(Expected::Any, |flushed| Expected::AtMost(flushed + 1)),
             first_log: 0,
             logs_begin: None,
-            skips_numbers: true,
+            is_leveldbs: true,
             may_miss: false,
             next_offset: 0,
             last: flushed,
@@ -116,9 +118,12 @@ impl Continuity {
             Expected::AtMost(most) if sequence <= most && self.may_miss && self.first_log != 0 => {
                 Place::FollowsTables
             }
-            Expected::AtMost(most) if sequence <= most || self.skips_numbers && !self.may_miss => {
+            Expected::AtMost(most) if sequence <= most || self.is_leveldbs && !self.may_miss => {
                 Place::Follows
             }
+            // Not by LevelDB, as far as the MANIFEST tells. With `reuse_logs` it goes on without an
+            // edit, and a failed append uses numbers up.
+            Expected::AtMost(due) if !self.may_miss => Place::SkipsNumbers { due },
             Expected::Exactly(due) | Expected::AtMost(due) => Place::Misplaced { due },
         };
         self.expected = Expected::Exactly(last + 1);
@@ -162,20 +167,20 @@ mod tests {
 
     const END: u64 = BLOCK_SIZE as u64;
 
-    /// The logs begin with log 3, the tables end at 10, and there are others.
+    /// The logs begin with log 3, the tables end at 10.
     fn manifest(is_terraces: bool) -> ManifestState {
         ManifestState { log_number: 3, last_sequence: 10, is_terraces, ..ManifestState::default() }
     }
 
     fn at_first_log() -> Continuity {
-        let mut continuity = Continuity::following(&manifest(true), true);
+        let mut continuity = Continuity::following(&manifest(true));
         continuity.begin_log(3);
         continuity
     }
 
     /// The same, and LevelDB wrote the logs.
     fn at_first_log_of_leveldb() -> Continuity {
-        let mut continuity = Continuity::following(&manifest(false), true);
+        let mut continuity = Continuity::following(&manifest(false));
         continuity.begin_log(3);
         continuity
     }
@@ -189,9 +194,7 @@ mod tests {
         later.begin_log(5);
         assert_eq!(one(&mut later, (0, 50), 12), Place::Misplaced { due: 11 });
         // It may have gone on in a log of Terrace's without an edit.
-        let mut reused = Continuity::following(&manifest(true), false);
-        reused.begin_log(3);
-        assert_eq!(one(&mut reused, (0, 50), 12), Place::Follows);
+        assert_eq!(one(&mut at_first_log(), (0, 50), 12), Place::SkipsNumbers { due: 11 });
     }
 
     /// Notes a record and places its batch of one operation.
@@ -236,7 +239,6 @@ mod tests {
 
     #[test]
     fn the_first_batch_follows_tables_unless_it_is_where_the_logs_begin() {
-        assert_eq!(one(&mut at_first_log(), (0, 50), 12), Place::Misplaced { due: 11 });
         assert_eq!(one(&mut at_first_log(), (4096, 4150), 9), Place::FollowsTables);
         let mut later = at_first_log();
         later.begin_log(5);
@@ -261,7 +263,7 @@ mod tests {
             // LevelDB, which went on in log 3, has recorded number 20 since.
             let state =
                 ManifestState { logs_begin: Some(11), last_sequence: 20, ..manifest(false) };
-            let mut continuity = Continuity::following(&state, true);
+            let mut continuity = Continuity::following(&state);
             continuity.begin_log(log);
             assert_eq!(one(&mut continuity, (65536, 65590), sequence), place);
         }

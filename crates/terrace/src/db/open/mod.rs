@@ -48,7 +48,7 @@ use crate::db::options::Options;
 use crate::db::view::View;
 use crate::db::view::catalogue::Catalogue;
 
-/// One of so many files that may be open may be a value file.
+/// So many value files may be open beside the tables: this share of `max_open_files`.
 const VALUE_FILES_SHARE: usize = 4;
 
 /// Opens a database.
@@ -91,7 +91,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
         version: &state.version,
         tables: &tables,
         numbers: &numbers,
-        unnamed_tables: files.has_unnamed_tables(&state),
+        unnamed_tables: files.unnamed_tables(&state),
     };
     let mut recovered = replay.run(&logs, &state)?;
 
@@ -125,7 +125,7 @@ pub(in crate::db) fn open(dir: &Path, options: Options) -> Result<Arc<DbImpl>> {
     }
     announce(&core, &recovered);
     if !core.files.options.read_only {
-        set_aside_values(&core.files, &leftovers.values_of_others);
+        set_aside_values(&core.files, &leftovers.values_of_others)?;
         set_aside_tables(&core.files, &mut leftovers.never_used, torn, &recovered);
         start_writing(&core, recovered, &logs)?;
         clean_up(&core, &leftovers);

@@ -51,10 +51,10 @@ impl OwnFiles {
         self.found.iter().filter(move |(_, kind, _)| *kind == wanted).map(|(_, _, number)| *number)
     }
 
-    /// Whether there is a table that the MANIFEST does not name.
-    pub(in crate::db) fn has_unnamed_tables(&self, state: &ManifestState) -> bool {
+    /// The tables that the MANIFEST does not name.
+    pub(in crate::db) fn unnamed_tables(&self, state: &ManifestState) -> Vec<u64> {
         let named: BTreeSet<_> = state.version.files().map(|(_, file)| file.number).collect();
-        self.of_kind(FileKind::Table).any(|number| !named.contains(&number))
+        self.of_kind(FileKind::Table).filter(|number| !named.contains(number)).collect()
     }
 
     /// The value files as they are.

@@ -27,6 +27,7 @@ use crate::env::{Env, ReadAccess};
 use crate::log::{LogItem, LogReader};
 use crate::memtable::MemTableWriter;
 use crate::version::edit::NewFile;
+use crate::version::file_meta::FileMeta;
 use crate::version::filename;
 use crate::version::manifest::ManifestState;
 use crate::version::table_set::TableSet;
@@ -128,8 +129,8 @@ pub(in crate::db) struct Replay<'a> {
     pub(in crate::db) version: &'a Version,
     pub(in crate::db) tables: &'a TableSet,
     pub(in crate::db) numbers: &'a Arc<FileNumbers>,
-    /// Whether there are tables that the MANIFEST does not name.
-    pub(in crate::db) unnamed_tables: bool,
+    /// Tables that the MANIFEST does not name.
+    pub(in crate::db) unnamed_tables: Vec<u64>,
 }
 
 /// The state of a replay.
@@ -173,7 +174,7 @@ impl Replay<'_> {
             written: RecoveredTables::new(self.options, self.dir, self.order, self.numbers),
             table_error: None,
             last_sequence: flushed,
-            continuity: Continuity::following(state, self.unnamed_tables),
+            continuity: Continuity::following(state),
             durable: 0,
             problem: None,
             damage: None,
@@ -308,6 +309,8 @@ impl Replay<'_> {
             {
                 None
             }
+            Place::SkipsNumbers { due } if !self.may_be_loaded(due, sequence) => None,
+            Place::SkipsNumbers { .. } => Some("which skips the numbers of a lost load"),
             Place::FollowsTables => Some("which follows neither the tables nor a batch before it"),
             Place::Misplaced { .. } => Some("which does not follow the one before"),
         };
@@ -347,6 +350,22 @@ impl Replay<'_> {
         memtable.last_sequence = progress.last_sequence;
         self.write_tables_if_due(progress);
         Ok(())
+    }
+
+    /// Whether a table that the MANIFEST does not name may be one of a bulk load with a number from
+    /// `due` on and before `first`. A flush that was interrupted leaves later ones, and one of
+    /// LevelDB's has no properties.
+    fn may_be_loaded(&self, due: SequenceNumber, first: SequenceNumber) -> bool {
+        self.unnamed_tables.iter().any(|&number| {
+            let (smallest, largest, values) = Default::default();
+            let Ok((file, _)) = self.tables.open_file(number) else { return false };
+            let file = NewFile { level: 0, number, size: file.size(), smallest, largest, values };
+            let table = self.tables.table(&Arc::new(FileMeta::new(file, &Arc::default()))).ok();
+            table.and_then(|table| table.properties()).is_some_and(|properties| {
+                let largest = properties.largest_sequence;
+                largest == 0 || (due..first).contains(&largest)
+            })
+        })
     }
 
     /// Flushes all memtables if they take too much memory, and begins a new one for their

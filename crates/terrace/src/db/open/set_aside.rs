@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::error::ErrorKind;
+use crate::base::error::{ErrorKind, Result};
 use crate::base::internal_key::SequenceNumber;
 use crate::base::mutation::mutated;
 use crate::version::edit::NewFile;
@@ -64,17 +64,16 @@ pub(super) fn set_aside_tables(
 }
 
 /// Moves value files to `lost/` of which the MANIFEST does not know, because another program wrote
-/// it.
-pub(super) fn set_aside_values(files: &Files, names: &[String]) {
+/// it. If that fails the open does: the next one would take them for its own leftovers.
+pub(super) fn set_aside_values(files: &Files, names: &[String]) -> Result<()> {
     for name in names {
-        match move_to_lost(files, name) {
-            Ok(kept_as) => files.log(format!(
-                "moved {name} to {kept_as}: another program wrote the MANIFEST, which does not \
-                 name it; if tables point into it, move it back and repair the database"
-            )),
-            Err(error) => files.log(format!("could not move {name} away: {error}")),
-        }
+        let kept_as = move_to_lost(files, name)?;
+        files.log(format!(
+            "moved {name} to {kept_as}: another program wrote the MANIFEST, which does not name \
+             it; if tables point into it, move it back and repair the database"
+        ));
     }
+    Ok(())
 }
 
 /// Whether a table that no MANIFEST names may hold writes later than `last_sequence`, or such

@@ -23,6 +23,7 @@ use crate::env::{Env, Logger, PosixEnv, ReadAccess};
 use crate::filter::FilterPolicy;
 use crate::memtable::{MemTable, MemTableWriter};
 use crate::table::{BlockCache, Compression};
+use crate::version::manifest::plain_name;
 
 pub use self::write::WriteOptions;
 
@@ -624,6 +625,10 @@ impl Options {
         self.max_file_size = self.max_file_size.clamp(1 << 20, 1 << 30);
         self.block_size = self.block_size.clamp(1 << 10, 4 << 20);
         self.block_restart_interval = self.block_restart_interval.max(1);
+        if plain_name(self.comparator.name_bytes()).1 {
+            let message = "a comparator's name must not begin with terrace.extended.";
+            return Err(Error::invalid_argument(message));
+        }
         check("background_threads", self.background_threads as u64, 1, 64)?;
         check("table_filter_bits", self.table_filter_bits as u64, 0, 32)?;
         if self.compaction_rate_limit != 0 {

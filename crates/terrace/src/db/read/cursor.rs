@@ -118,7 +118,8 @@ impl Drop for Held {
 
 impl PointedValues for Held {
     fn read_value(&self, pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        self.core.files.values.read(&self.view()?.version.values, pointer, value)
+        let (files, view) = (&self.core.files, self.view()?);
+        files.sparing(|| files.values.read(&view.version.values, pointer, value))
     }
 }
 

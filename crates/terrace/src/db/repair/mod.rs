@@ -252,7 +252,7 @@ impl Repair<'_> {
             && inputs.problems.is_empty()
         {
             self.report.entries = inputs.tables.iter().map(|table| table.summary.entries).sum();
-            let live = Live::of(inputs.tables.iter().map(|table| table.file.record(0)));
+            let live = Live::of(inputs.tables.iter().map(|table| table.record(0)));
             self.sync_found(manifest)?;
             self.set_aside(&live, &inputs.logs, manifest)?;
             return Ok(self.report);

@@ -94,7 +94,9 @@ impl Background {
         let mut iter = DbIter::new(merged, keys, sequence, beginning, NoRanges::default());
         let before = entry::key(&[]);
         iter.seek(&before);
-        while let Some((key, value)) = iter.entry() {
+        while iter.valid() && iter.key().starts_with(&before) {
+            iter.resolve();
+            let Some((key, value)) = iter.entry() else { break };
             let Some(prefix) = key.strip_prefix(before.as_slice()) else { break };
             // What cannot be opened here has no settings here either.
             if let Ok(options) = entry::decode(value) {
