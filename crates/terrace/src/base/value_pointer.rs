@@ -6,6 +6,9 @@
 use super::coding::{get_varint64, put_varint64};
 use super::internal_key::{EntryKind, TAG_SIZE};
 
+/// No pointer is longer than three numbers and a checksum.
+pub(crate) const MAX_POINTER_SIZE: usize = 3 * 10 + 4;
+
 /// Where a value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ValuePointer {
@@ -21,7 +24,7 @@ pub(crate) struct ValuePointer {
 
 impl ValuePointer {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(24);
+        let mut bytes = Vec::with_capacity(MAX_POINTER_SIZE);
         put_varint64(&mut bytes, self.file);
         put_varint64(&mut bytes, self.offset);
         put_varint64(&mut bytes, self.length);
@@ -73,6 +76,9 @@ mod tests {
 
     #[test]
     fn the_kind_of_an_entry_tells_a_pointer() {
+        let largest =
+            ValuePointer { file: u64::MAX, offset: u64::MAX, length: u64::MAX, checksum: 0 };
+        assert_eq!(largest.encode().len(), MAX_POINTER_SIZE);
         assert!(is_pointer(&encode(b"k", 5, EntryKind::Pointer)));
         assert!(!is_pointer(&encode(b"k", 5, EntryKind::Value)));
         assert!(!is_pointer(b"short"));

@@ -24,6 +24,7 @@ use crate::base::internal_key::{
     self, EntryKind, KIND_FOR_SEEK, MAX_SEQUENCE, ParsedKey, SequenceNumber, user_key,
 };
 use crate::base::mutation::mutated;
+use crate::base::value_pointer::MAX_POINTER_SIZE;
 use crate::table::TableIter;
 
 use super::deleted_ranges::{Beginning, DeletedRangeRecorder};
@@ -575,8 +576,12 @@ impl<K: DeletedRangeRecorder + PointedValues> DbIter<K> {
     #[cold]
     fn read_value(&mut self) {
         self.is_pending = false;
-        let pointer = std::mem::take(&mut self.saved_value);
-        if let Err(error) = self.keeper.read_value(&pointer, &mut self.saved_value) {
+        // Copied, so that the value goes to where there is room for it mostly. What is longer is no
+        // pointer, and stays none.
+        let mut pointer = [0; MAX_POINTER_SIZE + 1];
+        let length = self.saved_value.len().min(pointer.len());
+        pointer[..length].copy_from_slice(&self.saved_value[..length]);
+        if let Err(error) = self.keeper.read_value(&pointer[..length], &mut self.saved_value) {
             self.valid = false;
             self.error = Some(error);
         }
