@@ -1,9 +1,8 @@
 //! Copies of a whole database, made while it is in use.
 //!
 //! A checkpoint is a directory with the tables and value files of one version, most often under
-//! second names; one
-//! table more of what was in memory; and a MANIFEST of a single edit. There is no log: what the
-//! logs hold is in that table.
+//! second names; one table more of what was in memory; and a MANIFEST of a single edit. There is no
+//! log: what the logs hold is in that table.
 //!
 //! # Invariants
 //! 1. It holds the history up to one sequence number, and nothing later.
