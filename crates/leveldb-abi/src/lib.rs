@@ -21,3 +21,4 @@ mod options;
 pub mod shim;
 mod size;
 mod status;
+mod trace;

@@ -24,6 +24,7 @@ enum class Kind {
   kGetAndPut,
   kQueue,
   kMixGraph,
+  kReplay,
   kBulkLoad,
   kCompact,
   kWaitCompact,
@@ -53,7 +54,7 @@ struct Benchmark {
   bool ReportsFound() const {
     return kind == Kind::kGet || kind == Kind::kSeek || kind == Kind::kGetWhilePutting ||
            kind == Kind::kGetAndPut || kind == Kind::kLatest || kind == Kind::kQueue ||
-           kind == Kind::kMixGraph || (kind == Kind::kMix && reads_in_100 > 0);
+           kind == Kind::kMixGraph || kind == Kind::kReplay || (kind == Kind::kMix && reads_in_100 > 0);
   }
 
   bool CountsReads() const {
@@ -68,7 +69,9 @@ struct Benchmark {
   }
 
   // Done by one thread, whatever --threads says.
-  bool Single() const { return WholeDatabase() || kind == Kind::kBulkLoad; }
+  bool Single() const {
+    return WholeDatabase() || kind == Kind::kBulkLoad || kind == Kind::kReplay;
+  }
 };
 
 // clang-format off
@@ -109,6 +112,7 @@ inline constexpr Benchmark kBenchmarks[] = {
   {"readwriterandom", 33, Kind::kMix, Keys::kRandom, false, 1, false, false, false, 50},
   {"queue", 34, Kind::kQueue, Keys::kInOrder, true, 1, false, false, false, 0},
   {"mixgraph", 35, Kind::kMixGraph, Keys::kRandom, false, 1, false, false, false, 0},
+  {"replay", 36, Kind::kReplay, Keys::kInOrder, true, 1, false, false, false, 0},
 };
 // clang-format on
 

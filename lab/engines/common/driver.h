@@ -21,9 +21,11 @@
 #include "engine.h"
 #include "operations.h"
 #include "parent.h"
+#include "replay.h"
 #include "report.h"
 #include "selftest.h"
 #include "settings.h"
+#include "trace.h"
 
 namespace lab {
 
@@ -114,12 +116,34 @@ class Driver {
     if (benchmark.kind == Kind::kLatest && !zipfian_) zipfian_.emplace(settings_.num);
     if (benchmark.large_values && !large_pool_)
       large_pool_.emplace(settings_.seed, Operations<Engine>::kLargeValue);
+    if (benchmark.kind == Kind::kReplay) LoadTrace(UseOf(benchmark));
+  }
+
+  // Leaves the database as it was when the trace began.
+  void LoadTrace(const Use& use) {
+    if (!trace_) {
+      if (settings_.trace.empty()) throw WrongUse("replay wants --trace=FILE");
+      trace_.emplace(settings_.trace);
+      trace_pool_.emplace(settings_.seed, trace_->largest_value());
+    }
+    {
+      typename Engine::Session session(&engine_);
+      Replay<Engine>(*trace_, *trace_pool_, &session).Load();
+    }
+    engine_.WaitCompact();
+    // An engine has as many sessions as it was opened for.
+    Close();
+    engine_.Open(use);
+    open_ = true;
   }
 
   void RunThreads(const Benchmark& benchmark, Crew* crew, Result* result) {
     const uint64_t threads = benchmark.Single() ? 1 : settings_.threads;
-    const Pool& pool = benchmark.large_values ? *large_pool_ : pool_;
-    const Task task{benchmark, settings_, pool, zipfian_ ? &*zipfian_ : nullptr, &newest_, threads};
+    const Pool& pool = benchmark.large_values             ? *large_pool_
+                       : benchmark.kind == Kind::kReplay ? *trace_pool_
+                                                         : pool_;
+    const Task task{benchmark, settings_, pool,    zipfian_ ? &*zipfian_ : nullptr,
+                    &newest_,  threads,   trace_ ? &*trace_ : nullptr};
     const auto work = [&](uint64_t thread, Meter* meter, const auto& start) {
       typename Engine::Session session(&engine_);
       Operations<Engine> operations(task, thread, &session, meter);
@@ -158,6 +182,9 @@ class Driver {
   const Description description_;
   const Pool pool_;
   std::optional<Pool> large_pool_;
+  // What is replayed, and its values.
+  std::optional<Trace> trace_;
+  std::optional<Pool> trace_pool_;
   std::optional<Zipfian> zipfian_;
   Engine engine_;
   bool open_ = false;

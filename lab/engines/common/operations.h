@@ -15,7 +15,9 @@
 #include "data.h"
 #include "meter.h"
 #include "random.h"
+#include "replay.h"
 #include "settings.h"
+#include "trace.h"
 
 namespace lab {
 
@@ -29,6 +31,8 @@ struct Task {
   // The greatest key there is.
   std::atomic<uint64_t>* newest;
   uint64_t threads;
+  // What is replayed, if anything.
+  const Trace* trace;
 
   uint64_t operations() const {
     const uint64_t all = benchmark.CountsReads() ? settings.reads : settings.num;
@@ -89,6 +93,8 @@ class Operations {
         return Each([this](uint64_t i) { PutLastTakeFirst(i); });
       case Kind::kMixGraph:
         return Each([this](uint64_t) { GetPutOrScan(); });
+      case Kind::kReplay:
+        return Replay<Engine>(*task_.trace, task_.pool, &session_).Run(settings_.num, &meter_);
       case Kind::kBulkLoad:
         return Load();
       case Kind::kCompact:

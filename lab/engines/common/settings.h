@@ -28,6 +28,8 @@ struct Settings {
   // Operations a second of an open loop; 0 for a closed one.
   uint64_t rate = 0;
   uint64_t seed = 301;
+  // The file that replay replays.
+  std::string trace;
   double duration = 10;
   double interval = 0;
   double time_limit = 0;
@@ -160,6 +162,8 @@ inline Settings ParseSettings(int argc, char** argv) {
       settings.compression = value == "snappy";
     } else if (name == "variant") {
       settings.variant = value;
+    } else if (name == "trace") {
+      settings.trace = value;
     } else if (name == "db") {
       settings.db = value;
     } else {

@@ -54,6 +54,28 @@ fn every_variant_equals_the_model() {
     }
 }
 
+/// Three entries, then eleven operations, after which three entries are there.
+#[test]
+fn a_trace_is_replayed() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../trace/sample.trace");
+    for variant in variants() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let flags = [format!("--variant={variant}"), format!("--trace={trace}")];
+        let replay = |benchmarks: &str, num: &str| {
+            let rest = ["--json", benchmarks, num];
+            let flags: Vec<&str> = flags.iter().map(String::as_str).chain(rest).collect();
+            lines(&run(directory.path(), &flags))
+        };
+        let all = replay("--benchmarks=replay,readseq,replay", "--num=100");
+        for line in [&all[0], &all[2]] {
+            assert_eq!((&line["ops"], &line["found"]), (&11.into(), &8.into()), "'{variant}'");
+        }
+        assert_eq!(all[1]["ops"], 3, "'{variant}'");
+        // The batch is whole or not there.
+        assert_eq!(replay("--benchmarks=replay", "--num=4")[0]["ops"], 5, "'{variant}'");
+    }
+}
+
 #[test]
 fn every_benchmark_does_what_it_says() {
     const NUM: u64 = 3000;

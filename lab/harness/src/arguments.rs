@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
@@ -20,7 +21,15 @@ pub(crate) enum Command {
     // So that `make bench` can be given another value for what it sets itself.
     /// Runs a suite with every engine that can be had, and writes a report.
     #[command(args_override_self = true)]
-    Run(Box<RunArguments>),
+    Run {
+        /// The suite; `lab list` shows them.
+        suite: String,
+        #[command(flatten)]
+        options: Box<RunOptions>,
+    },
+    /// Records what a program asks of LevelDB, and replays it with every engine.
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// Lists suites, their sections, and engines with what they lack.
     List,
     /// Says what engines promise, how they are set up, and how their programs and libraries were
@@ -66,10 +75,42 @@ pub(crate) enum Command {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Runs an unmodified program, that has LevelDB as a shared library, with the drop-in, which
+    /// writes a trace of every database that it opens: keys, but of values only their lengths.
+    Record {
+        /// Where the traces go.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// The drop-in. Default: the one that `make dropin` built.
+        #[arg(long, value_name = "FILE")]
+        library: Option<PathBuf>,
+        /// The program and its arguments, after `--`.
+        #[arg(required = true, last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Says what traces hold.
+    Show {
+        /// The traces.
+        #[arg(required = true, value_name = "FILE")]
+        traces: Vec<PathBuf>,
+    },
+    /// Replays a trace with every engine that can be had, one operation after the other and as fast
+    /// as they go, and writes a report. --num is the number of operations.
+    #[command(args_override_self = true)]
+    Replay {
+        /// The trace.
+        #[arg(value_name = "FILE")]
+        trace: PathBuf,
+        #[command(flatten)]
+        options: Box<RunOptions>,
+    },
+}
+
+/// How something is run.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct RunArguments {
-    /// The suite; `lab list` shows them.
-    pub(crate) suite: String,
+pub(crate) struct RunOptions {
     /// Only these engines: ids, `NAME*` for all variants of one, `all`. Default: what the suite
     /// says.
     #[arg(long, value_delimiter = ',', value_name = "IDS")]

@@ -11,6 +11,7 @@ mod finished;
 mod list;
 mod output;
 mod start;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -23,7 +24,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let lab = arguments.lab_dir();
     let outcome = match &arguments.command {
-        Command::Run(run) => start::run(&lab, run),
+        Command::Run { suite, options } => start::run(&lab, suite, options),
+        Command::Trace(command) => trace::run(&lab, command),
         Command::List => list::list(&lab),
         Command::Describe { engines } => list::describe(&lab, engines),
         Command::Report { dirs, out } => finished::report(dirs, out.as_deref()),

@@ -15,7 +15,7 @@ use lab_harness::run::{Directory, Machine, Measurements, Run, SCHEMA};
 use lab_harness::schedule::{self, Ended, Session};
 use lab_harness::suite::{self, Form, Plan, Scale, Suite};
 
-use crate::arguments::RunArguments;
+use crate::arguments::RunOptions;
 use crate::output::print;
 
 /// The first seed, if no other is asked for: LevelDB's db_bench begins with it.
@@ -23,11 +23,18 @@ const SEED: u64 = 301;
 /// Sections that are scaled to the machine use at most this much of the memory that is available.
 const MEMORY_SHARE: f64 = 0.5;
 
-pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, String> {
-    let suite = suite::load_named(&lab.join("suites"), &arguments.suite)?;
+pub(crate) fn run(lab: &Path, suite: &str, options: &RunOptions) -> Result<ExitCode, String> {
+    run_suite(lab, &suite::load_named(&lab.join("suites"), suite)?, options)
+}
+
+pub(crate) fn run_suite(
+    lab: &Path,
+    suite: &Suite,
+    options: &RunOptions,
+) -> Result<ExitCode, String> {
     interrupt::install()?;
-    let directory = Directory::new(&out_dir(lab, arguments, &suite));
-    let earlier = match (arguments.resume, directory.holds_a_run()) {
+    let directory = Directory::new(&out_dir(lab, options, suite));
+    let earlier = match (options.resume, directory.holds_a_run()) {
         (true, _) => Some(directory.read()?),
         (false, true) => {
             let place = directory.path().display();
@@ -35,19 +42,15 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
         }
         (false, false) => None,
     };
-    let form = form(&suite, arguments, earlier.as_ref().map(|(run, _)| run))?;
-    let memory = scale_to_memory(&suite, &form);
-    let plan = Plan::of(
-        &suite,
-        &form,
-        &memory,
-        &sections(arguments, earlier.as_ref().map(|(run, _)| run)),
-    )?;
+    let form = form(suite, options, earlier.as_ref().map(|(run, _)| run))?;
+    let memory = scale_to_memory(suite, &form);
+    let plan =
+        Plan::of(suite, &form, &memory, &sections(options, earlier.as_ref().map(|(run, _)| run)))?;
     let engines = Engines::find(lab, &cache_dir(lab))?;
     let columns =
-        columns(&engines, &suite, arguments, form.short, earlier.as_ref().map(|(run, _)| run))?;
+        columns(&engines, suite, options, form.short, earlier.as_ref().map(|(run, _)| run))?;
 
-    let databases = arguments.db.clone().unwrap_or_else(|| directory.path().join("DB"));
+    let databases = options.db.clone().unwrap_or_else(|| directory.path().join("DB"));
     for dir in [directory.path(), &databases] {
         fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         writable(dir)?;
@@ -63,16 +66,14 @@ pub(crate) fn run(lab: &Path, arguments: &RunArguments) -> Result<ExitCode, Stri
     let (run, measurements) = match earlier {
         Some((run, measurements)) => {
             let here = machine::here(&databases);
-            (continued(run, &suite, &form, &plan, arguments, (&ready, here))?, measurements)
+            (continued(run, suite, &form, &plan, options, (&ready, here))?, measurements)
         }
-        None => {
-            (described(&suite, &form, &plan, arguments, &ready, &databases), Measurements::new())
-        }
+        None => (described(suite, &form, &plan, options, &ready, &databases), Measurements::new()),
     };
     let mut session =
         Session::new(&plan, ready, directory.clone(), run, measurements, databases.clone())?;
-    session.budget = budget(&suite, arguments, &form).map(|minutes| minutes * 60.0);
-    session.grace = arguments.grace;
+    session.budget = budget(suite, options, &form).map(|minutes| minutes * 60.0);
+    session.grace = options.grace;
     let ended = session.run();
     // Only if nothing is left in it.
     let _ = fs::remove_dir(&databases);
@@ -124,14 +125,14 @@ pub(crate) fn cache_dir(lab: &Path) -> PathBuf {
     out_root(lab).join("engines")
 }
 
-fn out_dir(lab: &Path, arguments: &RunArguments, suite: &Suite) -> PathBuf {
+fn out_dir(lab: &Path, options: &RunOptions, suite: &Suite) -> PathBuf {
     let dated = || out_root(lab).join(format!("{}-{}", suite.name, machine::now("+%Y%m%d-%H%M%S")));
-    arguments.out.clone().unwrap_or_else(dated)
+    options.out.clone().unwrap_or_else(dated)
 }
 
 /// The form that is asked for; that of the earlier run, if there is one.
-fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Result<Form, String> {
-    let short = earlier.map_or(arguments.short, |run| run.short);
+fn form(suite: &Suite, options: &RunOptions, earlier: Option<&Run>) -> Result<Form, String> {
+    let short = earlier.map_or(options.short, |run| run.short);
     let mut form = if short { Form::short(suite) } else { Form::full(suite) };
     if let Some(run) = earlier {
         form = Form {
@@ -143,19 +144,19 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
         };
     }
     let asked = Form {
-        num: arguments.num.or(arguments.items).unwrap_or(form.num),
-        rounds: arguments.reps.unwrap_or(form.rounds),
-        time_limit: arguments.time_limit.unwrap_or(form.time_limit),
-        duration: arguments.minutes.map_or(form.duration, |minutes| minutes * 60.0),
+        num: options.num.or(options.items).unwrap_or(form.num),
+        rounds: options.reps.unwrap_or(form.rounds),
+        time_limit: options.time_limit.unwrap_or(form.time_limit),
+        duration: options.minutes.map_or(form.duration, |minutes| minutes * 60.0),
         short,
     };
     if asked.num == 0 || asked.rounds == 0 {
         return Err("--num, --items and --reps must be at least 1".to_owned());
     }
-    if arguments.precision.is_some_and(|percent| !(0.1..=1000.0).contains(&percent)) {
+    if options.precision.is_some_and(|percent| !(0.1..=1000.0).contains(&percent)) {
         return Err("--precision must be between 0.1 and 1000 percent".to_owned());
     }
-    if [asked.time_limit, asked.duration, arguments.grace, arguments.budget.unwrap_or_default()]
+    if [asked.time_limit, asked.duration, options.grace, options.budget.unwrap_or_default()]
         .iter()
         .any(|seconds| !(0.0..1e8).contains(seconds))
     {
@@ -166,7 +167,7 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
     // More rounds may be added to a run; everything else has to be as it was.
     if let Some(run) = earlier {
         let same = Form { rounds: form.rounds, ..asked.clone() } == form
-            && arguments.seed.is_none_or(|seed| seed == run.seed)
+            && options.seed.is_none_or(|seed| seed == run.seed)
             && asked.rounds >= run.rounds;
         if !same {
             return Err(format!(
@@ -180,13 +181,13 @@ fn form(suite: &Suite, arguments: &RunArguments, earlier: Option<&Run>) -> Resul
 }
 
 /// Minutes for this session.
-fn budget(suite: &Suite, arguments: &RunArguments, form: &Form) -> Option<f64> {
-    arguments.budget.or(suite.short.budget.filter(|_| form.short))
+fn budget(suite: &Suite, options: &RunOptions, form: &Form) -> Option<f64> {
+    options.budget.or(suite.short.budget.filter(|_| form.short))
 }
 
 /// As a fraction.
-fn precision(arguments: &RunArguments) -> Option<f64> {
-    arguments.precision.map(|percent| percent / 100.0)
+fn precision(options: &RunOptions) -> Option<f64> {
+    options.precision.map(|percent| percent / 100.0)
 }
 
 /// How far the scaled sections shrink to fit into the memory of this machine.
@@ -201,24 +202,24 @@ fn scale_to_memory(suite: &Suite, form: &Form) -> Scale {
 }
 
 /// The sections that are asked for; those of the earlier run, if there is one.
-fn sections(arguments: &RunArguments, earlier: Option<&Run>) -> Vec<String> {
+fn sections(options: &RunOptions, earlier: Option<&Run>) -> Vec<String> {
     match earlier {
-        Some(run) if arguments.sections.is_empty() => {
+        Some(run) if options.sections.is_empty() => {
             run.sections.iter().map(|section| section.id.clone()).collect()
         }
-        _ => arguments.sections.clone(),
+        _ => options.sections.clone(),
     }
 }
 
 fn columns(
     engines: &Engines,
     suite: &Suite,
-    arguments: &RunArguments,
+    options: &RunOptions,
     short: bool,
     earlier: Option<&Run>,
 ) -> Result<Vec<Column>, String> {
-    if !arguments.engines.is_empty() {
-        return engines.select(&arguments.engines, false);
+    if !options.engines.is_empty() {
+        return engines.select(&options.engines, false);
     }
     if let Some(run) = earlier {
         let ids: Vec<String> = run.engines.iter().map(|engine| engine.id.clone()).collect();
@@ -274,7 +275,7 @@ fn described(
     suite: &Suite,
     form: &Form,
     plan: &Plan,
-    arguments: &RunArguments,
+    options: &RunOptions,
     ready: &[Ready],
     databases: &Path,
 ) -> Run {
@@ -290,8 +291,8 @@ fn described(
             (overview::thousands(form.num as f64), overview::thousands(suite.num as f64));
         notes.push(format!("{entries} entries; the suite as its source has it has {all}."));
     }
-    if !arguments.sections.is_empty() {
-        notes.push(format!("Only a part of the suite: {}.", arguments.sections.join(", ")));
+    if !options.sections.is_empty() {
+        notes.push(format!("Only a part of the suite: {}.", options.sections.join(", ")));
     }
     notes.extend(plan.notes.clone());
     let words = env::args().skip(1).collect::<Vec<_>>().join(" ");
@@ -306,10 +307,10 @@ fn described(
         complete: false,
         num: form.num,
         rounds: form.rounds,
-        precision: precision(arguments),
-        seed: arguments.seed.unwrap_or(SEED),
+        precision: precision(options),
+        seed: options.seed.unwrap_or(SEED),
         time_limit: form.time_limit,
-        budget: budget(suite, arguments, form),
+        budget: budget(suite, options, form),
         duration: form.duration,
         short: form.short,
         figure: suite.figure,
@@ -326,7 +327,7 @@ fn continued(
     suite: &Suite,
     form: &Form,
     plan: &Plan,
-    arguments: &RunArguments,
+    options: &RunOptions,
     (ready, here): (&[Ready], Machine),
 ) -> Result<Run, String> {
     if run.suite != suite.name {
@@ -345,7 +346,7 @@ fn continued(
     }
     run.notes.extend(run.machine.notes(&here));
     run.rounds = form.rounds;
-    run.precision = precision(arguments).or(run.precision);
+    run.precision = precision(options).or(run.precision);
     run.complete = false;
     for ready in ready {
         match run.engines.iter_mut().find(|engine| engine.id == ready.about.id) {

@@ -76,7 +76,7 @@ const fn timed(workload: Workload) -> Workload {
 }
 
 /// All of them, in the order of `WORKLOADS.md`.
-pub const WORKLOADS: [Workload; 35] = [
+pub const WORKLOADS: [Workload; 36] = [
     fill("fillseq", "Sequential writes"),
     fill("fillrandom", "Random writes"),
     write("overwrite", "Random overwrites"),
@@ -112,6 +112,7 @@ pub const WORKLOADS: [Workload; 35] = [
     write("readwriterandom", "Random reads and writes, half each"),
     fill("queue", "Queue: put last, take first"),
     write("mixgraph", "Production mix: 85% reads, 14% writes, 1% scans"),
+    fill("replay", "A recorded trace"),
 ];
 
 #[cfg(test)]

@@ -214,6 +214,41 @@ fn an_open_loop_keeps_its_rate() {
 }
 
 #[test]
+fn a_trace_is_replayed_and_a_broken_one_is_named() {
+    let Some(program) = in_cpp() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = dir.path().join("db");
+    let sample = engines().join("../trace/sample.trace");
+    let replay = |trace: &Path, benchmarks| {
+        run(program, &db, &[&format!("--trace={}", trace.display()), "--json", benchmarks])
+    };
+    let lines = lines(&replay(&sample, "--benchmarks=replay,readseq"));
+    assert_eq!((&lines[0]["ops"], &lines[0]["found"]), (&11.into(), &8.into()));
+    assert_eq!(lines[1]["ops"], 3);
+
+    let broken = dir.path().join("broken.trace");
+    let whole = fs::read(&sample).expect("the sample");
+    for (bytes, what) in [
+        ([&whole[..], &[9, 0]].concat(), "no such kind of record"),
+        (b"something else".to_vec(), "not a trace of version 1"),
+        ([&whole[..16], &[2, 0, 0, 0xff, 0xff, 0xff, 0xff, 1]].concat(), "more than 64 MiB"),
+    ] {
+        fs::write(&broken, bytes).expect("write");
+        let output = replay(&broken, "--benchmarks=replay");
+        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{what}");
+        assert!(problem.contains(what) && problem.contains("broken.trace"), "{problem}");
+    }
+    let output = run(program, &db, &["--benchmarks=replay"]);
+    assert_eq!(output.status.code(), Some(2));
+    // What the end of the file cuts off is dropped: the deletion of c is half there.
+    let end = whole.windows(3).position(|part| part == [3, 1, b'c']).expect("a deletion") + 2;
+    fs::write(&broken, &whole[..end]).expect("write");
+    let cut = self::lines(&replay(&broken, "--benchmarks=replay"));
+    assert_eq!(cut[0]["ops"], 3);
+}
+
+#[test]
 fn wrong_use_and_foreign_directories_are_refused() {
     for program in programs() {
         let dir = tempfile::tempdir().expect("a directory");

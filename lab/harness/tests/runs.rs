@@ -288,3 +288,29 @@ fn an_engine_that_has_to_be_asked_for_is_run_by_its_name_alone() {
         assert_eq!(stdout(&output).contains("extra:"), described, "{ids}");
     }
 }
+
+#[test]
+fn a_replay_is_a_run_like_any_other() {
+    let lab = Lab::with(&["fast"]);
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/sample.trace");
+    let output = lab.lab(&["trace", "show", sample]);
+    succeeded(&output);
+    let shown = stdout(&output);
+    for words in
+        ["11 operations", "3 entries were there", "1 writes waited", "1 scans go backwards"]
+    {
+        assert!(shown.contains(words), "{shown}");
+    }
+    let out = lab.out().display().to_string();
+    let replay = ["trace", "replay", sample, "--out", &out, "--engines", "terrace,fake-fast"];
+    succeeded(&lab.lab(&[&replay[..], &["--reps", "1"]].concat()));
+    let (run, measurements) = lab.results();
+    assert_eq!((run.suite.as_str(), run.num, measurements.iter().count()), ("trace", 11, 2));
+    assert!(
+        run.title.ends_with(": sample")
+            && run.notes.iter().any(|note| note.contains("11 operations"))
+    );
+    assert_eq!(lab.trace()[2..], ["terrace replay waitcompact", "fast replay waitcompact"]);
+    succeeded(&lab.lab(&[&replay[..], &["--resume", "--reps", "2"]].concat()));
+    assert_eq!(lab.results().1.iter().count(), 4);
+}

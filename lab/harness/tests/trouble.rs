@@ -40,6 +40,40 @@ fn not_enough_memory_is_found_before_anything_is_run() {
 }
 
 #[test]
+fn a_trace_that_cannot_be_read_is_named_before_anything_is_run() {
+    let lab = Lab::new();
+    let path = lab.root().join("some.trace");
+    let trace = path.display().to_string();
+    for (bytes, what) in [
+        (&b"terrace trace 1\n\x09\x00"[..], "broken at byte 18: there is no such kind"),
+        (b"terrace trace 2\n", "not a trace of version 1"),
+        (b"terrace trace 1\n\x05\x00\x07mis", "there is no operation in this trace"),
+    ] {
+        fs::write(&path, bytes).expect("write");
+        refused(&lab.lab(&["trace", "replay", &trace]), &[&trace, what]);
+    }
+    fs::remove_file(&path).expect("remove");
+    for command in ["replay", "show"] {
+        refused(&lab.lab(&["trace", command, &trace]), &[&trace, "No such file"]);
+    }
+    assert!(lab.trace().is_empty(), "nothing was run");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let lab = Lab::new();
+    let library = lab.root().join("libleveldb.so.1");
+    let (library, out) = (library.display().to_string(), lab.root().join("traces"));
+    let out = out.display().to_string();
+    let record = ["trace", "record", "--library", &library, "--out", &out, "--"];
+    refused(&lab.lab(&[&record[..], &["true"]].concat()), &[&library, "make dropin"]);
+    // Any library that a program can be started with.
+    fs::write(&library, b"").expect("write");
+    refused(&lab.lab(&[&record[..], &["true"]].concat()), &["true", "opened no database"]);
+    refused(&lab.lab(&[&record[..], &["/nonexistent"]].concat()), &["/nonexistent"]);
+}
+
+#[test]
 fn a_directory_that_cannot_be_written_is_named() {
     let lab = Lab::new();
     let file = lab.root().join("file");

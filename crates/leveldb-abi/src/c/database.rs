@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_int};
 use std::ops::Bound;
+use std::path::Path;
 use std::ptr;
+use std::sync::Arc;
 
 use terrace::{Db, ReadOptions, Result, WriteOptions, abi, destroy};
 
@@ -16,18 +18,27 @@ use crate::memory::{
     argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store,
 };
 use crate::options::{Settings, path};
+use crate::trace::{self, Trace};
 
 /// `leveldb_t`.
-#[derive(Debug)]
-pub struct Database(Db);
+#[expect(missing_debug_implementations, reason = "an opaque handle")]
+pub struct Database {
+    db: Db,
+    trace: Option<Arc<Trace>>,
+}
 
 impl Database {
+    fn open(settings: &Settings, path: &Path) -> Result<Self> {
+        let db = settings.open(path)?;
+        Ok(Database { trace: Trace::of(&db, path), db })
+    }
+
     pub(super) fn db(&self) -> &Db {
-        &self.0
+        &self.db
     }
 
     pub(super) fn close(self) -> Result<()> {
-        self.0.close()
+        trace::close(self.db, self.trace)
     }
 }
 
@@ -60,7 +71,7 @@ export! {
         reporting(errptr, || {
             let settings = required(options, "options")?.settings();
             required(name, "name")?;
-            Ok(hand_out(Database(settings.open(&path(c_string(name)))?)))
+            Ok(hand_out(Database::open(&settings, &path(c_string(name)))?))
         })
     }
 
@@ -78,11 +89,11 @@ export! {
         val: *const c_char, vallen: usize, errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {
-            required(db, "db")?.0.put_with(
-                argument(key, keylen, "key")?,
-                argument(val, vallen, "value")?,
-                write_options(options),
-            )
+            let Database { db, trace } = required(db, "db")?;
+            let (key, value) = (argument(key, keylen, "key")?, argument(val, vallen, "value")?);
+            let options = write_options(options);
+            trace.iter().for_each(|trace| trace.put(key, value, options.sync));
+            db.put_with(key, value, options)
         })
     }
 
@@ -92,7 +103,10 @@ export! {
         errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {
-            required(db, "db")?.0.delete_with(argument(key, keylen, "key")?, write_options(options))
+            let Database { db, trace } = required(db, "db")?;
+            let (key, options) = (argument(key, keylen, "key")?, write_options(options));
+            trace.iter().for_each(|trace| trace.delete(key, options.sync));
+            db.delete_with(key, options)
         })
     }
 
@@ -102,8 +116,10 @@ export! {
         errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {
-            let db = required(db, "db")?;
-            db.0.write_with(required(batch, "batch")?.complete()?, write_options(options))
+            let Database { db, trace } = required(db, "db")?;
+            let (batch, options) = (required(batch, "batch")?.complete()?, write_options(options));
+            trace.iter().for_each(|trace| trace.batch(batch, options.sync));
+            db.write_with(batch, options)
         })
     }
 
@@ -114,9 +130,10 @@ export! {
     ) -> *mut c_char {
         store(vallen, 0);
         reporting(errptr, || {
-            let db = &required(db, "db")?.0;
+            let Database { db, trace } = required(db, "db")?;
             let copy = |value: &[u8]| (malloc_copy(value), value.len());
             let key = argument(key, keylen, "key")?;
+            trace.iter().for_each(|trace| trace.get(key));
             let found = abi::get_with(db, key, &read_options(options), copy)?;
             Ok(match found {
                 Some((value, length)) => {
@@ -131,7 +148,10 @@ export! {
     /// An iterator at no entry.
     fn leveldb_create_iterator(db: *mut Database, options: *const CReadOptions) -> *mut Iterator {
         match db.as_ref() {
-            Some(db) => hand_out(Iterator::new(db.0.cursor_with(&read_options(options)))),
+            Some(Database { db, trace }) => {
+                let cursor = db.cursor_with(&read_options(options));
+                hand_out(Iterator::new(cursor).traced(trace.as_ref()))
+            }
             None => ptr::null_mut(),
         }
     }
@@ -139,7 +159,7 @@ export! {
     /// The database as it is now.
     fn leveldb_create_snapshot(db: *mut Database) -> *const CSnapshot {
         match db.as_ref() {
-            Some(db) => hand_out(CSnapshot(db.0.snapshot())),
+            Some(db) => hand_out(CSnapshot(db.db.snapshot())),
             None => ptr::null(),
         }
     }
@@ -153,7 +173,7 @@ export! {
     fn leveldb_property_value(db: *mut Database, propname: *const c_char) -> *mut c_char {
         let Some(db) = db.as_ref() else { return ptr::null_mut() };
         let name = String::from_utf8_lossy(c_string(propname));
-        db.0.property(&name).map_or(ptr::null_mut(), |value| malloc_c_string(value.as_bytes()))
+        db.db.property(&name).map_or(ptr::null_mut(), |value| malloc_c_string(value.as_bytes()))
     }
 
     /// About how many bytes each range takes on disk.
@@ -175,7 +195,7 @@ export! {
         let start = |at| key(range_start_key, range_start_key_len, at);
         let limit = |at| key(range_limit_key, range_limit_key_len, at);
         let ranges: Vec<_> = (0..count).map(|at| (start(at), limit(at))).collect();
-        let found = db.0.approximate_sizes(&ranges).unwrap_or_default();
+        let found = db.db.approximate_sizes(&ranges).unwrap_or_default();
         // The array may be uninitialised.
         for at in 0..count {
             sizes.add(at).write(found.get(at).copied().unwrap_or(0));
@@ -195,7 +215,7 @@ export! {
         // LevelDB's function has no way to report an error; the next write does.
         reporting(ptr::null_mut(), || {
             let range = (bound(start_key, start_key_len), bound(limit_key, limit_key_len));
-            db.0.compact_range::<&[u8]>(range)
+            db.db.compact_range::<&[u8]>(range)
         });
     }
 

@@ -2,30 +2,40 @@
 
 use std::borrow::Cow;
 use std::ffi::c_char;
+use std::sync::Arc;
 
 use terrace::{Cursor, Error, Result};
 
 use super::error::report;
 use crate::guard::export;
 use crate::memory::{address, bytes, detached, release, store};
+use crate::trace::{Trace, TracedScans};
 
 /// `leveldb_iterator_t`: a cursor, or why there is none.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "an opaque handle")]
 pub struct Iterator {
     cursor: Result<Cursor>,
     /// The prefix of the database's keys that the iterator's keys lack: empty, but in a
     /// keyspace.
     prefix: Vec<u8>,
+    /// Where the database is traced.
+    scans: Option<Box<TracedScans>>,
 }
 
 impl Iterator {
     pub(super) fn new(cursor: Result<Cursor>) -> Self {
-        Iterator { cursor, prefix: Vec::new() }
+        Iterator { cursor, prefix: Vec::new(), scans: None }
+    }
+
+    /// The same, of a database whose trace this is.
+    pub(super) fn traced(mut self, trace: Option<&Arc<Trace>>) -> Self {
+        self.scans = trace.map(|trace| Box::new(TracedScans::new(trace)));
+        self
     }
 
     /// Over the keys that begin with `prefix`, without it; the cursor has these bounds.
     pub(super) fn within(cursor: Cursor, prefix: Vec<u8>) -> Self {
-        Iterator { cursor: Ok(cursor), prefix }
+        Iterator { cursor: Ok(cursor), prefix, scans: None }
     }
 
     /// The cursor to seek with, and a key as it knows it.
@@ -38,9 +48,13 @@ impl Iterator {
         Some((cursor, key))
     }
 
-    /// The cursor to move, if there is one.
-    pub(super) fn cursor(&mut self) -> Option<&mut Cursor> {
-        self.cursor.as_mut().ok()
+    /// The cursor to move, if there is one, after `note` has told a trace how.
+    fn cursor(&mut self, note: impl FnOnce(&mut TracedScans, &Cursor)) -> Option<&mut Cursor> {
+        let cursor = self.cursor.as_mut().ok()?;
+        if let Some(scans) = &mut self.scans {
+            note(scans, cursor);
+        }
+        Some(cursor)
     }
 
     fn error(&self) -> Option<Error> {
@@ -51,13 +65,17 @@ impl Iterator {
     }
 }
 
-/// The cursor to move.
+/// The cursor to move, after `note` has told a trace how.
 ///
 /// # Safety
 /// `iter` is null or leads to an iterator that no other thread uses.
-unsafe fn cursor<'a>(iter: *mut Iterator) -> Option<&'a mut Cursor> {
+#[inline]
+unsafe fn cursor<'a>(
+    iter: *mut Iterator,
+    note: impl FnOnce(&mut TracedScans, &Cursor),
+) -> Option<&'a mut Cursor> {
     // SAFETY: guaranteed by the caller.
-    unsafe { iter.as_mut() }.and_then(Iterator::cursor)
+    unsafe { iter.as_mut() }.and_then(|iter| iter.cursor(note))
 }
 
 /// # Safety
@@ -91,36 +109,38 @@ export! {
 
     /// Goes to the first entry.
     fn leveldb_iter_seek_to_first(iter: *mut Iterator) {
-        if let Some(cursor) = cursor(iter) {
+        if let Some(cursor) = cursor(iter, |scans, _| scans.seek_to_first()) {
             cursor.seek_to_first();
         }
     }
 
     /// Goes to the last entry.
     fn leveldb_iter_seek_to_last(iter: *mut Iterator) {
-        if let Some(cursor) = cursor(iter) {
+        if let Some(cursor) = cursor(iter, |scans, _| scans.seek_to_last()) {
             cursor.seek_to_last();
         }
     }
 
     /// Goes to the first entry at or after a key.
     fn leveldb_iter_seek(iter: *mut Iterator, k: *const c_char, klen: usize) {
-        let iter = iter.as_mut();
-        if let Some((cursor, key)) = iter.and_then(|iter| iter.seek_with(bytes(k, klen))) {
+        let Some(iter) = iter.as_mut() else { return };
+        let key = bytes(k, klen);
+        iter.scans.iter_mut().for_each(|scans| scans.seek(key));
+        if let Some((cursor, key)) = iter.seek_with(key) {
             cursor.seek(&key);
         }
     }
 
     /// Goes to the next entry.
     fn leveldb_iter_next(iter: *mut Iterator) {
-        if let Some(cursor) = cursor(iter) {
+        if let Some(cursor) = cursor(iter, |scans, cursor| scans.step(false, cursor.key())) {
             cursor.next();
         }
     }
 
     /// Goes to the previous entry.
     fn leveldb_iter_prev(iter: *mut Iterator) {
-        if let Some(cursor) = cursor(iter) {
+        if let Some(cursor) = cursor(iter, |scans, cursor| scans.step(true, cursor.key())) {
             cursor.prev();
         }
     }

@@ -1,11 +1,14 @@
 //! Iterators: over a database or over a table of plain keys.
 
+use std::sync::Arc;
+
 use terrace::Cursor;
 use terrace::abi::{PlainTableIter, next_with, prev_with};
 
 use super::outcome::{Bytes, Outcome};
 use crate::guard::export;
 use crate::memory::{detached, release};
+use crate::trace::{Trace, TracedScans};
 
 /// `shim_cursor`.
 #[expect(missing_debug_implementations, reason = "an opaque handle")]
@@ -14,6 +17,25 @@ pub enum ShimCursor {
     Database(Cursor),
     /// Over a table.
     Table(PlainTableIter),
+    /// Over a database that is traced.
+    Traced(Cursor, TracedScans),
+}
+
+impl ShimCursor {
+    pub(super) fn over(cursor: Cursor, trace: Option<&Arc<Trace>>) -> Self {
+        match trace {
+            None => ShimCursor::Database(cursor),
+            Some(trace) => ShimCursor::Traced(cursor, TracedScans::new(trace)),
+        }
+    }
+
+    /// What notes for a trace how the cursor is placed, if there is one.
+    fn scans(&mut self) -> Option<&mut TracedScans> {
+        match self {
+            ShimCursor::Traced(_, scans) => Some(scans),
+            _ => None,
+        }
+    }
 }
 
 /// `shim_position`: where a cursor stands. Good until it moves.
@@ -51,7 +73,7 @@ impl Position {
 macro_rules! each {
     ($cursor:expr, $inner:ident => $body:expr) => {
         match $cursor {
-            ShimCursor::Database($inner) => $body,
+            ShimCursor::Database($inner) | ShimCursor::Traced($inner, _) => $body,
             ShimCursor::Table($inner) => $body,
         }
     };
@@ -73,13 +95,17 @@ macro_rules! moved {
 
 /// Moves a cursor by a step.
 macro_rules! stepped {
-    ($cursor:ident, $position:ident, $with:ident, $in_table:ident) => {{
+    ($cursor:ident, $position:ident, $with:ident, $in_table:ident, $backwards:literal) => {{
         let position = &mut *$position;
         // Should this panic, the cursor is nowhere.
         position.valid = 0;
         let moved = match &mut *$cursor {
             ShimCursor::Database(cursor) => $with(cursor, |key, value| position.show(key, value)),
             ShimCursor::Table(iter) => $in_table(iter, position),
+            ShimCursor::Traced(cursor, scans) => {
+                scans.step($backwards, cursor.key());
+                $with(cursor, |key, value| position.show(key, value))
+            }
         };
         position.set_position(moved);
     }};
@@ -107,28 +133,31 @@ export! {
 
     /// Goes to the first entry.
     fn shim_cursor_first(cursor: *mut ShimCursor, position: *mut Position) {
+        (*cursor).scans().into_iter().for_each(TracedScans::seek_to_first);
         moved!(cursor, position, inner => inner.seek_to_first())
     }
 
     /// Goes to the last entry.
     fn shim_cursor_last(cursor: *mut ShimCursor, position: *mut Position) {
+        (*cursor).scans().into_iter().for_each(TracedScans::seek_to_last);
         moved!(cursor, position, inner => inner.seek_to_last())
     }
 
     /// Goes to the first entry at or after a key.
     fn shim_cursor_seek(cursor: *mut ShimCursor, key: Bytes, position: *mut Position) {
         let key = each!(&*cursor, inner => detached(key.get(), inner.entry()));
+        (*cursor).scans().into_iter().for_each(|scans| scans.seek(&key));
         moved!(cursor, position, inner => inner.seek(&key))
     }
 
     /// Goes to the next entry.
     fn shim_cursor_next(cursor: *mut ShimCursor, position: *mut Position) {
-        stepped!(cursor, position, next_with, next_in_table)
+        stepped!(cursor, position, next_with, next_in_table, false)
     }
 
     /// Goes to the previous entry.
     fn shim_cursor_prev(cursor: *mut ShimCursor, position: *mut Position) {
-        stepped!(cursor, position, prev_with, prev_in_table)
+        stepped!(cursor, position, prev_with, prev_in_table, true)
     }
 
     /// Why there is no entry, if not for want of entries.

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use terrace::{Db, ReadOptions, Snapshot, WriteOptions, abi, destroy};
 
@@ -13,10 +14,14 @@ use super::outcome::{Bytes, Outcome, Put, Sink};
 use crate::guard::export;
 use crate::memory::{hand_out, release, store};
 use crate::options::{Settings, path};
+use crate::trace::{self, Trace};
 
 /// `shim_db`.
-#[derive(Debug)]
-pub struct ShimDb(Db);
+#[expect(missing_debug_implementations, reason = "an opaque handle")]
+pub struct ShimDb {
+    db: Db,
+    trace: Option<Arc<Trace>>,
+}
 
 /// `shim_snapshot`.
 #[derive(Debug)]
@@ -53,7 +58,7 @@ export! {
         Outcome::of(|| {
             let path = path(name.get());
             let opened = (*options).settings_at(&path).open(&path)?;
-            store(db, hand_out(ShimDb(opened)));
+            store(db, hand_out(ShimDb { trace: Trace::of(&opened, &path), db: opened }));
             Ok(())
         })
     }
@@ -62,31 +67,41 @@ export! {
     fn shim_db_close(db: *mut ShimDb) {
         if let Some(db) = release(db) {
             // A destructor has no way to report what closing reports.
-            let _ = db.0.close();
+            let _ = trace::close(db.db, db.trace);
         }
     }
 
     /// Sets a key to a value.
     fn shim_db_put(db: *const ShimDb, sync: u8, key: Bytes, value: Bytes) -> Outcome {
-        Outcome::of(|| (*db).0.put_with(key.get(), value.get(), write_options(sync)))
+        Outcome::of(|| {
+            let (key, value, options) = (key.get(), value.get(), write_options(sync));
+            (*db).trace.iter().for_each(|trace| trace.put(key, value, options.sync));
+            (*db).db.put_with(key, value, options)
+        })
     }
 
     /// Removes a key.
     fn shim_db_delete(db: *const ShimDb, sync: u8, key: Bytes) -> Outcome {
-        Outcome::of(|| (*db).0.delete_with(key.get(), write_options(sync)))
+        Outcome::of(|| {
+            let (key, options) = (key.get(), write_options(sync));
+            (*db).trace.iter().for_each(|trace| trace.delete(key, options.sync));
+            (*db).db.delete_with(key, options)
+        })
     }
 
     /// Applies a batch and stores the sequence number of its first operation.
     fn shim_db_write(db: *const ShimDb, sync: u8, batch: Bytes, sequence: *mut u64) -> Outcome {
         Outcome::of(|| {
-            store(sequence, abi::write(&(*db).0, batch.get(), write_options(sync))?);
+            let (batch, options) = (batch.get(), write_options(sync));
+            (*db).trace.iter().for_each(|trace| trace.batch_of_bytes(batch, options.sync));
+            store(sequence, abi::write(&(*db).db, batch, options)?);
             Ok(())
         })
     }
 
     /// Writes what is in memory to tables.
     fn shim_db_flush(db: *const ShimDb) -> Outcome {
-        Outcome::of(|| (*db).0.flush())
+        Outcome::of(|| (*db).db.flush())
     }
 
     /// Puts the value of a key, if it has one.
@@ -96,7 +111,8 @@ export! {
     ) -> Outcome {
         let sink = Sink::new(target, put);
         let options = read_options(fill_cache, snapshot);
-        match abi::get_with(&(*db).0, key.get(), &options, |value| sink.put(value)) {
+        (*db).trace.iter().for_each(|trace| trace.get(key.get()));
+        match abi::get_with(&(*db).db, key.get(), &options, |value| sink.put(value)) {
             Ok(None) => Outcome::absent(),
             found => Outcome::from(found.map(drop)),
         }
@@ -108,15 +124,15 @@ export! {
         cursor: *mut *mut ShimCursor,
     ) -> Outcome {
         Outcome::of(|| {
-            let opened = (*db).0.cursor_with(&read_options(fill_cache, snapshot))?;
-            store(cursor, hand_out(ShimCursor::Database(opened)));
+            let opened = (*db).db.cursor_with(&read_options(fill_cache, snapshot))?;
+            store(cursor, hand_out(ShimCursor::over(opened, (*db).trace.as_ref())));
             Ok(())
         })
     }
 
     /// The database as it is now.
     fn shim_db_snapshot(db: *const ShimDb) -> *mut ShimSnapshot {
-        hand_out(ShimSnapshot((*db).0.snapshot()))
+        hand_out(ShimSnapshot((*db).db.snapshot()))
     }
 
     /// Gives a snapshot back.
@@ -126,7 +142,7 @@ export! {
 
     /// Puts a property, if there is one of that name.
     fn shim_db_property(db: *const ShimDb, name: Bytes, target: *mut c_void, put: Put) -> u8 {
-        let value = (*db).0.property(&String::from_utf8_lossy(name.get()));
+        let value = (*db).db.property(&String::from_utf8_lossy(name.get()));
         if let Some(value) = &value {
             Sink::new(target, put).put(value.as_bytes());
         }
@@ -137,7 +153,7 @@ export! {
     fn shim_db_sizes(db: *const ShimDb, ranges: *const Range, count: usize, sizes: *mut u64) {
         let ranges = (0..count).map(|at| *ranges.add(at));
         let ranges: Vec<_> = ranges.map(|range| (range.start.get(), range.limit.get())).collect();
-        let found = (*db).0.approximate_sizes(&ranges).unwrap_or_default();
+        let found = (*db).db.approximate_sizes(&ranges).unwrap_or_default();
         (0..count).for_each(|at| sizes.add(at).write(found.get(at).copied().unwrap_or(0)));
     }
 
@@ -147,7 +163,7 @@ export! {
             key.as_ref().map_or(Bound::Unbounded, |key| Bound::Included(key.get()))
         };
         // LevelDB's function has no way to report an error; the next write does.
-        let _ = (*db).0.compact_range::<&[u8]>((bound(from), bound(to)));
+        let _ = (*db).db.compact_range::<&[u8]>((bound(from), bound(to)));
     }
 
     /// Removes a database.

@@ -10,6 +10,7 @@ mod handover;
 mod installed;
 mod libraries;
 mod litecoin;
+mod traces;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

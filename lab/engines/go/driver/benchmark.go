@@ -23,6 +23,7 @@ const (
 	cold
 	selfTest
 	production
+	replay
 )
 
 type choice int
@@ -85,6 +86,7 @@ var benchmarks = []benchmark{
 	{name: "readwriterandom", kind: mixed, keys: atRandom, reads: 50},
 	{name: "queue", kind: queue, keys: inOrder},
 	{name: "mixgraph", kind: production},
+	{name: "replay", kind: replay},
 }
 
 func findBenchmark(name string) (benchmark, error) {
@@ -100,7 +102,7 @@ func findBenchmark(name string) (benchmark, error) {
 // missing says why this driver cannot run it, if it cannot.
 func (b *benchmark) missing(rate uint64) string {
 	switch b.kind {
-	case production:
+	case production, replay:
 		return "the lab's driver for Go does not have it"
 	case putBatch, scan, shortScans, bulkLoad, compact, waitCompact, cold, selfTest:
 		return ""

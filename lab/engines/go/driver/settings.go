@@ -128,6 +128,8 @@ func parseSettings(arguments []string) (Settings, error) {
 			s.Compress = value == "snappy"
 		case name == "variant":
 			s.Variant = value
+		case name == "trace":
+			// For a benchmark that this driver does not have.
 		case name == "db":
 			s.DB = value
 		default:

@@ -52,6 +52,9 @@ pub struct Settings {
     /// Seconds after which a benchmark is cut short; 0 for never
     #[arg(long = "time_limit", default_value_t = 0.0, value_parser = parse_seconds)]
     pub(crate) time_limit: f64,
+    /// The trace of replay
+    #[arg(long)]
+    pub(crate) trace: Option<PathBuf>,
     /// Where the random numbers begin
     #[arg(long, default_value_t = 301)]
     pub(crate) seed: u64,

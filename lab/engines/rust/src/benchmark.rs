@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Queue,
     /// RocksDB's model of production traffic.
     Graph,
+    /// A recorded trace.
+    Replay,
     BulkLoad,
     Compact,
     WaitCompact,
@@ -64,7 +66,7 @@ use Choice::*;
 use Kind::*;
 
 /// In the order of their numbers, from 1.
-const ALL: [(&str, Kind, Choice); 35] = [
+const ALL: [(&str, Kind, Choice); 36] = [
     ("fillseq", Put, InOrder),
     ("fillrandom", Put, Random),
     ("overwrite", Put, Random),
@@ -100,6 +102,7 @@ const ALL: [(&str, Kind, Choice); 35] = [
     ("readwriterandom", Mix(50), Random),
     ("queue", Queue, InOrder),
     ("mixgraph", Graph, Random),
+    ("replay", Replay, InOrder),
 ];
 
 pub(crate) fn find(name: &str) -> Result<Benchmark> {
@@ -114,7 +117,7 @@ pub(crate) fn find(name: &str) -> Result<Benchmark> {
         number: at as u64 + 1,
         kind,
         keys,
-        empty: name.starts_with("fill") || matches!(kind, BulkLoad | SelfTest | Queue),
+        empty: name.starts_with("fill") || matches!(kind, BulkLoad | SelfTest | Queue | Replay),
         timed: matches!(keys, Pareto(_)),
     })
 }
@@ -123,7 +126,9 @@ impl Benchmark {
     /// Whether it counts the keys that it found.
     pub(crate) fn counts_found(&self) -> bool {
         match self.kind {
-            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) | Queue | Graph => true,
+            Get | GetWhilePutting | Seek | Latest(_) | GetAndPut(_) | Queue | Graph | Replay => {
+                true
+            }
             Mix(gets) => gets > 0,
             _ => false,
         }
@@ -131,7 +136,7 @@ impl Benchmark {
 
     /// Whether it is done by one thread, whatever the number of threads.
     pub(crate) fn is_single(&self) -> bool {
-        matches!(self.kind, BulkLoad | Compact | WaitCompact | Cold | SelfTest)
+        matches!(self.kind, BulkLoad | Compact | WaitCompact | Cold | SelfTest | Replay)
     }
 
     /// Operations of all threads; a timed benchmark has no such number.

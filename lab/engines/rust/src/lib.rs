@@ -21,6 +21,7 @@ mod meter;
 mod outcome;
 mod output;
 mod parent;
+mod replay;
 mod resources;
 mod runner;
 mod selftest;

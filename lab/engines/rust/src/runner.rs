@@ -6,6 +6,8 @@ use std::sync::{Barrier, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lab_trace::Trace;
+
 use crate::benchmark::{Benchmark, Kind};
 use crate::data::{ValuePool, Zipfian};
 use crate::engine::Engine;
@@ -13,9 +15,13 @@ use crate::meter::{Interval, Latencies, Meter};
 use crate::outcome::Outcome;
 use crate::resources::{self, ProcessCounters};
 use crate::work::{Task, Worker};
-use crate::{Failure, Result, Settings, directory, output, selftest};
+use crate::{Failure, Result, Settings, directory, output, replay, selftest};
 
 const LARGE_VALUE_SIZE: u64 = 100_000;
+
+fn not_open() -> Failure {
+    Failure::new("the database is not open")
+}
 
 /// An open database and the settings of the run.
 pub(crate) struct Runner<'a, E> {
@@ -23,6 +29,8 @@ pub(crate) struct Runner<'a, E> {
     engine: Option<E>,
     values: ValuePool,
     large_values: Option<ValuePool>,
+    /// What is replayed, and its values.
+    trace: Option<(Trace, ValuePool)>,
     zipfian: Option<Zipfian>,
     newest: AtomicU64,
 }
@@ -34,6 +42,7 @@ impl<'a, E: Engine> Runner<'a, E> {
             engine: None,
             values: ValuePool::new(settings.seed, settings.value_size, settings.value_size_max),
             large_values: None,
+            trace: None,
             zipfian: None,
             newest: AtomicU64::new(settings.num - 1),
         }
@@ -66,6 +75,9 @@ impl<'a, E: Engine> Runner<'a, E> {
     }
 
     fn prepare(&mut self, benchmark: &Benchmark) -> Result<()> {
+        if benchmark.kind == Kind::Replay && self.trace.is_none() {
+            self.trace = Some(self.open_trace()?);
+        }
         if benchmark.empty {
             self.close()?;
             directory::empty(self.settings.db())?;
@@ -81,11 +93,26 @@ impl<'a, E: Engine> Runner<'a, E> {
         if benchmark.kind == Kind::PutLarge && self.large_values.is_none() {
             self.large_values = Some(ValuePool::new(self.settings.seed, LARGE_VALUE_SIZE, 0));
         }
+        if let (Kind::Replay, Some((trace, values))) = (benchmark.kind, &self.trace) {
+            let engine = self.engine.as_mut().ok_or_else(not_open)?;
+            replay::load(trace, &mut engine.session(), values)?;
+            engine.wait_compact()?;
+            self.close()?;
+            self.engine = Some(E::open(self.settings)?);
+        }
         Ok(())
     }
 
+    fn open_trace(&self) -> Result<(Trace, ValuePool)> {
+        let path = self.settings.trace.as_deref();
+        let path = path.ok_or_else(|| Failure::usage("replay wants --trace=FILE"))?;
+        let trace = Trace::open(path).map_err(Failure::usage)?;
+        let values = ValuePool::new(self.settings.seed, trace.largest_value() as u64, 0);
+        Ok((trace, values))
+    }
+
     fn engine(&mut self) -> Result<&mut E> {
-        self.engine.as_mut().ok_or_else(|| Failure::new("the database is not open"))
+        self.engine.as_mut().ok_or_else(not_open)
     }
 
     fn reopen_cold(&mut self) -> Result<()> {
@@ -124,14 +151,15 @@ impl<'a, E: Engine> Runner<'a, E> {
     }
 
     fn together(&mut self, benchmark: Benchmark, limit: Option<Duration>) -> Result<Outcome<'a>> {
-        let engine =
-            self.engine.as_ref().ok_or_else(|| Failure::new("the database is not open"))?;
+        let engine = self.engine.as_ref().ok_or_else(not_open)?;
         let threads = if benchmark.is_single() { 1 } else { self.settings.threads };
-        let values = self
-            .large_values
-            .as_ref()
-            .filter(|_| benchmark.kind == Kind::PutLarge)
-            .unwrap_or(&self.values);
+        let trace = self.trace.as_ref();
+        let values = match benchmark.kind {
+            Kind::PutLarge => self.large_values.as_ref(),
+            Kind::Replay => trace.map(|(_, values)| values),
+            _ => None,
+        };
+        let values = values.unwrap_or(&self.values);
         let task = Task {
             benchmark,
             settings: self.settings,
@@ -139,6 +167,7 @@ impl<'a, E: Engine> Runner<'a, E> {
             zipfian: self.zipfian.as_ref(),
             newest: &self.newest,
             threads,
+            trace: trace.map(|(trace, _)| trace),
         };
         let intervals: Vec<Interval> = (0..threads).map(|_| Interval::new()).collect();
         let interval_of = |thread: u64| {

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lab_trace::Trace;
+
 use crate::benchmark::{Benchmark, Choice, Kind};
 use crate::data::{Key, Keys, MixGraph, Pareto, Random, ScrambledZipfian, ValuePool, Zipfian};
 use crate::engine::{Durability, Operation, Operations, Session, Start};
 use crate::meter::Meter;
-use crate::{Failure, Result, Settings};
+use crate::{Failure, Result, Settings, replay};
 
 const SEEK_STEPS: u64 = 10;
 /// Steps of a scan between two looks at the clock.
@@ -31,6 +33,8 @@ pub(crate) struct Task<'a> {
     /// The greatest key there is.
     pub(crate) newest: &'a AtomicU64,
     pub(crate) threads: u64,
+    /// What is replayed.
+    pub(crate) trace: Option<&'a Trace>,
 }
 
 impl Task<'_> {
@@ -176,6 +180,11 @@ impl<'a, S: Session> Worker<'a, S> {
             Kind::Graph => {
                 let graph = MixGraph::new(self.task.settings.num);
                 self.each(meter, |worker, _, meter| worker.get_put_or_scan(&graph, meter))
+            }
+            Kind::Replay => {
+                let Task { trace, values, settings, .. } = self.task;
+                let trace = trace.ok_or_else(|| Failure::new("the trace is not there"))?;
+                replay::run(trace, settings.num, &mut self.session, values, meter)
             }
             Kind::BulkLoad => self.load(meter),
             Kind::Compact | Kind::WaitCompact | Kind::Cold | Kind::SelfTest => Err(Failure::new(

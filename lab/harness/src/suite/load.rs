@@ -13,11 +13,19 @@ use super::specification::Suite;
 pub fn load(path: &Path) -> Result<Suite, String> {
     let problem = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = fs::read_to_string(path).map_err(|e| problem(&e))?;
-    let mut suite: Suite = toml::from_str(&text).map_err(|e| problem(&e))?;
-    suite.name =
-        path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    parse(&name, &text).map_err(|e| problem(&e))
+}
+
+/// The suite of this name and text.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn parse(name: &str, text: &str) -> Result<Suite, String> {
+    let mut suite: Suite = toml::from_str(text).map_err(|e| e.to_string())?;
+    suite.name = name.to_owned();
     // A suite that cannot be planned is found before anything is run.
-    Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[]).map_err(|e| problem(&e))?;
+    Plan::of(&suite, &Form::full(&suite), &Scale::NONE, &[])?;
     Ok(suite)
 }
 

@@ -6,7 +6,7 @@ mod plan;
 mod settings;
 mod specification;
 
-pub use load::{load, load_all, load_named, names};
+pub use load::{load, load_all, load_named, names, parse};
 pub use plan::{Form, Group, Plan, Role, Scale, Step};
 pub use settings::Settings;
 pub use specification::{CellSpec, GroupSpec, PointSpec, SectionSpec, Short, Suite, Sweep};

@@ -54,6 +54,7 @@ impl Settings {
                     Some(word @ ("snappy" | "none")) => Value::from(word),
                     _ => return Err(wrong()),
                 },
+                "trace" => Value::from(value.as_str().ok_or_else(wrong)?),
                 _ => return Err(format!("there is no setting {name}")),
             };
             values.insert(name.clone(), parsed);
