@@ -142,6 +142,33 @@ impl Plan {
     }
 }
 
+/// What is left to do of a manual compaction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ManualRange<'a> {
+    /// The first key; from the beginning without one.
+    pub(crate) from: Option<&'a [u8]>,
+    /// The last key; to the end without one.
+    pub(crate) to: Option<&'a [u8]>,
+    /// The last key of the inputs so far: a file that ends there is an output.
+    pub(crate) reached: Option<&'a [u8]>,
+}
+
+impl ManualRange<'_> {
+    /// The files of a level that are left.
+    pub(crate) fn files(
+        &self,
+        version: &Version,
+        keys: &KeyOrder,
+        level: usize,
+    ) -> Vec<Arc<FileMeta>> {
+        let mut files = version.overlapping(keys, level, self.reached.or(self.from), self.to);
+        if let Some(reached) = self.reached {
+            files.retain(|file| keys.compare(file.largest_user_key(), reached).is_ne());
+        }
+        files
+    }
+}
+
 /// Chooses plans for one version.
 pub(crate) struct Planner<'a> {
     pub(crate) version: &'a Version,
@@ -388,11 +415,9 @@ impl Planner<'_> {
         &self,
         level: usize,
         in_place: bool,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
+        range: &ManualRange<'_>,
     ) -> Option<Plan> {
-        let keys = &self.settings.keys;
-        let files = self.version.overlapping(keys, level, from, to);
+        let files = range.files(self.version, &self.settings.keys, level);
         // Deep levels in bites, so that a whole database does not need twice its space.
         let bite = EXPANSION_LIMIT * self.settings.max_file_size;
         let mut taken = 0;

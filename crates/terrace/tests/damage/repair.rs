@@ -511,9 +511,12 @@ fn custom_orders_are_repaired_in_their_order() {
 /// Every value that each key ever had, oldest first; `None` for a deletion.
 type History = BTreeMap<Vec<u8>, Vec<Option<Vec<u8>>>>;
 
-fn on_simfs(rng: &mut Rng) -> (SimFs, History) {
+/// Where values go to value files.
+const VALUE_LOG: Option<usize> = Some(40);
+
+fn on_simfs(rng: &mut Rng, value_log: Option<usize>) -> (SimFs, History) {
     let fs = SimFs::new();
-    let options = options().env(fs.env()).write_buffer_size(64 << 10);
+    let options = options().env(fs.env()).write_buffer_size(64 << 10).value_log(value_log);
     let db = Db::open(DB, options).expect("creates");
     let mut history = History::new();
     for number in 0..900u32 {
@@ -545,8 +548,8 @@ fn change(fs: &SimFs, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// A damaged database, and what a repair that nothing disturbs saves of it.
-fn damaged_on_simfs(what: &str) -> (SimFs, Contents) {
-    let (fs, _) = on_simfs(&mut Rng::new(1));
+fn damaged_on_simfs(what: &str, value_log: Option<usize>) -> (SimFs, Contents) {
+    let (fs, _) = on_simfs(&mut Rng::new(1), value_log);
     let names = fs.names(Path::new(DB));
     let last = |part: &str| names.iter().rfind(|name| name.contains(part)).expect("a file");
     match what {
@@ -570,7 +573,8 @@ fn any_damage_can_be_repaired_and_no_value_is_made_up() {
     campaign("random damage", 250, |seed| {
         cases += 1;
         let mut rng = Rng::new(seed);
-        let (fs, history) = on_simfs(&mut rng);
+        let value_log = rng.one_in(2).then_some(rng.between(1, 80) as usize);
+        let (fs, history) = on_simfs(&mut rng, value_log);
         let options = options().env(fs.env());
         let pristine = fs.power_loss(PowerLoss::PROCESS_ONLY);
         let mut hit = BTreeSet::new();
@@ -750,8 +754,9 @@ fn the_index_of_another_table_is_not_taken_for_data() {
 fn an_interrupted_repair_can_be_repeated() {
     let dir = Path::new(DB);
     let mut states = 0;
-    for what in ["manifest", "table", "log", "current", "nothing"] {
-        let (fs, expected) = damaged_on_simfs(what);
+    let kinds = ["manifest", "table", "log", "current", "nothing"];
+    for (what, value_log) in kinds.into_iter().flat_map(|what| [(what, None), (what, VALUE_LOG)]) {
+        let (fs, expected) = damaged_on_simfs(what, value_log);
         fs.record();
         repair(dir, &options().env(fs.env())).expect("repairs");
         let recording = fs.take_recording();
@@ -790,8 +795,9 @@ fn an_interrupted_repair_can_be_repeated() {
 fn a_failed_repair_leaves_everything_and_can_be_repeated() {
     let dir = Path::new(DB);
     let mut failures = 0;
-    for what in ["manifest", "table", "log"] {
-        let (pristine, expected) = damaged_on_simfs(what);
+    let kinds = ["manifest", "table", "log", "nothing"];
+    for (what, value_log) in kinds.into_iter().flat_map(|what| [(what, None), (what, VALUE_LOG)]) {
+        let (pristine, expected) = damaged_on_simfs(what, value_log);
         for fault in Fault::ALL {
             // Whether a failure goes on or not makes no difference to most operations.
             for (after, forever) in

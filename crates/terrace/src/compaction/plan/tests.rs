@@ -124,12 +124,8 @@ fn a_full_level_moves_down_where_that_is_cheapest() {
 fn more_of_the_upper_level_comes_along_where_it_costs_little() {
     let planner = |version: &Version| {
         let settings = settings(false);
-        chosen(Planner { version, settings: &settings, busy: &[] }.manual(
-            1,
-            false,
-            Some(b"a"),
-            Some(b"b"),
-        ))
+        let range = ManualRange { from: Some(b"a"), to: Some(b"b"), reached: None };
+        chosen(Planner { version, settings: &settings, busy: &[] }.manual(1, false, &range))
     };
     let along = version(&[(1, 5, 1, "a", "b"), (1, 6, 1, "c", "d"), (2, 7, 1, "a", "d")]);
     assert_eq!(planner(&along), Some((Reason::Manual, 1, 2, vec![5, 6], vec![7], false)));
@@ -166,7 +162,7 @@ fn all_versions_of_a_key_of_the_output_level_are_compacted() {
     let order = InternalOrder::new(KeyOrder::default());
     let version = Version::default().apply(&edit, &order, &Arc::default()).expect("a version");
     let planner = Planner { version: &version, settings: &settings(false), busy: &[] };
-    let plan = chosen(planner.manual(1, false, None, None)).expect("a plan");
+    let plan = chosen(planner.manual(1, false, &ManualRange::default())).expect("a plan");
     assert_eq!((plan.3, plan.4), (vec![5], vec![6, 7, 8]));
 }
 
@@ -175,13 +171,29 @@ fn a_manual_compaction_ends_at_the_bottom() {
     let deep = version(&[(6, 5, 1, "a", "b"), (6, 6, 60, "c", "d"), (6, 7, 1, "e", "f")]);
     let settings = settings(false);
     let planner = Planner { version: &deep, settings: &settings, busy: &[] };
-    assert_eq!(chosen(planner.manual(6, false, None, None)), None);
+    let all = ManualRange::default();
+    assert_eq!(chosen(planner.manual(6, false, &all)), None);
     // In bites.
     assert_eq!(
-        chosen(planner.manual(6, true, None, None)),
+        chosen(planner.manual(6, true, &all)),
         Some((Reason::Manual, 6, 6, vec![5, 6], vec![], false))
     );
-    assert_eq!(chosen(planner.manual(6, true, Some(b"x"), None)), None);
+    let beyond = ManualRange { from: Some(b"x"), ..all };
+    assert_eq!(chosen(planner.manual(6, true, &beyond)), None);
+}
+
+/// Under an order that is not bytewise nobody knows the next key.
+#[test]
+fn a_bite_of_a_manual_compaction_is_not_taken_twice() {
+    // The first was written by the bite before, which ended at c.
+    let deep = version(&[(6, 5, 60, "a", "c"), (6, 6, 60, "d", "f"), (6, 7, 1, "g", "h")]);
+    let settings = settings(false);
+    let planner = Planner { version: &deep, settings: &settings, busy: &[] };
+    let rest = ManualRange { reached: Some(b"c"), ..ManualRange::default() };
+    let plan = chosen(planner.manual(6, true, &rest)).expect("a plan");
+    assert_eq!(plan.3, [6]);
+    let last = ManualRange { reached: Some(b"h"), ..rest };
+    assert_eq!(chosen(planner.manual(6, true, &last)), None);
 }
 
 #[test]

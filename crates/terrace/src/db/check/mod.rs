@@ -380,7 +380,7 @@ impl<'a> Verification<'a> {
         let sizes = names(FileKind::Table).chain(names(FileKind::Log));
         self.done.total =
             sizes.map(|name| self.env.file_size(&self.dir.join(name)).unwrap_or(0)).sum();
-        self.value_files = own.value_files(self.env.as_ref(), self.dir);
+        self.value_files = own.value_files(self.env.as_ref(), self.dir)?;
         let mut numbers: Vec<_> = own.of_kind(FileKind::Table).collect();
         numbers.sort_unstable();
         for number in numbers {

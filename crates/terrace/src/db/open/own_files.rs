@@ -12,6 +12,7 @@ use crate::version::filename::{self, FileKind};
 use crate::version::manifest::ManifestState;
 use crate::version::value_files::ValueFileMap;
 
+use crate::db::io_error::retry_once;
 use crate::db::options::{Options, RecoveryMode};
 
 /// How far the numbers of files may be beyond those that the MANIFEST knows: more than any process
@@ -58,13 +59,15 @@ impl OwnFiles {
     }
 
     /// The value files as they are.
-    pub(in crate::db) fn value_files(&self, env: &dyn Env, dir: &Path) -> ValueFileMap {
-        let of_size = |number| {
-            let size = env.file_size(&dir.join(filename::values(number))).unwrap_or(0);
+    pub(in crate::db) fn value_files(&self, env: &dyn Env, dir: &Path) -> Result<ValueFileMap> {
+        let as_it_is = |number| {
+            let path = dir.join(filename::values(number));
+            let size = retry_once(|| env.file_size(&path))?;
             // How much of it is values nobody knows.
-            NewValueFile { number, size, value_bytes: size }
+            Ok(NewValueFile { number, size, value_bytes: size })
         };
-        ValueFileMap::unused(self.of_kind(FileKind::Values).map(of_size))
+        let files: Result<Vec<_>> = self.of_kind(FileKind::Values).map(as_it_is).collect();
+        Ok(ValueFileMap::unused(files?.into_iter()))
     }
 
     /// Fails if a table or a value file is missing.

@@ -142,7 +142,7 @@ pub fn repair(path: impl AsRef<Path>, options: &Options) -> Result<RepairReport>
         .for_each(|number| numbers.skip(number));
     let tables = Arc::new(checking_tables(&options, dir, &order));
     let values = ValueReader::new(env.clone(), dir.to_owned(), OPEN_TABLES);
-    let value_files = own.value_files(env.as_ref(), dir);
+    let value_files = own.value_files(env.as_ref(), dir)?;
     let first_own = numbers.peek();
     let repair = Repair {
         options: &options,

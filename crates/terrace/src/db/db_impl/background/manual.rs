@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::error::{ErrorKind, Result};
-use crate::compaction::plan::{Plan, Planner};
+use crate::compaction::plan::{ManualRange, Plan, Planner};
 use crate::version::NUM_LEVELS;
 use crate::version::version::Version;
 
@@ -158,13 +158,16 @@ impl Background {
         from: Option<&[u8]>,
         to: Option<&[u8]>,
     ) -> Result<()> {
-        let mut from = from.map(<[u8]>::to_vec);
-        while let Some((plan, version, reservation)) =
-            self.plan_manual(level, in_place, from.as_deref(), to)?
-        {
-            let reached = plan.inputs[0].iter().map(|file| file.largest_user_key());
-            let reached =
-                reached.max_by(|a, b| self.files.order.keys.compare(a, b)).map(<[u8]>::to_vec);
+        let keys = &self.files.order.keys;
+        let mut reached: Option<Vec<u8>> = None;
+        loop {
+            let range = ManualRange { from, to, reached: reached.as_deref() };
+            let Some((plan, version, reservation)) = self.plan_manual(level, in_place, &range)?
+            else {
+                break;
+            };
+            let ends = plan.inputs[0].iter().map(|file| file.largest_user_key());
+            let end = ends.max_by(|a, b| keys.compare(a, b)).map(<[u8]>::to_vec);
             let reserved = Reserved { background: self, id: reservation };
             let result = self.files.sparing(|| self.compact(&plan, &version, reservation));
             drop(reserved);
@@ -179,14 +182,14 @@ impl Background {
             }
             result?;
             // Level 0 goes down in one piece; deeper levels in bites, from left to right.
-            let done = match (&reached, to) {
-                (Some(reached), Some(to)) => self.files.order.keys.compare(reached, to).is_ge(),
+            let done = match (&end, to) {
+                (Some(end), Some(to)) => keys.compare(end, to).is_ge(),
                 _ => false,
             };
-            if level == 0 || done || reached == from {
+            if level == 0 || done || end == reached {
                 break;
             }
-            from = reached.map(|key| after(key, &self.files.order));
+            reached = end;
         }
         Ok(())
     }
@@ -196,34 +199,24 @@ impl Background {
         self: &Arc<Self>,
         level: usize,
         in_place: bool,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
+        range: &ManualRange<'_>,
     ) -> Result<Option<Bite>> {
         let mut state = self.state.lock();
         self.retry(&mut state)?;
         loop {
             self.check_background(&state)?;
             let version = self.views.current.load().version.clone();
-            if version.overlapping(&self.files.order.keys, level, from, to).is_empty() {
+            if range.files(&version, &self.files.order.keys, level).is_empty() {
                 return Ok(None);
             }
             let settings = self.plan_settings(false, 0);
             let planner =
                 Planner { version: &version, settings: &settings, busy: &state.reservations };
-            if let Some(plan) = planner.manual(level, in_place, from, to) {
+            if let Some(plan) = planner.manual(level, in_place, range) {
                 let id = state.reserve(|id| plan.reservation(id, &self.files.order.keys));
                 return Ok(Some((Arc::new(plan), version, id)));
             }
             self.changed.wait(&mut state);
         }
     }
-}
-
-/// The least key after `key` in bytewise order. Under another order the key itself: the range then
-/// overlaps the files just written by one key, which costs work and nothing else.
-fn after(mut key: Vec<u8>, order: &crate::base::internal_key::InternalOrder) -> Vec<u8> {
-    if order.keys.is_bytewise() {
-        key.push(0);
-    }
-    key
 }
