@@ -194,12 +194,56 @@ fn a_manifest_without_the_edit_of_a_load() {
     outcomes(lose, every_mode(["abcd", "abcd", "abcdf"]));
 }
 
+/// The name of a log that is begun later than the one that is there.
+fn later_log(dir: &Path) -> PathBuf {
+    let log = path(dir, ".log");
+    let number = log.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+    let number: u64 = number.expect("the number of a log");
+    dir.join(format!("{:06}.log", number + 10))
+}
+
+fn lose_first_append_to_later_log(dir: &Path) {
+    fs::write(later_log(dir), record(&batch(6, "e", b"1"))).expect("writes");
+    // An edit as LevelDB writes it: previous log 0, next file number.
+    append(&path(dir, "MANIFEST"), &record(&[9, 0, 3, 99]));
+}
+
+/// The append that fails may be the first one of the log that LevelDB has just begun. A power cut
+/// that took the end of the log before looks the same if it left whole records; it took no write
+/// that was synced, and those behind may have been.
+#[test]
+fn numbers_that_the_first_append_to_a_later_log_of_leveldb_used_up() {
+    let fail_later = lose_first_append_to_later_log;
+    outcomes(fail_later, every_mode(["abcde"; 3]));
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    fail_later(dir.path());
+    let report = verify(dir.path(), &Options::new()).expect("checks");
+    assert!(report.problems.is_empty(), "{report:#?}");
+    // Not where the log before it ends in the middle of a record, nor in Terrace's.
+    let tear = |dir: &Path| {
+        let log = path(dir, ".log");
+        fail_later(dir);
+        append(&log, &[1, 2, 3]);
+    };
+    outcomes(tear, every_mode(["abcd", "does not follow the one before", "abcde"]));
+    let in_terraces = |dir: &Path| {
+        fs::write(later_log(dir), record(&batch(6, "e", b"1"))).expect("writes");
+    };
+    outcomes(in_terraces, every_mode(["abcd", "abcd", "abcde"]));
+}
+
 /// The edits that an open makes before its first flush do not make LevelDB's log one of Terrace's.
 #[test]
 fn an_open_of_such_a_log_may_end_at_every_step() {
+    open_ended_at_every_step(lose_first_append_and_edit, "ace");
+    open_ended_at_every_step(lose_first_append_to_later_log, "abcde");
+}
+
+fn open_ended_at_every_step(lose: fn(&Path), expected: &str) {
     let made = tempfile::tempdir().expect("a directory");
     database(made.path());
-    lose_first_append_and_edit(made.path());
+    lose(made.path());
     let disk = SimFs::new();
     let dir = Path::new("/db");
     disk.env().create_dir(dir, 0o755).expect("a directory");
@@ -220,7 +264,8 @@ fn an_open_of_such_a_log_may_end_at_every_step() {
         for loss in [PowerLoss::PROCESS_ONLY, PowerLoss::STRICT] {
             let at = replay.at();
             let db = open(&replay.power_loss(loss)).expect("opens again");
-            assert_eq!(keys(&db), "ace", "after step {at}, {loss:?}:\n{}", recording.describe(at));
+            let steps = || format!("after step {at}, {loss:?}:\n{}", recording.describe(at));
+            assert_eq!(keys(&db), expected, "{}", steps());
         }
         if !replay.advance() {
             break;
@@ -252,13 +297,7 @@ fn numbers_that_are_skipped_where_bytes_are_missing() {
 fn a_log_that_lost_all_it_held() {
     let lose = |dir: &Path| {
         let log = path(dir, ".log");
-        let number: u64 = log
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .and_then(|stem| stem.parse().ok())
-            .expect("one");
-        fs::write(dir.join(format!("{:06}.log", number + 10)), record(&batch(5, "e", b"1")))
-            .expect("writes");
+        fs::write(later_log(dir), record(&batch(5, "e", b"1"))).expect("writes");
         fs::write(&log, []).expect("writes");
         // Next file number, last sequence number.
         append(&path(dir, "MANIFEST"), &record(&[3, 99, 4, 4]));

@@ -87,6 +87,7 @@ impl LogCheck {
         visit: &mut dyn FnMut(Finding<'_>) -> Result<()>,
     ) -> Result<()> {
         self.continuity.begin_log(number);
+        let size = file.size();
         // What a gap may hide shows in the sequence numbers behind it.
         let mut reader = LogReader::new(file, name.to_owned()).tolerating_gaps();
         let mut failures = 0;
@@ -133,7 +134,10 @@ impl LogCheck {
                         reason.strip_prefix(name).unwrap_or(&reason).trim_start_matches([':', ' ']);
                     visit(Finding::Problem(format!("{reason}; {length} bytes are lost")))?;
                 }
-                LogItem::End { torn: false, .. } => return Ok(()),
+                LogItem::End { torn: false, offset } => {
+                    self.continuity.end_log(offset == size);
+                    return Ok(());
+                }
                 // What is torn was never synced. Whether more is missing shows in the next log.
                 LogItem::End { torn: true, offset } => {
                     let message =

@@ -6,6 +6,10 @@
 //! damage or zeros, and at the beginning of a later log), or where a table that no MANIFEST names
 //! may hold what a MANIFEST that lost its end had named.
 //!
+//! Between two logs of LevelDB's bytes may always be missing: it does not sync the one that it ends.
+//! But what is missing then was not synced, and what follows may have been. So where the earlier log
+//! ends with a whole record, the later one is taken, as LevelDB takes it.
+//!
 //! # Invariants
 //! 1. Where no byte is missing no batch is refused for the number that it begins with, unless that
 //!    was there before.
@@ -61,6 +65,8 @@ pub(in crate::db) struct Continuity {
     last: Option<SequenceNumber>,
     /// Where that batch ended in this log.
     last_end: u64,
+    /// The log before this one has records, and ends with the last of them.
+    follows_whole_log: bool,
 }
 
 impl Continuity {
@@ -86,14 +92,28 @@ impl Continuity {
             next_offset: 0,
             last: flushed,
             last_end: 0,
+            follows_whole_log: false,
         }
     }
 
     pub(in crate::db) fn begin_log(&mut self, number: u64) {
         // What the log before it has lost at its end shows nowhere else.
-        self.may_miss = number != self.first_log || !matches!(self.expected, Expected::AtMost(_));
+        self.may_miss = match self.expected {
+            Expected::AtMost(_) => number != self.first_log,
+            Expected::Exactly(_) => {
+                let is_leveldbs = self.is_leveldbs && self.first_log != 0;
+                !(is_leveldbs && self.follows_whole_log)
+            }
+            Expected::Any => true,
+        };
         self.next_offset = 0;
         self.last_end = 0;
+        self.follows_whole_log = false;
+    }
+
+    /// Takes note of the end of a log: whether its file ends with the last record.
+    pub(in crate::db) fn end_log(&mut self, is_whole: bool) {
+        self.follows_whole_log = is_whole && self.next_offset > 0;
     }
 
     /// Takes note of a record, whatever it holds. Its batch, if it has one, is placed next.
@@ -231,10 +251,33 @@ mod tests {
         // A record without a batch hides no gap before it.
         logs.record(9000, 9026);
         assert_eq!(one(&mut logs, (9026, 9060), 16), Place::Misplaced { due: 15 });
+        logs.end_log(true);
         logs.begin_log(5);
         assert_eq!(one(&mut logs, (0, 50), 18), Place::Misplaced { due: 17 });
         logs.interrupt();
         assert_eq!((logs.next(), one(&mut logs, (70, 80), 90)), (None, Place::Follows));
+    }
+
+    /// A later log of LevelDB's is taken as it is if the one before it ends with a record: what that
+    /// may have lost was not synced. A log that lost all of it is another matter.
+    #[test]
+    fn the_first_append_to_a_later_log_of_leveldb_may_have_failed() {
+        for (records, is_whole, place) in [
+            (1, true, Place::Follows),
+            (1, false, Place::Misplaced { due: 12 }),
+            (0, true, Place::Misplaced { due: 12 }),
+        ] {
+            let mut logs = at_first_log_of_leveldb();
+            assert_eq!(one(&mut logs, (0, 50), 11), Place::Follows);
+            logs.end_log(true);
+            logs.begin_log(5);
+            if records == 1 {
+                logs.record(0, 26);
+            }
+            logs.end_log(is_whole);
+            logs.begin_log(7);
+            assert_eq!(one(&mut logs, (0, 50), 13), place, "{records} {is_whole}");
+        }
     }
 
     #[test]

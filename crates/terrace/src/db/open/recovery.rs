@@ -274,6 +274,7 @@ impl Replay<'_> {
                     self.meet(Problem { file: file.clone(), message: reason, log, torn }, progress);
                 }
                 LogItem::End { offset, torn } => {
+                    progress.continuity.end_log(!torn && offset == size);
                     // A torn end before a later log: processes were killed in a write and then in
                     // its recovery. If more is missing than what was never acknowledged, the later
                     // log does not follow.
