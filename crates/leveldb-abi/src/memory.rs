@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
+use std::ops::Bound;
 use std::ptr;
 
 use terrace::{Error, Result};
@@ -36,6 +37,39 @@ pub(crate) unsafe fn argument<'a>(
     }
     // SAFETY: guaranteed by the caller.
     Ok(unsafe { bytes(data, length) })
+}
+
+/// As [`argument`], for what a caller may leave out: null of no bytes.
+///
+/// # Safety
+/// As [`bytes`].
+pub(crate) unsafe fn optional<'a>(
+    data: *const c_char,
+    length: usize,
+    what: &str,
+) -> Result<Option<&'a [u8]>> {
+    // SAFETY: guaranteed by the caller.
+    let given = unsafe { argument(data, length, what) }?;
+    Ok((!data.is_null()).then_some(given))
+}
+
+/// The keys of a range, from inclusive to exclusive; an end that is left out is open.
+pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+/// # Safety
+/// As [`bytes`].
+pub(crate) unsafe fn key_range<'a>(
+    (start, start_length): (*const c_char, usize),
+    (limit, limit_length): (*const c_char, usize),
+) -> Result<KeyRange<'a>> {
+    // SAFETY: guaranteed by the caller.
+    let (start, limit) = unsafe {
+        (optional(start, start_length, "start key")?, optional(limit, limit_length, "limit key")?)
+    };
+    Ok((
+        start.map_or(Bound::Unbounded, Bound::Included),
+        limit.map_or(Bound::Unbounded, Bound::Excluded),
+    ))
 }
 
 /// Where `bytes` begin, for the caller. Those of no bytes may begin at a dangling address such as

@@ -1,8 +1,9 @@
 /* Terrace's interface for C programs beyond LevelDB's (leveldb/c.h). Objects are LevelDB's, and its
  * conventions hold: a database may be used by any number of threads at once, everything else by
  * one at a time; errptr is null, or leads to null or to a string from malloc, which an error
- * replaces; a null pointer for an object is tolerated. Memory that is said to be the caller's is
- * freed by leveldb_free.
+ * replaces; a null pointer for an object is tolerated; a null key or value with a length is an
+ * error, also where one may be left out. Memory that is said to be the caller's is freed by
+ * leveldb_free.
  *
  * Programs that need only leveldb/c.h run on either library. Those that call these functions need
  * this one. */

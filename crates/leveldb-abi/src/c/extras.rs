@@ -11,7 +11,9 @@ use super::error::{last_error, reporting, required};
 use super::iterator::Iterator;
 use super::options::{COptions, CReadOptions, CWriteOptions};
 use crate::guard::export;
-use crate::memory::{address, argument, bytes, c_string, hand_out, malloc_copy, release, store};
+use crate::memory::{
+    address, argument, bytes, c_string, hand_out, key_range, malloc_copy, optional, release, store,
+};
 use crate::options::path;
 
 /// `terrace_pinned_t`.
@@ -155,12 +157,10 @@ export! {
         start_key_len: usize, limit_key: *const c_char, limit_key_len: usize,
         errptr: *mut *mut c_char,
     ) {
-        let bound = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
         reporting(errptr, || {
             let db = required(db, "db")?.db();
-            let from = bound(start_key, start_key_len).map_or(Bound::Unbounded, Bound::Included);
-            let to = bound(limit_key, limit_key_len).map_or(Bound::Unbounded, Bound::Excluded);
-            db.delete_range_with::<&[u8]>((from, to), write_options(options))
+            let range = key_range((start_key, start_key_len), (limit_key, limit_key_len))?;
+            db.delete_range_with::<&[u8]>(range, write_options(options))
         })
     }
 
@@ -169,14 +169,12 @@ export! {
         db: *mut Database, start_key: *const c_char, start_key_len: usize,
         limit_key: *const c_char, limit_key_len: usize, errptr: *mut *mut c_char,
     ) {
-        let bound = |key: *const c_char, length| {
-            let key = (!key.is_null()).then(|| bytes(key, length));
-            key.map_or(Bound::Unbounded, Bound::Included)
-        };
         reporting(errptr, || {
             let db = required(db, "db")?.db();
-            let range = (bound(start_key, start_key_len), bound(limit_key, limit_key_len));
-            db.compact_range::<&[u8]>(range)
+            let start = optional(start_key, start_key_len, "start key")?;
+            let limit = optional(limit_key, limit_key_len, "limit key")?;
+            let bound = |key: Option<_>| key.map_or(Bound::Unbounded, Bound::Included);
+            db.compact_range::<&[u8]>((bound(start), bound(limit)))
         })
     }
 

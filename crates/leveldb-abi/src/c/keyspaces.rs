@@ -1,7 +1,6 @@
 //! `terrace/c.h`: keyspaces.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ops::Bound;
 use std::ptr;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::iterator::Iterator;
 use super::options::{CReadOptions, CWriteOptions};
 use crate::guard::export;
 use crate::memory::{
-    argument, bytes, c_string, hand_out, malloc_c_string, malloc_copy, release, store,
+    argument, c_string, hand_out, key_range, malloc_c_string, malloc_copy, release, store,
 };
 
 /// `terrace_ttl_never`; zero is the keyspace's default.
@@ -223,12 +222,7 @@ export! {
         errptr: *mut *mut c_char,
     ) {
         reporting(errptr, || {
-            let start = (!start_key.is_null()).then(|| bytes(start_key, start_key_len));
-            let limit = (!limit_key.is_null()).then(|| bytes(limit_key, limit_key_len));
-            let range = (
-                start.map_or(Bound::Unbounded, Bound::Included),
-                limit.map_or(Bound::Unbounded, Bound::Excluded),
-            );
+            let range = key_range((start_key, start_key_len), (limit_key, limit_key_len))?;
             let options = write_options(options);
             required(keyspace, "keyspace")?.0.delete_range_with::<&[u8]>(range, options)
         })

@@ -1,7 +1,6 @@
 //! `terrace/c.h`: transactions.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ops::Bound;
 use std::ptr;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use super::database::{Database, write_options};
 use super::error::{report, reporting, required};
 use super::options::CWriteOptions;
 use crate::guard::{export, guarded};
-use crate::memory::{address, argument, bytes, hand_out, malloc_copy, release, store};
+use crate::memory::{address, argument, hand_out, key_range, malloc_copy, release, store};
 
 /// `terrace_transaction_serializable` and `terrace_transaction_locking`.
 const SERIALIZABLE: c_int = 1;
@@ -140,11 +139,7 @@ export! {
     ) {
         reporting(errptr, || {
             let Some(visit) = visit else { return Err(Error::invalid_argument("visit is null")) };
-            let key = |key: *const c_char, length| (!key.is_null()).then(|| bytes(key, length));
-            let range = (
-                key(start_key, start_key_len).map_or(Bound::Unbounded, Bound::Included),
-                key(limit_key, limit_key_len).map_or(Bound::Unbounded, Bound::Excluded),
-            );
+            let range = key_range((start_key, start_key_len), (limit_key, limit_key_len))?;
             for entry in transaction(txn)?.range::<&[u8]>(range) {
                 let (key, value) = entry?;
                 if visit(state, address(&key), key.len(), address(&value), value.len()) == 0 {

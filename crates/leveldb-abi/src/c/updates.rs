@@ -1,7 +1,6 @@
 //! `terrace/c.h`: atomic updates.
 
 use std::ffi::{c_char, c_void};
-use std::ops::Bound;
 use std::ptr;
 
 use terrace::{Counter, Error};
@@ -10,7 +9,7 @@ use super::database::{Database, write_options};
 use super::error::{reporting, required};
 use super::options::CWriteOptions;
 use crate::guard::export;
-use crate::memory::{address, argument, bytes, malloc_copy, store};
+use crate::memory::{address, argument, bytes, key_range, malloc_copy, optional, store};
 
 /// A program's function that makes a value of a value.
 type Change = extern "C" fn(
@@ -37,13 +36,6 @@ unsafe fn changed(change: Change, state: *mut c_void, value: Option<&[u8]>) -> O
         libc::free(new.cast());
         Some(copy)
     }
-}
-
-/// # Safety
-/// `data` is null or leads to `length` bytes that nobody changes while the result is in use.
-unsafe fn present<'a>(data: *const c_char, length: usize) -> Option<&'a [u8]> {
-    // SAFETY: guaranteed by the caller.
-    (!data.is_null()).then(|| unsafe { bytes(data, length) })
 }
 
 /// Hands out a popped entry. Returns whether there was one.
@@ -80,8 +72,8 @@ unsafe fn pop(
     end: End,
     db: *mut Database,
     options: *const CWriteOptions,
-    (start, start_len): (*const c_char, usize),
-    (limit, limit_len): (*const c_char, usize),
+    start: (*const c_char, usize),
+    limit: (*const c_char, usize),
     places: [(*mut *mut c_char, *mut usize); 2],
     errptr: *mut *mut c_char,
 ) -> u8 {
@@ -93,10 +85,7 @@ unsafe fn pop(
         }
         reporting(errptr, || {
             let db = required(db, "db")?.db();
-            let range = (
-                present(start, start_len).map_or(Bound::Unbounded, Bound::Included),
-                present(limit, limit_len).map_or(Bound::Unbounded, Bound::Excluded),
-            );
+            let range = key_range(start, limit)?;
             let options = write_options(options);
             let entry = match end {
                 End::First => db.pop_first_in::<&[u8]>(range, options),
@@ -118,8 +107,8 @@ export! {
             let db = required(db, "db")?.db();
             let swapped = db.compare_and_swap_with(
                 argument(key, keylen, "key")?,
-                present(expected, expected_length),
-                present(new_value, new_length),
+                optional(expected, expected_length, "expected value")?,
+                optional(new_value, new_length, "new value")?,
                 write_options(options),
             )?;
             Ok(u8::from(swapped))

@@ -77,6 +77,19 @@ static void NullBytes(leveldb_t* db) {
   REFUSED("key is null");
   CHECK(leveldb_get(db, read, NULL, 5, &length, &err) == NULL);
   REFUSED("key is null");
+  // An end or a value that is left out has no bytes.
+  terrace_delete_range(db, write, "key0004", 7, NULL, 1, &err);
+  REFUSED("limit key is null");
+  terrace_delete_range(db, write, NULL, 1, "key0004", 7, &err);
+  REFUSED("start key is null");
+  terrace_compact_range(db, NULL, 1, NULL, 0, &err);
+  REFUSED("start key is null");
+  CHECK(!terrace_pop_first(db, write, NULL, 1, NULL, 0, NULL, NULL, NULL, NULL, &err));
+  REFUSED("start key is null");
+  CHECK(!terrace_compare_and_swap(db, write, "key0000", 7, "key0000", 7, NULL, 5, &err));
+  REFUSED("new value is null");
+  CHECK(!terrace_compare_and_swap(db, write, "new", 3, NULL, 5, "v", 1, &err));
+  REFUSED("expected value is null");
   const char* keys[] = {"key0000", NULL};
   const size_t key_lengths[] = {7, 5};
   char* values[2];

@@ -67,7 +67,7 @@ impl OwnFiles {
             Ok(NewValueFile { number, size, value_bytes: size })
         };
         let files: Result<Vec<_>> = self.of_kind(FileKind::Values).map(as_it_is).collect();
-        Ok(ValueFileMap::unused(files?.into_iter()))
+        Ok(ValueFileMap::unused(files?))
     }
 
     /// Fails if a table or a value file is missing.
