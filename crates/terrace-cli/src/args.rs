@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use terrace::Db;
 
 use crate::advise::AdviseCommand;
 use crate::bench::BenchArgs;
@@ -27,7 +26,7 @@ use crate::commands::upkeep::{
 use crate::commands::{Run, Session};
 use crate::failure::Result;
 use crate::form::Form;
-use crate::opening::{Missing, OpenArgs, WriteArgs};
+use crate::opening::{Missing, OpenArgs, Opened, WriteArgs};
 use crate::output::Output;
 
 const AFTER_HELP: &str = "\
@@ -282,13 +281,23 @@ Examples:
 Try `terrace verify` first, and keep a copy: a repair keeps whatever can still be read. Files that
 cannot be used are moved to the directory lost/ inside the database, not removed.
 
-Exit status 0 if nothing was wrong. 1 if anything was, also where the database is whole again as far
-as can be told: entries may be lost, and deleted or overwritten ones may be back. Even when only the
-MANIFEST was missing nothing else tells which tables there were.
+Exit status 0 if nothing was wrong with the database as it was found. 1 if anything was, also where
+the database is whole again as far as can be told: entries may be lost, and deleted or overwritten
+ones may be back. Even when only the MANIFEST was missing nothing else tells which tables there were.
+
+A log of LevelDB's that is damaged in its middle is cut there at an open, with a warning. Until a
+command or a program opens the database for writing, `terrace repair DB` or
+`terrace dump DB --recovery salvage` read what lies behind the damage. An open for writing keeps the
+whole log as it was in lost/, and goes on without what lies behind the damage; a repair after it
+finds nothing wrong, names the log and does not read it. A database of the log alone shows what can
+be read of it: compare before you load it, for writes since then may be newer.
 
 Examples:
   cp -a DB DB.copy && terrace repair DB
-  terrace repair DB --json | jq .problems")]
+  terrace repair DB --json | jq .problems
+  mkdir SAVED && cp DB/lost/000003.log SAVED     a database of the log alone
+  terrace repair SAVED; terrace dump SAVED       what can be read of it
+  terrace inspect DB/lost/000003.log --values    every write in it, deletes too, in their order")]
     Repair(RepairCommand),
 
     /// Compact tables until deleted and overwritten entries are gone
@@ -511,7 +520,7 @@ impl<A: Args + Run> Writing<A> {
     fn run(
         &self,
         out: &mut Output,
-        open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Db>,
+        open: impl Fn(&WriteArgs, &Path, Missing) -> Result<Opened>,
     ) -> Result<()> {
         in_session(&self.db, &|| open(&self.write, &self.db, Missing::Fail), &self.args, out)
     }
@@ -527,7 +536,7 @@ impl<A: Args + Run> Creating<A> {
 /// Runs a command in a session of its own. The first failure counts; closing is tried in any case.
 fn in_session(
     path: &Path,
-    open: &dyn Fn() -> Result<Db>,
+    open: &dyn Fn() -> Result<Opened>,
     command: &impl Run,
     out: &mut Output,
 ) -> Result<()> {

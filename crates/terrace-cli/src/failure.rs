@@ -21,6 +21,8 @@ const STATUS_INTERRUPTED: u8 = 130;
 pub(crate) enum Failure {
     /// The key that was asked for does not exist.
     Missing(String),
+    /// The command did what it could, and a warning has said what is missing.
+    Incomplete(String),
     /// Damage that the command's own output has described already.
     Damage,
     /// The database refused.
@@ -70,7 +72,7 @@ impl Failure {
 
     pub(crate) fn status(&self) -> u8 {
         match self {
-            Failure::Missing(_) | Failure::Damage => STATUS_FOUND_WANTING,
+            Failure::Missing(_) | Failure::Incomplete(_) | Failure::Damage => STATUS_FOUND_WANTING,
             Failure::Database(error) if error.kind() == ErrorKind::Corruption => {
                 STATUS_FOUND_WANTING
             }
@@ -104,9 +106,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Missing(message) | Failure::Other(message) | Failure::Usage(message) => {
-                f.write_str(message)
-            }
+            Failure::Missing(message)
+            | Failure::Incomplete(message)
+            | Failure::Other(message)
+            | Failure::Usage(message) => f.write_str(message),
             Failure::Interrupted => f.write_str("interrupted"),
             Failure::Database(error) => error.fmt(f),
             Failure::Damage | Failure::Reported(_) | Failure::ClosedPipe => Ok(()),

@@ -18,6 +18,7 @@ mod output;
 mod own_entries;
 mod progress;
 mod range;
+mod recovery;
 mod signals;
 mod source;
 mod text;

@@ -10,6 +10,7 @@ use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workloa
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
 use crate::directory::{ListedFile, list_files};
 use crate::failure::{Failure, Result};
+use crate::recovery::Recovery;
 
 /// Bits per key where filters are read, or written without `--bloom-bits`: LevelDB's customary
 /// number.
@@ -33,11 +34,11 @@ pub(crate) struct OpenArgs {
     /// Fail where something may be lost that was synced, as LevelDB's paranoid_checks does
     #[arg(long, help_heading = "Opening")]
     paranoid: bool,
-    /// How to treat damaged logs: prefix recovers exactly a prefix of the history of writes,
-    /// strict fails where something may be lost that was synced, salvage takes whatever still
-    /// decodes, with holes. A torn end that was never synced is cut in every mode
+    /// How to treat damaged logs. prefix: a torn or unsynced end is cut; damage to what is known to
+    /// be synced is an error. strict: also an error where a log of LevelDB's may have lost synced
+    /// writes. salvage: reads what can be read
     #[arg(long, value_name = "MODE", default_value = "prefix", help_heading = "Opening")]
-    recovery: Recovery,
+    recovery: RecoveryName,
 }
 
 /// Options of the commands that write.
@@ -84,11 +85,21 @@ enum KeyOrderName {
 }
 
 #[derive(ValueEnum, Debug, Clone, Copy, Default)]
-enum Recovery {
+enum RecoveryName {
     #[default]
     Prefix,
     Strict,
     Salvage,
+}
+
+impl From<RecoveryName> for RecoveryMode {
+    fn from(name: RecoveryName) -> Self {
+        match name {
+            RecoveryName::Prefix => RecoveryMode::Prefix,
+            RecoveryName::Strict => RecoveryMode::Strict,
+            RecoveryName::Salvage => RecoveryMode::Salvage,
+        }
+    }
 }
 
 /// A kind of application.
@@ -159,26 +170,26 @@ impl OpenArgs {
     }
 
     /// Opens a database for reading: no byte of the directory changes.
-    pub(crate) fn open(&self, path: &Path) -> Result<Db> {
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened> {
         require_database(path)?;
-        Ok(Db::open(path, self.read_options())?)
+        self.open_database(path, self.read_options())
     }
 
     /// The same, where prepared transactions are to be listed.
-    pub(crate) fn open_for_prepared(&self, path: &Path) -> Result<Db> {
+    pub(crate) fn open_for_prepared(&self, path: &Path) -> Result<Opened> {
         require_database(path)?;
-        Ok(Db::open(path, self.read_options().prepared_transactions(true))?)
+        self.open_database(path, self.read_options().prepared_transactions(true))
+    }
+
+    fn open_database(&self, path: &Path, options: Options) -> Result<Opened> {
+        open_database(path, options, self.recovery.into())
     }
 
     /// `options` with what the command line says about opening.
     fn over(&self, options: Options) -> Options {
         let KeyOrderName::Bytewise = self.comparator;
         let mut options =
-            options.paranoid_checks(self.paranoid).recovery_mode(match self.recovery {
-                Recovery::Prefix => RecoveryMode::Prefix,
-                Recovery::Strict => RecoveryMode::Strict,
-                Recovery::Salvage => RecoveryMode::Salvage,
-            });
+            options.paranoid_checks(self.paranoid).recovery_mode(self.recovery.into());
         if let Some(size) = self.cache_size {
             options = options.block_cache_size(size);
         }
@@ -219,13 +230,20 @@ impl WriteArgs {
 
     /// Opens a database for a few writes. The log that is there is continued, so that a series of
     /// small commands does not leave a series of small tables.
-    pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
-        open(path, self.options(path).reuse_logs(true), missing)
+    pub(crate) fn open_for_few_writes(&self, path: &Path, missing: Missing) -> Result<Opened> {
+        self.open_or_create(path, self.options(path).reuse_logs(true), missing)
     }
 
     /// Opens a database for much work.
-    pub(crate) fn open_for_many_writes(&self, path: &Path, missing: Missing) -> Result<Db> {
-        open(path, self.options(path), missing)
+    pub(crate) fn open_for_many_writes(&self, path: &Path, missing: Missing) -> Result<Opened> {
+        self.open_or_create(path, self.options(path), missing)
+    }
+
+    /// Opens a database for a shell that changes nothing.
+    pub(crate) fn open_read_only(&self, path: &Path) -> Result<Opened> {
+        require_database(path)?;
+        let options = self.options(path).read_only(true).prepared_transactions(true);
+        self.open.open_database(path, options)
     }
 
     /// The same with values in value files from this size on, or in tables.
@@ -234,9 +252,44 @@ impl WriteArgs {
         path: &Path,
         threshold: Option<usize>,
         missing: Missing,
-    ) -> Result<Db> {
-        open(path, self.options(path).value_log(threshold), missing)
+    ) -> Result<Opened> {
+        self.open_or_create(path, self.options(path).value_log(threshold), missing)
     }
+
+    /// Writes wait for the locks of prepared transactions.
+    fn open_or_create(&self, path: &Path, options: Options, missing: Missing) -> Result<Opened> {
+        let options = options.prepared_transactions(true);
+        let found = match missing {
+            Missing::Create if !path.exists() => Ok(()),
+            Missing::Create => require_directory(path),
+            Missing::Fail | Missing::FailWithHint => require_database(path),
+        };
+        match (found, missing) {
+            // Where a file is in the way, or a directory may not be read, --create would not help.
+            (Err(Failure::Other(message)), Missing::FailWithHint) if is_absent(path) => {
+                Err(Failure::Other(format!("{message}; --create makes a new one")))
+            }
+            (found, _) => found.and_then(|()| {
+                let options = options.create_if_missing(missing == Missing::Create);
+                let opened = self.open.open_database(path, options);
+                opened.map_err(|failure| in_words_of_the_command(path, missing, failure))
+            }),
+        }
+    }
+}
+
+/// An open database.
+pub(crate) struct Opened {
+    pub(crate) db: Db,
+    /// Whether recovery left writes out; a warning has said so.
+    pub(crate) lacks_writes: bool,
+}
+
+/// Opens a database, as every command does, and warns of what is left out of its logs.
+pub(crate) fn open_database(path: &Path, options: Options, mode: RecoveryMode) -> Result<Opened> {
+    let recovery = Recovery::listen(path, mode);
+    let db = Db::open(path, options.listener(Some(recovery.clone())))?;
+    Ok(Opened { db, lacks_writes: recovery.report() })
 }
 
 /// How to treat a missing database.
@@ -257,30 +310,11 @@ impl Missing {
     }
 }
 
-/// Writes wait for the locks of prepared transactions.
-fn open(path: &Path, options: Options, missing: Missing) -> Result<Db> {
-    let options = options.prepared_transactions(true);
-    let found = match missing {
-        Missing::Create if !path.exists() => Ok(()),
-        Missing::Create => require_directory(path),
-        Missing::Fail | Missing::FailWithHint => require_database(path),
-    };
-    match (found, missing) {
-        // Where a file is in the way, or a directory may not be read, --create would not help.
-        (Err(Failure::Other(message)), Missing::FailWithHint) if is_absent(path) => {
-            Err(Failure::Other(format!("{message}; --create makes a new one")))
-        }
-        (found, _) => found.and_then(|()| {
-            let opened = Db::open(path, options.create_if_missing(missing == Missing::Create));
-            opened.map_err(|error| in_words_of_the_command(path, missing, error))
-        }),
-    }
-}
-
 /// The engine speaks of its own options.
-fn in_words_of_the_command(path: &Path, missing: Missing, error: terrace::Error) -> Failure {
-    if !error.message().ends_with("create_if_missing is not set") {
-        return Failure::Database(error);
+fn in_words_of_the_command(path: &Path, missing: Missing, failure: Failure) -> Failure {
+    match &failure {
+        Failure::Database(error) if error.message().ends_with("create_if_missing is not set") => {}
+        _ => return failure,
     }
     let hint = if missing == Missing::FailWithHint { "; --create makes a new one" } else { "" };
     let path = path.display();

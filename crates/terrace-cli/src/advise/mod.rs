@@ -66,7 +66,7 @@ impl AdviseCommand {
         require_database(&self.db)?;
         let figures =
             self.lab_run.as_deref().map_or_else(|| Ok(Figures::built_in()), Figures::of_run)?;
-        let db = self.open.open(&self.db)?;
+        let db = self.open.open(&self.db)?.db;
         let survey = Survey::of(&self.db, &db)?;
         db.close()?;
         let in_use = InUse {

@@ -47,7 +47,7 @@ impl ConvertCommand {
                 return Err(Failure::other("a plain database has no value log: drop --value-log"));
             }
         };
-        let db = self.write.open_with_value_log(&self.db, threshold, Missing::Fail)?;
+        let db = self.write.open_with_value_log(&self.db, threshold, Missing::Fail)?.db;
         let progress = Progress::spinner("converting");
         let before = Held::by(&db);
         db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true))?;

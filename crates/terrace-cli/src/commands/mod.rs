@@ -29,6 +29,7 @@ use terrace::{
 use self::scope::{Scope, ScopeArgs};
 use crate::failure::{Failure, Result};
 use crate::form::Form;
+use crate::opening::Opened;
 use crate::output::Output;
 use crate::range::KeyRange;
 use crate::signals;
@@ -47,8 +48,8 @@ fn no_transaction() -> Failure {
 pub(crate) struct Session<'a> {
     path: &'a Path,
     form: Form,
-    open: &'a dyn Fn() -> Result<Db>,
-    db: OnceCell<Db>,
+    open: &'a dyn Fn() -> Result<Opened>,
+    db: OnceCell<Opened>,
     /// The keyspace of commands that name none.
     keyspace: Vec<String>,
     /// The shell's open transaction. Reads see it, and writes go there.
@@ -56,7 +57,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Db>) -> Self {
+    pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Opened>) -> Self {
         let (db, keyspace, transaction) = (OnceCell::new(), Vec::new(), RefCell::new(None));
         Session { path, form, open, db, keyspace, transaction }
     }
@@ -90,11 +91,21 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn db(&self) -> Result<&Db> {
-        if let Some(db) = self.db.get() {
-            return Ok(db);
+        if let Some(opened) = self.db.get() {
+            return Ok(&opened.db);
         }
-        let db = (self.open)()?;
-        Ok(self.db.get_or_init(|| db))
+        let opened = (self.open)()?;
+        Ok(&self.db.get_or_init(|| opened).db)
+    }
+
+    /// Fails if recovery left writes out of the database, of which `copy` was made.
+    pub(crate) fn require_whole(&self, copy: &str) -> Result<()> {
+        match self.db.get() {
+            Some(opened) if opened.lacks_writes => Err(Failure::Incomplete(format!(
+                "{copy} is incomplete: it lacks what was left out of the log"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The value of a key.
@@ -248,7 +259,7 @@ impl<'a> Session<'a> {
     /// again.
     pub(crate) fn release(&mut self) -> Result<()> {
         self.refuse_transaction()?;
-        self.db.take().map_or(Ok(()), |db| Ok(db.close()?))
+        self.db.take().map_or(Ok(()), |opened| Ok(opened.db.close()?))
     }
 
     /// Ends the transaction and does its writes, durably.
@@ -280,8 +291,8 @@ impl<'a> Session<'a> {
     pub(crate) fn close(self) -> Result<()> {
         let unfinished =
             self.transaction.into_inner().filter(|transaction| !transaction.is_empty());
-        if let Some(db) = self.db.into_inner() {
-            db.close()?;
+        if let Some(opened) = self.db.into_inner() {
+            opened.db.close()?;
         }
         match unfinished {
             None => Ok(()),

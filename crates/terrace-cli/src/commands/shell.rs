@@ -34,7 +34,7 @@ use crate::commands::upkeep::{CheckpointArgs, CompactArgs, VerifyCommand};
 use crate::commands::{Run, Session};
 use crate::failure::{Failure, Result};
 use crate::form::Form;
-use crate::opening::{Missing, WriteArgs, require_database};
+use crate::opening::{Missing, WriteArgs};
 use crate::output::Output;
 use crate::signals;
 use crate::source::Source;
@@ -251,11 +251,7 @@ impl ShellCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         let open = || {
             if self.read_only {
-                require_database(&self.db)?;
-                return Ok(terrace::Db::open(
-                    &self.db,
-                    self.write.options(&self.db).read_only(true).prepared_transactions(true),
-                )?);
+                return self.write.open_read_only(&self.db);
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
         };

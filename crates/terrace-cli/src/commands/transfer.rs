@@ -219,9 +219,10 @@ impl Run for DumpArgs {
             );
         }
         match file {
-            Some(file) => file.finish(),
-            None => out.flush(),
+            Some(file) => file.finish()?,
+            None => out.flush()?,
         }
+        session.require_whole("the dump")
     }
 }
 

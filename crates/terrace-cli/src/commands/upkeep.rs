@@ -3,13 +3,14 @@
 
 use std::ffi::OsString;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 use terrace::{CompactOptions, Db, Problem};
 
 use super::{Run, Session};
+use crate::directory::list_files;
 use crate::failure::{Failure, Result};
 use crate::form::FormArgs;
 use crate::opening::{OpenArgs, WriteArgs, require_database, require_directory};
@@ -17,6 +18,9 @@ use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
 use crate::range::decode_argument;
+
+/// The directory of a database in which damaged files are kept.
+const LOST: &str = "lost";
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyCommand {
@@ -102,6 +106,7 @@ pub(crate) struct RepairCommand {
 impl RepairCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
         require_directory(&self.db)?;
+        let lost_logs = lost_logs(&self.db);
         let progress = Progress::spinner("repairing");
         let report = terrace::repair(&self.db, &self.write.options(&self.db));
         drop(progress);
@@ -114,6 +119,7 @@ impl RepairCommand {
                 "log_entries": report.log_entries,
                 "problems": problems_as_json(&report.problems),
                 "moved": report.moved,
+                "lost_logs": lost_logs,
             }))?;
         } else {
             print_problems("", &report.problems, out)?;
@@ -132,11 +138,33 @@ impl RepairCommand {
             out.line(format!(
                 "read {tables} and {logs}; the database holds {entries} in tables{in_logs}"
             ))?;
+            if !lost_logs.is_empty() {
+                out.line(format!(
+                    "not read: {} in {}, of an earlier open or repair; `terrace help repair` says \
+                     how to read them",
+                    lost_logs.join(", "),
+                    self.db.join(LOST).display()
+                ))?;
+            }
         }
         // No problem is known to be harmless: without a MANIFEST, for one, nothing tells whether a
         // table is missing, and obsolete tables bring deleted entries back.
         if report.problems.is_empty() { Ok(()) } else { Err(Failure::Damage) }
     }
+}
+
+/// The logs that an open or a repair has kept because they are damaged.
+fn lost_logs(database: &Path) -> Vec<String> {
+    let lost = list_files(&database.join(LOST)).unwrap_or_default().into_iter();
+    let logs = lost.map(|file| file.name).filter(|name| is_lost_log(name));
+    logs.collect()
+}
+
+/// Whether a file of lost/ is a log: `000003.log`, or `000003.log.2` where the name was taken.
+fn is_lost_log(name: &str) -> bool {
+    let (number, rest) = name.split_once('.').unwrap_or_default();
+    let is_log = rest == "log" || rest.starts_with("log.");
+    is_log && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[derive(Args, Debug)]
@@ -225,14 +253,15 @@ impl Run for CheckpointArgs {
         drop(progress);
         let report = report?;
         if self.json || session.form().json {
-            return out.json(&json!({
+            out.json(&json!({
                 "tables": report.tables,
                 "value_files": report.value_files,
                 "linked": report.linked,
                 "table_bytes": report.table_bytes,
                 "value_bytes": report.value_bytes,
                 "sequence": report.sequence,
-            }));
+            }))?;
+            return session.require_whole("the copy");
         }
         let mut files = counted(report.tables as u64, "table", "tables");
         if report.value_files > 0 {
@@ -244,7 +273,8 @@ impl Run for CheckpointArgs {
             "{to}: {files}, {} of them linked, {}",
             report.linked,
             size(report.table_bytes + report.value_bytes)
-        ))
+        ))?;
+        session.require_whole("the copy")
     }
 }
 
@@ -276,10 +306,12 @@ impl DestroyCommand {
         if left.is_empty() && self.db.is_dir() {
             out.line(format!("the directory {path} stays, empty"))?;
         }
-        if left.iter().any(|name| name == "lost") {
-            out.line(format!("{path}/lost stays: damaged files that a recovery or a repair kept"))?;
+        if left.iter().any(|name| name == LOST) {
+            out.line(format!(
+                "{path}/{LOST} stays: damaged files that a recovery or a repair kept"
+            ))?;
         }
-        if left.iter().any(|name| name != "lost") {
+        if left.iter().any(|name| name != LOST) {
             out.line(format!(
                 "the directory {path} stays: it holds files that are not the database's"
             ))?;
