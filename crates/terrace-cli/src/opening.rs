@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use terrace::{BloomFilterPolicy, Compression, Db, Options, RecoveryMode, Workload};
 
 use crate::directory::FileType::{Current, Log, Manifest, Table, Values};
-use crate::directory::{ListedFile, list_files};
+use crate::directory::{ListedFile, is_rocksdbs, list_files};
 use crate::failure::{Failure, Result};
 use crate::recovery::Recovery;
 
@@ -343,6 +343,10 @@ pub(crate) fn with_bloom(options: Options, bits: usize) -> Options {
 /// Fails with a message a person understands if `path` is no directory.
 pub(crate) fn require_directory(path: &Path) -> Result<()> {
     match path.metadata() {
+        Ok(metadata) if metadata.is_dir() && is_rocksdbs(path) => Err(Failure::other(format!(
+            "{} is a RocksDB database: docs/migrating.md says how to convert it",
+            path.display()
+        ))),
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(Failure::other(format!(
             "{} is a file, not a database directory; `terrace inspect` looks into single files",

@@ -334,3 +334,58 @@ fn a_repair_counts_what_is_in_logs() {
     let json: Value = serde_json::from_str(&tool.ok(&["repair", "db", "--json"])).expect("JSON");
     assert_eq!((&json["entries"], &json["log_entries"]), (&0.into(), &1.into()));
 }
+
+/// How a MANIFEST of RocksDB 7.8 begins: with a tag that LevelDB has not in its second edit.
+const ROCKSDB_MANIFEST: &str = "\
+    56f9b8f81c0001011a6c6576656c64622e4279746577697365436f6d70617261746f722e173d065300010205\
+    0a050401670008d407096101010000000000000961010100000000000001010505f4cb9fd806060100070008\
+    07556e6b6e6f776e030805000000000000000c10fe73253c51bb39a95d38dc998b5d9e5b01";
+
+#[test]
+fn databases_of_rocksdb_are_refused_by_name() {
+    let tool = Tool::new();
+    for db in ["rocks", "bare"] {
+        std::fs::create_dir(tool.path(db)).expect("created");
+        let file = |name: &str| tool.path(db).join(name);
+        std::fs::write(file("CURRENT"), "MANIFEST-000005\n").expect("written");
+        let digits = ROCKSDB_MANIFEST.as_bytes().chunks(2);
+        let bytes = digits.map(|pair| std::str::from_utf8(pair).expect("text"));
+        let bytes = bytes.map(|pair| u8::from_str_radix(pair, 16).expect("a byte"));
+        std::fs::write(file("MANIFEST-000005"), bytes.collect::<Vec<_>>()).expect("written");
+        std::fs::write(file("000004.log"), "").expect("written");
+    }
+    // Its other files tell before a MANIFEST is read; a backup may lack them.
+    std::fs::write(tool.path("rocks/IDENTITY"), "an id").expect("written");
+    std::fs::write(tool.path("rocks/OPTIONS-000007"), "[Version]\n").expect("written");
+    for db in ["rocks", "bare"] {
+        let before = state_of(&tool.path(db));
+        let database = format!("--db={db}");
+        for args in [
+            &["get", db, "a"][..],
+            &["put", db, "a", "b"],
+            &["put", "--create", db, "a", "b"],
+            &["load", db],
+            &["scan", db],
+            &["dump", db],
+            &["stat", db],
+            &["advise", db],
+            &["verify", db],
+            &["repair", db],
+            &["compact", db],
+            &["convert", db, "--to", "plain"],
+            &["checkpoint", db, "copy"],
+            &["shell", db],
+            &["shell", "--read-only", db],
+            &["destroy", db, "--yes"],
+            &["bench", &database, "--benchmarks=fillseq", "--num=10", "--yes"],
+        ] {
+            let message = format!(
+                "terrace: {db} is a RocksDB database: docs/migrating.md says how to convert it\n"
+            );
+            let ran = tool.run_with(args, b"a\tb\n");
+            assert_eq!((ran.status, &ran.stderr), (2, &message), "{args:?}");
+        }
+        let after = state_of(&tool.path(db));
+        assert!(after == before, "{db} was changed");
+    }
+}
