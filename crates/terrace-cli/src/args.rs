@@ -303,8 +303,10 @@ Examples:
     /// Compact tables until deleted and overwritten entries are gone
     #[command(after_help = "\
 --from and --to are both part of the range here. Values of the tables that it rewrites go to value
-files with --value-log, and come back from them into tables without; `terrace convert` does that for
-a whole database.
+files with --value-log, and come back from them into tables without. Tables that are compact already
+are not rewritten: what brings all values back into tables is --force without --value-log, or
+`terrace convert DB --to plain`. The command ends when value files of which less than half is used
+are cleaned, too.
 
 Examples:
   terrace compact DB                             everything
@@ -472,7 +474,9 @@ impl Cli {
             Command::Load(command) => {
                 let missing = if command.no_create { Missing::Fail } else { Missing::Create };
                 let open = || command.write.open_for_many_writes(&command.db, missing);
-                in_session(&command.db, &open, &command.args, out)
+                let session = Session::new(&command.db, Form::default(), &open)
+                    .with_value_log(command.write.value_log());
+                run_in(session, &command.args, out)
             }
             Command::Dump(command) => command.run(out),
             Command::Batch(command) => command.run(out),
@@ -540,7 +544,10 @@ fn in_session(
     command: &impl Run,
     out: &mut Output,
 ) -> Result<()> {
-    let session = Session::new(path, Form::default(), open);
+    run_in(Session::new(path, Form::default(), open), command, out)
+}
+
+fn run_in(session: Session<'_>, command: &impl Run, out: &mut Output) -> Result<()> {
     let result = command.run(&session, out);
     result.and(session.close())
 }

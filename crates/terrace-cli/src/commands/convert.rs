@@ -15,7 +15,7 @@ use crate::output::columns::{counted, size};
 use crate::progress::Progress;
 
 /// The size from which on values go to value files where `--value-log` does not say.
-const USUAL_VALUE_LOG: usize = 4 << 10;
+pub(crate) const USUAL_VALUE_LOG: usize = 4 << 10;
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertCommand {
@@ -51,6 +51,7 @@ impl ConvertCommand {
         let progress = Progress::spinner("converting");
         let before = Held::by(&db);
         db.compact_range_with::<&[u8]>(.., CompactOptions::new().force(true))?;
+        db.wait_idle()?;
         let after = Held::by(&db);
         db.close()?;
         drop(progress);

@@ -50,6 +50,8 @@ pub(crate) struct Session<'a> {
     form: Form,
     open: &'a dyn Fn() -> Result<Opened>,
     db: OnceCell<Opened>,
+    /// The size from which on values go to value files, if they do.
+    value_log: Option<usize>,
     /// The keyspace of commands that name none.
     keyspace: Vec<String>,
     /// The shell's open transaction. Reads see it, and writes go there.
@@ -58,8 +60,15 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(path: &'a Path, form: Form, open: &'a dyn Fn() -> Result<Opened>) -> Self {
-        let (db, keyspace, transaction) = (OnceCell::new(), Vec::new(), RefCell::new(None));
-        Session { path, form, open, db, keyspace, transaction }
+        Session {
+            path,
+            form,
+            open,
+            db: OnceCell::new(),
+            value_log: None,
+            keyspace: Vec::new(),
+            transaction: RefCell::new(None),
+        }
     }
 
     /// The database's directory.
@@ -74,6 +83,17 @@ impl<'a> Session<'a> {
 
     pub(crate) fn set_form(&mut self, form: Form) {
         self.form = form;
+    }
+
+    /// The same where values of this size go to value files.
+    pub(crate) fn with_value_log(mut self, value_log: Option<usize>) -> Self {
+        self.value_log = value_log;
+        self
+    }
+
+    /// The size from which on values go to value files, if they do.
+    pub(crate) fn value_log(&self) -> Option<usize> {
+        self.value_log
     }
 
     /// Has commands that name no keyspace work in this one.

@@ -13,6 +13,9 @@ use crate::output::Output;
 use crate::output::columns::{Columns, size};
 use crate::text::to_json;
 
+/// Below this much that was flushed, write amplification says nothing.
+const FLUSHED_FOR_RATIOS: u64 = 1 << 20;
+
 #[derive(Args, Debug)]
 pub(crate) struct StatArgs {
     /// Print JSON
@@ -162,7 +165,7 @@ fn facts(stats: &Stats, files: &[ListedFile]) -> Columns<2> {
     );
     fact(
         "write amplification",
-        stats.user_bytes_written > 0,
+        stats.user_bytes_written > 0 && stats.flush_bytes_written >= FLUSHED_FOR_RATIOS,
         format!("{:.2}", stats.write_amplification),
     );
     let (used, capacity) = (size(stats.cache_used), size(stats.cache_capacity));

@@ -255,7 +255,8 @@ impl ShellCommand {
             }
             self.write.open_for_many_writes(&self.db, Missing::create_if(self.create))
         };
-        let mut session = Session::new(&self.db, Form::default(), &open);
+        let mut session =
+            Session::new(&self.db, Form::default(), &open).with_value_log(self.write.value_log());
         session.set_keyspace(&self.scope.names);
         session.scope(&ScopeArgs::default())?;
         session.db()?;

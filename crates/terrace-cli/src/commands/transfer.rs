@@ -95,14 +95,16 @@ impl Run for LoadArgs {
         let scope = session.scope(&self.scope)?;
         let _registered = signals::remove_temporary_files_at_signal(session.path());
         match load(db, &scope, first, &mut reader, progress, &mut taken) {
-            Ok(()) => report_written(
-                out,
-                form,
-                "loaded",
-                ["entry", "entries"],
-                taken.entries,
-                taken.bytes,
-            ),
+            Ok(()) => {
+                let names = ["entry", "entries"];
+                report_written(out, form, "loaded", names, taken.entries, taken.bytes)?;
+                match session.value_log() {
+                    Some(threshold) if taken.largest >= threshold && !form.json => {
+                        report_values_in_tables(session, threshold, out)
+                    }
+                    _ => Ok(()),
+                }
+            }
             Err(Failure::Other(message)) if taken.entries > 0 => {
                 let entries = counted(taken.entries, "entry", "entries");
                 Err(Failure::Other(format!("{message} ({entries} before it loaded)")))
@@ -120,6 +122,8 @@ type Entry = (Vec<u8>, Vec<u8>);
 struct Taken {
     entries: u64,
     bytes: u64,
+    /// The size of the largest value.
+    largest: usize,
 }
 
 /// Loads the input to its end or to the first mistake in it: what precedes a mistake comes into the
@@ -143,6 +147,7 @@ fn load(
                     .map_err(|error| error.context("nothing was loaded"))?;
                 taken.entries += 1;
                 taken.bytes += (key.len() + value.len()) as u64;
+                taken.largest = taken.largest.max(value.len());
                 if taken.entries.is_multiple_of(PROGRESS_STRIDE) {
                     progress.set(reader.source().bytes_read());
                 }
@@ -156,6 +161,19 @@ fn load(
     let _spinner = Progress::spinner("putting the tables in place");
     load.finish()?;
     end
+}
+
+/// A load writes tables, whatever the size of values.
+fn report_values_in_tables(
+    session: &Session<'_>,
+    threshold: usize,
+    out: &mut Output,
+) -> Result<()> {
+    let path = session.path().display();
+    out.line(format!(
+        "values of {threshold} bytes and more are in tables until a compaction moves them; \
+         `terrace convert {path} --to extended --value-log {threshold}` moves all of them"
+    ))
 }
 
 fn report_written(

@@ -13,7 +13,7 @@ use super::{Run, Session};
 use crate::directory::list_files;
 use crate::failure::{Failure, Result};
 use crate::form::FormArgs;
-use crate::opening::{OpenArgs, WriteArgs, require_database, require_directory};
+use crate::opening::{OpenArgs, WriteArgs, require_database};
 use crate::output::Output;
 use crate::output::columns::{counted, size};
 use crate::progress::Progress;
@@ -105,7 +105,7 @@ pub(crate) struct RepairCommand {
 
 impl RepairCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<()> {
-        require_directory(&self.db)?;
+        require_database(&self.db)?;
         let lost_logs = lost_logs(&self.db);
         let progress = Progress::spinner("repairing");
         let report = terrace::repair(&self.db, &self.write.options(&self.db));
@@ -196,6 +196,9 @@ impl Run for CompactArgs {
         let options = CompactOptions::new().force(self.force);
         let end = |key: Option<Vec<u8>>| key.map_or(Bound::Unbounded, Bound::Included);
         db.compact_range_with((end(from), end(to)), options)?;
+        // The values of value files that are mostly unused now are moved by compactions that the
+        // background begins.
+        db.wait_idle()?;
         drop(progress);
         let after = Held::by(db);
         if form.json {
