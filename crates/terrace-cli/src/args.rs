@@ -92,9 +92,12 @@ Examples:
 
     /// Set a value, or remove it, if it is the expected one
     #[command(after_help = "\
-Looking and writing are one step: no other writer comes in between. Exit status 1, and nothing
-changed, if the value is another one. The write is durable when the command returns. In a keyspace
-with expiry the new value lives as long as --ttl says, or as the keyspace says.
+Looking and writing are one step: no other writer comes in between. The write is durable when the
+command returns. In a keyspace with expiry the new value lives as long as --ttl says, or as the
+keyspace says. While another process has the database open the command fails at once and changes
+nothing; with --wait SECONDS it waits for it.
+
+Exit status 1, and nothing changed, if the value is another one; 2 if the database is busy.
 
 Examples:
   terrace cas DB leader anna --if-absent         the first one wins
@@ -106,10 +109,14 @@ Examples:
     #[command(after_help = "\
 Reading and writing are one step: no other writer comes in between, and nothing that others write
 is lost. The write is durable when the command returns. In a keyspace with expiry the new value lives
-as long as --ttl says, or as the keyspace says.
+as long as --ttl says, or as the keyspace says. While another process has the database open the
+command fails at once and changes nothing; with --wait SECONDS it waits for it.
+
+Exit status 2 if the database is busy.
 
 Examples:
   terrace update DB stock:7 --add -1             a number in digits; none counts as 0
+  terrace update DB hits --add 1 --wait 10       while other commands may do the same
   terrace update DB hits --add 1 --counter       the eight bytes of Counter and terrace/c.h
   terrace update DB tags --append ripe --separator ,")]
     Update(Creating<UpdateArgs>),
@@ -201,7 +208,7 @@ keyspaces within it, all of it or nothing, and durably.
 In a keyspace that is created with --expiry entries may have a time to live: put --ttl SECONDS, or
 --ttl SECONDS of the keyspace. After it no command shows them, and compactions remove them.
 
-Exit status 1 if there is no keyspace of that name to list, count or drop.
+Exit status 1 if there is no keyspace of that name, in the commands with --keyspace, too.
 
 Examples:
   terrace keyspace create DB users               --create makes the database, too
@@ -221,7 +228,9 @@ A transaction that a program or `prepare NAME` in `terrace shell` has prepared k
 until it is committed or rolled back; put and other commands wait for them, and fail after 10
 seconds. `list` prints name, number of writes, and `prepared`, or `overtaken` if a program that
 knows no locks has written one of its keys: such a transaction can only be rolled back. A decision
-is durable when the command returns. Exit status 1 if there is no transaction of that name.
+is durable when the command returns.
+
+Exit status 1 if there is no transaction of that name.
 
 Examples:
   terrace prepared list DB
@@ -247,11 +256,12 @@ Examples:
   terrace files DB --json | jq 'select(.level == 0) | .name'")]
     Files(Reading<FilesArgs>),
 
-    /// Show what is in a table, a log, a value file or a MANIFEST
+    /// Show what is in a table, a log, a value file, a MANIFEST or CURRENT
     #[command(after_help = "\
 Which kind of file it is follows from its name or, failing that, from what is in it. Nothing but
-this one file is read, so files of a damaged database can be looked at too. Exit status 1 if the
-file is damaged.
+this one file is read, so files of a damaged database can be looked at too.
+
+Exit status 1 if the file is damaged.
 
 Examples:
   terrace inspect DB/000005.ldb                  footer, index and blocks of a table
@@ -269,7 +279,9 @@ Examples:
 
     /// Check every checksum, the order of all keys, the levels and the MANIFEST
     #[command(after_help = "\
-Changes nothing. Says what is wrong, and in which file. Exit status 1 if anything is.
+Changes nothing. Says what is wrong, and in which file.
+
+Exit status 1 if anything is.
 
 Examples:
   terrace verify DB
@@ -339,8 +351,8 @@ Examples:
 The copy is a database of its own, for LevelDB, too, if this one is. Its tables and value files take
 no more space on the same file system until the database gives them up; on another one they are
 copied. DB itself is not changed, and must not be open for writing in another program: that makes a
-checkpoint by itself, or by `checkpoint` in `terrace shell`. TO must be absent or empty. After a
-failure it holds no database.
+checkpoint by itself, or by `checkpoint` in `terrace shell`. TO must be absent or empty, and not in
+DB. After a failure it holds no database.
 
 Examples:
   terrace checkpoint DB /backups/2026-11-22
