@@ -64,7 +64,8 @@ compact [--force]        compact tables           inspect FILE ...         look 
 verify                   check everything         advise                   which settings suit
 checkpoint DIR           a copy of the database
 
-Ctrl-C ends a scan, and twice the session; Tab completes commands, options and paths.
+Ctrl-C ends a scan or a load, and drops a line that is typed. Twice during another command, such as
+compact, it ends the session. Tab completes commands, options and paths.
 
 .help [COMMAND]          this, or more about a command
 .mode text|hex|base64    how keys and values are written
@@ -147,7 +148,7 @@ enum Verb {
     Stat(StatArgs),
     /// List the files of the database
     Files(FilesArgs),
-    /// Show what is in a table, a log, a value file or a MANIFEST
+    /// Show what is in a table, a log, a value file, a MANIFEST or CURRENT
     Inspect(InspectArgs),
     /// Compact tables until deleted and overwritten entries are gone
     Compact(CompactArgs),
